@@ -1,0 +1,46 @@
+"""Out-of-order stream processing with punctuation: the kernel.
+
+It knows streams and promises and no operator; those are in the package ``operators``.
+"""
+
+from oop_engine.errors import (
+    ContractError,
+    EngineError,
+    GraphError,
+    LateTuple,
+    SnapshotError,
+    TraceError,
+    UnitError,
+    UsageError,
+)
+from oop_engine.groups import GroupIndex
+from oop_engine.operator import Emission, Message, Operator, State
+from oop_engine.page import Page
+from oop_engine.progress import Progress
+from oop_engine.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation
+from oop_engine.schema import Schema
+
+__all__ = [
+    "FOREVER",
+    "NEVER",
+    "ContractError",
+    "Emission",
+    "EngineError",
+    "GraphError",
+    "GroupIndex",
+    "GroupWise",
+    "Joint",
+    "LateTuple",
+    "Linear",
+    "Message",
+    "Operator",
+    "Page",
+    "Progress",
+    "Punctuation",
+    "Schema",
+    "SnapshotError",
+    "State",
+    "TraceError",
+    "UnitError",
+    "UsageError",
+]

@@ -1,0 +1,155 @@
+"""Groups: key columns become small integers, once.
+
+Everything that keeps something per group keeps it in arrays, and a group's place in them
+is its *slot*.  Slots are dense and given in order of first sight; the keys may be columns
+of any Arrow type.  Work per tuple is a hash lookup inside Arrow; Python sees only the
+keys that differ within a page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgpack
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+__all__ = ["GroupIndex"]
+
+_UNKNOWN = -1
+
+
+class GroupIndex:
+    """Slots of the distinct rows of some key columns (``types``; none: one single group).
+
+    Two keys are the same if they are equal as SQL's GROUP BY has it: null equals null, NaN
+    equals NaN, -0.0 equals 0.0.
+
+    >>> index = GroupIndex([pa.string()])
+    >>> index.encode([pa.array(["b", "a", "b"])])
+    array([0, 1, 0])
+    >>> index.find([pa.array(["a", "z"])])
+    array([ 1, -1])
+    """
+
+    def __init__(self, types: Sequence[pa.DataType]) -> None:
+        self._types = list(types)
+        self._levels = [_Codes() for _ in range(max(2 * len(self._types) - 1, 0))]
+        self._chunks: list[list[pa.Array]] = []
+        self._size = 0
+        self._key_bytes = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the keys, and 16 a group for finding it."""
+        return self._key_bytes + 16 * self._size
+
+    def encode(self, columns: Sequence[pa.Array], rows: int | None = None) -> NDArray[np.int64]:
+        """Return the slot of every row, int64 (rows,); new keys get the next free slots.
+
+        ``rows`` is needed only where there are no key columns.
+        O(rows) in Arrow, O(distinct keys in ``columns``) in Python.
+        """
+        if not self._types:
+            self._size = max(self._size, min(rows or 0, 1))
+            return np.zeros(rows or 0, np.int64)
+        slots = self._codes(columns, add=True)
+        if slots.size and (known := self._size) < (size := int(slots.max()) + 1):
+            first = np.empty(size - known, np.int64)
+            new = np.flatnonzero(slots >= known)[::-1]
+            first[slots[new] - known] = new  # written backwards, so the first sight stays
+            self._remember([column.take(pa.array(first)) for column in columns], size)
+        return slots
+
+    def find(self, columns: Sequence[pa.Array], rows: int | None = None) -> NDArray[np.int64]:
+        """Return the slot of every row, -1 where the key is not known; adds nothing."""
+        if not self._types:
+            return np.full(rows or 0, 0 if self._size else _UNKNOWN, np.int64)
+        return self._codes(columns, add=False)
+
+    def keys(self, slots: NDArray[np.int64]) -> list[pa.Array]:
+        """Return the key columns of some slots."""
+        if not self._types:
+            return []
+        if not self._chunks:
+            return [pa.array([], t) for t in self._types]
+        if len(self._chunks) > 1:
+            columns = zip(*self._chunks, strict=True)
+            self._chunks = [[pa.concat_arrays(parts) for parts in columns]]
+        wanted = pa.array(slots)
+        return [column.take(wanted) for column in self._chunks[0]]
+
+    def keep(self, slots: NDArray[np.int64]) -> None:
+        """Forget every group but ``slots`` (sorted); group ``slots[i]`` gets slot ``i``."""
+        columns = self.keys(slots)
+        self.__init__(self._types)  # type: ignore[misc]
+        self.encode(columns, rows=len(slots))
+
+    def save(self) -> dict[str, Any]:
+        """Return the groups for a snapshot."""
+        everything = self.keys(np.arange(self._size))
+        batch = pa.RecordBatch.from_arrays(everything, names=[str(i) for i in range(len(everything))])
+        return {"size": self._size, "keys": batch if everything else None}
+
+    def load(self, saved: dict[str, Any]) -> None:
+        """Take what ``save`` returned; slots are the same as then."""
+        self.__init__(self._types)  # type: ignore[misc]
+        columns = saved["keys"].columns if saved["keys"] is not None else []
+        self.encode(columns, rows=saved["size"])
+
+    def _remember(self, columns: list[pa.Array], size: int) -> None:
+        self._chunks.append(columns)
+        self._size = size
+        self._key_bytes += sum(column.nbytes for column in columns)
+
+    def _codes(self, columns: Sequence[pa.Array], *, add: bool) -> NDArray[np.int64]:
+        levels = iter(self._levels)
+        codes = next(levels).encode(_comparable(columns[0]), add=add)
+        for column in columns[1:]:
+            more = next(levels).encode(_comparable(column), add=add)
+            pair = (codes << 32) | more
+            unknown = (codes < 0) | (more < 0)
+            pair[unknown] = _UNKNOWN
+            codes = next(levels).encode(pa.array(pair, mask=unknown), add=add)
+            codes[unknown] = _UNKNOWN
+        return codes
+
+
+class _Codes:
+    """Codes of the distinct values of one column."""
+
+    def __init__(self) -> None:
+        self._code: dict[Any, int] = {}
+
+    def encode(self, column: pa.Array, *, add: bool) -> NDArray[np.int64]:
+        encoded = pc.dictionary_encode(column, null_encoding="encode")
+        values = encoded.dictionary.to_pylist()
+        known = self._code
+        if add:
+            codes = [known.setdefault(value, len(known)) for value in values]
+        else:
+            codes = [known.get(value, _UNKNOWN) for value in values]
+        rows: NDArray[np.int64] = np.array(codes, np.int64)[encoded.indices.to_numpy(zero_copy_only=False)]
+        return rows
+
+
+def _comparable(column: pa.Array) -> pa.Array:
+    """Return values that are hashable in Python and equal exactly where the keys are."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _comparable(column.dictionary_decode())
+    if pa.types.is_floating(kind):
+        plain = pc.if_else(pc.is_nan(column), pa.scalar(float("nan"), kind), pc.add(column, pa.scalar(0.0, kind)))
+        return plain.view(getattr(pa, f"int{kind.bit_width}")())
+    if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
+        return column.view(getattr(pa, f"int{kind.bit_width}")())
+    if pa.types.is_nested(kind):  # no hash in Arrow: compared by their packed values
+        packed = [None if v is None else msgpack.packb(v, default=str) for v in column.to_pylist()]
+        return pa.array(packed, pa.binary())
+    return column

@@ -1,0 +1,137 @@
+"""Operator: messages in, messages out, and nothing else.
+
+An operator does no I/O.  It has no queue, no clock, no thread and no logger: a runner
+hands it messages and takes what it yields.  So one object runs under asyncio, inside a
+Spark task and in a plain loop in a test.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from oop_engine.page import Page
+from oop_engine.punctuation import FOREVER, Linear, Punctuation
+from oop_engine.schema import Schema
+from oop_engine.snapshot import pack, unpack
+
+__all__ = ["Emission", "Message", "Operator", "State"]
+
+Message = Page | Punctuation
+Emission = tuple[int, Message]
+"""An output port, and what goes out there."""
+
+
+@dataclass(frozen=True)
+class State:
+    """What an operator holds now: buffered tuples, partial aggregates, groups, bytes.
+
+    Bytes follow from dtypes and lengths, so that they are the same on every machine.
+    """
+
+    tuples: int = 0
+    partials: int = 0
+    groups: int = 0
+    nbytes: int = 0
+
+    def __add__(self, other: State) -> State:
+        return State(
+            self.tuples + other.tuples,
+            self.partials + other.partials,
+            self.groups + other.groups,
+            self.nbytes + other.nbytes,
+        )
+
+    def __sub__(self, other: State) -> State:
+        return State(
+            self.tuples - other.tuples,
+            self.partials - other.partials,
+            self.groups - other.groups,
+            self.nbytes - other.nbytes,
+        )
+
+
+class Operator:
+    """Base of all operators: parameters first, then schemas, then messages.
+
+    ``__init__`` takes and checks parameters, nothing more: an operator in a graph is a
+    picklable description.  ``output_schemas`` is pure and checks what only the schemas can
+    tell.  A runner calls ``opened``, which copies the description and gives the copy
+    its state; only opened operators get messages.  Handlers yield ``(port, message)``, and
+    a runner always exhausts them before the next message.
+
+    ``inputs`` and ``outputs`` name the ports, in order.  ``needs_order`` tells that the
+    operator is an in-order one: its input must come sorted by the progressing attribute.
+    """
+
+    inputs: tuple[str, ...] = ("in",)
+    outputs: tuple[str, ...] = ("out",)
+    needs_order: ClassVar[bool] = False
+    clock_every: int | None = None
+    """How often ``on_clock`` is wanted, in units of the attribute; None: never."""
+
+    schemas_in: tuple[Schema, ...]
+    schemas_out: tuple[Schema, ...]
+
+    def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
+        """Return the schema of each output; raise ``GraphError`` if the inputs do not fit."""
+        return (inputs[0],) * len(self.outputs)
+
+    def open(self) -> None:
+        """Make the empty state; ``self.schemas_in`` and ``self.schemas_out`` are there."""
+
+    def opened(self, *inputs: Schema) -> Self:
+        """Return a copy that is ready for messages."""
+        ready = copy.copy(self)
+        ready.schemas_in = inputs
+        ready.schemas_out = self.output_schemas(inputs)
+        ready.open()
+        return ready
+
+    def on_page(self, port: int, page: Page) -> Iterator[Emission]:
+        """Take a page from input ``port``."""
+        yield 0, page
+
+    def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
+        """Take a promise of input ``port``."""
+        yield 0, punctuation
+
+    def on_end(self, port: int) -> Iterator[Emission]:
+        """Learn that nothing more comes on ``port``: the same as the largest promise.
+
+        When every input has ended the runner ends the outputs; no operator does.
+        """
+        yield from self.on_punctuation(port, Linear(FOREVER))
+
+    def on_clock(self, now: int) -> Iterator[Emission]:
+        """Learn that the arrival clock shows ``now`` (only if ``clock_every`` is set)."""
+        yield from ()
+
+    def state(self) -> State:
+        """Return what is held now, in O(1)."""
+        return State()
+
+    def counts(self) -> dict[str, int]:
+        """Return what was counted since the opening: late tuples, refused ones..."""
+        return {}
+
+    def save(self) -> dict[str, Any]:
+        """Return the state as plain values, arrays and record batches (see ``snapshot``)."""
+        return {}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Take the state that ``save`` returned; the operator is freshly opened."""
+
+    def snapshot(self) -> bytes:
+        """Return the whole state as bytes."""
+        return pack(type(self).__name__, self.save())
+
+    def restore(self, data: bytes) -> None:
+        """Take over a snapshot of the same operator with the same parameters."""
+        self.load(unpack(type(self).__name__, data))
+
+    def describe(self) -> str:
+        """Return one line for a drawing of the graph: the name and what was asked of it."""
+        return type(self).__name__

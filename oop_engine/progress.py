@@ -1,0 +1,221 @@
+"""Progress: what streams have promised, one stream or the minimum over several.
+
+The only place where promises are combined.  Group ``g`` has progressed on one input to
+``max(linear, grouped[g])``, and over several inputs to the minimum of that (Meld, thesis
+8.2, for linear punctuation; group-wise, the same for each group).  A group is kept only
+while some input has promised more for it than for its whole stream.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from oop_engine.groups import GroupIndex
+from oop_engine.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation
+
+__all__ = ["Progress"]
+
+Bounds = NDArray[np.int64]
+
+
+class Progress:
+    """Promises of ``inputs`` streams, and what they amount to together.
+
+    ``remember_ended``: keep groups that were ended for good (bound ``FOREVER``).  The edge
+    of the graph needs it to refuse what still comes of them; others forget such a group
+    when every input has ended it, for nothing of it can come.
+
+    >>> progress = Progress(inputs=2)
+    >>> progress.advance(0, Linear(60)), progress.advance(1, Linear(40))
+    ([], [Linear(below=40)])
+    >>> progress.linear
+    40
+    """
+
+    def __init__(self, inputs: int = 1, *, remember_ended: bool = False) -> None:
+        self._linear = np.full(inputs, NEVER)  # (inputs,)
+        self._linear_out = NEVER
+        self._remember_ended = remember_ended
+        self._tables: dict[tuple[str, ...], _GroupTable] = {}
+
+    @property
+    def linear(self) -> int:
+        """The bound that every input has promised for its whole stream."""
+        return self._linear_out
+
+    def linear_of(self, port: int) -> int:
+        """The bound that input ``port`` has promised for its whole stream."""
+        return int(self._linear[port])
+
+    @property
+    def groups(self) -> int:
+        """How many groups are kept."""
+        return sum(len(table) for table in self._tables.values())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all that is kept."""
+        return 8 * (self._linear.size + 1) + sum(table.nbytes for table in self._tables.values())
+
+    def advance(self, port: int, punctuation: Punctuation) -> list[Punctuation]:
+        """Take a promise of input ``port``; return what all inputs together newly promise.
+
+        O(groups kept x inputs) for a linear promise, O(its groups x inputs) for a
+        group-wise one.  A joint promise passes when there is a single input, else it
+        is dropped, which is always sound.
+        """
+        match punctuation:
+            case Linear(below):
+                return self._advance_linear(port, below)
+            case GroupWise():
+                return self._advance_groups(port, punctuation)
+            case Joint():
+                return [punctuation] if self._linear.size == 1 else []
+
+    def bounds(self, columns: pa.RecordBatch, port: int | None = None) -> Bounds:
+        """Return the bound of each row's group, int64 (rows,).
+
+        Of input ``port``, or of all together.  Attribute sets that ``columns`` does not
+        have are left out of account.
+        """
+        linear = self._linear_out if port is None else self._linear[port]
+        found = np.full(columns.num_rows, linear, np.int64)
+        for attributes, table in self._tables.items():
+            if len(table) and set(attributes) <= set(columns.schema.names):
+                np.maximum(found, table.bounds(columns, self._linear, port), out=found)
+        return found
+
+    def promises(self) -> list[Punctuation]:
+        """Return all that is promised now, as the fewest punctuations that say it."""
+        said: list[Punctuation] = [] if self._linear_out == NEVER else [Linear(self._linear_out)]
+        for table in self._tables.values():
+            promise = table.promise(self._linear, np.arange(len(table)))
+            more = promise > self._linear_out
+            if more.any():
+                said.append(table.punctuation(np.flatnonzero(more), promise[more]))
+        return said
+
+    def save(self) -> dict[str, Any]:
+        """Return the promises for a snapshot."""
+        tables = [[list(names), table.save()] for names, table in self._tables.items()]
+        return {"linear": self._linear, "linear_out": self._linear_out, "tables": tables}
+
+    def load(self, saved: dict[str, Any]) -> None:
+        """Take what ``save`` returned."""
+        self._linear, self._linear_out = saved["linear"], saved["linear_out"]
+        self._tables = {tuple(names): _GroupTable.loaded(table) for names, table in saved["tables"]}
+
+    def _advance_linear(self, port: int, below: int) -> list[Punctuation]:
+        if below <= self._linear[port]:
+            return []
+        self._linear[port] = below
+        said: list[Punctuation] = []
+        if (linear := int(self._linear.min())) > self._linear_out:
+            self._linear_out = linear
+            said.append(Linear(linear))
+        for table in self._tables.values():
+            said += table.propagate(self._linear, linear, np.arange(len(table)))
+            table.prune(self._linear, remember_ended=self._remember_ended)
+        self._tables = {names: table for names, table in self._tables.items() if len(table)}
+        return said
+
+    def _advance_groups(self, port: int, punctuation: GroupWise) -> list[Punctuation]:
+        punctuation = punctuation.filter(punctuation.below > self._linear[port])
+        if not len(punctuation):
+            return []
+        names = punctuation.attributes
+        if names not in self._tables:
+            self._tables[names] = _GroupTable(punctuation.groups.schema, self._linear.size)
+        table = self._tables[names]
+        touched = table.raise_to(port, punctuation)
+        said = table.propagate(self._linear, self._linear_out, touched)
+        if not self._remember_ended and (punctuation.below == FOREVER).any():
+            table.prune(self._linear, remember_ended=False)
+        return said
+
+
+class _GroupTable:
+    """Promises of the groups of one set of attributes: rows are groups, columns inputs."""
+
+    def __init__(self, schema: pa.Schema, inputs: int) -> None:
+        self._schema = schema
+        self._index = GroupIndex(schema.types)
+        self._grouped = np.full((0, inputs), NEVER)  # (capacity, inputs)
+        self._out = np.full(0, NEVER)  # (capacity,)  what has been passed on
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    @property
+    def nbytes(self) -> int:
+        return self._index.nbytes + len(self) * 8 * (self._grouped.shape[1] + 1)
+
+    def raise_to(self, port: int, punctuation: GroupWise) -> NDArray[np.int64]:
+        """Take new bounds; return the slots of their groups."""
+        slots = self._index.encode(punctuation.groups.columns)
+        self._grow(len(self._index))
+        np.maximum.at(self._grouped[:, port], slots, punctuation.below)
+        return np.unique(slots)
+
+    def promise(self, linear: Bounds, slots: NDArray[np.int64]) -> Bounds:
+        """Return the least that all inputs promise for some groups."""
+        least: Bounds = np.maximum(linear, self._grouped[slots]).min(axis=1)
+        return least
+
+    def propagate(self, linear: Bounds, linear_out: int, slots: NDArray[np.int64]) -> list[Punctuation]:
+        """Return what has grown among ``slots``, and note that it was said."""
+        promise = self.promise(linear, slots)
+        grown = promise > np.maximum(self._out[slots], linear_out)
+        if not grown.any():
+            return []
+        slots, promise = slots[grown], promise[grown]
+        self._out[slots] = promise
+        return [self.punctuation(slots, promise)]
+
+    def punctuation(self, slots: NDArray[np.int64], below: Bounds) -> GroupWise:
+        batch = pa.RecordBatch.from_arrays(self._index.keys(slots), schema=self._schema)
+        return GroupWise(batch, below)
+
+    def bounds(self, columns: pa.RecordBatch, linear: Bounds, port: int | None) -> Bounds:
+        slots = self._index.find([columns.column(n) for n in self._schema.names])
+        if port is None:
+            of_groups = self.promise(linear, np.arange(len(self)))
+        else:
+            of_groups = np.maximum(linear[port], self._grouped[: len(self), port])
+        return np.where(slots >= 0, of_groups[slots], NEVER)
+
+    def prune(self, linear: Bounds, *, remember_ended: bool) -> None:
+        """Forget the groups of which no input says more than of its whole stream."""
+        grouped = self._grouped[: len(self)]
+        kept = (grouped > linear).any(axis=1)
+        if not remember_ended:
+            kept &= (np.maximum(grouped, linear) < FOREVER).any(axis=1)
+        if kept.all():
+            return
+        slots = np.flatnonzero(kept)
+        self._index.keep(slots)
+        self._grouped, self._out = self._grouped[slots], self._out[slots]
+
+    def save(self) -> dict[str, Any]:
+        size = len(self)
+        keys = pa.RecordBatch.from_arrays(self._index.keys(np.arange(size)), schema=self._schema)
+        return {"keys": keys, "grouped": self._grouped[:size], "out": self._out[:size]}
+
+    @classmethod
+    def loaded(cls, saved: dict[str, Any]) -> _GroupTable:
+        table = cls(saved["keys"].schema, saved["grouped"].shape[1])
+        table._index.encode(saved["keys"].columns)
+        table._grouped, table._out = saved["grouped"], saved["out"]
+        return table
+
+    def _grow(self, size: int) -> None:
+        if size <= len(self._out):
+            return
+        more = max(size, 2 * len(self._out)) - len(self._out)
+        inputs = self._grouped.shape[1]
+        self._grouped = np.vstack([self._grouped, np.full((more, inputs), NEVER)])
+        self._out = np.concatenate([self._out, np.full(more, NEVER)])

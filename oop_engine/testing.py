@@ -1,0 +1,97 @@
+"""The kit for testing operators, ours and yours: drive one by hand, collect what it says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from oop_engine.operator import Message, Operator
+from oop_engine.page import Page
+from oop_engine.punctuation import Punctuation
+from oop_engine.schema import Schema
+
+__all__ = ["END", "Driver", "multiset"]
+
+END = "end"
+"""Feed this to end a port."""
+
+
+class Driver:
+    """An opened operator, and everything it has put out, by port.
+
+    >>> from oop_engine import Linear, Operator, Schema
+    >>> import pyarrow as pa
+    >>> driver = Driver(Operator(), Schema({"ts": pa.int64()}, "ts", "s"))
+    >>> driver.feed(0, Linear(60))
+    [(0, Linear(below=60))]
+    """
+
+    def __init__(self, operator: Operator, *inputs: Schema) -> None:
+        self.operator = operator.opened(*inputs)
+        self.out: list[list[Message]] = [[] for _ in operator.outputs]
+
+    def feed(self, port: int, message: Message | str) -> list[tuple[int, Message]]:
+        """Hand over one message (or ``END``); return what it released, and remember it."""
+        match message:
+            case Page():
+                said = list(self.operator.on_page(port, message))
+            case str():
+                said = list(self.operator.on_end(port))
+            case _:
+                said = list(self.operator.on_punctuation(port, message))
+        return self._note(said)
+
+    def clock(self, now: int) -> list[tuple[int, Message]]:
+        """Let the arrival clock show ``now``."""
+        return self._note(list(self.operator.on_clock(now)))
+
+    def run(self, events: Iterable[tuple[int, Message | str]]) -> Driver:
+        """Feed many messages, then end every port that was not ended."""
+        ended = set()
+        for port, message in events:
+            self.feed(port, message)
+            if isinstance(message, str):
+                ended.add(port)
+        for port in range(len(self.operator.inputs)):
+            if port not in ended:
+                self.feed(port, END)
+        return self
+
+    def move(self) -> None:
+        """Snapshot, throw the operator away, restore into a new one."""
+        data = self.operator.snapshot()
+        fresh = self.operator.opened(*self.operator.schemas_in)
+        fresh.restore(data)
+        self.operator = fresh
+
+    def pages(self, port: int = 0) -> list[Page]:
+        """Return the pages put out on ``port``."""
+        return [m for m in self.out[port] if isinstance(m, Page)]
+
+    def rows(self, port: int = 0) -> list[dict[str, Any]]:
+        """Return the tuples put out on ``port``, in order."""
+        return [row for page in self.pages(port) for row in page.to_pylist()]
+
+    def promises(self, port: int = 0) -> list[Punctuation]:
+        """Return the punctuation put out on ``port``."""
+        return [m for m in self.out[port] if not isinstance(m, Page)]
+
+    def _note(self, said: list[tuple[int, Message]]) -> list[tuple[int, Message]]:
+        for port, message in said:
+            self.out[port].append(message)
+        return said
+
+
+def multiset(rows: Iterable[dict[str, Any]], digits: int = 9) -> Counter[tuple[tuple[str, Any], ...]]:
+    """Return rows as a multiset, floats rounded to ``digits`` significant digits.
+
+    Sums of floats depend on the order of addition in the last digits; nothing else does.
+    """
+    return Counter(tuple((name, _rounded(value, digits)) for name, value in sorted(row.items())) for row in rows)
+
+
+def _rounded(value: Any, digits: int) -> Any:
+    if isinstance(value, float):
+        return "nan" if value != value else float(f"{value:.{digits}g}")
+    return str(value) if isinstance(value, list | dict) else value

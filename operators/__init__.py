@@ -1,0 +1,1 @@
+"""The library of operators: one concept, one file; cards in ``operators/README.md``."""

@@ -1,0 +1,35 @@
+"""What the contract suite tries each operator with: a file a family, a list ``CASES`` each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from oop_engine import Operator, Schema
+
+__all__ = ["Case", "Row"]
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """An operator with parameters, its input schemas, and its oracle.
+
+    ``oracle`` gets the rows of each input, in arrival order, and returns the rows of
+    output 0 as a multiset; it is written from the definition and knows no promise.  It is
+    asked only about streams in which nothing is late.
+    ``domains``: values to draw a column from, where the default for its type will not do.
+    ``exempt``: laws of the contract suite that do not hold, each with the reason.
+    """
+
+    id: str
+    operator: Operator
+    inputs: tuple[Schema, ...]
+    oracle: Callable[[list[list[Row]]], list[Row]]
+    domains: dict[str, list[Any]] = field(default_factory=dict)
+    exempt: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.id
