@@ -69,6 +69,8 @@ class Operator:
     inputs: tuple[str, ...] = ("in",)
     outputs: tuple[str, ...] = ("out",)
     needs_order: ClassVar[bool] = False
+    makes_progress: ClassVar[bool] = False
+    """True for what stands at the edge and turns arrivals into promises (``Punctuate``, ``Sort``)."""
     clock_every: int | None = None
     """How often ``on_clock`` is wanted, in units of the attribute; None: never."""
 

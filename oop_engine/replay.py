@@ -1,0 +1,266 @@
+"""Replay: a trace, or several, through a graph, on a clock that follows their arrivals.
+
+    virtual   as fast as the machine goes; the clock shows the arrival of what is being
+              handled, so state and delay are those of the real thing, exactly, every time
+    paced     in real time: a tuple goes in when it is due, ``speed`` times faster
+    flat out  no clock at all, to see how fast the graph is
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from oop_engine.errors import UsageError
+from oop_engine.graph import Graph
+from oop_engine.operator import Message
+from oop_engine.page import Page
+from oop_engine.punctuation import FOREVER, NEVER
+from oop_engine.runners.dispatch import Result, Signal
+from oop_engine.runners.inline import Inline
+from oop_engine.runners.local import Local, run_async
+from oop_engine.schema import Schema
+from oop_engine.statistics import Statistics
+from oop_engine.units import TIME_UNITS
+
+__all__ = ["Outcome", "replay"]
+
+Runner = Literal["inline", "local"]
+T = TypeVar("T", bound=np.generic)
+_STEP_S = 0.05  # paced: how finely tuples are let in, in wall seconds
+
+
+class _Step(NamedTuple):
+    """One thing that a source does: a message or its end; or ("" ) the clock ticks."""
+
+    source: str
+    message: Message | Signal
+    now: int
+    until: int | None  # nothing earlier than this can follow
+
+
+@dataclass
+class Outcome:
+    """What a replay gave.
+
+    ``results``: a table a sink, rows in the order they came.  ``emitted``: for each row the
+    virtual time when it came, int64, in the unit of the attribute.  ``waited_s``: for each row
+    the wall seconds since its release left the edge.  ``tuples``: how many went in.
+    """
+
+    results: dict[str, pa.Table]
+    emitted: dict[str, NDArray[np.int64]]
+    waited_s: dict[str, NDArray[np.float64]]
+    statistics: Statistics
+    tuples: int
+    wall_s: float
+    cpu_s: float
+
+
+@dataclass
+class _Collector:
+    """Keeps what reaches the sinks."""
+
+    pages: dict[str, list[Page]]
+    emitted: dict[str, list[NDArray[np.int64]]] = field(default_factory=dict)
+    waited: dict[str, list[NDArray[np.float64]]] = field(default_factory=dict)
+
+    def __call__(self, result: Result) -> None:
+        if isinstance(page := result.message, Page):
+            self.pages[result.sink].append(page)
+            self.emitted.setdefault(result.sink, []).append(np.full(len(page), result.now))
+            self.waited.setdefault(result.sink, []).append(np.full(len(page), result.waited_s))
+
+
+def replay(
+    graph: Graph,
+    feeds: Mapping[str, Iterable[Message]],
+    *,
+    on: Runner = "inline",
+    speed: float | None = None,
+    flat_out: bool = False,
+    check: bool = False,
+    on_tuples: Callable[[int], None] | None = None,
+    on_result: Callable[[Result], None] | None = None,
+) -> Outcome:
+    """Run ``graph`` over ``feeds``: for each source its messages, in arrival order.
+
+    ``speed``: wall pace, 1.0 is real time; None: virtual time.  ``flat_out`` ignores
+    arrivals.  ``check`` holds every edge against its promises.  ``on_tuples`` is told how
+    many tuples went in, page by page; ``on_result`` gets what reaches a sink (then
+    nothing is collected and ``results`` is empty).
+    Raises ``UsageError`` if the feeds are not the graph's sources.
+    """
+    plan = graph.plan()
+    _check_feeds(feeds, [node.name for node in plan.of_kind("source")], graph.name)
+    collector = _Collector({node.name: [] for node in plan.of_kind("sink")})
+    runner = (Inline if on == "inline" else Local)(graph, on_result or collector, check=check)
+    unit = next(node.schema for node in plan.of_kind("source") if node.schema is not None).unit
+    if speed is not None and unit not in TIME_UNITS:
+        msg = f"replay: --speed needs a time; the progressing attribute is in {unit!r}: leave it out"
+        raise UsageError(msg)
+    step = None if speed is None else max(1, int(_STEP_S * speed * TIME_UNITS[unit]))
+    ticks = None if flat_out else runner.clock_every
+    steps = _schedule(feeds, step or ticks, ticks)
+    counted = _Counted(map(_without_clock, steps) if flat_out else steps, on_tuples)
+    pace = None if speed is None else _Pace(speed * TIME_UNITS[unit])
+    wall, cpu = time.perf_counter(), time.process_time()
+    if isinstance(runner, Inline):
+        _run_inline(runner, counted, pace)
+    else:
+        run_async(_run_local(runner, counted, pace))
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    sinks = plan.of_kind("sink")
+    tables = {n.name: _table(plan.schema(n.inputs[0]), collector.pages[n.name]) for n in sinks}
+    return Outcome(
+        tables,
+        {name: _joined(collector.emitted.get(name), np.int64) for name in tables},
+        {name: _joined(collector.waited.get(name), np.float64) for name in tables},
+        runner.statistics,
+        counted.tuples,
+        wall,
+        cpu,
+    )
+
+
+def _check_feeds(feeds: Mapping[str, Iterable[Message]], sources: list[str], name: str) -> None:
+    if set(feeds) != set(sources):
+        msg = f"replay: graph {name!r} has the sources {', '.join(sources)}; got feeds for {', '.join(feeds) or 'none'}"
+        raise UsageError(msg)
+
+
+def _run_inline(runner: Inline, steps: Iterable[_Step], pace: _Pace | None) -> None:
+    for source, message, now, until in steps:
+        if pace is not None and (wait := pace.seconds_until(now)) > 0:
+            time.sleep(wait)
+        if message is Signal.TICK:
+            runner.clock(now)
+        elif message is Signal.END:
+            runner.end(source, now)
+        elif not isinstance(message, Signal):
+            runner.push(source, message, now)
+        runner.drain(before=until)
+    runner.drain()
+
+
+async def _run_local(runner: Local, steps: Iterable[_Step], pace: _Pace | None) -> None:
+    async with runner:
+        for source, message, now, _ in steps:
+            if pace is not None and (wait := pace.seconds_until(now)) > 0:
+                await asyncio.sleep(wait)
+            if message is Signal.TICK:
+                await runner.clock(now)
+            elif message is Signal.END:
+                await runner.end(source)
+            elif not isinstance(message, Signal):
+                await runner.push(source, message, now)
+
+
+class _Pace:
+    """Maps the arrival clock to the wall clock, from the first arrival on."""
+
+    def __init__(self, units_per_s: float) -> None:
+        self._units_per_s = units_per_s
+        self._start: tuple[int, float] | None = None
+
+    def seconds_until(self, now: int) -> float:
+        if now in (NEVER, FOREVER):
+            return 0.0
+        if self._start is None:
+            self._start = (now, time.perf_counter())
+        first, began = self._start
+        return began + (now - first) / self._units_per_s - time.perf_counter()
+
+
+class _Counted:
+    """Counts the tuples that go by."""
+
+    def __init__(self, steps: Iterable[_Step], on_tuples: Callable[[int], None] | None) -> None:
+        self._steps, self._on_tuples = steps, on_tuples
+        self.tuples = 0
+
+    def __iter__(self) -> Iterator[_Step]:
+        for step in self._steps:
+            yield step
+            if isinstance(step.message, Page):
+                self.tuples += len(step.message)
+                if self._on_tuples is not None:
+                    self._on_tuples(len(step.message))
+
+
+def _schedule(feeds: Mapping[str, Iterable[Message]], cut: int | None, ticks: int | None) -> Iterator[_Step]:
+    """Merge the feeds by arrival; let the clock tick between, where somebody wants it."""
+    steps = heapq.merge(*(_steps_of(name, feed, cut) for name, feed in feeds.items()), key=lambda s: s.now)
+    yield from _with_until(steps if ticks is None else _with_ticks(steps, ticks))
+
+
+def _without_clock(step: _Step) -> _Step:
+    message = step.message.without_arrival() if isinstance(step.message, Page) else step.message
+    return step._replace(message=message, until=None)
+
+
+def _steps_of(name: str, feed: Iterable[Message], cut: int | None) -> Iterator[_Step]:
+    """Give each message the moment when it comes; pages are cut at multiples of ``cut``."""
+    now = NEVER
+    for message in feed:
+        if not isinstance(message, Page):
+            yield _Step(name, message, now, None)
+            continue
+        if message.arrival is None or not len(message):
+            yield _Step(name, message, now, None)
+            continue
+        for part in _cut(message, cut):
+            assert part.arrival is not None
+            yield _Step(name, part, int(part.arrival[0]), None)
+            now = int(part.arrival[-1])
+    yield _Step(name, Signal.END, now, None)
+
+
+def _cut(page: Page, every: int | None) -> Iterator[Page]:
+    assert page.arrival is not None
+    if every is None:
+        yield page
+        return
+    grid = page.arrival // every
+    edges = [0, *(np.flatnonzero(np.diff(grid)) + 1).tolist(), len(page)]
+    for start, stop in zip(edges, edges[1:], strict=False):
+        yield page.slice(start, stop)
+
+
+def _with_ticks(steps: Iterator[_Step], every: int) -> Iterator[_Step]:
+    """Insert a tick at each multiple of ``every`` that the arrivals pass."""
+    due: int | None = None
+    for step in steps:
+        if step.now not in (NEVER, FOREVER):
+            due = (step.now // every + 1) * every if due is None else due
+            while due <= step.now:
+                yield _Step("", Signal.TICK, due, None)
+                due += every
+        yield step
+
+
+def _with_until(steps: Iterator[_Step]) -> Iterator[_Step]:
+    """Tell with each step when the next one comes: what is earlier can be done."""
+    last: _Step | None = None
+    for step in steps:
+        if last is not None:
+            yield last._replace(until=step.now)
+        last = step
+    if last is not None:
+        yield last
+
+
+def _table(schema: Schema, pages: list[Page]) -> pa.Table:
+    return pa.Table.from_batches([page.batch for page in pages], schema=schema.fields)
+
+
+def _joined(parts: list[NDArray[T]] | None, dtype: type[T]) -> NDArray[T]:
+    return np.concatenate(parts) if parts else np.empty(0, dtype)

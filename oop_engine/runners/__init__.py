@@ -1,0 +1,1 @@
+"""Runners: the ways to make a graph move.  Each is an adapter; none knows an operator."""

@@ -1,0 +1,54 @@
+"""What every runner shares: which handler a message belongs to, and what a sink is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import NamedTuple
+
+from oop_engine.graph import Stream
+from oop_engine.operator import Emission, Message, Operator
+from oop_engine.page import Page
+
+__all__ = ["Result", "Signal", "edge_name", "handle"]
+
+
+class Signal(Enum):
+    """What travels beside messages."""
+
+    END = "nothing more comes on this port"
+    TICK = "the arrival clock has moved"
+    GO_ON = "a suspended generator may go on"
+
+
+class Result(NamedTuple):
+    """A message that reached a sink.
+
+    ``now``: the virtual time of that; ``waited_s``: wall seconds since the punctuation (or
+    page) that released it left the edge of the graph.
+    """
+
+    sink: str
+    message: Message
+    now: int
+    waited_s: float
+
+
+def handle(operator: Operator, port: int, message: Message | Signal, now: int) -> Iterator[Emission]:
+    """Return what ``operator`` has to say to a message."""
+    match message:
+        case Page():
+            return operator.on_page(port, message)
+        case Signal.END:
+            return operator.on_end(port)
+        case Signal.TICK:
+            return operator.on_clock(now)
+        case Signal.GO_ON:
+            return iter(())
+        case _:
+            return operator.on_punctuation(port, message)
+
+
+def edge_name(stream: Stream, node: str) -> str:
+    """Return the name of an edge, for statistics and errors."""
+    return f"{stream if stream.port != 'out' else stream.node} -> {node}"

@@ -1,0 +1,212 @@
+"""Inline: the synchronous runner, for tests, replays in virtual time, and tasks of others.
+
+It is a discrete-event simulation.  Every message has a moment of virtual time, and the
+earliest one goes first, so state and delay do not depend on how the trace was cut into
+pages or on the number of sources.  Without arrival times it is first come, first served.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable, Iterator
+from time import perf_counter
+from typing import NamedTuple
+
+from oop_engine.contract import EdgeContract
+from oop_engine.errors import UsageError
+from oop_engine.graph import Graph, Stream
+from oop_engine.operator import Emission, Message, Operator
+from oop_engine.page import Page
+from oop_engine.punctuation import NEVER
+from oop_engine.runners.dispatch import Result, Signal, edge_name, handle
+from oop_engine.statistics import EdgeStatistics, OperatorStatistics, Statistics
+
+__all__ = ["Inline", "Result"]
+
+
+class _Event(NamedTuple):
+    """One thing to do.  The heap orders by the first three; no two have the same ``serial``."""
+
+    moment: int
+    again: int  # a suspended generator goes on after all that has the same moment
+    serial: int
+    node: str
+    port: int
+    message: Message | Signal
+    now: int
+    born: float
+
+
+class Inline:
+    """Runs ``graph`` as messages are pushed; ``on_result`` gets everything that reaches a sink.
+
+    ``check=True`` holds every edge against its promises (``contract``).
+    """
+
+    def __init__(self, graph: Graph, on_result: Callable[[Result], None], *, check: bool = False) -> None:
+        self.plan = graph.plan()
+        self.operators = self.plan.open()
+        self.statistics = Statistics(
+            edges={edge_name(s, node): EdgeStatistics() for s, node, _ in self.plan.edges()},
+            operators={name: OperatorStatistics() for name in self.operators},
+        )
+        self._on_result = on_result
+        self._routes = {s: [_Route(s, n, p, self, check) for n, p in to] for s, to in self.plan.consumers().items()}
+        self._streams = {name: [Stream(name, p) for p in op.outputs] for name, op in self.operators.items()}
+        self._open_ports = {node.name: set(range(len(node.inputs))) for node in self.plan.nodes}
+        self._last = {node.name: NEVER for node in self.plan.of_kind("source")}
+        self._heap: list[_Event] = []
+        self._serial = itertools.count()
+        self._suspended: dict[str, Iterator[Emission]] = {}
+
+    @property
+    def clock_every(self) -> int | None:
+        """How often some operator wants ``clock``; None: never."""
+        wishes = [op.clock_every for op in self.operators.values() if op.clock_every]
+        return min(wishes, default=None)
+
+    def push(self, source: str, message: Message, now: int | None = None) -> None:
+        """Queue a message of a source.
+
+        A page's moments are its arrivals; a promise of the source itself came at ``now``
+        (default: with the page before it).
+        """
+        stream = self._source(source)
+        moment = self._last[source] if now is None else now
+        if isinstance(message, Page) and message.arrival is not None and len(message):
+            moment, now = int(message.arrival[0]), int(message.arrival[-1])
+        self._last[source] = max(self._last[source], moment if now is None else now)
+        for route in self._routes[stream]:
+            route.send(message, moment, self._last[source], perf_counter())
+
+    def end(self, source: str, now: int | None = None) -> None:
+        """Queue the end of a source."""
+        stream = self._source(source)
+        moment = max(self._last[source], NEVER if now is None else now)
+        for route in self._routes[stream]:
+            route.send(Signal.END, moment, moment, perf_counter())
+
+    def clock(self, now: int) -> None:
+        """Queue a tick of the arrival clock, for the operators that want it."""
+        for name, operator in self.operators.items():
+            if operator.clock_every:
+                self._queue(_Event(now, 0, next(self._serial), name, 0, Signal.TICK, now, perf_counter()))
+
+    def drain(self, before: int | None = None) -> None:
+        """Do all that is to be done (at moments before ``before``)."""
+        while self._heap and (before is None or self._heap[0].moment < before):
+            self._do(heapq.heappop(self._heap))
+
+    def snapshot(self) -> dict[str, bytes]:
+        """Return the state of every operator; nothing may be queued (``drain`` first)."""
+        if self._heap:
+            msg = f"graph {self.plan.name!r}: {len(self._heap)} messages are queued; drain before a snapshot"
+            raise UsageError(msg)
+        return {name: operator.snapshot() for name, operator in self.operators.items()}
+
+    def restore(self, states: dict[str, bytes]) -> None:
+        """Take over the state of the same graph; edge checks start anew."""
+        for name, state in states.items():
+            self.operators[name].restore(state)
+
+    def _source(self, source: str) -> Stream:
+        if source not in self._last:
+            msg = f"graph {self.plan.name!r} has no source {source!r}; it has {', '.join(self._last)}"
+            raise UsageError(msg)
+        return Stream(source, "out")
+
+    def _queue(self, event: _Event) -> None:
+        heapq.heappush(self._heap, event)
+
+    def _do(self, event: _Event) -> None:
+        if event.node not in self.operators:
+            self._deliver_to_sink(event)
+            return
+        operator = self.operators[event.node]
+        if event.message is Signal.GO_ON:
+            if event.node in self._suspended:
+                self._step(operator, event)
+            return
+        if event.node in self._suspended:  # it must be done with the last message first
+            self._exhaust(operator, event, self._suspended.pop(event.node))
+        emissions = handle(operator, event.port, event.message, event.now)
+        if operator.makes_progress and event.message is not Signal.END:
+            self._suspended[event.node] = emissions
+            self._step(operator, event)
+        else:
+            self._exhaust(operator, event, emissions)
+            if event.message is Signal.END:
+                self._ended(event)
+
+    def _exhaust(self, operator: Operator, event: _Event, emissions: Iterator[Emission]) -> None:
+        began = perf_counter()
+        for port, message in emissions:
+            self._emit(operator, event, port, message)
+        self._observe(operator, event, perf_counter() - began)
+
+    def _step(self, operator: Operator, event: _Event) -> None:
+        """Take one emission of a generator, and go on when all that follows from it is done."""
+        born = perf_counter()
+        found = next(self._suspended[event.node], None)
+        if found is None:
+            del self._suspended[event.node]
+        else:
+            moment = self._emit(operator, event._replace(born=born), *found)
+            again = event._replace(moment=moment, again=1, serial=next(self._serial), message=Signal.GO_ON)
+            self._queue(again)
+        self._observe(operator, event, perf_counter() - born)
+
+    def _emit(self, operator: Operator, event: _Event, port: int, message: Message) -> int:
+        """Queue an output; return its moment."""
+        moment, now = event.moment if operator.makes_progress else event.now, event.now
+        if isinstance(message, Page):
+            if not len(message):
+                return moment
+            if message.arrival is not None:
+                now = int(message.arrival[-1])
+                moment = now if operator.makes_progress else int(message.arrival[0])
+            if operator.makes_progress:
+                message = message.without_arrival()
+        if operator.makes_progress:
+            now = moment
+        for route in self._routes[self._streams[event.node][port]]:
+            route.send(message, moment, now, event.born)
+        return moment
+
+    def _observe(self, operator: Operator, event: _Event, busy_s: float) -> None:
+        self.statistics.observe(event.node, operator.state(), event.now, busy_s)
+
+    def _ended(self, event: _Event) -> None:
+        ports = self._open_ports[event.node]
+        ports.discard(event.port)
+        if ports:
+            return
+        self.statistics.operators[event.node].counts = self.operators[event.node].counts()
+        for stream in self._streams[event.node]:
+            for route in self._routes[stream]:
+                route.send(Signal.END, event.moment, event.now, event.born)
+
+    def _deliver_to_sink(self, event: _Event) -> None:
+        if not isinstance(event.message, Signal):
+            self._on_result(Result(event.node, event.message, event.now, perf_counter() - event.born))
+
+
+class _Route:
+    """One edge: it counts, checks, and never lets a message overtake an earlier one."""
+
+    def __init__(self, stream: Stream, node: str, port: int, runner: Inline, check: bool) -> None:
+        name = edge_name(stream, node)
+        self._to, self._port, self._runner = node, port, runner
+        self._count = runner.statistics.edges[name]
+        self._contract = EdgeContract(name) if check else None
+        self._latest = NEVER
+
+    def send(self, message: Message | Signal, moment: int, now: int, born: float) -> None:
+        if not isinstance(message, Signal):
+            self._count.count(message)
+            if self._contract is not None:
+                self._contract.check(message)
+        self._latest = moment = max(self._latest, moment)
+        runner = self._runner
+        runner._queue(_Event(moment, 0, next(runner._serial), self._to, self._port, message, max(now, moment), born))

@@ -1,0 +1,183 @@
+"""Local: one asyncio task per operator, pushing pages through bounded queues.
+
+A full queue makes its writers wait, back to the sources: memory stays bounded however
+fast they are.  One inbox per operator means that a graph without cycles cannot block
+itself.  The first error, or Ctrl-C, cancels every task before it is raised.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine
+from time import perf_counter
+from types import TracebackType
+from typing import Any, NamedTuple, Self, TypeVar
+
+from oop_engine.contract import EdgeContract
+from oop_engine.errors import UsageError
+from oop_engine.graph import Graph, Stream
+from oop_engine.operator import Message, Operator
+from oop_engine.page import Page
+from oop_engine.punctuation import NEVER
+from oop_engine.runners.dispatch import Result, Signal, edge_name, handle
+from oop_engine.statistics import EdgeStatistics, OperatorStatistics, Statistics
+
+__all__ = ["Local", "run_async"]
+
+T = TypeVar("T")
+
+
+class _Letter(NamedTuple):
+    port: int
+    message: Message | Signal
+    now: int
+    born: float
+
+
+class Local:
+    """Runs ``graph`` inside ``async with``; any number of tasks may push into it.
+
+    ``capacity``: how many messages an operator's queue holds.  Leaving the block ends the
+    sources that are still open and waits until everything has been worked off::
+
+        async with Local(graph, print) as local:
+            await local.push("packets", page)
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        on_result: Callable[[Result], None],
+        *,
+        check: bool = False,
+        capacity: int = 16,
+    ) -> None:
+        self.plan = graph.plan()
+        self.operators = self.plan.open()
+        self.statistics = Statistics(
+            edges={edge_name(s, node): EdgeStatistics() for s, node, _ in self.plan.edges()},
+            operators={name: OperatorStatistics() for name in self.operators},
+        )
+        self._on_result = on_result
+        self._consumers = self.plan.consumers()
+        names = {edge_name(s, node) for s, node, _ in self.plan.edges()}
+        self._contracts = {name: EdgeContract(name) for name in names} if check else {}
+        self._inbox: dict[str, asyncio.Queue[_Letter]] = {
+            name: asyncio.Queue(capacity) for name in self.operators
+        }
+        self._open_ports = {node.name: set(range(len(node.inputs))) for node in self.plan.nodes}
+        self._now = {node.name: NEVER for node in self.plan.of_kind("source")}
+        self._ended: set[str] = set()
+        self._tasks = asyncio.TaskGroup()
+
+    async def __aenter__(self) -> Self:
+        await self._tasks.__aenter__()
+        for name, operator in self.operators.items():
+            self._tasks.create_task(self._work(name, operator), name=name)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if error is None:
+                for source in self._now.keys() - self._ended:
+                    await self.end(source)
+            await self._tasks.__aexit__(kind, error, trace)
+        except BaseExceptionGroup as group:
+            raise _first(group) from None
+
+    @property
+    def clock_every(self) -> int | None:
+        """How often some operator wants ``clock``; None: never."""
+        return min((op.clock_every for op in self.operators.values() if op.clock_every), default=None)
+
+    async def push(self, source: str, message: Message, now: int | None = None) -> None:
+        """Send a message of a source; waits while the queues behind it are full."""
+        stream = self._source(source)
+        if isinstance(message, Page) and message.arrival is not None and len(message):
+            now = int(message.arrival[-1])
+        self._now[source] = max(self._now[source], NEVER if now is None else now)
+        await self._send(stream, message, self._now[source], perf_counter())
+
+    async def end(self, source: str) -> None:
+        """End a source."""
+        stream = self._source(source)
+        self._ended.add(source)
+        await self._send(stream, Signal.END, self._now[source], perf_counter())
+
+    async def clock(self, now: int) -> None:
+        """Let the arrival clock show ``now``, for the operators that want it."""
+        for name, operator in self.operators.items():
+            if operator.clock_every and self._open_ports[name]:
+                await self._inbox[name].put(_Letter(0, Signal.TICK, now, perf_counter()))
+
+    def _source(self, source: str) -> Stream:
+        if source not in self._now:
+            msg = f"graph {self.plan.name!r} has no source {source!r}; it has {', '.join(self._now)}"
+            raise UsageError(msg)
+        return Stream(source, "out")
+
+    async def _work(self, name: str, operator: Operator) -> None:
+        ports = self._open_ports[name]
+        while ports:
+            letter = await self._inbox[name].get()
+            await self._handle(name, operator, letter)
+            if letter.message is Signal.END:
+                ports.discard(letter.port)
+        self.statistics.operators[name].counts = operator.counts()
+        for port in operator.outputs:
+            await self._send(Stream(name, port), Signal.END, letter.now, letter.born)
+
+    async def _handle(self, name: str, operator: Operator, letter: _Letter) -> None:
+        """Work off one message; what it yields goes out before the next step is asked for."""
+        now, busy_s = letter.now, 0.0
+        emissions = handle(operator, letter.port, letter.message, now)
+        while True:
+            began = perf_counter()
+            found = next(emissions, None)
+            busy_s += perf_counter() - began
+            if found is None:
+                break
+            port, message = found
+            if isinstance(message, Page) and operator.makes_progress:
+                now = now if message.arrival is None or not len(message) else int(message.arrival[-1])
+                message = message.without_arrival()
+            born = began if operator.makes_progress else letter.born
+            await self._send(Stream(name, operator.outputs[port]), message, now, born)
+        self.statistics.observe(name, operator.state(), now, busy_s)
+
+    async def _send(self, stream: Stream, message: Message | Signal, now: int, born: float) -> None:
+        if isinstance(message, Page) and not len(message):
+            return
+        for node, port in self._consumers[stream]:
+            self._note(edge_name(stream, node), message)
+            if node in self._inbox:
+                await self._inbox[node].put(_Letter(port, message, now, born))
+            elif not isinstance(message, Signal):
+                self._on_result(Result(node, message, now, perf_counter() - born))
+
+    def _note(self, edge: str, message: Message | Signal) -> None:
+        if isinstance(message, Signal):
+            return
+        self.statistics.edges[edge].count(message)
+        if self._contracts:
+            self._contracts[edge].check(message)
+
+
+def run_async(main: Coroutine[Any, Any, T]) -> T:
+    """Run ``main`` to its end, on uvloop where the platform has it."""
+    factory = None
+    with contextlib.suppress(ImportError):
+        import uvloop  # not there on every platform
+
+        factory = uvloop.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        return runner.run(main)
+
+
+def _first(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -1,0 +1,99 @@
+"""What went through a graph and what it kept, per edge, per operator and over time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from oop_engine.operator import Message, State
+from oop_engine.page import Page
+
+__all__ = ["EdgeStatistics", "OperatorStatistics", "Sample", "Statistics"]
+
+_SAMPLES = 2_000
+
+
+@dataclass
+class EdgeStatistics:
+    """What passed along one edge."""
+
+    pages: int = 0
+    tuples: int = 0
+    punctuations: int = 0
+
+    def count(self, message: Message) -> None:
+        """Count one message."""
+        if isinstance(message, Page):
+            self.pages += 1
+            self.tuples += len(message)
+        else:
+            self.punctuations += 1
+
+
+@dataclass
+class OperatorStatistics:
+    """What one operator held, how long it was busy, and what it counted (late tuples...)."""
+
+    state: State = State()
+    peak: State = State()
+    busy_s: float = 0.0
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The state of the whole graph at one moment of virtual time."""
+
+    now: int
+    state: State
+
+
+@dataclass
+class Statistics:
+    """Everything a run tells of itself; ``peak`` and ``series`` are of the whole graph.
+
+    The series keeps at most 2 000 samples: when it is full, neighbours are merged and the
+    one with more bytes stays, so that no peak is lost.
+    """
+
+    edges: dict[str, EdgeStatistics] = field(default_factory=dict)
+    operators: dict[str, OperatorStatistics] = field(default_factory=dict)
+    state: State = State()
+    peak: State = State()
+    series: list[Sample] = field(default_factory=list)
+    _apart: int = 0
+
+    def observe(self, name: str, state: State, now: int, busy_s: float) -> None:
+        """Note what operator ``name`` holds at ``now`` after being busy for ``busy_s``.  O(1)."""
+        operator = self.operators[name]
+        operator.busy_s += busy_s
+        if state == operator.state:
+            return
+        self.state = self.state + state - operator.state
+        operator.state = state
+        operator.peak = _larger(operator.peak, state)
+        self.peak = _larger(self.peak, self.state)
+        self._sample(Sample(now, self.state))
+
+    def count(self, what: str) -> int:
+        """Return a count (``"late"``...) summed over the operators."""
+        return sum(operator.counts.get(what, 0) for operator in self.operators.values())
+
+    def _sample(self, sample: Sample) -> None:
+        series = self.series
+        if series and sample.now - series[-1].now <= self._apart:
+            if sample.state.nbytes >= series[-1].state.nbytes:
+                series[-1] = Sample(series[-1].now, sample.state)
+            return
+        series.append(sample)
+        if len(series) > _SAMPLES:
+            self.series = [max(pair, key=lambda s: s.state.nbytes) for pair in zip(series[::2], series[1::2], strict=False)]
+            self._apart = max(2 * self._apart, (series[-1].now - series[0].now) // _SAMPLES * 2)
+
+
+def _larger(one: State, other: State) -> State:
+    return State(
+        max(one.tuples, other.tuples),
+        max(one.partials, other.partials),
+        max(one.groups, other.groups),
+        max(one.nbytes, other.nbytes),
+    )
