@@ -1,0 +1,230 @@
+"""Compare: the same question over the same trace by several plans, each held to the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from oop_engine.groups import GroupIndex
+from oop_engine.replay import Outcome, replay
+from oop_engine.scenario import COMPLETE_AT, Claim, Scenario, Values, Variant
+from oop_engine.statistics import Sample
+from oop_engine.units import to_seconds
+
+__all__ = ["Comparison", "Run", "compare"]
+
+_JSON_KEYS = (
+    "order", "variant", "parameters", "tuples", "results", "missing", "wrong", "late", "peak_tuples",
+    "peak_partials", "peak_groups", "peak_state_bytes", "delay_p50_s", "delay_p99_s", "excess_delay_p50_s",
+    "excess_delay_p99_s", "latency_p50_ms", "latency_p99_ms", "cpu_s", "tuples_per_s",
+)  # fmt: skip
+_CLOSE = 1e-9  # sums of floats depend on the order of addition in the last digits
+
+
+@dataclass(frozen=True)
+class Run:
+    """One plan over one trace.
+
+    Delays are in virtual time, in seconds: emission minus window end, and (excess) minus
+    the arrival of the result's last tuple, which is what a clairvoyant would have done.
+    Latency is wall time from a promise's leaving the edge to the result it released.
+    ``late`` counts tuples that came behind a promise; state peaks are over the whole graph.
+    """
+
+    order: Literal["in", "out"]
+    variant: str
+    exact: bool
+    parameters: Values
+    tuples: int
+    results: int
+    missing: int
+    wrong: int
+    late: int
+    peak_tuples: int
+    peak_partials: int
+    peak_groups: int
+    peak_state_bytes: int
+    delay_p50_s: float
+    delay_p99_s: float
+    excess_delay_p50_s: float
+    excess_delay_p99_s: float
+    latency_p50_ms: float
+    latency_p99_ms: float
+    cpu_s: float
+    tuples_per_s: float
+    table: pa.Table = field(repr=False)
+    truth: pa.Table = field(repr=False)
+    delays_s: NDArray[np.float64] = field(repr=False)
+    excess_s: NDArray[np.float64] = field(repr=False)
+    series: list[Sample] = field(repr=False)
+    unit: str = "s"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as plain values."""
+        return {name: getattr(self, name) for name in _JSON_KEYS}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All runs of a scenario, and what they bear out."""
+
+    scenario: Scenario
+    parameters: Values
+    runs: list[Run]
+    claims: list[Claim]
+    plans: list[Variant] = field(repr=False)
+
+    @property
+    def holds(self) -> bool:
+        """Whether every claim holds."""
+        return all(claim.holds for claim in self.claims)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, for JSON."""
+        claims = [{"claim": c.claim, "holds": c.holds, "figures": c.figures} for c in self.claims]
+        return {
+            "scenario": self.scenario.name,
+            "parameters": self.parameters,
+            "runs": [run.to_dict() for run in self.runs],
+            "claims": claims,
+        }
+
+
+def compare(
+    scenario: Scenario,
+    settings: dict[str, str] | None = None,
+    *,
+    on_run: Callable[[str, int, int], None] | None = None,
+    on_tuples: Callable[[int], None] | None = None,
+) -> Comparison:
+    """Run every variant of ``scenario`` for every value of its sweep, and check the claims.
+
+    A parameter in ``settings`` is not swept.  ``on_run`` is told each run's name, its number
+    and how many there are; ``on_tuples`` how many tuples went in.
+    Raises ``UsageError`` for parameters that the scenario does not have.
+    """
+    values = scenario.values(settings)
+    grid = _grid(scenario, values, settings or {})
+    variants = [(point, variant) for point in grid for variant in scenario.variants(point)]
+    runs: list[Run] = []
+    truth: pa.Table | None = None
+    for number, (point, variant) in enumerate(variants):
+        if on_run is not None:
+            on_run(_title(scenario, point, variant), number, len(variants))
+        if number == 0 or point is not variants[number - 1][0]:
+            truth = scenario.truth(point) if scenario.truth is not None else None
+        runs.append(_run(scenario, point, variant, truth, on_tuples))
+        truth = runs[-1].truth
+    claims = [_agreement(runs), *scenario.claims(runs)]
+    return Comparison(scenario, values, runs, claims, scenario.variants(values))
+
+
+def _grid(scenario: Scenario, values: Values, settings: dict[str, str]) -> list[Values]:
+    if scenario.sweep is None or scenario.sweep.parameter in settings:
+        return [values]
+    return [{**values, scenario.sweep.parameter: value} for value in scenario.sweep.values]
+
+
+def _title(scenario: Scenario, point: Values, variant: Variant) -> str:
+    name = f"{'in order' if variant.order == 'in' else 'out of order'}, {variant.name}"
+    sweep = scenario.sweep
+    return name if sweep is None else f"{name}, {sweep.parameter} {point[sweep.parameter]} {sweep.unit}".rstrip()
+
+
+def _run(
+    scenario: Scenario,
+    point: Values,
+    variant: Variant,
+    truth: pa.Table | None,
+    on_tuples: Callable[[int], None] | None,
+) -> Run:
+    outcome = replay(variant.graph, scenario.feeds(point), on_tuples=on_tuples)
+    sink = variant.graph.plan().of_kind("sink")[0]
+    schema = variant.graph.plan().schema(sink.inputs[0])
+    table = outcome.results[sink.name]
+    if truth is None:
+        truth = table.append_column(COMPLETE_AT, pa.array(outcome.emitted[sink.name]))
+    match = _Match(table, truth, scenario.keys)
+    ends = _int64(table.column(schema.progressing))
+    emitted = outcome.emitted[sink.name]
+    scale = to_seconds(1, schema.unit)
+    delays = (emitted - ends).astype(np.float64) * scale
+    excess = (emitted - match.complete_at)[match.known].astype(np.float64) * scale
+    latency = outcome.waited_s[sink.name] * 1000
+    peak = outcome.statistics.peak
+    return Run(
+        variant.order, variant.name, variant.exact, point, outcome.tuples, table.num_rows,
+        match.missing, match.wrong, outcome.statistics.count("late"),
+        peak.tuples, peak.partials, peak.groups, peak.nbytes,
+        _quantile(delays, 0.5), _quantile(delays, 0.99), _quantile(excess, 0.5), _quantile(excess, 0.99),
+        _quantile(latency, 0.5), _quantile(latency, 0.99), outcome.cpu_s, _rate(outcome),
+        table, truth, delays, excess, outcome.statistics.series, schema.unit,
+    )  # fmt: skip
+
+
+def _rate(outcome: Outcome) -> float:
+    return outcome.tuples / outcome.wall_s if outcome.wall_s else 0.0
+
+
+def _quantile(values: NDArray[np.float64], q: float) -> float:
+    return float(np.quantile(values, q)) if values.size else 0.0
+
+
+def _int64(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    found: NDArray[np.int64] = column.cast(pa.int64()).to_numpy()
+    return found
+
+
+class _Match:
+    """Results set against the truth: found by their keys, equal in the other columns."""
+
+    def __init__(self, table: pa.Table, truth: pa.Table, keys: tuple[str, ...]) -> None:
+        index = GroupIndex([truth.schema.field(name).type for name in keys])
+        true_slots = index.encode([_array(truth, name) for name in keys], truth.num_rows)
+        row_of = np.zeros(len(index), np.int64)
+        row_of[true_slots] = np.arange(truth.num_rows)
+        slots = index.find([_array(table, name) for name in keys], table.num_rows)
+        self.known = slots >= 0
+        rows = row_of[slots[self.known]] if len(index) else np.empty(0, np.int64)
+        seen = np.bincount(slots[self.known], minlength=len(index))
+        right = np.ones(rows.size, np.bool_)
+        for name in set(truth.schema.names) - {*keys, COMPLETE_AT}:
+            right &= _equal(_array(table, name).filter(pa.array(self.known)), _array(truth, name).take(pa.array(rows)))
+        self.missing = int((seen == 0).sum())
+        self.wrong = int((~right).sum() + (~self.known).sum() + np.maximum(seen - 1, 0).sum())
+        self.complete_at = np.zeros(table.num_rows, np.int64)
+        if rows.size:
+            self.complete_at[self.known] = _int64(truth.column(COMPLETE_AT))[rows]
+
+
+def _array(table: pa.Table, name: str) -> pa.Array:
+    column = table.column(name).combine_chunks()
+    return column if isinstance(column, pa.Array) else pa.concat_arrays(column.chunks)
+
+
+def _equal(one: pa.Array, other: pa.Array) -> NDArray[np.bool_]:
+    if pa.types.is_floating(one.type) or pa.types.is_floating(other.type):
+        a, b = (c.cast(pa.float64()).to_numpy(zero_copy_only=False) for c in (one, other))
+        close: NDArray[np.bool_] = np.isclose(a, b, rtol=_CLOSE, atol=_CLOSE, equal_nan=True)
+        return close
+    same = pc.fill_null(pc.equal(one, other.cast(one.type)), False)
+    both_null = pc.and_(one.is_null(), other.is_null())
+    found: NDArray[np.bool_] = pc.or_(same, both_null).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _agreement(runs: list[Run]) -> Claim:
+    """Return the claim that comes before all others: exact plans give the true answer."""
+    exact = [run for run in runs if run.exact]
+    off = {f"{run.order} {run.variant} {run.parameters}": [run.missing, run.wrong] for run in exact if run.missing or run.wrong}
+    return Claim(
+        "in order and out of order give the brute-force answer, nothing missing, nothing wrong",
+        not off,
+        {"runs": len(exact), "results": sum(run.results for run in exact), "missing_and_wrong": off},
+    )
