@@ -1,0 +1,48 @@
+# All set-up is done by the targets themselves: Python 3.11 or later, git and make are enough.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
+SOURCE := oop_engine operators scenarios tests conftest.py
+JOBS   ?= auto
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types format clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.demo ## run the flights of New York in order and out of order, and compare
+	@mkdir -p out
+	$(BIN)/oop-engine compare nyc_flights --report out/nyc_flights.html
+
+test: lint types ## lint, strict types, then all tests: layers, docs, examples, laws
+	$(BIN)/python -m pytest --numprocesses $(JOBS) $(ARGS)
+
+lint: $(VENV)/.dev ## style and format, changing nothing
+	$(BIN)/ruff check $(SOURCE)
+	$(BIN)/ruff format --check $(SOURCE)
+
+types: $(VENV)/.dev ## strict types
+	$(BIN)/mypy
+
+format: $(VENV)/.dev ## mend what can be mended by itself
+	$(BIN)/ruff check --fix $(SOURCE)
+	$(BIN)/ruff format $(SOURCE)
+
+clean: ## forget the environment and everything that was made
+	rm -rf $(VENV) out build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+# A stamp is younger than pyproject.toml once its packages are installed.
+$(VENV)/.demo: pyproject.toml | $(BIN)/python
+	$(PIP) install --editable '.[scenarios]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(PIP) install --editable '.[dev,scenarios]'
+	@touch $@ $(VENV)/.demo

@@ -1,0 +1,165 @@
+"""Who may import whom.  The tables are the rule; this test is their only copy."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("oop_engine", "operators", "scenarios")
+
+# The kernel: a file imports from its own place and to the left of it.
+RANK = [
+    "errors", "units", "schema", "page", "punctuation", "groups", "progress", "snapshot", "operator",
+    "contract", "graph", "statistics", "runners", "testing", "traces", "replay", "scenario", "compare",
+    "report", "cli",
+]  # fmt: skip
+# What may be reached at most, where the place in the rank alone would allow more.
+AT_MOST = {"traces": "operator", "testing": "runners"}
+KNOWS_OPERATORS = RANK[RANK.index("replay") :]
+FOR_OPERATORS = RANK[: RANK.index("operator") + 1]
+# Files in operators/ that are values, not operators: any operator may import them.
+VALUES = {
+    "aggregates", "bands", "expressions", "join_side", "kernels", "late", "partials", "policies", "windows",
+}  # fmt: skip
+KNOWS_ALL_OPERATORS = {"operators/in_order/rewrite.py"}
+ONLY_IN = {
+    "asyncio": ["oop_engine/runners/local.py", "oop_engine/replay.py", "oop_engine/testing.py"],
+    "uvloop": ["oop_engine/runners/local.py"],
+    "numba": ["operators/kernels/*.py"],
+    "pyspark": ["oop_engine/runners/spark/*.py"],
+    "matplotlib": ["oop_engine/report/*.py"],
+    "click": ["oop_engine/cli.py", "oop_engine/cli/*.py"],
+    "rich": ["oop_engine/cli.py", "oop_engine/cli/*.py", "oop_engine/report/*.py"],
+}
+NOT_AT_IMPORT = ("numba", "matplotlib", "pyarrow.dataset", "click", "rich", "pandas", "operators.kernels")
+
+FILES = sorted(p.relative_to(ROOT) for package in PACKAGES for p in (ROOT / package).rglob("*.py"))
+
+
+def module(path: Path) -> str:
+    return ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+
+
+MODULES = {module(path): path for path in FILES}
+
+
+def imports(path: Path, *, at_import: bool = False) -> set[str]:
+    """Return the modules that a file loads: at any time, or as soon as it is imported itself."""
+    tree = ast.parse((ROOT / path).read_text())
+    for_types = {n for block in ast.walk(tree) if is_for_types(block) for n in ast.walk(block)}
+    found = set()
+    for node in set(tree.body if at_import else ast.walk(tree)) - for_types:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            name = node.module or ""
+            inner = {f"{name}.{alias.name}" for alias in node.names}
+            found |= (inner & MODULES.keys()) or {name}
+    return found
+
+
+def is_for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
+def breach(path: Path, name: str) -> str | None:
+    """Tell why ``path`` may not import ``name``; None: it may."""
+    top, *rest = name.split(".")
+    if top in ONLY_IN and not any(path.match(p) for p in ONLY_IN[top]):
+        return f"{top} only in {', '.join(ONLY_IN[top])}"
+    if top not in PACKAGES or path.parts[0] == "scenarios":
+        return None
+    if top == "scenarios":
+        return "scenarios are the last to come"
+    if path.parts[0] == "operators":
+        return operator_breach(path, top, rest)
+    return kernel_breach(path, top, rest)
+
+
+def kernel_breach(path: Path, top: str, rest: list[str]) -> str | None:
+    if path.name == "__init__.py" and len(path.parts) == 2:
+        return None if top == "oop_engine" else "the kernel knows no operator"
+    layer = path.parts[1].removesuffix(".py")
+    if top == "operators":
+        return None if layer in KNOWS_OPERATORS else "the kernel knows no operator"
+    if not rest:
+        return "the kernel imports its modules, not the package"
+    limit = AT_MOST.get(layer, layer)
+    reaches_up = RANK.index(rest[0]) > RANK.index(limit)
+    return f"reaches up, over {limit}" if reaches_up and rest[0] != layer else None
+
+
+def operator_breach(path: Path, top: str, rest: list[str]) -> str | None:
+    if top == "operators":
+        allowed = not rest or rest[0] in VALUES or rest[-1] in VALUES or path.name == "__init__.py"
+        return None if allowed or str(path) in KNOWS_ALL_OPERATORS else "an operator leans on no other"
+    if str(path) in KNOWS_ALL_OPERATORS and rest == ["graph"]:
+        return None
+    return None if not rest or rest[0] in FOR_OPERATORS else "an operator knows the kernel up to operator"
+
+
+@pytest.mark.parametrize("path", FILES, ids=str)
+def test_file_imports_only_what_its_layer_may(path: Path) -> None:
+    breaches = {name: why for name in sorted(imports(path)) if (why := breach(path, name))}
+    assert not breaches, f"{path}: {breaches}"
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if p.parts[0] == "operators"], ids=str)
+def test_operators_take_no_graph_through_the_root(path: Path) -> None:
+    tree = ast.parse((ROOT / path).read_text())
+    nodes = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module == "oop_engine"]
+    names = {alias.name for node in nodes for alias in node.names}
+    above = {"Graph", "Plan", "Stream", "Statistics", "run", "run_inline", "run_local"}
+    assert str(path) in KNOWS_ALL_OPERATORS or not names & above
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("oop_engine/page.py", "oop_engine.operator"),
+        ("oop_engine/graph.py", "operators.meld"),
+        ("oop_engine/graph.py", "asyncio"),
+        ("oop_engine/traces/csv.py", "oop_engine.graph"),
+        ("oop_engine/progress.py", "oop_engine"),
+        ("operators/meld.py", "operators.select"),
+        ("operators/meld.py", "oop_engine.graph"),
+        ("operators/meld.py", "numba"),
+        ("operators/meld.py", "scenarios.links"),
+    ],
+)
+def test_the_tables_forbid(path: str, name: str) -> None:
+    assert breach(Path(path), name)
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("oop_engine/operator.py", "oop_engine.page"),
+        ("oop_engine/runners/inline.py", "oop_engine.runners.clock"),
+        ("oop_engine/replay.py", "operators.in_order.rewrite"),
+        ("operators/bucket.py", "operators.windows"),
+        ("operators/in_order/rewrite.py", "operators.meld"),
+        ("operators/kernels/panes.py", "numba"),
+    ],
+)
+def test_the_tables_allow(path: str, name: str) -> None:
+    assert not breach(Path(path), name)
+
+
+def test_no_import_cycles() -> None:
+    inside = {m: {n for n in imports(p, at_import=True) if n in MODULES} for m, p in MODULES.items()}
+    list(TopologicalSorter(inside).static_order())
+
+
+@pytest.mark.parametrize("package", ["oop_engine", "operators"])
+def test_importing_a_package_loads_nothing_heavy(package: str) -> None:
+    code = f"import sys, {package}; print(*(m for m in {NOT_AT_IMPORT!r} if m in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []

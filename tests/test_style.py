@@ -1,0 +1,92 @@
+"""What a reader can count on: the contract of each operator, documented names, files of a size."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = sorted(p for d in ("oop_engine", "operators", "scenarios") for p in (ROOT / d).rglob("*.py"))
+HEADINGS = ["Pass", "Keep", "Propagate", "Cost", "Source"]
+FILE_LINES = 400
+KERNEL_LINES, KERNEL_PARAMETERS = 60, 10
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def defines_operator(path: Path) -> bool:
+    classes = (n for n in ast.walk(parsed(path)) if isinstance(n, ast.ClassDef) and n.name[0] != "_")
+    return any(isinstance(b, ast.Name) and b.id == "Operator" for c in classes for b in c.bases)
+
+
+OPERATORS = [p for p in SOURCES if p.is_relative_to(ROOT / "operators") and defines_operator(p)]
+KERNELS = [p for p in SOURCES if p.parent.name == "kernels" and p.name != "__init__.py"]
+
+
+def public(tree: ast.Module | ast.ClassDef, prefix: str = "") -> Iterator[tuple[str, Definition]]:
+    for node in tree.body:
+        if isinstance(node, Definition) and not node.name.startswith("_"):
+            yield prefix + node.name, node
+            if isinstance(node, ast.ClassDef):
+                yield from public(node, f"{node.name}.")
+
+
+OPERATOR_METHODS = {
+    name.partition(".")[2]
+    for name, _ in public(parsed(ROOT / "oop_engine" / "operator.py"))
+    if name.startswith("Operator.")
+}
+
+
+@pytest.mark.parametrize("path", OPERATORS, ids=name_of)
+def test_operator_states_its_contract(path: Path) -> None:
+    text = ast.get_docstring(parsed(path), clean=True) or ""
+    found = re.findall(rf"^ +({'|'.join(HEADINGS)})\b", text, re.MULTILINE)
+    assert found == HEADINGS, f"{name_of(path)}: the module docstring has {found}, wanted {HEADINGS}"
+
+
+@pytest.mark.parametrize("path", OPERATORS, ids=name_of)
+def test_operator_shows_an_example(path: Path) -> None:
+    assert ">>> " in path.read_text(), f"{name_of(path)}: no example that runs"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_public_names_are_documented(path: Path) -> None:
+    tree = parsed(path)
+    assert not tree.body or ast.get_docstring(tree), f"{name_of(path)}: no module docstring"
+    names = list(public(tree))
+    told = {n.rpartition(".")[2] for n, node in names if "." in n and ast.get_docstring(node)}
+    told |= OPERATOR_METHODS  # a method is documented once, by the class that asks for it
+    bare = [n for n, node in names if not ast.get_docstring(node) and not needs_no_words(n, node, told)]
+    assert not bare, f"{name_of(path)}: no docstring for {', '.join(bare)}"
+
+
+def needs_no_words(name: str, node: Definition, told: set[str]) -> bool:
+    method = name.rpartition(".")[2] if "." in name else None
+    return method in told or any(ast.unparse(d) == "overload" for d in node.decorator_list)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_file_fits_a_head(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= FILE_LINES
+
+
+@pytest.mark.parametrize("path", KERNELS, ids=name_of)
+def test_kernel_is_one_screen(path: Path) -> None:
+    for name, node in public(parsed(path)):
+        if isinstance(node, ast.FunctionDef):
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            assert lines <= KERNEL_LINES, f"{name}: {lines} lines"
+            assert len(node.args.args) <= KERNEL_PARAMETERS, f"{name}: {len(node.args.args)} parameters"
