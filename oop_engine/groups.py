@@ -145,7 +145,9 @@ def _comparable(column: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(kind):
         return _comparable(column.dictionary_decode())
     if pa.types.is_floating(kind):
-        plain = pc.if_else(pc.is_nan(column), pa.scalar(float("nan"), kind), pc.add(column, pa.scalar(0.0, kind)))
+        plain = pc.if_else(
+            pc.is_nan(column), pa.scalar(float("nan"), kind), pc.add(column, pa.scalar(0.0, kind))
+        )
         return plain.view(getattr(pa, f"int{kind.bit_width}")())
     if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
         return column.view(getattr(pa, f"int{kind.bit_width}")())

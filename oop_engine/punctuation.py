@@ -44,7 +44,9 @@ class GroupWise:
 
     def __post_init__(self) -> None:
         if self.groups.num_rows != len(self.below):
-            msg = f"group-wise punctuation: one bound a group; got {len(self.below)} for {self.groups.num_rows}"
+            msg = (
+                f"group-wise punctuation: one bound a group; got {len(self.below)} for {self.groups.num_rows}"
+            )
             raise ContractError(msg)
 
     @classmethod
