@@ -1,0 +1,63 @@
+"""Answers by brute force: every tuple is put into every window that contains it.
+
+Written from the definition of a window and without the engine, on Arrow's own hash
+aggregation: an independent judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from oop_engine.scenario import COMPLETE_AT
+
+__all__ = ["windows"]
+
+
+def windows(
+    table: pa.Table,
+    *,
+    time: str,
+    arrival: NDArray[np.int64],
+    range_: int,
+    slide: int,
+    by: Sequence[str] = (),
+    aggregates: dict[str, tuple[str, str]],
+) -> pa.Table:
+    """Return one row per group and window ``[start, start + range_)`` that has tuples.
+
+    Windows end at the multiples of ``slide``.  ``time`` is an int64 or timestamp column,
+    lengths in its unit; ``aggregates``: output name -> (column, Arrow aggregate); ``arrival``
+    (rows,) gives ``COMPLETE_AT``.  O(rows x windows a row).
+    """
+    kind = table.schema.field(time).type
+    times = table.column(time).cast(pa.int64()).to_numpy()
+    used = sorted({*by, *(column for column, _ in aggregates.values())})
+    plain = table.select(used).append_column(COMPLETE_AT, pa.array(arrival))
+    parts = [
+        plain.take(pa.array(rows))
+        .append_column("window_start", pa.array(ends - range_).cast(kind))
+        .append_column("window_end", pa.array(ends).cast(kind))
+        for rows, ends in _memberships(times, range_, slide)
+    ]
+    wanted = [*aggregates.values(), (COMPLETE_AT, "max")]
+    grouped = pa.concat_tables(parts).group_by([*by, "window_start", "window_end"]).aggregate(wanted)
+    names = {f"{column}_{how}": name for name, (column, how) in aggregates.items()}
+    names[f"{COMPLETE_AT}_max"] = COMPLETE_AT
+    grouped = grouped.rename_columns([names.get(n, n) for n in grouped.column_names])
+    return grouped.take(pc.sort_indices(grouped, sort_keys=[("window_end", "ascending")]))
+
+
+def _memberships(
+    times: NDArray[np.int64], range_: int, slide: int
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Yield (rows, window ends): all pairs in which the window contains the row's time."""
+    first_end = (times // slide + 1) * slide  # the first end behind the time
+    for k in range(-(-range_ // slide)):
+        ends = first_end + k * slide
+        inside = np.flatnonzero((ends - range_ <= times) & (times < ends))
+        yield inside, ends[inside]

@@ -1,0 +1,143 @@
+"""Hypothesis strategies for grammatical streams: rows, arrival orders, page cuts, true promises."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import strategies as st
+
+from oop_engine import FOREVER, GroupWise, Linear, Message, Page, Punctuation, Schema
+
+__all__ = ["Event", "Script", "as_messages", "row_lists", "rows_of", "scripts"]
+
+Row = dict[str, Any]
+TIMES = st.integers(0, 30)
+PER_TYPE: list[tuple[Any, list[Any]]] = [
+    (pa.types.is_boolean, [True, False, None]),
+    (pa.types.is_integer, [0, 1, 2, -7, None]),
+    (pa.types.is_floating, [0.5, -2.25, 3.0, None]),
+    (pa.types.is_string, ["a", "b", "c", None]),
+    (pa.types.is_timestamp, [0, 7, None]),
+    (pa.types.is_date, [0, 3, None]),
+]
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happens on a port: a row, a promise, or a page cut (None)."""
+
+    port: int
+    what: Row | Punctuation | None
+
+
+Script = list[Event]
+
+
+def values_of(schema: Schema, name: str, domains: dict[str, list[Any]]) -> st.SearchStrategy[Any]:
+    if name == schema.progressing:
+        return st.sampled_from(domains[name]) if name in domains else TIMES
+    if name in domains:
+        return st.sampled_from(domains[name])
+    kind = schema.type_of(name)
+    return st.sampled_from(next(values for fits, values in PER_TYPE if fits(kind)))
+
+
+def row_lists(schema: Schema, domains: dict[str, list[Any]] | None = None, most: int = 10) -> st.SearchStrategy[list[Row]]:
+    row = st.fixed_dictionaries({n: values_of(schema, n, domains or {}) for n in schema.names})
+    return st.lists(row, max_size=most)
+
+
+@st.composite
+def scripts(
+    draw: st.DrawFn,
+    schemas: Sequence[Schema],
+    rows: Sequence[list[Row]],
+    *,
+    ordered: bool = False,
+    grouped: bool = True,
+) -> Script:
+    """Draw an arrival order of ``rows``, with page cuts and promises that come true."""
+    per_port = [_one_port(draw, port, schemas[port], rows[port], ordered, grouped) for port in range(len(rows))]
+    script: Script = []
+    while any(per_port):
+        port = draw(st.sampled_from([p for p, events in enumerate(per_port) if events]))
+        take = draw(st.integers(1, 3))
+        script += per_port[port][:take]
+        per_port[port] = per_port[port][take:]
+    return script
+
+
+def _one_port(draw: st.DrawFn, port: int, schema: Schema, rows: list[Row], ordered: bool, grouped: bool) -> Script:
+    rows = draw(st.permutations(rows)) if rows else []
+    if ordered:
+        rows = sorted(rows, key=lambda r: r[schema.progressing])
+    script: Script = []
+    for i in range(len(rows) + 1):
+        for _ in range(draw(st.sampled_from([0, 0, 1, 1, 2]))):
+            script.append(Event(port, draw(_promise(schema, rows, i, grouped))))
+        if i < len(rows):
+            script.append(Event(port, rows[i]))
+    return script
+
+
+@st.composite
+def _promise(draw: st.DrawFn, schema: Schema, rows: list[Row], done: int, grouped: bool) -> Punctuation | None:
+    kind = draw(st.sampled_from(["cut", "linear", "groups"] if grouped else ["cut", "linear"]))
+    others = [n for n in schema.names if n != schema.progressing]
+    if kind == "cut" or (kind == "groups" and not others):
+        return None
+    to_come = rows[done:]
+    if kind == "linear":
+        return Linear(_at_most(draw, [r[schema.progressing] for r in to_come]))
+    names = draw(st.lists(st.sampled_from(others), min_size=1, max_size=2, unique=True))
+    groups = list({tuple(r[n] for n in names): None for r in rows})
+    groups = draw(st.lists(st.sampled_from(groups), max_size=3, unique=True)) if groups else []
+    below = [_at_most(draw, [r[schema.progressing] for r in to_come if tuple(r[n] for n in names) == g]) for g in groups]
+    batch = pa.RecordBatch.from_arrays(
+        [pa.array([g[i] for g in groups], schema.type_of(n)) for i, n in enumerate(names)], names
+    )
+    return GroupWise(batch, np.array(below, np.int64))
+
+
+def _at_most(draw: st.DrawFn, to_come: list[int]) -> int:
+    if to_come:
+        return min(to_come) - draw(st.sampled_from([0, 0, 1, 7]))
+    return draw(st.sampled_from([0, 15, 31, 60, FOREVER]))
+
+
+def rows_of(script: Script, ports: int) -> list[list[Row]]:
+    """Return the rows of each port, in arrival order."""
+    return [[e.what for e in script if e.port == p and isinstance(e.what, dict)] for p in range(ports)]
+
+
+def as_messages(script: Script, schemas: Sequence[Schema], *, page_rows: int = 1_000) -> list[tuple[int, Message]]:
+    """Return the script as messages; neighbouring rows of a port make a page."""
+    messages: list[tuple[int, Message]] = []
+    waiting: list[Row] = []
+    clock = 0
+
+    def ship(port: int) -> None:
+        nonlocal clock
+        if waiting:
+            schema = schemas[port]
+            arrival = range(clock, clock + len(waiting))
+            columns = {n: [r[n] for r in waiting] for n in schema.names}
+            messages.append((port, Page.of(schema, columns, list(arrival))))
+            clock += len(waiting)
+            waiting.clear()
+
+    port = 0
+    for event in script:
+        if event.port != port or not isinstance(event.what, dict) or len(waiting) >= page_rows:
+            ship(port)
+        port = event.port
+        if isinstance(event.what, dict):
+            waiting.append(event.what)
+        elif event.what is not None:
+            messages.append((port, event.what))
+    ship(port)
+    return messages
