@@ -8,6 +8,7 @@ SOURCE := oop_engine operators scenarios tests conftest.py
 JOBS   ?= auto
 
 .DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
 .PHONY: help demo test lint types format clean
 
 help: ## show this list
