@@ -1,0 +1,135 @@
+"""Merge: the union that keeps order, and pays for it by waiting for its slowest input.
+
+In-order operators behind a union need it: in a ``Meld`` the skew of the inputs is disorder.
+
+    Pass       tuples up to the time that every input has reached, sorted (equal ones by input).
+    Keep       every tuple beyond the slowest input: the skew of the inputs, or as much as
+               comes during a lull, unless punctuation tells that it is one.
+    Propagate  that time, each time it has grown.  Of punctuation only the linear kind counts.
+    Cost       O(log inputs) a tuple, in bulk; O(inputs) a message.  Order needed: every
+               input sorted by the progressing attribute.
+    Source     thesis 8.2 (order-preserving Merge, as in Gigascope).  ``Meld`` is the
+               out-of-order twin, which keeps no tuple.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from oop_engine.errors import ContractError, GraphError
+from oop_engine.operator import Emission, Operator, State
+from oop_engine.page import Page, concat
+from oop_engine.progress import Progress
+from oop_engine.punctuation import Linear, Punctuation
+from oop_engine.schema import Schema
+
+__all__ = ["Merge"]
+
+
+class Merge(Operator):
+    """Order-preserving union of ``n_inputs`` sorted streams of one schema.
+
+    Inputs are ``in0``, ``in1``, ...  Raises ``GraphError`` if ``n_inputs`` is below 1 or the
+    schemas differ, and ``ContractError`` if an input is not sorted.
+
+    >>> import pyarrow as pa
+    >>> from oop_engine.testing import Driver
+    >>> schema = Schema({"ts": pa.int64()}, "ts", "s")
+    >>> driver = Driver(Merge(n_inputs=2), schema, schema)
+    >>> driver.feed(0, Page.of(schema, {"ts": [1, 4, 9]}))
+    []
+    >>> driver.feed(1, Linear(5))
+    [(0, Page(2 rows of ts)), (0, Linear(below=5))]
+    """
+
+    needs_order = True
+
+    def __init__(self, n_inputs: int) -> None:
+        if n_inputs < 1:
+            msg = f"Merge: there must be at least one input; got n_inputs={n_inputs!r}"
+            raise GraphError(msg)
+        self.inputs = tuple(f"in{i}" for i in range(n_inputs))
+
+    def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
+        for port, schema in enumerate(inputs):
+            if schema != inputs[0]:
+                msg = f"Merge: inputs must have the same schema; in0 has {inputs[0]}, in{port} has {schema}"
+                raise GraphError(msg)
+        return (inputs[0],)
+
+    def open(self) -> None:
+        self._reached = Progress(len(self.inputs))  # what each input has come to
+        self._waiting: list[list[Page]] = [[] for _ in self.inputs]
+        self._tuples = self._nbytes = 0  # of those that wait
+
+    def on_page(self, port: int, page: Page) -> Iterator[Emission]:
+        if len(page):
+            self._check_order(port, page)
+            self._count(page, 1)
+            self._waiting[port].append(page.without_arrival())
+            yield from self._advance(port, int(page.times[-1]))
+
+    def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
+        if isinstance(punctuation, Linear):
+            yield from self._advance(port, punctuation.below)
+
+    def _check_order(self, port: int, page: Page) -> None:
+        times, before = page.times, self._reached.linear_of(port)
+        row = 0
+        if times[0] >= before:
+            rises = times[1:] >= times[:-1]
+            if rises.all():
+                return
+            row = int(np.argmin(rises)) + 1
+            before = int(times[row - 1])
+        name, unit = page.schema.progressing, page.schema.unit
+        msg = (
+            f"Merge: in{port} must be sorted by {name!r}; got {name}={times[row]} (row {row} of the page) "
+            f"when it had come to {before} (unit {unit}): put a Sort before it"
+        )
+        raise ContractError(msg)
+
+    def _advance(self, port: int, time: int) -> Iterator[Emission]:
+        for said in self._reached.advance(port, Linear(time)):
+            going = [page for each in self._waiting for page in self._leaving(each, self._reached.linear)]
+            if going:
+                page = concat(self.schemas_in[0], going)
+                yield 0, page.take(np.argsort(page.times, kind="stable")) if len(going) > 1 else page
+            yield 0, said
+
+    def _leaving(self, waiting: list[Page], reached: int) -> list[Page]:
+        """Take out what need not wait; equal tuples may go too, for none smaller follows."""
+        whole = next((i for i, page in enumerate(waiting) if page.times[-1] > reached), len(waiting))
+        going = waiting[:whole]
+        del waiting[:whole]
+        for page in going:
+            self._count(page, -1)
+        if waiting and (stop := int(waiting[0].times.searchsorted(reached, side="right"))):
+            first, rest = waiting[0], waiting[0].slice(stop, len(waiting[0]))
+            self._count(first, -1)
+            self._count(rest, 1)
+            going.append(first.slice(0, stop))
+            waiting[0] = rest
+        return going
+
+    def _count(self, page: Page, sign: int) -> None:
+        self._tuples += sign * len(page)
+        self._nbytes += sign * page.nbytes
+
+    def state(self) -> State:
+        return State(tuples=self._tuples, nbytes=self._nbytes + self._reached.nbytes)
+
+    def save(self) -> dict[str, Any]:
+        waiting = [[page.batch for page in pages] for pages in self._waiting]
+        return {"reached": self._reached.save(), "waiting": waiting}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self._reached.load(state["reached"])
+        schema = self.schemas_in[0]
+        self._waiting = [[Page(schema, batch) for batch in batches] for batches in state["waiting"]]
+        for pages in self._waiting:
+            for page in pages:
+                self._count(page, 1)

@@ -1,0 +1,101 @@
+"""Kernels of the edge: low-watermarks per group, where promises are due, what is too far ahead."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+__all__ = ["accept", "due", "nth_largest"]
+
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def nth_largest(times: Ints, slots: Ints, heaps: Ints) -> Ints:
+    """Return for each row the ``k``-th largest value of its slot so far; ``heaps`` learn.
+
+    ``times, slots``: int64 (rows,).  ``heaps``: int64 (slots, k), each the ``k`` largest
+    values of a slot as a min-heap, filled up with the smallest integer.  Returns int64
+    (rows,).  O(rows x log k).
+    """
+    rows, size = times.size, heaps.shape[1]
+    found = np.empty(rows, np.int64)
+    for i in range(rows):
+        heap = heaps[slots[i]]
+        value = times[i]
+        if value > heap[0]:
+            at, child = 0, 1
+            while child < size:
+                if child + 1 < size and heap[child + 1] < heap[child]:
+                    child += 1
+                if heap[child] >= value:
+                    break
+                heap[at] = heap[child]
+                at, child = child, 2 * child + 1
+            heap[at] = value
+        found[i] = heap[0]
+    return found
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def due(bounds: Ints, slots: Ints, linear: Ints, table: Ints, last: Ints) -> Mask:
+    """Tell after which rows the promises of groups are due.
+
+    ``bounds``: int64 (rows,), what each row's group can promise after it.  ``linear``: int64
+    (rows + 1,), what the whole stream promises before the first row and after each; where it
+    grows, everything is put out anyway.  ``table``: int64 (2 or more, slots): the bound last
+    seen, and the epoch when it last grew.  ``last``: int64 (2,): the epoch, and the slot
+    that made the last cut.  Both learn.  Returns bool (rows,).  O(rows).
+
+    Due, when a group grows that has grown before in this epoch, or that made the last cut:
+    so one cut covers the growth of all groups, the fastest group sets the pace, and none
+    waits for a group that stands still.
+    """
+    rows = bounds.size
+    cut = np.zeros(rows, np.bool_)
+    epoch, leader = last[0], last[1]
+    for i in range(rows):
+        slot = slots[i]
+        put_out = linear[i + 1] > linear[i]
+        if bounds[i] > max(table[0, slot], linear[i + 1]):
+            table[0, slot] = bounds[i]
+            if leader < 0 or slot == leader or table[1, slot] == epoch:
+                cut[i] = put_out = True
+                leader = slot
+            else:
+                table[1, slot] = epoch
+        if put_out:
+            epoch += 1
+    last[0], last[1] = epoch, leader
+    return cut
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def accept(times: Ints, limit: int, patience: int, memory: Ints) -> Mask:
+    """Tell which rows are at most ``limit`` ahead of the largest one accepted before.
+
+    ``times``: int64 (rows,).  ``memory``: int64 (3,), learns: the largest value accepted
+    (the smallest integer: none), how many rows in a row were refused, the least of those.
+    After ``patience`` refusals in a row the stream has really moved on: the least of the
+    refused is where it is now.  ``patience < 0``: never.  Returns bool (rows,).  O(rows).
+    """
+    accepted = np.ones(times.size, np.bool_)
+    highest, refused, least = memory[0], memory[1], memory[2]
+    none = np.iinfo(np.int64).min
+    for i in range(times.size):
+        value = times[i]
+        needs = max(value, none + limit) - limit  # what must have been seen; does not wrap round
+        if highest != none and needs > highest:
+            least = value if refused == 0 else min(least, value)
+            refused += 1
+            if 0 <= patience < refused:
+                highest, refused = least, 0
+            if needs > highest:
+                accepted[i] = False
+                continue
+        refused = 0
+        highest = max(highest, value)
+    memory[0], memory[1], memory[2] = highest, refused, least
+    return accepted

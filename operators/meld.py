@@ -1,0 +1,93 @@
+"""Meld: a union that melds the promises of its inputs and ignores their order.
+
+Pages leave the moment they arrive; only punctuation is combined.  The output may promise
+no more than every input has promised: a minimum over the inputs, taken for the whole
+stream (linear) and for each group (group-wise).
+
+    Pass       every page, unchanged, at once.
+    Keep       one int64 per input, and one more per input for each group that some input
+               has promised further than its whole stream.  Never a tuple.
+    Propagate  linear      min over inputs i of  linear[i]
+               group-wise  min over inputs i of  max(linear[i], grouped[g, i])
+               each only when it has grown.  Joint punctuation: only with a single input.
+    Cost       O(1) a page; O(groups x inputs) a linear punctuation, O(its groups x inputs)
+               a group-wise one.  Order needed: none.
+    Source     thesis 8.2, fig. 8-2; group-wise, the same for each group.  ``Merge`` is the
+               in-order twin, which buffers and sorts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from oop_engine.errors import GraphError
+from oop_engine.operator import Emission, Operator, State
+from oop_engine.progress import Progress
+from oop_engine.punctuation import Punctuation
+from oop_engine.schema import Schema
+
+__all__ = ["Meld"]
+
+
+class Meld(Operator):
+    """Union of ``n_inputs`` streams of one schema, in the order in which pages come.
+
+    Inputs are ``in0``, ``in1``, ...  Raises ``GraphError`` if ``n_inputs`` is below 1 or the
+    inputs' columns, progressing attributes or units differ.
+
+    >>> import pyarrow as pa
+    >>> from oop_engine import Linear
+    >>> from oop_engine.testing import Driver
+    >>> schema = Schema({"ts": pa.int64()}, "ts", "s")
+    >>> driver = Driver(Meld(n_inputs=2), schema, schema)
+    >>> driver.feed(0, Linear(60))
+    []
+    >>> driver.feed(1, Linear(40))
+    [(0, Linear(below=40))]
+    """
+
+    def __init__(self, n_inputs: int) -> None:
+        if n_inputs < 1:
+            msg = f"Meld: there must be at least one input; got n_inputs={n_inputs!r}"
+            raise GraphError(msg)
+        self.inputs = tuple(f"in{i}" for i in range(n_inputs))
+
+    def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
+        for port, schema in enumerate(inputs):
+            if schema != inputs[0]:
+                msg = (
+                    f"Meld: inputs must have the same schema; in{port} differs from in0 in "
+                    f"{_difference(inputs[0], schema)}: project or rename before"
+                )
+                raise GraphError(msg)
+        return (inputs[0],)
+
+    def open(self) -> None:
+        self._progress = Progress(len(self.inputs))
+
+    def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
+        for said in self._progress.advance(port, punctuation):
+            yield 0, said
+
+    def state(self) -> State:
+        return State(groups=self._progress.groups, nbytes=self._progress.nbytes)
+
+    def save(self) -> dict[str, Any]:
+        return {"progress": self._progress.save()}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self._progress.load(state["progress"])
+
+
+def _difference(first: Schema, other: Schema) -> str:
+    """Tell the first thing that two schemas differ in."""
+    if first.names != other.names:
+        apart = sorted(set(first.names) ^ set(other.names))
+        return f"columns {', '.join(map(repr, apart))}" if apart else f"the order of columns {other.names}"
+    for name in first.names:
+        if (one := first.fields.field(name)) != (two := other.fields.field(name)):
+            return f"column {name!r}: {two} instead of {one}"
+    if first.progressing != other.progressing:
+        return f"the progressing attribute: {other.progressing!r} instead of {first.progressing!r}"
+    return f"the unit: {other.unit!r} instead of {first.unit!r}"
