@@ -1,0 +1,100 @@
+"""Rows held in the order of the progressing attribute, for the in-order joins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from oop_engine.errors import ContractError
+from oop_engine.page import Page, concat
+from oop_engine.punctuation import FOREVER
+from oop_engine.schema import Schema
+from operators.join_side.stored import PAGE_ROWS, held_bytes
+
+__all__ = ["SortedRows", "last_time"]
+
+
+def last_time(page: Page, bound: int, what: str) -> int:
+    """Return how far an input has come with a page: its last time, or ``bound`` if it is empty.
+
+    Raises ``ContractError`` in the name of ``what`` if it is not sorted, or behind ``bound``.
+    """
+    if not len(page):
+        return bound
+    before = np.concatenate([[bound], page.times[:-1]])
+    back = np.flatnonzero(page.times < before)
+    if back.size:
+        late, after = page.times[back[0]], before[back[0]]
+        name, unit = page.schema.progressing, page.schema.unit
+        msg = f"{what} must be sorted by {name!r}; got {late} after {after} {unit}: put a Sort before it"
+        raise ContractError(msg)
+    return int(page.times[-1])
+
+
+class SortedRows:
+    """Rows in sorted pages, each less than half as large as the one before it.
+
+    So there are O(log rows) of them, and a row is moved O(log rows) times.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._pages: list[Page] = []
+        self.nbytes = 0
+
+    @property
+    def rows(self) -> int:
+        """How many rows are held."""
+        return sum(map(len, self._pages))
+
+    @property
+    def first(self) -> int:
+        """The least time held, ``FOREVER`` if nothing is."""
+        return min((int(page.times[0]) for page in self._pages), default=FOREVER)
+
+    def add(self, page: Page) -> None:
+        """Take rows, in any order."""
+        if not len(page):
+            return
+        self._pages.append(_sorted(page.without_arrival()))
+        while len(self._pages) > 1 and len(self._pages[-2]) < 2 * len(self._pages[-1]):
+            self._pages[-2:] = [_sorted(concat(self._schema, self._pages[-2:]))]
+        self._measure()
+
+    def release(self, below: int, rows: int = PAGE_ROWS) -> Iterator[Page]:
+        """Take out the rows with times below ``below``: sorted pages of at most ``rows``."""
+        cuts = [_cut(page, below) for page in self._pages]
+        due = [page.slice(0, cut) for page, cut in zip(self._pages, cuts, strict=True) if cut]
+        if not due:
+            return
+        kept = zip(self._pages, cuts, strict=True)
+        self._pages = [page.slice(cut, len(page)) for page, cut in kept if cut < len(page)]
+        self._measure()
+        ready = _sorted(concat(self._schema, due))
+        for start in range(0, len(ready), rows):
+            yield ready.slice(start, min(start + rows, len(ready)))
+
+    def save(self) -> list[Any]:
+        """Return the rows for a snapshot."""
+        return [page.batch for page in self._pages]
+
+    def load(self, saved: list[Any]) -> None:
+        """Take what ``save`` returned."""
+        self._pages = [Page(self._schema, batch) for batch in saved]
+        self._measure()
+
+    def _measure(self) -> None:
+        self.nbytes = sum(held_bytes(page.batch) for page in self._pages)
+
+
+def _cut(page: Page, below: int) -> int:
+    return len(page) if below == FOREVER else int(np.searchsorted(page.times, below))
+
+
+def _sorted(page: Page) -> Page:
+    times = page.times
+    if bool((times[1:] >= times[:-1]).all()):
+        return page
+    return page.take(np.argsort(times, kind="stable"))

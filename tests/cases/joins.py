@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from oop_engine import Schema
+from operators.bands import Band, TumblingBand
+from operators.in_order.opib_join import OPIBJoin
+from operators.in_order.opob_join import OPOBJoin
+from operators.oa_join import OAJoin
+from tests.cases import Case, Row
+from tests.naive.joins import Times, band, tumbling, window_join
+
+LEFT = Schema({"ts": pa.int64(), "k": pa.string(), "n": pa.int32()}, "ts", "s")
+RIGHT = Schema({"ts": pa.int64(), "key": pa.string(), "n": pa.int32(), "x": pa.float64()}, "ts", "s")
+ONE, TWO, NO_KEYS = (("k", "key"),), (("k", "key"), ("n", "n")), ()
+
+
+def more_right(joined: pa.RecordBatch) -> NDArray[np.bool_]:
+    return joined.column("n").fill_null(0).to_numpy() < joined.column("n_right").fill_null(0).to_numpy()
+
+
+def pairs(keys: tuple[tuple[str, str], ...], times: Times, residual=lambda row: True):
+    return lambda inputs: window_join(inputs[0], inputs[1], keys, times, residual)
+
+
+def less(row: Row) -> bool | None:
+    return None if None in (row["n"], row["x"]) else row["n"] < row["x"]
+
+
+def zero_if_null(value: int | None) -> int:
+    return value or 0
+
+
+CASES = [
+    Case("oa_join-band", OAJoin(ONE, Band(2, "5 s")), (LEFT, RIGHT), pairs(ONE, band(2, 5))),
+    Case(
+        "oa_join-two_keys-both",
+        OAJoin(TWO, Band(9, -4), punctuation="both"),
+        (LEFT, RIGHT),
+        pairs(TWO, band(9, -4)),
+    ),
+    Case("oa_join-tumbling", OAJoin(ONE, TumblingBand(7, 3)), (LEFT, RIGHT), pairs(ONE, tumbling(7, 3))),
+    Case(
+        "oa_join-no_keys",
+        OAJoin(NO_KEYS, Band(0, 1), punctuation="both"),
+        (LEFT, RIGHT),
+        pairs(NO_KEYS, band(0, 1)),
+    ),
+    Case(
+        "oa_join-expression",
+        OAJoin(ONE, Band(10, 10), pc.field("n") < pc.field("x"), punctuation="joint"),
+        (LEFT, RIGHT),
+        pairs(ONE, band(10, 10), less),
+    ),
+    Case(
+        "oa_join-function",
+        OAJoin(ONE, TumblingBand(10), more_right, punctuation="both"),
+        (LEFT, RIGHT),
+        pairs(ONE, tumbling(10), lambda row: zero_if_null(row["n"]) < zero_if_null(row["n_right"])),
+    ),
+    Case("opob_join-band", OPOBJoin(ONE, Band(2, 5)), (LEFT, RIGHT), pairs(ONE, band(2, 5))),
+    Case("opob_join-tumbling", OPOBJoin(TWO, TumblingBand(7)), (LEFT, RIGHT), pairs(TWO, tumbling(7))),
+    Case("opib_join-band", OPIBJoin(ONE, Band(2, 5)), (LEFT, RIGHT), pairs(ONE, band(2, 5))),
+    Case("opib_join-ahead", OPIBJoin(NO_KEYS, Band(-3, 5)), (LEFT, RIGHT), pairs(NO_KEYS, band(-3, 5))),
+    Case("opib_join-tumbling", OPIBJoin(ONE, TumblingBand(7)), (LEFT, RIGHT), pairs(ONE, tumbling(7))),
+]
