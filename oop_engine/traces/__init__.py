@@ -1,0 +1,5 @@
+"""Traces: files of tuples in arrival order, a generator of disordered ones, and a measure of disorder."""
+
+from oop_engine.traces.trace import FORMATS, Trace, format_of, open_trace, write_trace
+
+__all__ = ["FORMATS", "Trace", "format_of", "open_trace", "write_trace"]

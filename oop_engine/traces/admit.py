@@ -1,0 +1,195 @@
+"""Admission: what a file holds becomes pages; rows that cannot be read are diverted and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from oop_engine.errors import TraceError
+from oop_engine.page import Page
+from oop_engine.punctuation import NEVER
+from oop_engine.schema import Schema
+from oop_engine.traces.cells import fits, read_as
+from oop_engine.traces.format import Reader
+from oop_engine.units import TIME_UNITS
+
+__all__ = ["Admission", "Refuse", "check_fields", "wanted"]
+
+Refuse = Callable[[int, pa.RecordBatch, str], None]
+"""Called with the number of a row, rows refused for one reason (the first of which it is), and the reason."""
+
+_MOST_REASONS = 50
+"""Reasons with a value are this many at most: a column of garbage must not fill the memory."""
+
+
+def wanted(fields: pa.Schema, schema: Schema, arrival: str | None) -> pa.Schema:
+    """Return the columns to read from a file of ``fields``: the schema's, and that of arrival."""
+    if arrival is None or arrival in schema.names:
+        return schema.fields
+    found = fields.field(arrival).type if arrival in fields.names else pa.null()
+    known = pa.types.is_timestamp(found) or pa.types.is_integer(found)
+    return schema.fields.append(pa.field(arrival, found if known else schema.type_of(schema.progressing)))
+
+
+def check_fields(path: Path, reader: Reader, schema: Schema, arrival: str | None) -> None:
+    """Raise ``TraceError`` if the file cannot give these columns, by their names and types."""
+    found = reader.fields
+    times = [schema.progressing, *([] if arrival is None else [arrival])]
+    needed = [*times, *([] if reader.sparse else schema.names)]
+    for name in [] if reader.sparse and not len(found) else needed:
+        if name not in found.names:
+            msg = f"{path}: no column {name!r}; there are {', '.join(found.names)}: name one of them"
+            raise TraceError(msg)
+    columns = wanted(found, schema, arrival)
+    for field in [] if reader.guessed else columns:
+        if not fits(kind := found.field(field.name).type, field.type):
+            msg = f"{path}: column {field.name!r} must be {field.type}; got {kind}: declare it as what it is"
+            raise TraceError(msg)
+    if arrival is not None:
+        _check_arrival(path, schema, columns.field(arrival))
+
+
+def _check_arrival(path: Path, schema: Schema, arrival: pa.Field) -> None:
+    time = schema.type_of(schema.progressing)
+    if pa.types.is_timestamp(arrival.type):
+        if schema.unit in TIME_UNITS:
+            return
+    elif pa.types.is_integer(arrival.type) and pa.types.is_integer(time):
+        return
+    msg = (
+        f"{path}: arrival column {arrival.name!r} must be a time as {schema.progressing!r} is ({time}, unit "
+        f"{schema.unit}); got {arrival.type}: name another column, or none for the order of rows"
+    )
+    raise TraceError(msg)
+
+
+class Admission:
+    """Admits the rows of one file, in order; ``refused`` counts the others by reason.
+
+    Refused are rows whose progressing value or arrival is null, and rows in which a value
+    cannot be read as its column's type.  Arrival is the column ``arrival``, in the unit of
+    the progressing attribute (finer ones are rounded down), or, with None, the running maximum of
+    the progressing attribute: the earliest that the order of rows allows, if no tuple
+    arrives before its time.
+    """
+
+    def __init__(
+        self, path: Path, schema: Schema, columns: pa.Schema, arrival: str | None, on_refused: Refuse | None
+    ) -> None:
+        self.refused: dict[str, int] = {}
+        self._path = path
+        self._schema = schema
+        self._arrival = arrival
+        self._on_refused = on_refused
+        times = [schema.progressing, *([] if arrival is None else [arrival])]
+        self._fields = [columns.field(n) for n in dict.fromkeys([*times, *columns.names])]
+        self._required = {*times, *(f.name for f in columns if not f.nullable)}
+        self._row = 1
+        self._now = NEVER
+
+    def admit(self, rows: pa.RecordBatch) -> Page | None:
+        """Return a page of the rows that can be read, or None if there are none.
+
+        Raises ``TraceError`` if an arrival is before the last one.
+        """
+        columns, good = self._read(rows)
+        batch = pa.RecordBatch.from_arrays(
+            [columns[name] for name in self._schema.names], schema=self._schema.fields
+        )
+        numbers = self._row + np.flatnonzero(good)
+        self._row += rows.num_rows
+        if len(numbers) < rows.num_rows:
+            columns = {name: column.filter(pa.array(good)) for name, column in columns.items()}
+            batch = batch.filter(pa.array(good))
+        if not len(numbers):
+            return None
+        page = Page(self._schema, batch)
+        page.arrival = self._arrivals(page, columns, numbers)
+        return page
+
+    def _read(self, rows: pa.RecordBatch) -> tuple[dict[str, pa.Array], NDArray[np.bool_]]:
+        columns: dict[str, pa.Array] = {}
+        good = np.ones(rows.num_rows, np.bool_)
+        for field in self._fields:
+            column, bad = read_as(rows.column(field.name), field.type)
+            columns[field.name] = column
+            if bad is not None:
+                self._refuse_values(rows, field, good, _mask(bad))
+            if column.null_count and field.name in self._required:
+                null = _mask(column.is_null())
+                self._refuse(rows, f"{field.name} is null", good & null)
+                good &= ~null
+        return columns, good
+
+    def _refuse_values(
+        self, rows: pa.RecordBatch, field: pa.Field, good: NDArray[np.bool_], bad: NDArray[np.bool_]
+    ) -> None:
+        """Refuse the rows that are ``good`` so far and ``bad`` now; the rest stay ``good``."""
+        fresh = good & bad
+        good &= ~bad
+        column = rows.column(field.name)
+        for value in column.filter(pa.array(fresh)).unique()[:_MOST_REASONS]:
+            reason = f"{field.name}: cannot read {_shown(value)} as {field.type}"
+            if reason in self.refused or len(self.refused) < _MOST_REASONS:
+                same = _mask(pc.equal(column, value).fill_null(False))
+                self._refuse(rows, reason, fresh & same)
+                fresh &= ~same
+        self._refuse(rows, f"{field.name}: cannot read other values as {field.type}", fresh)
+
+    def _refuse(self, rows: pa.RecordBatch, reason: str, which: NDArray[np.bool_]) -> None:
+        numbers = np.flatnonzero(which)
+        if not len(numbers):
+            return
+        self.refused[reason] = self.refused.get(reason, 0) + len(numbers)
+        if self._on_refused is not None:
+            self._on_refused(self._row + int(numbers[0]), rows.take(pa.array(numbers)), reason)
+
+    def _arrivals(
+        self, page: Page, columns: dict[str, pa.Array], numbers: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        if self._arrival is None:
+            arrival = np.maximum(np.maximum.accumulate(page.times), self._now)
+        else:
+            arrival = _in_unit(columns[self._arrival], self._schema.unit)
+            self._check_order(arrival, numbers)
+        self._now = int(arrival[-1])
+        return arrival
+
+    def _check_order(self, arrival: NDArray[np.int64], numbers: NDArray[np.int64]) -> None:
+        before = np.concatenate([[self._now], arrival[:-1]])
+        back = np.flatnonzero(arrival < before)
+        if len(back):
+            at, unit = back[0], self._schema.unit
+            msg = (
+                f"{self._path}: row {numbers[at]}: arrival {self._arrival!r} must not go back; "
+                f"got {arrival[at]} {unit} after {before[at]} {unit}: "
+                f"sort the trace by {self._arrival!r}, or take the order of rows"
+            )
+            raise TraceError(msg)
+
+
+def _in_unit(column: pa.Array, unit: str) -> NDArray[np.int64]:
+    """Return times in ``unit``, int64 (rows,); timestamps are rounded down."""
+    values: NDArray[np.int64] = column.cast(pa.int64()).to_numpy()
+    if not pa.types.is_timestamp(column.type) or column.type.unit == unit:
+        return values
+    there, here = TIME_UNITS[column.type.unit], TIME_UNITS[unit]
+    if here <= there:
+        return values // (there // here)
+    values = pc.multiply_checked(pa.array(values), here // there).to_numpy()
+    return values
+
+
+def _shown(value: pa.Scalar) -> str:
+    found = value.as_py()
+    return repr(found.decode(errors="replace") if isinstance(found, bytes) else found)[:60]
+
+
+def _mask(array: pa.Array) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = array.to_numpy(zero_copy_only=False)
+    return found

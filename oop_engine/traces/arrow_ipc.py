@@ -1,0 +1,67 @@
+"""Arrow IPC files: columns as they are in memory; a promise is a batch of no rows with metadata."""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
+
+import msgpack
+import pyarrow as pa
+
+from oop_engine.punctuation import Punctuation
+from oop_engine.traces.format import Marks, Record, readable
+from oop_engine.traces.msgpack_frames import frame_of, promise_of
+
+__all__ = ["ArrowReader", "ArrowWriter"]
+
+_PROMISE = b"oop_engine.promise"
+
+
+class ArrowReader:
+    """The file is mapped: a batch takes no memory of its own unless it is compressed."""
+
+    guessed: ClassVar[bool] = False
+    sparse: ClassVar[bool] = False
+
+    def __init__(self, path: Path, times: tuple[str, ...] = ()) -> None:
+        self._path = path
+        with readable(path), pa.memory_map(str(path)) as source:
+            schema = pa.ipc.open_file(source).schema
+        self.fields = schema.remove_metadata()
+        self.marks = Marks.of(schema)
+
+    def read(self, columns: pa.Schema, page_rows: int) -> Iterator[Record]:
+        """Yield batches as they were written, and the promises between them."""
+        with readable(self._path), pa.memory_map(str(self._path)) as source:
+            reader = pa.ipc.open_file(source)
+            for i in range(reader.num_record_batches):
+                batch, metadata = reader.get_batch_with_custom_metadata(i)
+                if metadata is not None and _PROMISE in metadata:
+                    yield promise_of(msgpack.unpackb(b64decode(metadata[_PROMISE])))
+                else:
+                    batch.validate(full=True)
+                    yield batch.select(columns.names)
+
+
+class ArrowWriter:
+    """One record batch a page, uncompressed, so that readers can map it."""
+
+    def __init__(self, sink: pa.NativeFile, fields: pa.Schema, marks: Marks) -> None:
+        self._fields = marks.on(fields)
+        self._writer = pa.ipc.new_file(sink, self._fields)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append a page."""
+        self._writer.write_batch(batch)
+
+    def promise(self, punctuation: Punctuation) -> None:
+        """Append a promise."""
+        nothing = pa.RecordBatch.from_pylist([], schema=self._fields)
+        said = b64encode(msgpack.packb(frame_of(punctuation)))  # metadata must be UTF-8
+        self._writer.write_batch(nothing, custom_metadata={_PROMISE: said})
+
+    def close(self) -> None:
+        """Write the footer."""
+        self._writer.close()

@@ -1,0 +1,130 @@
+"""Cells: a column of a file becomes a column of the type it was said to be, or says where it cannot.
+
+Nothing is lost on the way: a value that does not fit the type (``2.5`` or ``"abc"`` as
+int64, ``300`` as int8) is unreadable, never rounded, wrapped or guessed.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = ["fits", "guess", "guess_time", "read_as"]
+
+_TIMES = [pa.timestamp("us"), pa.timestamp("ns"), pa.timestamp("us", "UTC"), pa.timestamp("ns", "UTC")]
+_GUESSES = [pa.int64(), pa.float64(), pa.bool_(), *_TIMES]
+_SAMPLE = 200
+_NULL_WORDS = pa.array(["", "NA", "N/A", "null", "NULL", "None"])
+
+
+def fits(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Tell whether values of type ``found`` can become ``wanted`` one by one without loss.
+
+    Integers and floats become each other where the value allows; text becomes anything it
+    can be read as; timestamps change their unit, but a zone is neither added nor dropped.
+    Numbers do not become times: they would need a unit.
+    """
+    found, wanted = _values(found), _values(wanted)
+    if found == wanted or pa.types.is_null(found) or (_is_text(found) and not pa.types.is_nested(wanted)):
+        return True
+    if pa.types.is_integer(found):
+        return _is_number(wanted)
+    if pa.types.is_floating(found):
+        narrower = pa.types.is_floating(wanted) and wanted.bit_width < found.bit_width
+        return _is_number(wanted) and not narrower
+    if pa.types.is_timestamp(found) and pa.types.is_timestamp(wanted):
+        return (found.tz is None) == (wanted.tz is None)
+    return bool(pa.types.is_date(found) and pa.types.is_timestamp(wanted) and wanted.tz is None)
+
+
+def read_as(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array | None]:
+    """Return ``column`` as ``kind``, null where unreadable, and a boolean array that tells where (or None).
+
+    O(rows) where all can be read; else O(distinct unreadable values x log(distinct values)) casts more.
+    """
+    if column.type == kind:
+        return column, None
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if not pa.types.is_binary(column.type) or _is_text(_values(kind)):
+        return _cast(_prepared(column, _values(kind)), kind)
+    texts, no_text = _cast(column, pa.string())  # what is no UTF-8 is no number either
+    values, no_value = _cast(_prepared(texts, _values(kind)), kind)
+    return values, no_value if no_text is None else no_text if no_value is None else pc.or_(no_text, no_value)
+
+
+def guess(texts: pa.Array) -> pa.DataType:
+    """Return the narrowest type that reads all texts: integer, float, boolean, timestamp, else string."""
+    known = _cast(texts.unique().drop_null(), pa.string())[0]
+    readable = (kind for kind in _GUESSES if _reads(_prepared(known, kind), kind))
+    return next(readable, pa.string()) if len(known) else pa.string()
+
+
+def guess_time(texts: pa.Array) -> pa.DataType:
+    """Return the integer or timestamp type that reads most of some texts, if more than half, else string."""
+    known = texts.drop_null()[:_SAMPLE]
+
+    def unread(kind: pa.DataType) -> int:
+        where = read_as(known, kind)[1]
+        return 0 if where is None else int(where.true_count)
+
+    best = min([pa.int64(), *_TIMES], key=unread)
+    return best if 2 * unread(best) < len(known) else pa.string()
+
+
+def _prepared(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return texts as they are to be read: strings as they stand, all else trimmed, with words for null."""
+    if pa.types.is_null(column.type):
+        return column.cast(kind)
+    if not _is_text(column.type) or _is_text(kind):
+        return column
+    trimmed = pc.utf8_trim_whitespace(column)
+    words = pc.is_in(trimmed, value_set=_NULL_WORDS.cast(trimmed.type))
+    return pc.if_else(words, pa.scalar(None, trimmed.type), trimmed) if words.true_count else trimmed
+
+
+def _cast(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array | None]:
+    try:
+        return column.cast(kind), None
+    except pa.ArrowInvalid:
+        bad = pa.concat_arrays(_unreadable(column.unique(), kind))
+        where = pc.is_in(column, value_set=bad, skip_nulls=True)
+        return pc.if_else(where, pa.scalar(None, column.type), column).cast(kind), where
+
+
+def _reads(column: pa.Array, kind: pa.DataType) -> bool:
+    try:
+        column.cast(kind)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _unreadable(values: pa.Array, kind: pa.DataType) -> list[pa.Array]:
+    """Return the values that cannot be read, found by halving."""
+    if _reads(values, kind):
+        return []
+    if len(values) == 1:
+        return [values]
+    middle = len(values) // 2
+    return _unreadable(values[:middle], kind) + _unreadable(values[middle:], kind)
+
+
+def _values(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return any(
+        test(kind)
+        for test in (
+            pa.types.is_string,
+            pa.types.is_large_string,
+            pa.types.is_binary,
+            pa.types.is_large_binary,
+        )
+    )
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))

@@ -1,0 +1,140 @@
+"""msgpack frames: a stream of arrays, each a page or a promise, with an end that can be checked.
+
+["oop-trace/1", columns]         first; Arrow IPC schema, marks in its metadata
+["page", batch]                  Arrow IPC record batch message
+["linear", below]
+["group-wise", groups, below]    Arrow IPC stream of one batch; int64 little-endian
+["joint", [[name, below], ...]]
+["end", rows]                    last; without it the file was cut off
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgpack
+import numpy as np
+import pyarrow as pa
+
+from oop_engine.errors import TraceError
+from oop_engine.punctuation import GroupWise, Joint, Linear, Punctuation
+from oop_engine.traces.format import Marks, Record, readable
+
+__all__ = ["FramesReader", "FramesWriter", "frame_of", "promise_of"]
+
+_FORMAT = "oop-trace/1"
+_MAX_FRAME = 1 << 30
+
+
+def frame_of(punctuation: Punctuation) -> list[Any]:
+    """Return a promise as a frame."""
+    match punctuation:
+        case Linear(below):
+            return ["linear", below]
+        case GroupWise(groups, bounds):
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, groups.schema) as writer:
+                writer.write_batch(groups)
+            return ["group-wise", sink.getvalue().to_pybytes(), bounds.astype("<i8").tobytes()]
+        case Joint(joint):
+            return ["joint", [list(pair) for pair in joint]]
+
+
+def promise_of(frame: list[Any]) -> Punctuation:
+    """Return the promise in a frame; raises ``ValueError`` if there is none."""
+    match frame:
+        case ["linear", int(below)]:
+            return Linear(below)
+        case ["group-wise", bytes(groups), bytes(below)]:
+            batch = pa.ipc.open_stream(groups).read_next_batch()
+            batch.validate(full=True)
+            return GroupWise(batch, np.frombuffer(below, "<i8").astype(np.int64))
+        case ["joint", list(bounds)]:
+            return Joint(tuple((str(name), int(below)) for name, below in bounds))
+    msg = f"unknown frame {str(frame[:1])[:40]}"
+    raise ValueError(msg)
+
+
+class FramesReader:
+    """One frame is in memory at a time."""
+
+    guessed: ClassVar[bool] = False
+    sparse: ClassVar[bool] = False
+
+    def __init__(self, path: Path, times: tuple[str, ...] = ()) -> None:
+        self._path = path
+        with readable(path):
+            schema = self._schema_of(next(self._frames(), None))
+        self.fields = schema.remove_metadata()
+        self.marks = Marks.of(schema)
+
+    def read(self, columns: pa.Schema, page_rows: int) -> Iterator[Record]:
+        """Yield pages as they were written, and the promises between them."""
+        rows = 0
+        with readable(self._path):
+            frames = self._frames()
+            schema = self._schema_of(next(frames, None))
+            for frame in frames:
+                if frame[0] == "end":
+                    self._check_end(frame, rows, frames)
+                    return
+                if frame[0] != "page":
+                    yield promise_of(frame)
+                    continue
+                batch = pa.ipc.read_record_batch(pa.py_buffer(frame[1]), schema)
+                batch.validate(full=True)
+                rows += batch.num_rows
+                yield batch.select(columns.names)
+        msg = f"{self._path}: ends after row {rows} without its end frame: it was cut off, write it anew"
+        raise TraceError(msg)
+
+    def _frames(self) -> Iterator[list[Any]]:
+        with self._path.open("rb") as file:
+            unpacker = msgpack.Unpacker(file, max_buffer_size=_MAX_FRAME)
+            for frame in unpacker:
+                if not isinstance(frame, list) or not frame:
+                    msg = f"no frame before byte {unpacker.tell()}"
+                    raise ValueError(msg)
+                yield frame
+
+    def _schema_of(self, frame: list[Any] | None) -> pa.Schema:
+        if frame is None or len(frame) != 2 or frame[0] != _FORMAT:
+            got = "nothing" if frame is None else str(frame[:1])[:40]
+            msg = f"{self._path}: must begin with a frame [{_FORMAT!r}, columns]; got {got}: is it a trace?"
+            raise TraceError(msg)
+        return pa.ipc.read_schema(pa.py_buffer(frame[1]))
+
+    def _check_end(self, frame: list[Any], rows: int, frames: Iterator[list[Any]]) -> None:
+        if frame[1:] != [rows]:
+            msg = f"{self._path}: its end frame says {frame[1:]} rows; got {rows}: write it anew"
+            raise TraceError(msg)
+        if next(frames, None) is not None:
+            msg = f"{self._path}: goes on after its end frame (row {rows}): traces cannot be joined by cat"
+            raise TraceError(msg)
+
+
+class FramesWriter:
+    """One frame a page, so readers see the pages as they were."""
+
+    def __init__(self, sink: pa.NativeFile, fields: pa.Schema, marks: Marks) -> None:
+        self._sink = sink
+        self._rows = 0
+        self._put([_FORMAT, marks.on(fields).serialize().to_pybytes()])
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append a page."""
+        self._rows += batch.num_rows
+        self._put(["page", batch.serialize().to_pybytes()])
+
+    def promise(self, punctuation: Punctuation) -> None:
+        """Append a promise."""
+        self._put(frame_of(punctuation))
+
+    def close(self) -> None:
+        """Append the end."""
+        self._put(["end", self._rows])
+
+    def _put(self, frame: list[Any]) -> None:
+        self._sink.write(msgpack.packb(frame))

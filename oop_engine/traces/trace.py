@@ -1,0 +1,239 @@
+"""Traces: files of tuples in the order of their arrival, read and written as streams."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+
+import pyarrow as pa
+
+from oop_engine.errors import EngineError, GraphError, TraceError, UsageError
+from oop_engine.operator import Message
+from oop_engine.page import Page
+from oop_engine.schema import Schema
+from oop_engine.traces.admit import Admission, Refuse, check_fields, wanted
+from oop_engine.traces.arrow_ipc import ArrowReader, ArrowWriter
+from oop_engine.traces.cells import read_as
+from oop_engine.traces.delimited import CsvReader, CsvWriter
+from oop_engine.traces.format import Marks, Reader, Writer, plain
+from oop_engine.traces.json_lines import JsonReader, JsonWriter
+from oop_engine.traces.msgpack_frames import FramesReader, FramesWriter
+from oop_engine.traces.parquet import ParquetReader, ParquetWriter
+
+__all__ = ["FORMATS", "Trace", "format_of", "open_trace", "write_trace"]
+
+FORMATS: dict[str, tuple[type[Reader], type[Writer]]] = {
+    "parquet": (ParquetReader, ParquetWriter),
+    "arrow": (ArrowReader, ArrowWriter),
+    "csv": (CsvReader, CsvWriter),
+    "jsonl": (JsonReader, JsonWriter),
+    "msgpack": (FramesReader, FramesWriter),
+}
+"""A reader and a writer by the name of the format, which is also the usual suffix."""
+
+_SUFFIXES = {
+    **{name: name for name in FORMATS},
+    "feather": "arrow",
+    "ipc": "arrow",
+    "ndjson": "jsonl",
+    "pq": "parquet",
+}
+
+
+class Trace:
+    """The messages of a file: iterate it, again if need be; each time it is read from the start.
+
+    Pages have at most ``page_rows`` rows and carry ``arrival``; promises stand where the
+    file has them.  Memory is bounded by a page, or some blocks of text, and does not grow with the file.
+    ``refused`` counts by reason the rows that were diverted, up to where the iteration is.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        reader: Reader,
+        schema: Schema,
+        arrival: str | None,
+        page_rows: int,
+        on_refused: Refuse | None,
+    ) -> None:
+        self.path = path
+        self.schema = schema
+        self.arrival = arrival
+        self.refused: dict[str, int] = {}
+        self._reader = reader
+        self._page_rows = page_rows
+        self._on_refused = on_refused
+
+    def __iter__(self) -> Iterator[Message]:
+        columns = wanted(self._reader.fields, self.schema, self.arrival)
+        admission = Admission(self.path, self.schema, columns, self.arrival, self._on_refused)
+        self.refused = admission.refused
+        for record in self._reader.read(plain(columns), self._page_rows):
+            if not isinstance(record, pa.RecordBatch):
+                yield record
+                continue
+            for start in range(0, record.num_rows, self._page_rows):
+                page = admission.admit(record.slice(start, self._page_rows))
+                if page is not None:
+                    yield page
+
+    def pages(self) -> Iterator[Page]:
+        """Yield the pages only."""
+        return (message for message in self if isinstance(message, Page))
+
+
+def open_trace(
+    path: str | Path,
+    schema: Schema | None = None,
+    *,
+    time: str | None = None,
+    unit: str | None = None,
+    arrival: str | None = None,
+    page_rows: int = 65_536,
+    format: str | None = None,
+    on_refused: Refuse | None = None,
+) -> Trace:
+    """Return the trace in a file; only its head is read now.
+
+    ``schema``: the columns wanted.  Without it the file tells them (text formats: by
+    their first block), ``time`` names the one that makes progress, and ``unit`` its unit if it is an
+    integer; what ``write_trace`` wrote in a binary format knows these by itself.
+    ``arrival``: the column of arrival times, never decreasing, a time like the
+    progressing attribute; None: rows arrive in their order (see ``Admission``).  It becomes a
+    column of the stream only if the schema has it.
+    ``format``: one of ``FORMATS``; None: by the suffix of the path.
+
+    Rows that cannot be read are diverted: counted in ``Trace.refused`` and handed to
+    ``on_refused``.  Raises ``TraceError`` if the file is not what it should be (missing,
+    damaged, cut off, without a column, of types that do not fit), here or while it is
+    read, and ``UsageError`` if the format is not known.
+    """
+    path = Path(path)
+    reader_of, _ = FORMATS[format_of(path, format)]
+    if page_rows < 1:
+        msg = f"open_trace: page_rows must be at least 1; got {page_rows}"
+        raise UsageError(msg)
+    if not path.is_file():
+        msg = f"{path}: {'is no file' if path.exists() else 'does not exist'}: give the path of a trace"
+        raise TraceError(msg)
+    known = time if schema is None else schema.progressing
+    reader: Reader = reader_of(path, tuple(name for name in (known, arrival) if name))
+    arrival = arrival or reader.marks.arrival or None
+    if schema is None:
+        schema = _schema_of(path, reader, time, unit, arrival)
+    check_fields(path, reader, schema, arrival)
+    return Trace(path, reader, schema, arrival=arrival, page_rows=page_rows, on_refused=on_refused)
+
+
+def format_of(path: str | Path, format: str | None = None) -> str:
+    """Return the name of a file's format; raises ``UsageError`` if there is none such."""
+    asked = format or Path(path).suffix.lower().lstrip(".")
+    if asked not in _SUFFIXES:
+        msg = f"{path}: unknown trace format {asked!r}: use one of {', '.join(sorted(_SUFFIXES))}"
+        raise UsageError(msg)
+    return _SUFFIXES[asked]
+
+
+def write_trace(
+    path: str | Path,
+    schema: Schema,
+    messages: Iterable[Message],
+    *,
+    arrival_column: str | None = "arrival",
+    format: str | None = None,
+) -> int:
+    """Write messages to a file as they come; return the number of rows.
+
+    Arrival, if the pages carry it, goes into ``arrival_column`` (None: it is left out), of
+    the type of the progressing attribute.  The file appears under its name when it is
+    whole: on any error, or Ctrl-C, what was there before stays.  Raises ``TraceError`` if
+    the format cannot hold the columns or the promises.
+    """
+    path = Path(path)
+    _, writer_of = FORMATS[format_of(path, format)]
+    messages = iter(messages)
+    head, arrives = _until_page(messages)
+    column = arrival_column if arrives else None
+    fields = _stored_fields(path, schema, column)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with pa.OSFile(str(unfinished), "wb") as sink:
+            writer = writer_of(sink, fields, Marks(schema.progressing, schema.unit, column or ""))
+            try:
+                rows = _write_all(path, writer, fields, column, chain(head, messages))
+            finally:
+                writer.close()
+        unfinished.replace(path)
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, EngineError):
+            raise
+        msg = f"{path}: cannot be written ({error}): check the folder and the space left"
+        raise TraceError(msg) from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return rows
+
+
+def _schema_of(path: Path, reader: Reader, time: str | None, unit: str | None, arrival: str | None) -> Schema:
+    """Return the schema a file suggests: all its columns but that of arrival."""
+    names = ", ".join(reader.fields.names)
+    time = time or reader.marks.time
+    if not time:
+        msg = f"{path}: which column makes progress? Give time='...', one of {names}"
+        raise TraceError(msg)
+    if time not in reader.fields.names:
+        msg = f"{path}: no column {time!r}; there are {names}: name one of them"
+        raise TraceError(msg)
+    fields = pa.schema([f for f in plain(reader.fields) if f.name != arrival or f.name == time])
+    marked = reader.marks.unit if pa.types.is_integer(fields.field(time).type) else ""
+    try:
+        return Schema(fields, time, unit or marked)
+    except GraphError as error:
+        msg = f"{path}: {error}"
+        raise TraceError(msg) from error
+
+
+def _until_page(messages: Iterator[Message]) -> tuple[list[Message], bool]:
+    """Return the messages up to the first page, and whether it carries arrival."""
+    head = []
+    for message in messages:
+        head.append(message)
+        if isinstance(message, Page):
+            return head, message.arrival is not None
+    return head, False
+
+
+def _stored_fields(path: Path, schema: Schema, column: str | None) -> pa.Schema:
+    fields = plain(schema.fields)
+    if column is None:
+        return fields
+    if column in fields.names:
+        msg = f"{path}: there is a column {column!r} already: give another arrival_column, or None"
+        raise TraceError(msg)
+    return fields.append(pa.field(column, schema.type_of(schema.progressing)))
+
+
+def _write_all(
+    path: Path, writer: Writer, fields: pa.Schema, column: str | None, messages: Iterable[Message]
+) -> int:
+    rows = 0
+    for message in messages:
+        if not isinstance(message, Page):
+            writer.promise(message)
+        elif column is not None and message.arrival is None:
+            msg = f"{path}: every page must carry arrival as the first did; none from row {rows + 1}"
+            raise TraceError(msg)
+        elif len(message):
+            writer.write(_stored(message, fields, column))
+            rows += len(message)
+    return rows
+
+
+def _stored(page: Page, fields: pa.Schema, column: str | None) -> pa.RecordBatch:
+    columns = [read_as(page.column(f.name), f.type)[0] for f in fields if f.name != column]
+    if column is not None:
+        columns.append(pa.array(page.arrival).cast(fields.field(column).type))
+    return pa.RecordBatch.from_arrays(columns, schema=fields)
