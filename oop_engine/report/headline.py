@@ -1,0 +1,68 @@
+"""What a comparison comes to, in a sentence or two with figures: for better or for worse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from oop_engine.compare import Comparison, Run
+from oop_engine.report.columns import order_word, shown_runs, span
+from oop_engine.report.words import count, ratio, size, text
+
+__all__ = ["all_exact", "headline", "headline_runs"]
+
+_FEWER = 1.05  # a ratio nearer to one than this is no difference worth a sentence
+
+
+def headline(comparison: Comparison) -> str:
+    """Return in one or two sentences, with figures, what came out."""
+    pair = headline_runs(shown_runs(comparison))
+    if pair is None:
+        return "Only one of the two orders was run; there is nothing to set it against."
+    ordered, free = pair
+    return (
+        f"{_where(comparison, free)}{_kept(ordered, free)}, and {_answered(ordered, free)}. {_agreed(pair)}"
+    )
+
+
+def _kept(ordered: Run, free: Run) -> str:
+    one, other = ordered.peak_state_bytes, free.peak_state_bytes
+    figures = f"{size(other)} at its peak against {size(one)}"
+    if not one or not other or 1 / _FEWER < one / other < _FEWER:
+        return f"out of order keeps about as much state as in order ({figures})"
+    more, factor = (other > one), ratio(max(one, other), min(one, other))
+    return f"out of order keeps {factor} times {'more' if more else 'less'} state than in order ({figures})"
+
+
+def _answered(ordered: Run, free: Run) -> str:
+    gain = ordered.delay_p50_s - free.delay_p50_s
+    if abs(gain) < 1e-3 * max(abs(ordered.delay_p50_s), abs(free.delay_p50_s), 1e-9):
+        return f"its median answer comes at the same time ({span(free, free.delay_p50_s)} behind the window)"
+    word = "earlier" if gain > 0 else "later"
+    figures = f"{span(free, free.delay_p50_s)} behind the window, not {span(ordered, ordered.delay_p50_s)}"
+    return f"its median answer comes {span(free, abs(gain))} {word} ({figures})"
+
+
+def _agreed(pair: tuple[Run, Run]) -> str:
+    if all_exact(pair):
+        return f"Both give the brute-force answer, all {count(pair[1].results)} results of it."
+    off = [f"{order_word(run)}: {count(run.missing)} missing, {count(run.wrong)} wrong" for run in pair]
+    return f"Not all results are the brute-force answer's ({'; '.join(off)})."
+
+
+def _where(comparison: Comparison, run: Run) -> str:
+    sweep = comparison.scenario.sweep
+    if sweep is None:
+        return ""
+    return f"With {sweep.parameter} {text(run.parameters[sweep.parameter])} {sweep.unit}".rstrip() + ", "
+
+
+def headline_runs(runs: Sequence[Run]) -> tuple[Run, Run] | None:
+    """Return the run in order and the run out of order that speak for the others: exact ones first."""
+    ranked = sorted(runs, key=lambda run: not run.exact)
+    found = {run.order: run for run in reversed(ranked)}
+    return (found["in"], found["out"]) if len(found) == 2 else None
+
+
+def all_exact(runs: Sequence[Run]) -> bool:
+    """Tell whether nothing is missing and nothing is wrong."""
+    return not any(run.missing or run.wrong for run in runs)

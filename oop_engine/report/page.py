@@ -1,0 +1,211 @@
+"""The page of a comparison: one HTML file that opens from disk and needs nothing else."""
+
+from __future__ import annotations
+
+from html import escape
+from importlib.resources import files
+
+from oop_engine.compare import Comparison, Run
+from oop_engine.report import plots
+from oop_engine.report.columns import columns, shown_runs, span
+from oop_engine.report.drawing import draw
+from oop_engine.report.headline import all_exact, headline, headline_runs
+from oop_engine.report.words import count, size, text
+from oop_engine.scenario import Claim
+
+__all__ = ["page"]
+
+_WORDS = ("order", "plan")
+
+
+def page(comparison: Comparison) -> str:
+    """Return the report as HTML: headline, plans, state over time, curves, delays, claims, runs.
+
+    Nothing is loaded from anywhere and no script runs.  The size is bounded by the number
+    of runs, not by that of results.
+    """
+    title = f"{comparison.scenario.title}: in order and out of order"
+    style = files("oop_engine.report").joinpath("page.css").read_text(encoding="utf-8")
+    sections = (_head, _tiles, _plans, _state, _sweep, _claims, _delays, _runs, _foot)
+    body = "\n".join(found for section in sections if (found := section(comparison)))
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n"
+        f"<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
+    )
+
+
+def _head(comparison: Comparison) -> str:
+    scenario = comparison.scenario
+    failing = sum(not claim.holds for claim in comparison.claims)
+    total = len(comparison.claims)
+    word, paint = (
+        ("✓ all {} claims hold", "good") if not failing else (f"✗ {failing} of {{}} claims fail", "bad")
+    )
+    return (
+        f'<header>\n<p class="eyebrow">oop-engine · scenario {escape(scenario.name)}</p>\n'
+        f'<h1>{escape(scenario.title)}</h1>\n<p class="about">{escape(_unwrapped(scenario.about))}</p>\n'
+        f'<span class="verdict {paint}">{word.format(total)}</span>\n'
+        f'<p class="headline">{escape(headline(comparison))}</p>\n</header>'
+    )
+
+
+def _unwrapped(about: str) -> str:
+    paragraphs = about.strip().split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+
+
+def _tiles(comparison: Comparison) -> str:
+    pair = headline_runs(shown_runs(comparison))
+    if pair is None:
+        return ""
+    ordered, free = pair
+    tiles = (
+        ("peak state", *_versus(size(free.peak_state_bytes), size(ordered.peak_state_bytes))),
+        ("peak tuples kept", *_versus(count(free.peak_tuples), count(ordered.peak_tuples))),
+        ("median delay", *_versus(span(free, free.delay_p50_s), span(ordered, ordered.delay_p50_s))),
+        ("results", count(free.results), escape(f"of {count(free.tuples)} tuples; {_exactness(pair)}")),
+    )
+    cells = (
+        f'<div class="tile"><dt>{name}</dt><dd class="big">{big}</dd><dd class="small">{small}</dd></div>'
+        for name, big, small in tiles
+    )
+    return f'<dl class="tiles">{"".join(cells)}</dl>'
+
+
+def _versus(free: str, ordered: str) -> tuple[str, str]:
+    return f'<span class="out">{free}</span>', f'out of order; <b class="in">{ordered}</b> in order'
+
+
+def _exactness(pair: tuple[Run, Run]) -> str:
+    return "equal to brute force" if all_exact(pair) else f"{count(pair[1].missing + pair[1].wrong)} off"
+
+
+def _plans(comparison: Comparison) -> str:
+    figures = []
+    for variant in comparison.plans:
+        order = "in order" if variant.order == "in" else "out of order"
+        head = f'<span class="chip {variant.order}"></span>{order}: {escape(variant.name)}'
+        figures.append(f'<div class="panel"><h3>{head}</h3>{_inline(draw([variant], heading=False))}</div>')
+    caption = (
+        "Data flow from the sources at the top to the sink. A diamond says that punctuation travels on that edge; "
+        "point at a box or an edge for its full text or its schema."
+    )
+    body = f'<div class="plans">{"".join(figures)}</div><figcaption>{caption}</figcaption>'
+    return _section("The plans", f"<figure>{body}</figure>")
+
+
+def _state(comparison: Comparison) -> str:
+    runs = shown_runs(comparison)
+    if not any(run.series for run in runs):
+        return ""
+    caption = (
+        f"{_point(comparison, runs[0])}What each plan keeps, over the time of the arrivals (virtual time)."
+    )
+    return _section("State over time", _figure(plots.over_time(runs, "state"), caption))
+
+
+def _sweep(comparison: Comparison) -> str:
+    sweep = comparison.scenario.sweep
+    if sweep is None or len({str(run.parameters[sweep.parameter]) for run in comparison.runs}) < 2:
+        return ""
+    caption = "One point a run. Axes with more than a factor of sixty between their ends are logarithmic."
+    about = comparison.scenario.parameters[sweep.parameter].about
+    heading = f"How it grows with {sweep.parameter}"
+    note = f'<p class="note">{escape(sweep.parameter)}: {escape(about)}</p>'
+    return _section(heading, note + _figure(plots.sweep_curves(comparison.runs, sweep, "sweep"), caption))
+
+
+def _delays(comparison: Comparison) -> str:
+    runs = [run for run in shown_runs(comparison) if run.delays_s.size]
+    if not runs:
+        return ""
+    caption = (
+        f"{_point(comparison, runs[0])}The share of results that came within a delay. The excess is over a "
+        "clairvoyant, who answers when the last tuple of a result has arrived: 0 is perfect."
+    )
+    return _section("Delays", _figure(plots.delays(runs, "delays"), caption))
+
+
+def _claims(comparison: Comparison) -> str:
+    items = "\n".join(map(_claim, comparison.claims))
+    return _section("Claims", f'<ul class="claims">\n{items}\n</ul>')
+
+
+def _claim(claim: Claim) -> str:
+    mark = '<span class="mark good">✓</span>' if claim.holds else '<span class="mark bad">✗</span>'
+    said = "holds" if claim.holds else "fails"
+    figures = "".join(
+        f"<dt>{escape(str(k))}</dt><dd>{escape(text(v))}</dd>" for k, v in claim.figures.items()
+    )
+    listed = f'<dl class="figures">{figures}</dl>' if figures else ""
+    return f'<li class="{said}"><p aria-label="{said}">{mark}{escape(claim.claim)}</p>{listed}</li>'
+
+
+def _runs(comparison: Comparison) -> str:
+    shown = columns(comparison)
+    heads = "".join(
+        f'<th{_class(c.heading)} scope="col"{_about(c.about)}>{escape(c.heading)}</th>' for c in shown
+    )
+    lines, last = [], None
+    for run in comparison.runs:
+        cells = "".join(_cell(c.heading, c.show(run), run) for c in shown)
+        lines.append(f"<tr{' class=first' if run.parameters != last else ''}>{cells}</tr>")
+        last = run.parameters
+    table = f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+    note = (
+        '<p class="note">Delay: from the end of the window, in virtual time. Latency: from the punctuation to the '
+        "result that it released, in wall time. Point at a heading for what it says.</p>"
+    )
+    return _section(
+        "All runs",
+        f'{note}<div class="panel scroll" tabindex="0" role="region" aria-label="All runs">{table}</div>',
+    )
+
+
+def _cell(heading: str, shown: str, run: Run) -> str:
+    if heading == "order":
+        return f'<td class="word"><span class="{run.order}"><span class="chip"></span>{shown}</span></td>'
+    off = heading in ("missing", "wrong") and run.exact and shown != "0"
+    return f"<td{' class=off' if off else _class(heading)}>{escape(shown)}</td>"
+
+
+def _class(heading: str) -> str:
+    return ' class="word"' if heading in _WORDS else ""
+
+
+def _about(about: str) -> str:
+    return f' title="{escape(about, quote=True)}"' if about else ""
+
+
+def _foot(comparison: Comparison) -> str:
+    knobs = " ".join(f"<code>{escape(f'{k}={v}')}</code>" for k, v in comparison.parameters.items())
+    again = f"oop-engine compare {comparison.scenario.name}"
+    return (
+        f"<footer><p>Parameters: {knobs or 'none'}</p><p>State and delays are measured in virtual time, so they are "
+        f"the same on every machine; CPU, latency and tuples per second are this machine's. Again: "
+        f"<code>{escape(again)}</code></p></footer>"
+    )
+
+
+def _point(comparison: Comparison, run: Run) -> str:
+    sweep = comparison.scenario.sweep
+    if sweep is None:
+        return ""
+    return f"At {sweep.parameter} = {text(run.parameters[sweep.parameter])} {sweep.unit}".rstrip() + ". "
+
+
+def _section(heading: str, body: str) -> str:
+    return f"<section>\n<h2>{escape(heading)}</h2>\n{body}\n</section>"
+
+
+def _figure(svg: str, caption: str) -> str:
+    label = escape(caption, quote=True)
+    labelled = svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+    return f'<figure><div class="panel">{labelled}</div><figcaption>{escape(caption)}</figcaption></figure>'
+
+
+def _inline(svg: str) -> str:
+    """An SVG inside HTML needs no namespace."""
+    return svg.replace(' xmlns="http://www.w3.org/2000/svg"', "", 1)

@@ -1,0 +1,249 @@
+"""Curves as SVG: state over time, figures along the sweep, delays as distributions.
+
+Every plot is text and lines, no pixels and no fonts; its colours are CSS variables, so that
+a page can be read by day and by night.  In order is warm, out of order is blue, everywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from io import StringIO
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oop_engine.compare import Run
+from oop_engine.scenario import Sweep
+from oop_engine.units import TIME_UNITS, to_seconds
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["Style", "delays", "over_time", "styles", "sweep_curves"]
+
+_BINS = 500
+_FAR = 2**61  # moments beyond are no moments: the sentinels of "before all" and "after all"
+_PAINT = {"ink": "#010101", "faint": "#020202", "grid": "#030303", "in": "#040404", "out": "#050505"}
+_SHADES = ("solid", (0, (5, 2)), (0, (1.2, 1.6)), (0, (6, 2, 1.2, 2)))
+_WIDTHS = {"in": 2.8, "out": 1.4}  # where two curves are one, both are seen
+_MARKERS = "osD^v"
+_SCALES = ((86_400.0, 3, "d"), (3600.0, 3, "h"), (60.0, 5, "min"), (1.0, 0, "s"))
+_WIDTH, _HEIGHT = 12.3, 2.9  # of a figure, and of a row of its panels, in inches
+_LOG_FROM = 60.0  # a ratio of largest to smallest that no linear axis can show
+
+
+@dataclass(frozen=True)
+class Style:
+    """How the runs of one plan are drawn, in all plots of a page."""
+
+    label: str
+    order: Literal["in", "out"]
+    dash: Any
+    marker: str
+
+
+def styles(runs: Sequence[Run]) -> dict[str, Style]:
+    """Return a style for each plan: the colour tells the order, the dashes tell the plan."""
+    found: dict[str, Style] = {}
+    seen = {"in": 0, "out": 0}
+    for run in runs:
+        if run.variant not in found:
+            number = seen[run.order]
+            seen[run.order] += 1
+            label = f"{'in order' if run.order == 'in' else 'out of order'}: {run.variant}"
+            marker = _MARKERS[(2 * number + (run.order == "out")) % len(_MARKERS)]
+            found[run.variant] = Style(label, run.order, _SHADES[number % len(_SHADES)], marker)
+    return found
+
+
+def over_time(runs: Sequence[Run], name: str) -> str:
+    """Return the state of each run over its virtual time: tuples, partial aggregates, bytes."""
+    series = [(run, *_series(run)) for run in runs]
+    last = max((moments[-1] for _, moments, _ in series if moments.size), default=1.0)
+    scale, unit = _time_scale(last) if runs[0].unit in TIME_UNITS else (1.0, runs[0].unit)
+    titles = ("tuples kept", "partial aggregates kept", "bytes kept")
+
+    def panel(axes: Axes, field: int) -> None:
+        for run, moments, states in series:
+            if moments.size:
+                style = styles(runs)[run.variant]
+                axes.step(moments / scale, states[:, field], where="post", **_line(style))
+        axes.set_title(titles[field])
+        axes.set_xlabel(f"time since the first arrival, {unit}")
+        _from_zero(axes, [float(states[:, field].max(initial=0)) for _, _, states in series])
+        axes.yaxis.set_major_formatter(_short)
+
+    return _plot(name, len(titles), panel, styles(runs))
+
+
+def sweep_curves(runs: Sequence[Run], sweep: Sweep, name: str) -> str:
+    """Return every figure that is not zero throughout, along the swept parameter."""
+    shown = [(title, pick) for title, pick in _FIGURES if any(pick(run) > 0 for run in runs)]
+
+    def panel(axes: Axes, number: int) -> None:
+        title, pick = shown[number]
+        for plan, style in styles(runs).items():
+            mine = [run for run in runs if run.variant == plan]
+            xs = [run.parameters[sweep.parameter] for run in mine]
+            axes.plot(xs, [pick(run) for run in mine], marker=style.marker, markersize=4, **_line(style))
+        axes.set_title(title)
+        axes.set_xlabel(f"{sweep.parameter}{f', {sweep.unit}' if sweep.unit else ''}")
+        _scaled(axes, [pick(run) for run in runs])
+
+    return _plot(name, len(shown), panel, styles(runs))
+
+
+def delays(runs: Sequence[Run], name: str) -> str:
+    """Return the distributions of the delays, as shares of results that came within a delay."""
+    picks: tuple[tuple[str, Callable[[Run], NDArray[np.float64]]], ...] = (
+        ("delay behind the end of the window", lambda run: run.delays_s),
+        ("excess over a clairvoyant", lambda run: run.excess_s),
+    )
+
+    def panel(axes: Axes, number: int) -> None:
+        title, pick = picks[number]
+        known = [(run, np.sort(_finite(pick(run)))) for run in runs]
+        scale, unit = _time_scale(max((abs(d[-1]) for _, d in known if d.size), default=1.0))
+        for run, values in known:
+            if values.size:
+                thin = values[np.unique(np.linspace(0, values.size - 1, _BINS).astype(int))]
+                shares = np.searchsorted(values, thin, "right") / values.size
+                xs, ys = np.append(thin[:1], thin) / scale, np.append(0, shares)
+                axes.step(xs, ys, where="post", **_line(styles(runs)[run.variant]))
+        axes.set_title(title)
+        axes.set_xlabel(f"within, {unit}")
+        axes.set_ylim(0, 1.02)
+        axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+        axes.margins(x=0.03)
+
+    return _plot(name, len(picks), panel, styles(runs))
+
+
+_FIGURES: tuple[tuple[str, Callable[[Run], float]], ...] = (
+    ("peak tuples kept", lambda run: run.peak_tuples),
+    ("peak partial aggregates kept", lambda run: run.peak_partials),
+    ("peak bytes kept", lambda run: run.peak_state_bytes),
+    ("delay of a result, median, s", lambda run: run.delay_p50_s),
+    ("excess delay, 99th percentile, s", lambda run: run.excess_delay_p99_s),
+    ("results missing or wrong", lambda run: run.missing + run.wrong),
+    ("tuples late", lambda run: run.late),
+    ("CPU seconds", lambda run: run.cpu_s),
+)
+
+
+def _series(run: Run) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return moments in seconds since the first, and states (rows, 3): the peak of each bin."""
+    samples = [s for s in run.series if abs(s.now) < _FAR]
+    states = np.array([(s.state.tuples, s.state.partials, s.state.nbytes) for s in samples], np.int64)
+    if not samples:
+        return np.empty(0), states.reshape(0, 3)
+    now = np.array([s.now for s in samples])
+    moments = (now - now[0]) * to_seconds(1, run.unit)
+    starts = np.unique(np.linspace(0, len(samples), _BINS, endpoint=False).astype(int))
+    return moments[starts], np.maximum.reduceat(states, starts, axis=0)
+
+
+def _finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return values[np.isfinite(values) & (np.abs(values) < _FAR)]
+
+
+def _time_scale(longest_s: float) -> tuple[float, str]:
+    return next(((s, word) for s, least, word in _SCALES if longest_s >= s * least and least), (1.0, "s"))
+
+
+def _line(style: Style) -> dict[str, Any]:
+    width = _WIDTHS[style.order]
+    return {"color": _PAINT[style.order], "linestyle": style.dash, "linewidth": width, "label": style.label}
+
+
+def _scaled(axes: Axes, values: Sequence[float]) -> None:
+    """Use a logarithmic axis where a linear one would hide the smaller half of the truth."""
+    positive = [v for v in values if v > 0]
+    if len(positive) == len(values) and max(positive) / min(positive) > _LOG_FROM:
+        axes.set_yscale("log")
+    elif positive and max(positive) / min(positive) > _LOG_FROM:
+        axes.set_yscale("symlog", linthresh=min(positive))
+        axes.set_ylim(bottom=0)
+    else:
+        _from_zero(axes, values)
+    axes.yaxis.set_major_formatter(_short)
+
+
+def _from_zero(axes: Axes, values: Sequence[float]) -> None:
+    low, high = min(0, *values), max(0, *values)
+    axes.set_ylim(1.08 * low, 1.08 * high or 1)
+
+
+def _short(value: float, _: object = None) -> str:
+    """Return a figure beside an axis: ``1.5k``, ``20M``, ``0.25``."""
+    for least, word in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= least:
+            return f"{value / least:g}{word}"
+    return f"{value:g}"
+
+
+def _plot(name: str, panels: int, fill: Callable[[Axes, int], None], plans: dict[str, Style]) -> str:
+    """Make a row (or two) of panels with one legend; return it as SVG for a page."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(_RC):
+        columns = 2 if panels == 4 else min(panels, 3)
+        rows = -(-panels // columns)
+        figure = Figure(figsize=(_WIDTH, _HEIGHT * rows + 0.4), layout="constrained")
+        for number in range(panels):
+            fill(figure.add_subplot(rows, columns, number + 1), number)
+        _legend(figure, plans)
+        out = StringIO()
+        figure.savefig(out, format="svg", transparent=True, metadata=dict.fromkeys(_METADATA))
+    return _for_page(out.getvalue(), name)
+
+
+def _legend(figure: Figure, plans: dict[str, Style]) -> None:
+    from matplotlib.lines import Line2D
+
+    lines = [Line2D([], [], marker=style.marker, markersize=4, **_line(style)) for style in plans.values()]
+    figure.legend(handles=lines, loc="outside upper left", ncols=max(1, min(len(lines), 4)), frameon=False)
+
+
+_METADATA = ("Creator", "Date", "Format", "Type")
+_RC = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "oop-engine",
+    "font.family": ["DejaVu Sans"],
+    "font.size": 10,
+    "figure.constrained_layout.w_pad": 0.12,
+    "figure.constrained_layout.h_pad": 0.12,
+    "axes.titlesize": 11,
+    "axes.titlelocation": "left",
+    "axes.titlepad": 8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.linewidth": 0.7,
+    "grid.color": _PAINT["grid"],
+    "axes.edgecolor": _PAINT["faint"],
+    "axes.labelcolor": _PAINT["faint"],
+    "axes.titlecolor": _PAINT["ink"],
+    "xtick.color": _PAINT["faint"],
+    "ytick.color": _PAINT["faint"],
+    "text.color": _PAINT["ink"],
+}
+
+
+def _for_page(svg: str, name: str) -> str:
+    """Make matplotlib's SVG part of a page: no prologue, ids of its own, colours as variables."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r' xmlns(:xlink)?="[^"]*"', "", svg).replace("xlink:href", "href")
+    svg = re.sub(r'\bid="', f'id="{name}-', svg)
+    svg = re.sub(r'href="#', f'href="#{name}-', svg).replace("url(#", f"url(#{name}-")
+    for variable, paint in _PAINT.items():
+        svg = svg.replace(paint, f"var(--{variable})")
+    svg = re.sub(r'(<svg [^>]*?) height="[^"]*"', r"\1", svg, count=1)
+    return svg.replace("<svg ", '<svg class="plot" ', 1)

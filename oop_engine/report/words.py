@@ -1,0 +1,111 @@
+"""Figures as people read them: ``336,776``, ``1.2 MB``, ``2 h 15 min``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["count", "plain", "ratio", "seconds", "size", "text"]
+
+_SIZES = ("B", "kB", "MB", "GB", "TB")
+_LONG = ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
+
+
+def count(value: float) -> str:
+    """Return a number of things: exact below ten million, then short.
+
+    >>> count(336776), count(5e7)
+    ('336,776', '50.0 M')
+    """
+    if not math.isfinite(value):
+        return "-"
+    if abs(value) < 1e7:
+        return f"{round(value):,}"
+    return f"{value / 1e6:,.1f} M" if abs(value) < 1e9 else f"{value / 1e9:,.1f} G"
+
+
+def size(nbytes: float) -> str:
+    """Return a number of bytes.
+
+    >>> size(900), size(41_200), size(1_240_000)
+    ('900 B', '41.2 kB', '1.24 MB')
+    """
+    power = 0
+    while abs(nbytes) >= 999.5 and power < len(_SIZES) - 1:
+        nbytes, power = nbytes / 1000, power + 1
+    return f"{nbytes:.3g} {_SIZES[power]}"
+
+
+def seconds(value: float) -> str:
+    """Return a length of time.
+
+    >>> seconds(0.0123), seconds(3.25), seconds(8100), seconds(-90)
+    ('12.3 ms', '3.25 s', '2 h 15 min', '-1 min 30 s')
+    """
+    if not math.isfinite(value):
+        return "-"
+    if value < 0:
+        return f"-{seconds(-value)}"
+    for unit, word, part, part_word in _LONG:
+        if value >= unit:
+            rest = round(value % unit / part)
+            whole = int(value // unit) + (rest * part == unit)
+            return f"{whole} {word} {rest} {part_word}" if rest and rest * part < unit else f"{whole} {word}"
+    if value == 0 or value >= 1:
+        return f"{value:.3g} s"
+    return f"{value * 1000:.3g} ms" if value >= 0.001 else f"{value * 1e6:.3g} µs"
+
+
+def ratio(one: float, other: float) -> str:
+    """Return how many times ``one`` is ``other``: ``"3.4"``, ``"120"``."""
+    return f"{one / other:,.0f}" if one / other >= 100 else f"{one / other:.2g}"
+
+
+def text(value: Any) -> str:
+    """Return any value of a table or of a claim's figures, in one line.
+
+    >>> text({"kept": {"in": 41200, "out": 48.5}, "exact": True})
+    'kept: (in: 41,200, out: 48.5), exact: yes'
+    """
+    value = plain(value)
+    match value:
+        case None:
+            return "-"
+        case bool():
+            return "yes" if value else "no"
+        case int():
+            return f"{value:,}"
+        case float():
+            return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
+        case dict():
+            return ", ".join(f"{key}: {_inner(item)}" for key, item in value.items()) or "none"
+        case list():
+            return ", ".join(map(_inner, value)) or "none"
+    return str(value)
+
+
+def _inner(value: Any) -> str:
+    return f"({text(value)})" if isinstance(value, dict | list) and len(value) > 1 else text(value)
+
+
+def plain(value: Any) -> Any:
+    """Return ``value`` as JSON has it: no NumPy, no NaN (null instead), names as text."""
+    match value:
+        case None | bool() | str():
+            return value
+        case np.generic():
+            return plain(value.item())
+        case np.ndarray():
+            return plain(value.tolist())
+        case int():
+            return value
+        case float():
+            return value if math.isfinite(value) else None
+        case Mapping():
+            return {str(key): plain(item) for key, item in value.items()}
+        case Sequence() | set() | frozenset():
+            return [plain(item) for item in value]
+    return str(value)
