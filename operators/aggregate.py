@@ -1,0 +1,100 @@
+"""Aggregate: groups tuples by window id and other columns, closes groups by punctuation.
+
+The second half of window aggregation: it takes the window ids from the columns that
+``Bucket`` has added, and does not ask how they came about.
+
+    Pass       results, as soon as a promise completes their window (and group); never tuples.
+    Keep       one partial aggregate for each open (group, window); no tuple.
+    Propagate  as ``WindowAggregate``.
+    Cost       O(windows of the tuple) a tuple; O(windows closed) a punctuation.  Order
+               needed: none.
+
+Source: thesis 6.1.3.2, figure 6-4; a bound closes all windows with end <= bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from oop_engine.errors import GraphError
+from oop_engine.operator import Emission, Operator, State
+from oop_engine.page import Page
+from oop_engine.punctuation import Punctuation
+from oop_engine.schema import Schema
+from operators.aggregates import Aggregation
+from operators.tagging import bind
+from operators.window_groups import WindowGroups
+from operators.window_results import Results, Stamp, checked
+from operators.windows import Over, Windows
+
+__all__ = ["Aggregate"]
+
+_IDS = ("first_wid", "last_wid")
+
+
+class Aggregate(Operator):
+    """Aggregates of tuples tagged by ``Bucket(windows)``; parameters as of ``WindowAggregate``.
+
+    Raises ``GraphError`` if the input has no window ids, or parameters do not fit.
+
+    >>> import pyarrow as pa
+    >>> from oop_engine import Linear, Page, Schema
+    >>> from operators.aggregates import Count
+    >>> from operators.windows import Tumbling
+    >>> schema = Schema({"ts": pa.int64(), "first_wid": pa.int64(), "last_wid": pa.int64()}, "ts", "s")
+    >>> count = Aggregate(Tumbling(10), {"n": Count()}).opened(schema)
+    >>> list(count.on_page(0, Page.of(schema, {"ts": [7, 3], "first_wid": [0, 0], "last_wid": [0, 0]})))
+    []
+    >>> [m.to_pylist() for _, m in count.on_punctuation(0, Linear(10)) if isinstance(m, Page)]
+    [[{'window_start': 0, 'window_end': 10, 'n': 2}]]
+    """
+
+    def __init__(
+        self, windows: Windows, aggregates: Mapping[str, Aggregation], by: Sequence[str] = (),
+        *, empty: bool = False, stamp: Stamp = "end",
+    ) -> None:  # fmt: skip
+        self._by = checked(aggregates, by, stamp, "Aggregate")
+        self._windows = windows
+        self._aggregates = dict(aggregates)
+        self._empty = empty
+        self._stamp: Stamp = stamp
+
+    def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
+        return (self._results(inputs[0]).schema,)
+
+    def _results(self, schema: Schema) -> Results:
+        if not schema.has(_IDS):
+            msg = f"Aggregate: needs the columns {' and '.join(_IDS)} in its input; put a Bucket before it"
+            raise GraphError(msg)
+        extents = bind(self._windows, schema, self._by, "Aggregate")
+        if extents.over is not Over.ATTRIBUTE and schema.progressing != "row":
+            msg = f"Aggregate: {self._windows} needs the 'row' of its Bucket; got progress by {schema.progressing!r}"
+            raise GraphError(msg)
+        return Results(extents, self._aggregates, schema, self._by, self._stamp, "Aggregate")
+
+    def open(self) -> None:
+        schema = self.schemas_in[0]
+        self._groups = WindowGroups(self._results(schema), schema, self._by, empty=self._empty)
+
+    def on_page(self, port: int, page: Page) -> Iterator[Emission]:
+        first, last = (page.column(name).cast(pa.int64()).to_numpy() for name in _IDS)
+        self._groups.add(page, page.times, first, last)
+        yield from ()
+
+    def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
+        yield from self._groups.take(punctuation)
+
+    def state(self) -> State:
+        return self._groups.state()
+
+    def save(self) -> dict[str, Any]:
+        return self._groups.save()
+
+    def load(self, state: dict[str, Any]) -> None:
+        self._groups.load(state)
+
+    def describe(self) -> str:
+        return f"Aggregate({', '.join(f'{n}={a}' for n, a in self._aggregates.items())}; by {self._by})"

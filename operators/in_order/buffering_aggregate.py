@@ -1,0 +1,267 @@
+"""BufferingAggregate: window aggregation by keeping the tuples of open windows, in order.
+
+The in-order twin of ``WindowAggregate``, and what most systems do: the tuples of a window's
+extent are kept until the window is complete, and its aggregates are computed from them then.
+A tuple is looked at once for each window it is in, as it is in WID, but it stays meanwhile.
+
+    Pass       results, in the order of their windows' ends; never tuples.
+    Keep       every tuple (its columns that the query reads) until the last window it is in
+               has closed; landmark windows keep all tuples.
+    Propagate  linear, the end (start, by ``stamp``) of the earliest window still open, when
+               it has grown: a tuple, its input being sorted, promises as much as punctuation.
+               Group-wise and joint promises are dropped, for windows close in order.
+    Cost       O(tuples of the extent) a window, in kernels.  Order needed: yes.
+
+With ``late=True`` there is a second input for the stragglers of a ``Sort`` with the generous
+policy: they are added to the extents still open, and are lost for closed ones.  Counts:
+``late`` stragglers lost for at least one extent, ``dropped`` those lost for all of theirs.
+
+Source: thesis 6.1.5 (the buffering implementation; consistent and generous slack).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oop_engine.errors import ContractError, GraphError
+from oop_engine.groups import GroupIndex
+from oop_engine.operator import Emission, Operator, State
+from oop_engine.page import Page, concat
+from oop_engine.punctuation import FOREVER, NEVER, Linear, Punctuation
+from oop_engine.schema import Schema
+from operators.aggregates import Aggregation
+from operators.components import SumOverflowError
+from operators.partials import States
+from operators.tagging import bind
+from operators.window_results import Results, Stamp, checked
+from operators.windows import Over, Windows
+
+__all__ = ["BufferingAggregate"]
+
+Integers = NDArray[np.int64]
+_WHAT = "BufferingAggregate"
+
+
+class BufferingAggregate(Operator):
+    """As ``WindowAggregate(windows, aggregates, by)``, for a sorted input.
+
+    Tuple-based windows are refused: there arrival is the order, and ``WindowAggregate``
+    needs no other.  ``empty=True`` goes without ``by`` only, for a group's gap is known
+    when later windows have left already.  Raises ``GraphError`` as ``WindowAggregate`` does.
+
+    >>> import pyarrow as pa
+    >>> from oop_engine import Page, Schema
+    >>> from operators.aggregates import Count
+    >>> from operators.windows import Tumbling
+    >>> schema = Schema({"ts": pa.int64()}, "ts", "s")
+    >>> count = BufferingAggregate(Tumbling(10), {"n": Count()}).opened(schema)
+    >>> (_, page), promise = count.on_page(0, Page.of(schema, {"ts": [3, 7, 12]}))
+    >>> page.to_pylist(), promise, count.state().tuples
+    ([{'window_start': 0, 'window_end': 10, 'n': 2}], (0, Linear(below=20)), 1)
+    """
+
+    needs_order: ClassVar[bool] = True
+
+    def __init__(
+        self, windows: Windows, aggregates: Mapping[str, Aggregation], by: Sequence[str] = (),
+        *, empty: bool = False, stamp: Stamp = "end", late: bool = False,
+    ) -> None:  # fmt: skip
+        self._by = checked(aggregates, by, stamp, _WHAT)
+        if empty and self._by:
+            msg = f"{_WHAT}: empty=True goes with by=() only, for results leave in order; got by={list(by)}"
+            raise GraphError(msg)
+        self._windows = windows
+        self._aggregates = dict(aggregates)
+        self._empty = empty
+        self._stamp: Stamp = stamp
+        if late:
+            self.inputs = ("in", "late")
+
+    def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
+        if any(schema != inputs[0] for schema in inputs):
+            msg = f"{_WHAT}: stragglers must be of the schema {inputs[0]}; got {inputs[1]}"
+            raise GraphError(msg)
+        return (self._results(inputs[0]).schema,)
+
+    def _results(self, schema: Schema) -> Results:
+        extents = bind(self._windows, schema, self._by, _WHAT)
+        if extents.over is not Over.ATTRIBUTE:
+            on = f"must be on the progressing attribute; got {self._windows}"
+            msg = f"{_WHAT}: windows {on}: use WindowAggregate"
+            raise GraphError(msg)
+        return Results(extents, self._aggregates, schema, self._by, self._stamp, _WHAT)
+
+    def open(self) -> None:
+        schema = self.schemas_in[0]
+        self._out = self._results(schema)
+        self._extents = self._out.extents
+        read = {schema.progressing, *self._by, *(c for a in self._aggregates.values() for c in a.columns)}
+        self._schema = schema.select([name for name in schema.names if name in read])
+        self._groups = GroupIndex([schema.type_of(name) for name in self._by])
+        self._pages: list[Page] = []  # sorted by time, one after the other
+        self._slots: list[Integers] = []  # the group of each tuple
+        self._tuples = self._nbytes = 0
+        self._open = NEVER  # the first window not closed yet
+        self._next = FOREVER  # the first window not put out yet, where every window is
+        self._latest = NEVER  # the last window with a tuple
+        self._promised = NEVER
+        self._late = self._dropped = 0
+
+    def on_page(self, port: int, page: Page) -> Iterator[Emission]:
+        if not len(page):
+            return
+        first, last = self._extents.wids(page.times)
+        if port == 1:
+            yield from self._straggle(page, first, last)
+            return
+        self._note(first, last)
+        inside = last >= first
+        self._keep(page if inside.all() else page.filter(inside))
+        yield from self._close(int(self._extents.closed_by(int(page.times[-1]))))
+
+    def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
+        if port == 0 and isinstance(punctuation, Linear):
+            yield from self._close(int(self._extents.closed_by(punctuation.below)))
+
+    def _straggle(self, page: Page, first: Integers, last: Integers) -> Iterator[Emission]:
+        """Put late tuples in their places, for the windows that are open."""
+        inside = last >= first
+        useful = inside & (last >= self._open) & (self._open != FOREVER)
+        self._late += int(np.count_nonzero(inside & (first < self._open)))
+        self._dropped += int(np.count_nonzero(inside & ~useful))
+        if not useful.any():
+            return
+        self._note(np.maximum(first, self._open)[useful], last[useful])
+        self._keep(page.filter(useful))
+        held, slots = self._buffer()
+        order = np.argsort(held.times, kind="stable")
+        self._hold(held.take(order), slots[order])
+        yield from ()
+
+    def _note(self, first: Integers, last: Integers) -> None:
+        """Learn that windows ``first[i]`` to ``last[i]`` have a tuple."""
+        if (inside := last >= first).any():
+            self._next = min(self._next, int(first[inside].min()))
+            ends = first if self._extents.landmark else last
+            self._latest = max(self._latest, int(ends[inside].max()))
+
+    def _keep(self, page: Page) -> None:
+        if not len(page):
+            return
+        batch = page.batch.select(self._schema.names)
+        self._pages.append(Page(self._schema, batch))
+        self._slots.append(self._groups.encode([page.column(n) for n in self._by], len(page)))
+        self._tuples += len(page)
+        self._nbytes += batch.nbytes
+
+    def _buffer(self) -> tuple[Page, Integers]:
+        slots = np.concatenate([np.empty(0, np.int64), *self._slots])
+        return concat(self._schema, self._pages), slots
+
+    def _hold(self, page: Page, slots: Integers) -> None:
+        """Let the buffer be ``page``; forget the groups that have no tuple in it."""
+        if self._by and len(self._groups) > 2 * slots.size:
+            kept, slots = np.unique(slots, return_inverse=True)
+            self._groups.keep(kept)
+        self._pages, self._slots = [page], [slots]
+        self._tuples, self._nbytes = len(page), page.nbytes
+
+    def _close(self, cut: int) -> Iterator[Emission]:
+        """Put out the windows below ``cut``, in order, and promise what that means."""
+        if cut <= self._open:
+            return
+        stop = min(cut, self._latest + 1) if self._latest != NEVER else NEVER
+        if self._next < stop:
+            yield from self._windows_below(stop)
+        self._open = cut
+        if cut == FOREVER:
+            self._hold(Page.empty(self._schema), np.empty(0, np.int64))
+        if self._every and self._next != FOREVER and cut != FOREVER:
+            cut = min(cut, self._next)
+        if (promise := int(self._out.promise(cut))) > self._promised:
+            self._promised = promise
+            yield 0, Linear(promise)
+
+    @property
+    def _every(self) -> bool:
+        """Tell whether windows that no tuple came in may give results."""
+        return self._empty or self._extents.landmark
+
+    def _windows_below(self, stop: int) -> Iterator[Emission]:
+        held, slots = self._buffer()
+        states = States(self._out.parts)
+        inputs = states.prepare(held, held.times)
+        starts = np.arange(slots.size + 1)
+        wid = self._next
+        while wid < stop:
+            start, end = (int(side[0]) for side in self._extents.extent(np.array([wid])))
+            lo, hi = np.searchsorted(held.times, [start, end])
+            if lo < hi or self._empty:
+                states = States(self._out.parts, len(self._groups))
+                yield from self._window(wid, states, slots, starts, int(lo), int(hi), inputs)
+            wid += 1
+            if not self._every:
+                wid = self._skipped(wid, held.times, int(lo))
+        self._next = wid
+        start = int(self._extents.extent(np.array([wid]))[0][0])
+        done = int(np.searchsorted(held.times, start))
+        if done:
+            self._hold(held.slice(done, len(held)), slots[done:])
+        else:
+            self._hold(held, slots)
+
+    def _skipped(self, wid: int, times: Integers, lo: int) -> int:
+        """Return ``wid``, or the first window from there on that has a tuple.
+
+        Tuples before ``lo`` are in no later window.  After a lull this is a long way.
+        """
+        start = int(self._extents.extent(np.array([wid]))[0][0])
+        at = lo + int(np.searchsorted(times[lo:], start))
+        if at == times.size:
+            return max(wid, self._latest + 1)
+        return max(wid, int(self._extents.wids(times[at : at + 1])[0][0]))
+
+    def _window(
+        self, wid: int, states: States, slots: Integers, starts: Integers, lo: int, hi: int,
+        inputs: Sequence[Any],
+    ) -> Iterator[Emission]:  # fmt: skip
+        """Compute the aggregates of one window from its tuples."""
+        try:
+            states.update(slots, starts, lo, hi, inputs)
+        except SumOverflowError as error:
+            raise self._overflow(error, wid) from None
+        there = np.zeros(len(self._groups), np.bool_)
+        there[slots[lo:hi]] = True
+        groups = np.flatnonzero(there | self._empty)
+        wids = np.full(groups.size, wid)
+        for page in self._out.pages(self._groups.keys(groups), wids, states.take(groups)):
+            yield 0, page
+
+    def _overflow(self, error: SumOverflowError, wid: int) -> ContractError:
+        keys = self._groups.keys(np.array([error.at]))
+        return self._out.overflow(error.column, wid, dict(zip(self._by, keys, strict=True)))
+
+    def state(self) -> State:
+        held = self._nbytes + 8 * self._tuples + self._groups.nbytes
+        return State(tuples=self._tuples, groups=len(self._groups), nbytes=held)
+
+    def counts(self) -> dict[str, int]:
+        return {"late": self._late, "dropped": self._dropped} if len(self.inputs) > 1 else {}
+
+    def save(self) -> dict[str, Any]:
+        page, slots = self._buffer()
+        numbers = [self._open, self._next, self._latest, self._promised, self._late, self._dropped]
+        return {"batch": page.batch, "slots": slots, "groups": self._groups.save(), "numbers": numbers}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self._groups.load(state["groups"])
+        self._hold(Page(self._schema, state["batch"]), state["slots"])
+        self._open, self._next, self._latest, self._promised, self._late, self._dropped = state["numbers"]
+
+    def describe(self) -> str:
+        asked = ", ".join(f"{name}={aggregate}" for name, aggregate in self._aggregates.items())
+        return f"{_WHAT}({self._windows}; {asked}; by {', '.join(self._by) or 'nothing'})"

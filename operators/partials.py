@@ -1,0 +1,231 @@
+"""Partials: the open partial aggregates of (group, window), in columns.
+
+``States`` are the columns, a row a partial aggregate.  ``Partials`` finds the row of each
+(group slot, window id) in a hash table, so that a tuple costs one probe and one addition
+for each window it is in.  Memory follows what is open: rows are used again, and the table
+shrinks when most of it is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oop_engine.page import Page
+from operators.aggregates import Arrays, Part
+from operators.components import component
+from operators.kernels.partials import NO_WINDOW, Table, collect, fill, locate, remove
+
+__all__ = ["NO_WINDOW", "Partials", "States"]
+
+Integers = NDArray[np.int64]
+
+_LEAST_ROWS = 64
+_UPDATES = 1 << 20  # (tuple, window) pairs at a time: 8 MB of row numbers
+
+
+class States:
+    """Columns for ``parts``: one tuple of arrays a part, one row a partial aggregate."""
+
+    def __init__(self, parts: Sequence[Part], rows: int = 0) -> None:
+        self._components = [component(part) for part in parts]
+        self.columns: list[Arrays] = [
+            tuple(np.full(rows, value) for value in c.identity) for c in self._components
+        ]
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one row."""
+        return sum(value.nbytes for c in self._components for value in c.identity)
+
+    def prepare(self, page: Page, times: Integers) -> list[Arrays]:
+        """Return what ``update`` needs of the tuples of ``page``."""
+        return [c.prepare(page, times) for c in self._components]
+
+    def update(
+        self, rows: Integers, starts: Integers, lo: int, hi: int, inputs: Sequence[Arrays]
+    ) -> None:
+        """Add tuples ``lo`` to ``hi``, each to ``rows[starts[i]:starts[i + 1]]``."""
+        for c, state, arrays in zip(self._components, self.columns, inputs, strict=True):
+            c.update(state, rows, starts, lo, hi, arrays)
+
+    def combine(self, a: Sequence[Arrays], b: Sequence[Arrays]) -> list[Arrays]:
+        """Return the states of two sets of rows together, row by row."""
+        with np.errstate(invalid="ignore", over="ignore"):  # infinities and wrapping: both are looked at
+            return [c.combine(x, y) for c, x, y in zip(self._components, a, b, strict=True)]
+
+    def take(self, rows: Integers) -> list[Arrays]:
+        """Return a copy of some rows."""
+        return [tuple(column[rows] for column in state) for state in self.columns]
+
+    def put(self, rows: Integers, values: Sequence[Arrays]) -> None:
+        """Overwrite some rows."""
+        for state, arrays in zip(self.columns, values, strict=True):
+            for column, new in zip(state, arrays, strict=True):
+                column[rows] = new
+
+    def reset(self, rows: Integers) -> None:
+        """Make some rows states of no values."""
+        for c, state in zip(self._components, self.columns, strict=True):
+            for column, value in zip(state, c.identity, strict=True):
+                column[rows] = value
+
+    def resized(self, rows: Integers, size: int) -> list[Arrays]:
+        """Return ``rows`` and after them states of no values, ``size`` in all."""
+        return [
+            tuple(
+                np.concatenate([column[rows], np.full(size - rows.size, value)])
+                for column, value in zip(state, c.identity, strict=True)
+            )
+            for c, state in zip(self._components, self.columns, strict=True)
+        ]
+
+
+class Partials:
+    """The open partial aggregates, by (group slot, window id)."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self.states = States(parts)
+        self._counts = np.array([0, 0, NO_WINDOW])
+        self._owner = np.full((0, 2), -1)
+        self._resize(_LEAST_ROWS, np.empty(0, np.int64))
+
+    def __len__(self) -> int:
+        return int(self._counts[0])
+
+    @property
+    def alive(self) -> int:
+        """How many groups have windows; the owner corrects it after closing."""
+        return int(self._counts[1])
+
+    @property
+    def lowest(self) -> int:
+        """No group has an open window below this one."""
+        return int(self._counts[2])
+
+    def note(self, alive: int, lowest: int) -> None:
+        """Take the truth about the groups after some of their windows were closed."""
+        self._counts[1:] = alive, lowest
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the partial aggregates in use: their states, keys and cells."""
+        return len(self) * (self.states.row_bytes + 16 + 24)
+
+    def add(
+        self, page: Page, times: Integers, slots: Integers, spans: Integers,
+        first: Integers, widths: Integers,
+    ) -> None:  # fmt: skip
+        """Add the tuples of ``page`` to ``widths[i]`` windows each, from ``first[i]`` on.
+
+        ``spans`` int64 (groups, 2): each group's lowest open and highest window, kept up to
+        date.  O(tuples x windows a tuple), in kernels.
+        """
+        starts = np.concatenate([[0], np.cumsum(widths)])
+        inputs = self.states.prepare(page, times)
+        for lo, hi in _blocks(starts):
+            part = slice(lo, hi)
+            self._add(slots[part], spans, first[part], starts[lo : hi + 1] - starts[lo],
+                      [tuple(a[part] for a in arrays) for arrays in inputs])  # fmt: skip
+
+    def _add(
+        self, slots: Integers, spans: Integers, first: Integers, starts: Integers,
+        inputs: Sequence[Arrays],
+    ) -> None:  # fmt: skip
+        rows = np.empty(starts[-1], np.int64)
+        begin = 0
+        slots, first = _read_only(slots), _read_only(first)  # one signature of the kernel, whoever calls
+        while True:
+            done = locate(self._table, spans, slots, first, starts, rows, begin)
+            self.states.update(rows, starts, begin, done, inputs)
+            if done == slots.size:
+                return
+            self._resize(max(2 * len(self._owner), len(self) + int(starts[done + 1] - starts[done])))
+            begin = done
+
+    def owner(self, rows: Integers) -> tuple[Integers, Integers]:
+        """Return the group slot and the window of some rows."""
+        return self._owner[rows, 0], self._owner[rows, 1]
+
+    def find(self, slots: Integers, low: Integers, stop: Integers, groups: int) -> Integers:
+        """Return the rows of windows ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]``.
+
+        O(windows asked for) or O(rows there are), whichever is less.
+        """
+        asked = np.maximum(stop.astype(float) - low.astype(float), 0).sum()
+        if 4 * asked < len(self._owner):
+            rows = np.empty(len(self), np.int64)
+            return rows[: collect(self._table.cells, slots, low, stop, rows)]
+        lowest = np.full(groups + 1, NO_WINDOW)  # the last one is for free rows, whose slot is -1
+        below = np.full(groups + 1, -NO_WINDOW)
+        lowest[slots], below[slots] = low, stop
+        of, wid = self._owner[:, 0], self._owner[:, 1]
+        return np.flatnonzero((wid < below[of]) & (wid >= lowest[of]) & (of >= 0))
+
+    def remove(self, rows: Integers) -> None:
+        """Forget some rows."""
+        if rows.size == len(self):
+            self.clear()
+            return
+        remove(self._table, rows)
+        self.states.reset(rows)
+        if 8 * len(self) < len(self._owner) > _LEAST_ROWS:
+            self._resize(2 * len(self))
+
+    def rename(self, slots: Integers) -> None:
+        """Give group ``g`` the slot ``slots[g]``."""
+        used = self._owner[:, 0] >= 0
+        self._owner[used, 0] = slots[self._owner[used, 0]]
+        self._resize(len(self._owner))
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        self._resize(_LEAST_ROWS, np.empty(0, np.int64))
+
+    def save(self) -> dict[str, Any]:
+        """Return the partial aggregates for a snapshot."""
+        used = np.flatnonzero(self._owner[:, 0] >= 0)
+        states = [list(state) for state in self.states.take(used)]
+        return {"owner": self._owner[used], "states": states, "counts": self._counts}
+
+    def load(self, saved: dict[str, Any]) -> None:
+        """Take what ``save`` returned."""
+        self._owner = saved["owner"]
+        self.states.columns = [tuple(state) for state in saved["states"]]
+        self._resize(2 * len(self._owner))
+        self._counts[:] = saved["counts"]
+
+    def _resize(self, rows: int, used: Integers | None = None) -> None:
+        """Make room for at least ``rows``, the ``used`` ones (default: all) first."""
+        if used is None:
+            used = np.flatnonzero(self._owner[:, 0] >= 0)
+        size = 1 << max(rows - 1, _LEAST_ROWS - 1).bit_length()
+        self.states.columns = self.states.resized(used, size)
+        owner = np.full((size, 2), -1)
+        owner[: used.size] = self._owner[used]
+        self._owner = owner
+        self._counts[0] = used.size
+        cells = np.full((2 * size, 3), -1)
+        fill(cells, owner)
+        free = np.arange(size)[::-1].copy()
+        self._table = Table(cells, owner, free, self._counts)
+
+
+def _read_only(array: Integers) -> Integers:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _blocks(starts: Integers) -> list[tuple[int, int]]:
+    """Cut tuples into blocks of at most ``_UPDATES`` updates, at least a tuple each."""
+    blocks, lo, tuples = [], 0, starts.size - 1
+    while lo < tuples:
+        hi = int(np.searchsorted(starts, starts[lo] + _UPDATES, side="right")) - 1
+        hi = min(max(hi, lo + 1), tuples)
+        blocks.append((lo, hi))
+        lo = hi
+    return blocks

@@ -1,0 +1,115 @@
+"""WindowAggregate: aggregates of windows, in one pass over tuples in any order (WID).
+
+Each tuple goes at once into a partial aggregate of every window it is in, and is gone.
+Punctuation, not order, tells which windows are complete.
+
+    Pass       results, as soon as a promise completes their window (and group); never tuples.
+    Keep       one partial aggregate for each open (group, window), in columns, and the keys
+               of groups that have one.  Group-wise promises until the linear one catches up.
+    Propagate  linear      the end (start, by ``stamp``) of the earliest window still open
+               group-wise  the same for each group, if its attributes are among ``by``
+               each only when it has grown.  Joint promises whose attributes are the
+               progressing one and some of ``by`` close windows and end here (7.2).
+               Others are dropped.
+    Cost       O(windows of the tuple) a tuple, in kernels; O(windows closed) a punctuation,
+               at most O(windows open).  Order needed: none
+               (``operators/in_order/buffering_aggregate.py`` is the in-order twin).
+
+``empty=True`` adds the windows without a tuple between a group's first and last one.  That
+such a window exists is known only when the group's next tuple has come, so the promise
+stays behind the last window of each group until then, or until the group is ended by a
+group-wise ``FOREVER``.  Landmark windows run to the stream's last tuple: their promise
+stays behind that, and a group is kept for as long as the stream lasts.
+
+Source: thesis 6.1 (figures 6-1 to 6-4), 7.2 (joint punctuation).  A bound closes all
+windows with end <= bound, not only the one whose id equals the punctuation's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from oop_engine.operator import Emission, Operator, State
+from oop_engine.page import Page
+from oop_engine.punctuation import Punctuation
+from oop_engine.schema import Schema
+from operators.aggregates import Aggregation
+from operators.tagging import Tagger, bind
+from operators.window_groups import WindowGroups
+from operators.window_results import Results, Stamp, checked
+from operators.windows import Windows
+
+__all__ = ["WindowAggregate"]
+
+
+class WindowAggregate(Operator):
+    """``aggregates`` (output name to aggregate) of each window, for each group of ``by``.
+
+    Output: ``by``, ``window_start``, ``window_end``, the aggregates; progressing attribute is
+    ``window_end`` (``window_start`` if ``stamp="start"``), of the input's type and unit; in
+    tuple-based windows it is a number of tuples, unit ``rows``.  A group without a tuple in a
+    window gives no result there, unless ``empty``.  Raises ``GraphError`` if lengths, columns,
+    types or names do not fit; ``ContractError`` if an integer sum passes 64 bits.
+
+    >>> import pyarrow as pa
+    >>> from oop_engine import Linear, Page, Schema
+    >>> from operators.aggregates import Count
+    >>> from operators.windows import Sliding
+    >>> schema = Schema({"ts": pa.int64()}, "ts", "s")
+    >>> count = WindowAggregate(Sliding(range=20, slide=10), {"n": Count()}).opened(schema)
+    >>> list(count.on_page(0, Page.of(schema, {"ts": [12, 3]})))
+    []
+    >>> (_, page), promise = count.on_punctuation(0, Linear(15))
+    >>> page.to_pylist(), promise
+    ([{'window_start': -10, 'window_end': 10, 'n': 1}], (0, Linear(below=20)))
+    """
+
+    def __init__(
+        self, windows: Windows, aggregates: Mapping[str, Aggregation], by: Sequence[str] = (),
+        *, empty: bool = False, stamp: Stamp = "end",
+    ) -> None:  # fmt: skip
+        self._by = checked(aggregates, by, stamp, "WindowAggregate")
+        self._windows = windows
+        self._aggregates = dict(aggregates)
+        self._empty = empty
+        self._stamp: Stamp = stamp
+
+    def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
+        return (self._results(inputs[0]).schema,)
+
+    def _results(self, schema: Schema) -> Results:
+        extents = bind(self._windows, schema, self._by, "WindowAggregate")
+        return Results(extents, self._aggregates, schema, self._by, self._stamp, "WindowAggregate")
+
+    def open(self) -> None:
+        schema = self.schemas_in[0]
+        results = self._results(schema)
+        self._extents = results.extents
+        self._tagger = Tagger(results.extents, schema, self._by)
+        self._groups = WindowGroups(results, schema, self._by, empty=self._empty)
+
+    def on_page(self, port: int, page: Page) -> Iterator[Emission]:
+        positions, promise = self._tagger.tag(page)
+        self._groups.add(page, positions, *self._extents.wids(positions))
+        if promise is not None:
+            yield from self._groups.take(promise)
+
+    def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
+        translated = self._tagger.translate(punctuation)
+        if translated is not None:
+            yield from self._groups.take(translated)
+
+    def state(self) -> State:
+        return self._groups.state() + State(nbytes=self._tagger.nbytes)
+
+    def save(self) -> dict[str, Any]:
+        return {"tagger": self._tagger.save(), "groups": self._groups.save()}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self._tagger.load(state["tagger"])
+        self._groups.load(state["groups"])
+
+    def describe(self) -> str:
+        asked = ", ".join(f"{name}={aggregate}" for name, aggregate in self._aggregates.items())
+        return f"WindowAggregate({self._windows}; {asked}; by {', '.join(self._by) or 'nothing'})"

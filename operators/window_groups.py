@@ -1,0 +1,227 @@
+"""Window groups: what ``Aggregate`` and ``WindowAggregate`` keep, close and promise.
+
+Every kind of punctuation is first turned into one thing: for some groups, the first window
+that is still open (a *cut*).  What is below its group's cut is complete and leaves.
+
+Two definitions need windows in which no tuple came: ``empty=True`` (all windows between a
+group's first and last one) and landmark windows (all windows from a group's first one to
+the stream's last one, for they hold the earlier tuples).  Whether such a window exists is
+known only when a later tuple has come, so until then the promise stays behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from oop_engine.errors import ContractError
+from oop_engine.groups import GroupIndex
+from oop_engine.operator import Emission, State
+from oop_engine.page import Page
+from oop_engine.progress import Progress
+from oop_engine.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation
+from oop_engine.schema import Schema
+from operators.components import SumOverflowError
+from operators.partials import NO_WINDOW, Partials
+from operators.window_dense import Dense
+from operators.window_results import Results
+
+__all__ = ["WindowGroups"]
+
+Integers = NDArray[np.int64]
+
+
+class WindowGroups:
+    """Open windows of the groups of ``by``; ``schema`` is that of the input."""
+
+    def __init__(self, results: Results, schema: Schema, by: tuple[str, ...], *, empty: bool) -> None:
+        self._results = results
+        self._schema = schema
+        self._by = by
+        self._groups = GroupIndex([schema.type_of(name) for name in by])
+        self._partials = Partials(results.parts)
+        self._spans = np.empty((0, 2), np.int64)  # (groups, 2)  lowest open, highest window
+        self._promised = Progress()
+        self._dense = Dense(results) if empty or results.extents.landmark else None
+
+    def state(self) -> State:
+        """Return what is held: partial aggregates, the groups that have some, bytes."""
+        held = self._partials.nbytes + self._groups.nbytes + 16 * len(self._groups)
+        return State(0, len(self._partials), self._partials.alive, held + self._promised.nbytes)
+
+    def add(self, page: Page, times: Integers, first: Integers, last: Integers) -> None:
+        """Add tuples at ``times`` to the windows ``first`` to ``last`` (inclusive)."""
+        if not len(page):
+            return
+        slots = self._groups.encode([page.column(name) for name in self._by], len(page))
+        self._grow()
+        widths = np.maximum(last - first + 1, 0)
+        if self._results.extents.landmark:  # kept where it came; closing adds it to all later ones
+            widths = (last >= first).astype(np.int64)
+        if self._dense:
+            self._dense.note(first[widths > 0])
+        try:
+            self._partials.add(page, times, slots, self._spans, first, widths)
+        except SumOverflowError as error:
+            slot, wid = self._partials.owner(np.array([error.at]))
+            raise self._overflow(error, slot, wid) from None
+        self._forget_dead()
+
+    def take(self, punctuation: Punctuation) -> Iterator[Emission]:
+        """Close what a promise (about the positions in windows) completes, and pass it on."""
+        match punctuation:
+            case Linear(below):
+                yield from self._linear(below)
+            case GroupWise() if set(punctuation.attributes) <= set(self._by):
+                yield from self._group_wise(punctuation)
+            case Joint():
+                yield from self._joint(dict(punctuation.bounds))
+        self._forget_dead()
+
+    def save(self) -> dict[str, Any]:
+        """Return everything for a snapshot."""
+        return {
+            "groups": self._groups.save(),
+            "partials": self._partials.save(),
+            "spans": self._spans,
+            "promised": self._promised.save(),
+            "latest": self._dense.latest if self._dense else 0,
+        }
+
+    def load(self, saved: dict[str, Any]) -> None:
+        """Take what ``save`` returned."""
+        self._groups.load(saved["groups"])
+        self._partials.load(saved["partials"])
+        self._spans = saved["spans"]
+        self._promised.load(saved["promised"])
+        if self._dense:
+            self._dense.latest = saved["latest"]
+
+    def _linear(self, below: int) -> Iterator[Emission]:
+        cut = int(self._results.extents.closed_by(below))
+        if cut > self._partials.lowest:
+            everyone = np.arange(len(self._groups))
+            yield from self._close(everyone, np.full(everyone.size, cut), over=cut == FOREVER)
+        if self._dense:
+            cut = min(cut, self._partials.lowest)
+        yield from self._say(Linear(int(self._results.promise(cut))))
+
+    def _group_wise(self, punctuation: GroupWise) -> Iterator[Emission]:
+        cuts = self._results.extents.closed_by(punctuation.below)
+        slots, of = self._matching(punctuation)
+        yield from self._close(slots, cuts[of])
+        if self._dense:
+            np.minimum.at(cuts, of, self._spans[slots, 0])
+        yield from self._say(GroupWise(punctuation.groups, self._results.promise(cuts)))
+
+    def _joint(self, bounds: dict[str, int]) -> Iterator[Emission]:
+        """Close the groups all of whose values are below their bounds; nothing is passed on."""
+        below = bounds.pop(self._schema.progressing, FOREVER)
+        if not set(bounds) <= set(self._by):
+            return
+        done = np.ones(len(self._groups), np.bool_)
+        keys = dict(zip(self._by, self._groups.keys(np.arange(len(self._groups))), strict=True))
+        for name, bound in bounds.items():
+            done &= _below(keys[name], bound)
+        slots = np.flatnonzero(done)
+        cut = int(self._results.extents.closed_by(below))
+        yield from self._close(slots, np.full(slots.size, cut))
+
+    def _matching(self, punctuation: GroupWise) -> tuple[Integers, Integers]:
+        """Return the slots of groups it speaks of, and for each the row that does."""
+        names = punctuation.attributes
+        if len(names) == len(self._by):
+            slots = self._groups.find([punctuation.groups.column(name) for name in self._by])
+            known = np.flatnonzero(slots >= 0)
+            return slots[known], known
+        index = GroupIndex(punctuation.groups.schema.types)
+        index.encode(punctuation.groups.columns)
+        keys = dict(zip(self._by, self._groups.keys(np.arange(len(self._groups))), strict=True))
+        of = index.find([keys[name] for name in names])
+        slots = np.flatnonzero(of >= 0)
+        return slots, of[slots]
+
+    def _close(self, slots: Integers, cuts: Integers, *, over: bool = False) -> Iterator[Emission]:
+        low, high = self._spans[slots].T
+        some = (low < cuts) & (low != NO_WINDOW)
+        if not some.any():
+            return
+        slots, cuts, low, high = slots[some], cuts[some], low[some], high[some]
+        if self._dense:
+            pages = self._close_dense(slots, cuts, low, high, over=over)
+        else:
+            pages = self._close_plain(slots, cuts, low, high)
+        for page in pages:
+            yield 0, page
+
+    def _close_plain(self, slots: Integers, cuts: Integers, low: Integers, high: Integers) -> Iterator[Page]:
+        rows = self._partials.find(slots, low, np.minimum(cuts, high + 1), len(self._groups))
+        of, wids = self._partials.owner(rows)
+        states = self._partials.states.take(rows)
+        keys = self._groups.keys(of)
+        self._partials.remove(rows)
+        self._reopen(slots, np.where(high < cuts, NO_WINDOW, cuts))
+        return self._results.pages(keys, wids, states)
+
+    def _close_dense(
+        self, slots: Integers, cuts: Integers, low: Integers, high: Integers, *, over: bool
+    ) -> Iterator[Page]:
+        assert self._dense is not None
+        stop = self._dense.stop(cuts, high)
+        try:
+            closing = self._dense.closing(self._partials, slots, low, stop, len(self._groups))
+        except SumOverflowError as error:
+            raise self._overflow(error, *self._dense.overflown) from None
+        keys = self._groups.keys(np.sort(slots))
+        self._reopen(slots, np.where(self._dense.ended(cuts, over=over), NO_WINDOW, np.maximum(low, stop)))
+        if over:
+            self._partials.clear()
+        return self._dense.pages(closing, keys)
+
+    def _reopen(self, slots: Integers, low: Integers) -> None:
+        """Note that the lowest open window of some groups is another now, or that there is none."""
+        self._spans[slots, 0] = low
+        self._spans[slots[low == NO_WINDOW], 1] = NEVER
+        lowest = self._spans[:, 0]
+        self._partials.note(int(np.count_nonzero(lowest != NO_WINDOW)), int(lowest.min()))
+
+    def _say(self, promise: Linear | GroupWise) -> Iterator[Emission]:
+        for said in self._promised.advance(0, promise):
+            yield 0, said
+
+    def _grow(self) -> None:
+        if len(self._groups) > len(self._spans):
+            size = max(len(self._groups), 2 * len(self._spans))
+            more = np.tile([NO_WINDOW, NEVER], (size - len(self._spans), 1))
+            self._spans = np.concatenate([self._spans, more])
+
+    def _forget_dead(self) -> None:
+        """Drop the groups that have no window, once they are most of all."""
+        alive, known = self._partials.alive, len(self._groups)
+        if not self._by or known == 0 or (alive > 0 and known <= 2 * alive + 1024):
+            return
+        kept = np.flatnonzero(self._spans[:known, 0] != NO_WINDOW)
+        self._groups.keep(kept)
+        slots = np.full(known, -1)
+        slots[kept] = np.arange(kept.size)
+        self._spans = self._spans[kept]
+        self._partials.rename(slots)
+
+    def _overflow(self, error: SumOverflowError, slot: Integers, wid: Integers) -> ContractError:
+        keys = dict(zip(self._by, self._groups.keys(slot), strict=True))
+        return self._results.overflow(error.column, int(wid[0]), keys)
+
+
+def _below(column: pa.Array, bound: int) -> NDArray[np.bool_]:
+    """Tell which values are below ``bound``; none is if they are neither integers nor instants."""
+    kind = column.type
+    if not (pa.types.is_integer(kind) or pa.types.is_timestamp(kind)) or pa.types.is_uint64(kind):
+        return np.zeros(len(column), np.bool_)
+    known = column.is_valid().to_numpy(zero_copy_only=False)
+    values = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    less: NDArray[np.bool_] = known & ((values < bound) | (bound == FOREVER))
+    return less

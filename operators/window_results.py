@@ -1,0 +1,117 @@
+"""Window results: the output schema of window aggregation, and its pages.
+
+    by columns | window_start | window_end | a column for each aggregate
+
+``window_end`` (or ``window_start``, by ``stamp``) is the progressing attribute.  Both have
+the type of the attribute the windows are on (integers become int64) and its unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from oop_engine.errors import ContractError, GraphError
+from oop_engine.page import Page
+from oop_engine.schema import Schema
+from operators.aggregates import Aggregation, Arrays, Part
+from operators.windows import Extents, Over
+
+__all__ = ["PAGE_ROWS", "Results", "Stamp", "checked"]
+
+Integers = NDArray[np.int64]
+Stamp = Literal["start", "end"]
+
+PAGE_ROWS = 65_536
+"""Results leave in pages of at most this many rows."""
+
+
+def checked(
+    aggregates: Mapping[str, object], by: Sequence[str], stamp: str, what: str
+) -> tuple[str, ...]:
+    """Return ``by`` as a tuple; raise ``GraphError`` if the parameters are wrong in themselves."""
+    if isinstance(by, str):
+        msg = f"{what}: by must be a tuple of column names; got {by!r}: write by=({by!r},)"
+        raise GraphError(msg)
+    if not aggregates:
+        msg = f"{what}: needs at least one aggregate, such as {{'n': Count()}}"
+        raise GraphError(msg)
+    for name, aggregate in aggregates.items():
+        if not isinstance(aggregate, Aggregation):
+            msg = f"{what}: {name!r} must be an aggregate such as Sum('x'); got {aggregate!r}"
+            raise GraphError(msg)
+    if stamp not in ("start", "end"):
+        msg = f"{what}: stamp must be 'start' or 'end'; got {stamp!r}"
+        raise GraphError(msg)
+    return tuple(by)
+
+
+class Results:
+    """What results look like: schema, parts, and how pages of them are made."""
+
+    def __init__(
+        self, extents: Extents, aggregates: dict[str, Aggregation], schema: Schema,
+        by: tuple[str, ...], stamp: Stamp, what: str,
+    ) -> None:  # fmt: skip
+        if stamp == "start" and extents.landmark:
+            msg = f"{what}: landmark windows all start at the origin, that is no progress; use stamp='end'"
+            raise GraphError(msg)
+        self.extents = extents
+        self.what = what
+        self._aggregates = aggregates
+        self._stamp = stamp
+        self.parts, self._of = _shared([a.parts(schema) for a in aggregates.values()])
+        self.schema = self._schema(schema, by)
+
+    def _schema(self, schema: Schema, by: tuple[str, ...]) -> Schema:
+        rows = self.extents.over is not Over.ATTRIBUTE
+        time = pa.int64() if rows else schema.type_of(schema.progressing)
+        time = time if pa.types.is_timestamp(time) else pa.int64()
+        fields = [(name, schema.type_of(name)) for name in by]
+        fields += [("window_start", time), ("window_end", time)]
+        fields += [(name, a.result_type(schema, self.what)) for name, a in self._aggregates.items()]
+        names = [name for name, _ in fields]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            msg = f"{self.what}: output columns must differ; got {', '.join(twice)} twice: rename one"
+            raise GraphError(msg)
+        return Schema(pa.schema(fields), f"window_{self._stamp}", "rows" if rows else schema.unit)
+
+    def promise(self, wids: Integers | int) -> Integers:
+        """Return the stamp of windows, as bounds: none of a smaller window is to come."""
+        return self.extents.ends(wids) if self._stamp == "end" else self.extents.starts(wids)
+
+    def overflow(self, column: str | None, wid: int, keys: Mapping[str, pa.Array]) -> ContractError:
+        """Return the error that a sum passed 64 bits in window ``wid`` of a group."""
+        (start,), (end,) = self.extents.extent(np.array([wid]))
+        group = {name: key[0].as_py() for name, key in keys.items()}
+        msg = (
+            f"{self.what}: Sum({column!r}) must fit 64 bits; it does not in window "
+            f"[{start}, {end}) of group {group}: cast the column to float64 before"
+        )
+        return ContractError(msg)
+
+    def pages(self, keys: list[pa.Array], wids: Integers, states: Sequence[Arrays]) -> Iterator[Page]:
+        """Yield the results of windows (n,), with their keys (n,) and states (n,)."""
+        for lo in range(0, wids.size, PAGE_ROWS):
+            part = slice(lo, lo + PAGE_ROWS)
+            block = [tuple(a[part] for a in arrays) for arrays in states]
+            yield self._page([key[part] for key in keys], wids[part], block)
+
+    def _page(self, keys: list[pa.Array], wids: Integers, states: Sequence[Arrays]) -> Page:
+        fields = self.schema.fields
+        time = fields.field("window_end").type
+        columns = keys + [pa.array(side).cast(time) for side in self.extents.extent(wids)]
+        for (name, aggregate), parts in zip(self._aggregates.items(), self._of, strict=True):
+            columns.append(aggregate.result([states[i] for i in parts], fields.field(name).type))
+        return Page(self.schema, pa.RecordBatch.from_arrays(columns, schema=fields))
+
+
+def _shared(parts: Sequence[tuple[Part, ...]]) -> tuple[list[Part], list[list[int]]]:
+    """Return the parts that differ, and which of them each aggregate is made of."""
+    place: dict[Part, int] = {}
+    of = [[place.setdefault(part, len(place)) for part in some] for some in parts]
+    return list(place), of
