@@ -188,7 +188,7 @@ class JoinState:
         O(its groups); if it is on some of the key columns only, O(all groups).
         """
         if len(promise.attributes) < len(self._keys[0]):
-            alone = Progress()
+            alone = Progress(remember_ended=True)
             alone.advance(0, promise)
             everything = np.arange(len(self._index))
             return everything, alone.bounds(self._key_batch(everything))
