@@ -13,7 +13,7 @@ from oop_engine.errors import ContractError
 from oop_engine.operator import Message
 from oop_engine.page import Page
 from oop_engine.progress import Progress
-from oop_engine.punctuation import GroupWise, Joint, Linear
+from oop_engine.punctuation import NEVER, GroupWise, Joint, Linear
 
 __all__ = ["EdgeContract"]
 
@@ -27,7 +27,8 @@ class EdgeContract:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._progress = Progress(1, remember_ended=True)
+        self._linear = NEVER
+        self._said: dict[tuple[str, ...], Progress] = {}  # a set of attributes each
         self._joint: list[Joint] = []
         self._pages = 0
 
@@ -38,29 +39,43 @@ class EdgeContract:
                 self._pages += 1
                 self._check_page(message)
             case Linear(below):
-                if below < self._progress.linear:
-                    self._fail(f"promise {below} takes back the promise {self._progress.linear}")
-                self._progress.advance(0, message)
+                if below < self._linear:
+                    self._fail(f"promise {below} takes back the promise {self._linear}")
+                self._linear = below
+                for said in self._said.values():
+                    said.advance(0, message)
             case GroupWise():
-                if len(message) and self._progress.advance(0, message) == [] and self._shrinks(message):
-                    self._fail("a group-wise promise takes back an earlier one")
+                self._check_groups(message)
             case Joint():
                 self._joint = [j for j in self._joint if not _covers(message, j)] + [message]
 
     def _check_page(self, page: Page) -> None:
-        behind = page.times < self._progress.bounds(page.batch)
+        bounds = np.full(len(page), self._linear)
+        for said in self._said.values():
+            np.maximum(bounds, said.bounds(page.batch), out=bounds)
+        behind = page.times < bounds
         if behind.any():
             row = int(np.argmax(behind))
-            bound = int(self._progress.bounds(page.batch)[row])
-            self._fail_row(page, row, f"{page.schema.progressing} < {bound}")
+            self._fail_row(page, row, f"{page.schema.progressing} < {bounds[row]}")
         for joint in self._joint:
             inside = _inside(page, joint)
             if inside.any():
                 terms = " and ".join(f"{name} < {below}" for name, below in joint.bounds)
                 self._fail_row(page, int(np.argmax(inside)), terms)
 
-    def _shrinks(self, punctuation: GroupWise) -> bool:
-        return bool((punctuation.below < self._progress.bounds(punctuation.groups)).any())
+    def _check_groups(self, promise: GroupWise) -> None:
+        """No group takes back its own promise; to say less than the stream, or than other attributes, is idle."""
+        if promise.attributes not in self._said:
+            self._said[promise.attributes] = Progress(1, remember_ended=True)
+            self._said[promise.attributes].advance(0, Linear(self._linear))
+        said = self._said[promise.attributes]
+        bounds = said.bounds(promise.groups)
+        less = (promise.below < bounds) & (bounds > self._linear)
+        if less.any():
+            row = int(np.argmax(less))
+            group = promise.groups.slice(row, 1).to_pylist()[0]
+            self._fail(f"promise {promise.below[row]} for {group} takes back the promise {bounds[row]}")
+        said.advance(0, promise)
 
     def _fail_row(self, page: Page, row: int, promise: str) -> None:
         values = page.batch.slice(row, 1).to_pylist()[0]

@@ -144,6 +144,10 @@ def _comparable(column: pa.Array) -> pa.Array:
     kind = column.type
     if pa.types.is_dictionary(kind):
         return _comparable(column.dictionary_decode())
+    if isinstance(kind, pa.BaseExtensionType):
+        return _comparable(column.storage)
+    if pa.types.is_float16(kind):
+        return _comparable(column.cast(pa.float32()))
     if pa.types.is_floating(kind):
         plain = pc.if_else(
             pc.is_nan(column), pa.scalar(float("nan"), kind), pc.add(column, pa.scalar(0.0, kind))
@@ -152,6 +156,18 @@ def _comparable(column: pa.Array) -> pa.Array:
     if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
         return column.view(getattr(pa, f"int{kind.bit_width}")())
     if pa.types.is_nested(kind):  # no hash in Arrow: compared by their packed values
-        packed = [None if v is None else msgpack.packb(v, default=str) for v in column.to_pylist()]
+        packed = [None if v is None else msgpack.packb(_plain(v), default=str) for v in column.to_pylist()]
         return pa.array(packed, pa.binary())
     return column
+
+
+def _plain(value: Any) -> Any:
+    """Return a nested value with one NaN and one zero, whatever their signs."""
+    match value:
+        case float():
+            return value + 0.0 if value == value else "nan"
+        case list() | tuple():
+            return [_plain(v) for v in value]
+        case dict():
+            return {name: _plain(v) for name, v in value.items()}
+    return value

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from oop_engine.errors import ContractError
 from oop_engine.schema import Schema
 
-__all__ = ["Page"]
+__all__ = ["Page", "concat"]
 
 
 class Page:
@@ -75,10 +75,17 @@ class Page:
 
     @property
     def times(self) -> NDArray[np.int64]:
-        """The progressing attribute, int64 (rows,); a read-only view where the type allows."""
+        """The progressing attribute, int64 (rows,); a read-only view where the type allows.
+
+        Raises ``ContractError`` if a value is beyond int64.
+        """
         if self._times is None:
             column = self.batch.column(self.schema.progressing)
-            self._times = column.cast(pa.int64()).to_numpy(zero_copy_only=True)
+            try:
+                self._times = column.cast(pa.int64()).to_numpy(zero_copy_only=True)
+            except pa.ArrowInvalid as error:
+                msg = f"page: {self.schema.progressing!r} must be below 2**63: {error}"
+                raise ContractError(msg) from error
         return self._times
 
     def column(self, name: str) -> pa.Array:

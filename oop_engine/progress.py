@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from oop_engine.errors import ContractError
 from oop_engine.groups import GroupIndex
 from oop_engine.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation
 
@@ -106,7 +107,7 @@ class Progress:
 
     def load(self, saved: dict[str, Any]) -> None:
         """Take what ``save`` returned."""
-        self._linear, self._linear_out = saved["linear"], saved["linear_out"]
+        self._linear, self._linear_out = saved["linear"].copy(), saved["linear_out"]
         self._tables = {tuple(names): _GroupTable.loaded(table) for names, table in saved["tables"]}
 
     def _advance_linear(self, port: int, below: int) -> list[Punctuation]:
@@ -127,6 +128,7 @@ class Progress:
         punctuation = punctuation.filter(punctuation.below > self._linear[port])
         if not len(punctuation):
             return []
+        punctuation = _sorted_by_name(punctuation)  # inputs may name the same attributes in any order
         names = punctuation.attributes
         if names not in self._tables:
             self._tables[names] = _GroupTable(punctuation.groups.schema, self._linear.size)
@@ -156,7 +158,7 @@ class _GroupTable:
 
     def raise_to(self, port: int, punctuation: GroupWise) -> NDArray[np.int64]:
         """Take new bounds; return the slots of their groups."""
-        slots = self._index.encode(punctuation.groups.columns)
+        slots = self._index.encode(_cast(punctuation.groups, self._schema).columns)
         self._grow(len(self._index))
         np.maximum.at(self._grouped[:, port], slots, punctuation.below)
         return np.unique(slots)
@@ -209,7 +211,7 @@ class _GroupTable:
     def loaded(cls, saved: dict[str, Any]) -> _GroupTable:
         table = cls(saved["keys"].schema, saved["grouped"].shape[1])
         table._index.encode(saved["keys"].columns)
-        table._grouped, table._out = saved["grouped"], saved["out"]
+        table._grouped, table._out = saved["grouped"].copy(), saved["out"].copy()
         return table
 
     def _grow(self, size: int) -> None:
@@ -219,3 +221,21 @@ class _GroupTable:
         inputs = self._grouped.shape[1]
         self._grouped = np.vstack([self._grouped, np.full((more, inputs), NEVER)])
         self._out = np.concatenate([self._out, np.full(more, NEVER)])
+
+
+def _sorted_by_name(punctuation: GroupWise) -> GroupWise:
+    names = sorted(punctuation.attributes)
+    if names == list(punctuation.attributes):
+        return punctuation
+    return GroupWise(punctuation.groups.select(names), punctuation.below)
+
+
+def _cast(groups: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the groups in the types that they first came in: inputs may differ in those."""
+    if groups.schema.types == schema.types:
+        return groups
+    try:
+        return groups.cast(schema)
+    except pa.ArrowInvalid as error:
+        msg = f"group-wise punctuation: groups must be {schema.to_string()!r}; got {groups.schema.to_string()!r}"
+        raise ContractError(msg) from error

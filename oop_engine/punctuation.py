@@ -111,10 +111,11 @@ def shift(bound: int | NDArray[np.int64], by: int) -> int | NDArray[np.int64]:
     >>> shift(60, -5), shift(FOREVER, -5) == FOREVER
     (55, True)
     """
+    by = min(max(by, -FOREVER), FOREVER)
     if isinstance(bound, np.ndarray):
         low, high = (NEVER - min(by, 0)), (FOREVER - max(by, 0))
         moved = np.clip(bound, low, high) + by
         return np.where((bound == NEVER) | (bound == FOREVER), bound, moved)
     if bound in (NEVER, FOREVER):
         return bound
-    return min(max(bound + by, NEVER), FOREVER)
+    return min(max(int(bound) + by, NEVER), FOREVER)  # a NumPy integer would wrap round

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -108,9 +109,12 @@ def replay(
     if speed is not None and unit not in TIME_UNITS:
         msg = f"replay: --speed needs a time; the progressing attribute is in {unit!r}: leave it out"
         raise UsageError(msg)
+    if speed is not None and not speed > 0:
+        msg = f"replay: --speed must be above 0 (1 is real time); got {speed:g}"
+        raise UsageError(msg)
     step = None if speed is None else max(1, int(_STEP_S * speed * TIME_UNITS[unit]))
     ticks = None if flat_out else runner.clock_every
-    steps = _schedule(feeds, step or ticks, ticks)
+    steps = _schedule(feeds, [every for every in (step, ticks) if every], ticks)
     counted = _Counted(map(_without_clock, steps) if flat_out else steps, on_tuples)
     pace = None if speed is None else _Pace(speed * TIME_UNITS[unit])
     wall, cpu = time.perf_counter(), time.process_time()
@@ -205,9 +209,9 @@ class _Counted:
         return step
 
 
-def _schedule(feeds: Mapping[str, Iterable[Message]], cut: int | None, ticks: int | None) -> Iterator[_Step]:
+def _schedule(feeds: Mapping[str, Iterable[Message]], cuts: list[int], ticks: int | None) -> Iterator[_Step]:
     """Merge the feeds by arrival; let the clock tick between, where somebody wants it."""
-    steps = heapq.merge(*(_steps_of(name, feed, cut) for name, feed in feeds.items()), key=lambda s: s.now)
+    steps = heapq.merge(*(_steps_of(name, feed, cuts) for name, feed in feeds.items()), key=lambda s: s.now)
     yield from _with_until(steps if ticks is None else _with_ticks(steps, ticks))
 
 
@@ -216,8 +220,8 @@ def _without_clock(step: _Step) -> _Step:
     return step._replace(message=message, until=None)
 
 
-def _steps_of(name: str, feed: Iterable[Message], cut: int | None) -> Iterator[_Step]:
-    """Give each message the moment when it comes; pages are cut at multiples of ``cut``."""
+def _steps_of(name: str, feed: Iterable[Message], cuts: list[int]) -> Iterator[_Step]:
+    """Give each message the moment when it comes; pages are cut at multiples of each of ``cuts``."""
     now = NEVER
     for message in feed:
         if not isinstance(message, Page):
@@ -226,21 +230,20 @@ def _steps_of(name: str, feed: Iterable[Message], cut: int | None) -> Iterator[_
         if message.arrival is None or not len(message):
             yield _Step(name, message, now, None)
             continue
-        for part in _cut(message, cut):
+        for part in _cut(message, cuts):
             assert part.arrival is not None
             yield _Step(name, part, int(part.arrival[0]), None)
             now = int(part.arrival[-1])
     yield _Step(name, Signal.END, now, None)
 
 
-def _cut(page: Page, every: int | None) -> Iterator[Page]:
+def _cut(page: Page, cuts: list[int]) -> Iterator[Page]:
     assert page.arrival is not None
-    if every is None:
-        yield page
-        return
-    grid = page.arrival // every
-    edges = [0, *(np.flatnonzero(np.diff(grid)) + 1).tolist(), len(page)]
-    for start, stop in zip(edges, edges[1:], strict=False):
+    crossed = np.zeros(len(page) - 1, np.bool_)
+    for every in cuts:
+        crossed |= np.diff(page.arrival // every) != 0
+    edges = [0, *(np.flatnonzero(crossed) + 1).tolist(), len(page)]
+    for start, stop in itertools.pairwise(edges):
         yield page.slice(start, stop)
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from oop_engine.errors import UsageError
+from oop_engine.errors import EngineError, UsageError
 from oop_engine.graph import Graph
 from oop_engine.operator import Message
 
@@ -34,6 +34,9 @@ COMPLETE_AT = "complete_at"
 """Column of a truth table: when the last tuple of the row had arrived (int64)."""
 
 
+_TRUTH = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+
+
 @dataclass(frozen=True)
 class Parameter:
     """A knob: its default (which also gives the type), what it means, and a smallest value."""
@@ -46,11 +49,11 @@ class Parameter:
         """Return ``text`` as a value.  Raises ``UsageError`` where it is none."""
         kind = type(self.default)
         try:
-            value = text.lower() in ("1", "true", "yes") if kind is bool else kind(text)
-        except ValueError:
+            value = _TRUTH[text.lower()] if kind is bool else kind(text)
+        except (KeyError, ValueError):
             msg = f"parameter {name!r} must be {kind.__name__}; got {text!r} (default {self.default!r})"
             raise UsageError(msg) from None
-        if self.least is not None and not isinstance(value, str) and value < self.least:
+        if self.least is not None and not isinstance(value, str) and not value >= self.least:
             msg = f"parameter {name!r} must be at least {self.least:g}; got {text!r}"
             raise UsageError(msg)
         return value
@@ -169,16 +172,19 @@ def _module_at(path: Path) -> ModuleType:
     if not path.is_file():
         msg = f"no scenario file at {path}"
         raise UsageError(msg)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    name = f"scenario_at_{path.stem}"  # a file json.py must not hide the module json
+    spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         msg = f"{path} is not a Python file"
         raise UsageError(msg)
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module  # so that its functions can be pickled
+    sys.modules[name] = module  # so that its functions can be pickled
     try:
         spec.loader.exec_module(module)
-    except (SyntaxError, ImportError) as error:
-        msg = f"{path}: cannot be loaded: {error}"
+    except EngineError:
+        raise
+    except Exception as error:
+        msg = f"{path}: cannot be loaded: {type(error).__name__}: {error}"
         raise UsageError(msg) from error
     return module
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from oop_engine.operator import Message, State
 from oop_engine.page import Page
+from oop_engine.punctuation import NEVER
 
 __all__ = ["EdgeStatistics", "OperatorStatistics", "Sample", "Statistics"]
 
@@ -72,7 +73,8 @@ class Statistics:
         operator.state = state
         operator.peak = _larger(operator.peak, state)
         self.peak = _larger(self.peak, self.state)
-        self._sample(Sample(now, self.state))
+        if now != NEVER:
+            self._sample(Sample(now, self.state))
 
     def count(self, what: str) -> int:
         """Return a count (``"late"``...) summed over the operators."""
@@ -86,7 +88,8 @@ class Statistics:
             return
         series.append(sample)
         if len(series) > _SAMPLES:
-            self.series = [max(pair, key=lambda s: s.state.nbytes) for pair in zip(series[::2], series[1::2], strict=False)]
+            pairs = (series[i : i + 2] for i in range(0, len(series), 2))
+            self.series = [max(pair, key=lambda s: s.state.nbytes) for pair in pairs]
             self._apart = max(2 * self._apart, (series[-1].now - series[0].now) // _SAMPLES * 2)
 
 

@@ -56,6 +56,7 @@ class Inline:
         self._streams = {name: [Stream(name, p) for p in op.outputs] for name, op in self.operators.items()}
         self._open_ports = {node.name: set(range(len(node.inputs))) for node in self.plan.nodes}
         self._last = {node.name: NEVER for node in self.plan.of_kind("source")}
+        self._ended_sources: set[str] = set()
         self._heap: list[_Event] = []
         self._serial = itertools.count()
         self._suspended: dict[str, Iterator[Emission]] = {}
@@ -73,6 +74,8 @@ class Inline:
         (default: with the page before it).
         """
         stream = self._source(source)
+        if isinstance(message, Page) and not len(message):
+            return
         moment = self._last[source] if now is None else now
         if isinstance(message, Page) and message.arrival is not None and len(message):
             moment, now = int(message.arrival[0]), int(message.arrival[-1])
@@ -83,6 +86,7 @@ class Inline:
     def end(self, source: str, now: int | None = None) -> None:
         """Queue the end of a source."""
         stream = self._source(source)
+        self._ended_sources.add(source)
         moment = max(self._last[source], NEVER if now is None else now)
         for route in self._routes[stream]:
             route.send(Signal.END, moment, moment, perf_counter())
@@ -114,6 +118,9 @@ class Inline:
         if source not in self._last:
             msg = f"graph {self.plan.name!r} has no source {source!r}; it has {', '.join(self._last)}"
             raise UsageError(msg)
+        if source in self._ended_sources:
+            msg = f"graph {self.plan.name!r}: source {source!r} has ended; nothing can follow"
+            raise UsageError(msg)
         return Stream(source, "out")
 
     def _queue(self, event: _Event) -> None:
@@ -130,6 +137,8 @@ class Inline:
             return
         if event.node in self._suspended:  # it must be done with the last message first
             self._exhaust(operator, event, self._suspended.pop(event.node))
+        if event.message is Signal.TICK and not self._open_ports[event.node]:
+            return  # it has ended
         emissions = handle(operator, event.port, event.message, event.now)
         if operator.makes_progress and event.message is not Signal.END:
             self._suspended[event.node] = emissions

@@ -67,6 +67,7 @@ class Local:
             name: asyncio.Queue(capacity) for name in self.operators
         }
         self._open_ports = {node.name: set(range(len(node.inputs))) for node in self.plan.nodes}
+        self._ends_due = {node.name: len(node.inputs) for node in self.plan.nodes}  # not sent yet
         self._now = {node.name: NEVER for node in self.plan.of_kind("source")}
         self._ended: set[str] = set()
         self._tasks = asyncio.TaskGroup()
@@ -82,8 +83,7 @@ class Local:
     ) -> None:
         try:
             if error is None:
-                for source in self._now.keys() - self._ended:
-                    await self.end(source)
+                self._tasks.create_task(self._end_all())  # so that an error meanwhile is the group's
             await self._tasks.__aexit__(kind, error, trace)
         except BaseExceptionGroup as group:
             raise _first(group) from None
@@ -110,12 +110,19 @@ class Local:
     async def clock(self, now: int) -> None:
         """Let the arrival clock show ``now``, for the operators that want it."""
         for name, operator in self.operators.items():
-            if operator.clock_every and self._open_ports[name]:
+            if operator.clock_every and self._ends_due[name]:
                 await self._inbox[name].put(_Letter(0, Signal.TICK, now, perf_counter()))
+
+    async def _end_all(self) -> None:
+        for source in [name for name in self._now if name not in self._ended]:
+            await self.end(source)
 
     def _source(self, source: str) -> Stream:
         if source not in self._now:
             msg = f"graph {self.plan.name!r} has no source {source!r}; it has {', '.join(self._now)}"
+            raise UsageError(msg)
+        if source in self._ended:
+            msg = f"graph {self.plan.name!r}: source {source!r} has ended; nothing can follow"
             raise UsageError(msg)
         return Stream(source, "out")
 
@@ -154,6 +161,7 @@ class Local:
         for node, port in self._consumers[stream]:
             self._note(edge_name(stream, node), message)
             if node in self._inbox:
+                self._ends_due[node] -= message is Signal.END
                 await self._inbox[node].put(_Letter(port, message, now, born))
             elif not isinstance(message, Signal):
                 self._on_result(Result(node, message, now, perf_counter() - born))

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from oop_engine import ContractError, Page, Schema
+from oop_engine.page import concat
+
+SCHEMA = Schema({"ts": pa.int64(), "src": pa.string()}, "ts", "s")
+PAGE = Page.of(SCHEMA, {"ts": [3, 1, 2], "src": ["a", None, "c"]}, [10, 10, 12])
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pa.int8(), pa.int32(), pa.int64(), pa.uint8(), pa.uint64(), pa.timestamp("s"), pa.timestamp("ns", "Asia/Tokyo")],
+    ids=str,
+)
+def test_times_are_int64_whatever_the_type_and_the_offset(kind: pa.DataType) -> None:
+    schema = Schema({"ts": kind}, "ts", "" if pa.types.is_timestamp(kind) else "s")
+    page = Page.of(schema, {"ts": pa.array([5, 6, 7]).cast(kind)})
+    assert page.times.dtype == np.int64
+    assert page.slice(1, 3).times.tolist() == [6, 7]
+    assert Page.empty(schema).times.tolist() == []
+
+
+def test_a_time_beyond_int64_is_refused_not_wrapped() -> None:
+    page = Page.of(Schema({"ts": pa.uint64()}, "ts", "s"), {"ts": [2**63]})
+    with pytest.raises(ContractError, match="page: 'ts' must be below 2\\*\\*63"):
+        _ = page.times
+
+
+def test_negative_times_are_times() -> None:
+    assert Page.of(SCHEMA, {"ts": [-5], "src": ["a"]}).times.tolist() == [-5]
+
+
+def test_times_cannot_be_written() -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        PAGE.times[0] = 7
+
+
+def test_other_columns_are_refused() -> None:
+    with pytest.raises(ContractError, match="columns must be .*src.* got 'ts: int64'"):
+        Page(SCHEMA, pa.record_batch({"ts": [1]}))
+    with pytest.raises(ContractError, match="columns must be"):
+        Page(SCHEMA, pa.record_batch({"ts": pa.array([1], pa.int32()), "src": ["a"]}))
+
+
+def test_null_times_are_refused() -> None:
+    with pytest.raises(ContractError, match="'ts' must not be null; refuse such rows at the source"):
+        Page.of(SCHEMA, {"ts": [1, None], "src": ["a", "b"]})
+
+
+def test_each_row_has_an_arrival_or_none_has() -> None:
+    with pytest.raises(ContractError, match="one arrival a row; got 1 for 2 rows"):
+        Page.of(SCHEMA, {"ts": [1, 2], "src": ["a", "b"]}, [1])
+
+
+def test_parts_keep_their_arrivals() -> None:
+    for part, rows in [
+        (PAGE.slice(1, 3), [1, 2]),
+        (PAGE.filter(np.array([True, False, True])), [0, 2]),
+        (PAGE.take(np.array([2, 0])), [2, 0]),
+    ]:
+        assert part.to_pylist() == [PAGE.to_pylist()[i] for i in rows]
+        assert part.arrival is not None
+        assert part.arrival.tolist() == [[10, 10, 12][i] for i in rows]
+        assert part.without_arrival().arrival is None
+    assert PAGE.slice(3, 3).to_pylist() == []
+
+
+def test_a_slice_counts_and_shares_its_own_rows() -> None:
+    page = Page.of(Schema({"ts": pa.int64()}, "ts", "s"), {"ts": list(range(1000))})
+    assert page.slice(10, 20).nbytes == 80
+    assert np.shares_memory(page.slice(10, 20).times, page.times)
+
+
+def test_columns_are_cast_to_the_schema() -> None:
+    page = Page.of(SCHEMA, {"ts": np.array([1], np.int8), "src": pa.chunked_array([["a"]])})
+    assert page.batch.schema == SCHEMA.fields
+
+
+def test_pages_are_equal_by_rows() -> None:
+    assert PAGE == PAGE.take(np.arange(3))
+    assert PAGE != PAGE.slice(0, 2)
+    assert PAGE != "page"
+    assert repr(PAGE) == "Page(3 rows of ts, src)"
+
+
+def test_pages_are_joined() -> None:
+    one, two = PAGE.slice(0, 1), PAGE.slice(1, 3)
+    joined = concat(SCHEMA, [one, two])
+    assert joined == PAGE
+    assert joined.arrival is not None
+    assert joined.arrival.tolist() == [10, 10, 12]
+    assert concat(SCHEMA, [one, two.without_arrival()]).arrival is None
+    assert concat(SCHEMA, [one]) is one
+    assert len(concat(SCHEMA, [])) == 0
