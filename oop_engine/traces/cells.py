@@ -14,7 +14,7 @@ __all__ = ["fits", "guess", "guess_time", "read_as"]
 _TIMES = [pa.timestamp("us"), pa.timestamp("ns"), pa.timestamp("us", "UTC"), pa.timestamp("ns", "UTC")]
 _GUESSES = [pa.int64(), pa.float64(), pa.bool_(), *_TIMES]
 _SAMPLE = 200
-_NULL_WORDS = pa.array(["", "NA", "N/A", "null", "NULL", "None"])
+_NULL_WORDS = ["", "NA", "N/A", "null", "NULL", "None"]
 
 
 def fits(found: pa.DataType, wanted: pa.DataType) -> bool:
@@ -79,7 +79,7 @@ def _prepared(column: pa.Array, kind: pa.DataType) -> pa.Array:
     if not _is_text(column.type) or _is_text(kind):
         return column
     trimmed = pc.utf8_trim_whitespace(column)
-    words = pc.is_in(trimmed, value_set=_NULL_WORDS.cast(trimmed.type))
+    words = pc.is_in(trimmed, value_set=pa.array(_NULL_WORDS, trimmed.type))
     return pc.if_else(words, pa.scalar(None, trimmed.type), trimmed) if words.true_count else trimmed
 
 
