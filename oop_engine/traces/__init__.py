@@ -1,6 +1,17 @@
 """Traces: files of tuples in arrival order, a generator of disordered ones, and a measure of disorder."""
 
 from oop_engine.traces.disorder import Disorder, Link
+from oop_engine.traces.profile import Profile, profile
 from oop_engine.traces.trace import FORMATS, Trace, format_of, open_trace, write_trace
 
-__all__ = ["FORMATS", "Disorder", "Link", "Trace", "format_of", "open_trace", "write_trace"]
+__all__ = [
+    "FORMATS",
+    "Disorder",
+    "Link",
+    "Profile",
+    "Trace",
+    "format_of",
+    "open_trace",
+    "profile",
+    "write_trace",
+]
