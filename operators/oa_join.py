@@ -1,5 +1,8 @@
 """OA-Join: a window join that matches tuples on arrival, in whatever order they come.
 
+Both inputs are kept by key and time; a tuple is looked up on the other side, then stored
+on its own.  Nothing waits for order: promises alone say what may go.
+
 Pass       each joined tuple, as soon as the later of its two tuples has come.
 Keep       a left tuple while the right input's bound <= ts + after, a right one while the
            left input's bound <= ts + before; tumbling: while the bound's window is not

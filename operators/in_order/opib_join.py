@@ -1,5 +1,8 @@
 """OPIB-Join: the order-preserving, input-buffered window join.
 
+Tuples are matched in such an order that results come sorted: the price of order is that
+left tuples wait, and right ones for them.
+
 Pass       a left tuple's results once the right input has come past ``ts + after``
            (tumbling: past the tuple's window), in the order of the left timestamp.
 Keep       left tuples until then; right tuples while a left one that waits, or is still

@@ -1,5 +1,8 @@
 """OPOB-Join: the order-preserving, output-buffered window join.
 
+Tuples are matched on arrival, as an OA-Join does, and the results are put in order behind
+the matching: the price of order is a buffer of results.
+
 Pass       nothing at once: results leave in the order of their left timestamp.
 Keep       the tuples an OA-Join keeps, and every result until no result with a smaller
            left timestamp can come.  The last tuple of an input tells how far it is; so
