@@ -3,21 +3,21 @@
 Both inputs are kept by key and time; a tuple is looked up on the other side, then stored
 on its own.  Nothing waits for order: promises alone say what may go.
 
-Pass       each joined tuple, as soon as the later of its two tuples has come.
-Keep       a left tuple while the right input's bound <= ts + after, a right one while the
-           left input's bound <= ts + before; tumbling: while the bound's window is not
-           later than the tuple's.  The bound is that of the tuple's own key where a
-           group-wise promise on key columns says more.  What can match nothing later
-           is never stored; nor are null keys, which match nothing.
-Propagate  left time   min(bL, bR - after): linear, and group-wise for each key
-           right time  min(bR, bL - before), as a Joint of that single attribute
-           both times  Joint of bL and bR, while their corner is in the band
-           (tumbling: the start of the bound's window instead of bR - after, bL - before).
-           Each only when it has grown; joint promises of the inputs are dropped.
-Cost       O(log n) a tuple, O(1) a match, O(1) a tuple purged; O(groups) a group-wise
-           promise on some of the key columns, else O(its groups).  Order needed: none.
-Source     J. Li, "Window Queries over Data Streams", 7.1 and 7.2, with errata: the ranges
-           of fig. 7-1, floor in fig. 7-2, "and" in fig. 7-3.
+    Pass       each joined tuple, as soon as the later of its two tuples has come.
+    Keep       a left tuple while the right input's bound <= ts + after, a right one while the
+               left input's bound <= ts + before; tumbling: while the bound's window is not
+               later than the tuple's.  The bound is that of the tuple's own key where a
+               group-wise promise on key columns says more.  What can match nothing later
+               is never stored; nor are null keys, which match nothing.
+    Propagate  left time   min(bL, bR - after): linear, and group-wise for each key
+               right time  min(bR, bL - before), as a Joint of that single attribute
+               both times  Joint of bL and bR, while their corner is in the band
+               (tumbling: the start of the bound's window instead of bR - after, bL - before).
+               Each only when it has grown; joint promises of the inputs are dropped.
+    Cost       O(log n) a tuple, O(1) a match, O(1) a tuple purged; O(groups) a group-wise
+               promise on some of the key columns, else O(its groups).  Order needed: none.
+    Source     J. Li, "Window Queries over Data Streams", 7.1 and 7.2, with errata: the ranges
+               of fig. 7-1, floor in fig. 7-2, "and" in fig. 7-3.
 """
 
 from __future__ import annotations

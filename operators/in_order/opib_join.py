@@ -3,16 +3,16 @@
 Tuples are matched in such an order that results come sorted: the price of order is that
 left tuples wait, and right ones for them.
 
-Pass       a left tuple's results once the right input has come past ``ts + after``
-           (tumbling: past the tuple's window), in the order of the left timestamp.
-Keep       left tuples until then; right tuples while a left one that waits, or is still
-           to come, can match them.  Never a result.
-Propagate  left time   the least of the left tuples that wait and of bL, linear only;
-           group-wise and joint promises are dropped.
-Cost       O(log n) a tuple, O(log matches) a match, to sort those of a batch of left
-           tuples.  Order needed: each input sorted by its progressing attribute; else
-           ``ContractError``.
-Source     J. Li, "Window Queries over Data Streams", 7.3 (experiment 2).
+    Pass       a left tuple's results once the right input has come past ``ts + after``
+               (tumbling: past the tuple's window), in the order of the left timestamp.
+    Keep       left tuples until then; right tuples while a left one that waits, or is still
+               to come, can match them.  Never a result.
+    Propagate  left time   the least of the left tuples that wait and of bL, linear only;
+               group-wise and joint promises are dropped.
+    Cost       O(log n) a tuple, O(log matches) a match, to sort those of a batch of left
+               tuples.  Order needed: each input sorted by its progressing attribute; else
+               ``ContractError``.
+    Source     J. Li, "Window Queries over Data Streams", 7.3 (experiment 2).
 """
 
 from __future__ import annotations

@@ -3,15 +3,15 @@
 Tuples are matched on arrival, as an OA-Join does, and the results are put in order behind
 the matching: the price of order is a buffer of results.
 
-Pass       nothing at once: results leave in the order of their left timestamp.
-Keep       the tuples an OA-Join keeps, and every result until no result with a smaller
-           left timestamp can come.  The last tuple of an input tells how far it is; so
-           does linear punctuation, in a lull.
-Propagate  left time   min(bL, bR - after), linear only (tumbling: min(bL, start of the
-           window of bR)); group-wise and joint promises are dropped.
-Cost       O(log n) a tuple, O(log results buffered) a result.  Order needed: each input
-           sorted by its progressing attribute; else ``ContractError``.
-Source     J. Li, "Window Queries over Data Streams", 7.3 (experiment 1).
+    Pass       nothing at once: results leave in the order of their left timestamp.
+    Keep       the tuples an OA-Join keeps, and every result until no result with a smaller
+               left timestamp can come.  The last tuple of an input tells how far it is; so
+               does linear punctuation, in a lull.
+    Propagate  left time   min(bL, bR - after), linear only (tumbling: min(bL, start of the
+               window of bR)); group-wise and joint promises are dropped.
+    Cost       O(log n) a tuple, O(log results buffered) a result.  Order needed: each input
+               sorted by its progressing attribute; else ``ContractError``.
+    Source     J. Li, "Window Queries over Data Streams", 7.3 (experiment 1).
 """
 
 from __future__ import annotations
