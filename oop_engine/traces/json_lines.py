@@ -56,7 +56,7 @@ class JsonReader:
         with readable(self._path):
             for block in self._blocks():
                 start = 0
-                for found in _PROMISE.finditer(block):
+                for found in _PROMISE.finditer(block) if b'"punctuation"' in block else ():
                     yield from _rows(block[start : found.start()], columns)
                     yield _promise_of(json.loads(found[0])["punctuation"], columns)
                     start = found.end()

@@ -11,7 +11,7 @@ One pass; memory does not grow with the trace, only with the number of groups.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -96,7 +96,7 @@ class Profile:
     as late as 99 % of those out of order: a few stragglers), else "band".
     ``block_tuples``, ``block_length``: the mean part, where the shape is "block".
     ``rate``: tuples per unit of the progressing attribute.
-    ``larger_before``: estimated from at most 256 tuples a page, exact to 65,536.
+    ``larger_before``: quantiles and most of at most 256 tuples a page, counted to 65,536 in earlier pages.
     ``groups``: the largest ones, of ``groups_known``.
     """
 
@@ -225,7 +225,7 @@ def _result(schema: Schema, stream: _Stream, groups: _Groups, promises: int, mos
         block_tuples=stream.blocks.in_parts / parts if parts else 0.0,
         block_length=stream.blocks.span / parts if parts else 0.0,
         lateness=Lateness.of(stream.lateness),
-        larger_before=Lateness.of(stream.larger_before),
+        larger_before=replace(Lateness.of(stream.larger_before), out_of_order=stream.lateness.above(0)),
         by=groups.by,
         own_lateness=Lateness.of(groups.lateness) if groups.by else None,
         groups_known=len(groups.index) if groups.by else 0,
