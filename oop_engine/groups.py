@@ -2,7 +2,7 @@
 
 Everything that keeps something per group keeps it in arrays, and a group's place in them
 is its *slot*.  Slots are dense and given in order of first sight; the keys may be columns
-of any Arrow type.  Work per tuple is a hash lookup inside Arrow; Python sees only the
+of any type that Arrow can ``take`` rows of.  Work per tuple is a hash lookup inside Arrow; Python sees only the
 keys that differ within a page.
 """
 
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 __all__ = ["GroupIndex"]
 
 _UNKNOWN = -1
+_TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
 
 
 class GroupIndex:
@@ -47,7 +48,7 @@ class GroupIndex:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the keys, and 16 a group for finding it."""
+        """Bytes of the keys, and 16 a group for finding it; the same however the keys came in."""
         return self._key_bytes + 16 * self._size
 
     def encode(self, columns: Sequence[pa.Array], rows: int | None = None) -> NDArray[np.int64]:
@@ -106,7 +107,7 @@ class GroupIndex:
     def _remember(self, columns: list[pa.Array], size: int) -> None:
         self._chunks.append(columns)
         self._size = size
-        self._key_bytes += sum(column.nbytes for column in columns)
+        self._key_bytes += sum(map(_nbytes, columns))
 
     def _codes(self, columns: Sequence[pa.Array], *, add: bool) -> NDArray[np.int64]:
         levels = iter(self._levels)
@@ -171,3 +172,26 @@ def _plain(value: Any) -> Any:
         case dict():
             return {name: _plain(v) for name, v in value.items()}
     return value
+
+
+def _nbytes(column: pa.Array) -> int:
+    """Return the bytes of the values by their type, without what Arrow adds to each array."""
+    kind, types = column.type, pa.types
+    if isinstance(kind, pa.BaseExtensionType):
+        return _nbytes(column.storage)
+    if types.is_union(kind):
+        return int(column.nbytes)
+    if types.is_dictionary(kind):
+        return _nbytes(column.dictionary_decode())
+    if types.is_null(kind):
+        return 0
+    if types.is_struct(kind):
+        return sum(map(_nbytes, column.flatten()))
+    if types.is_map(kind):
+        return 4 * len(column) + _nbytes(column.keys) + _nbytes(column.items)
+    if types.is_nested(kind):
+        return 4 * len(column) + _nbytes(column.flatten())
+    if any(is_text(kind) for is_text in _TEXTS):
+        return 4 * len(column) + (pc.sum(pc.binary_length(column)).as_py() or 0)
+    width: int = kind.bit_width
+    return len(column) * max(width // 8, 1)

@@ -80,6 +80,7 @@ def check(names: list[str], parts: list[list[pa.Array]], kept: list[bool]) -> No
     for part in parts:
         expected = [place.get(slot, -1) for slot in slots_of(rows(part, 0), known, add=False)]
         assert index.find(part).tolist() == loaded.find(part).tolist() == expected
+    assert index.nbytes == loaded.nbytes
     for part in parts:
         assert index.encode(part).tolist() == loaded.encode(part).tolist()
     assert len(index) == len(loaded)
@@ -95,7 +96,9 @@ def test_slots_are_those_of_a_dictionary(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "names", [["string", "int8"], ["float64", "dictionary", "bool"], ["list", "timestamp"], ["null", "date32"]], ids="-".join
+    "names",
+    [["string", "int8"], ["float64", "dictionary", "bool"], ["list", "timestamp"], ["null", "date32"]],
+    ids="-".join,
 )
 def test_slots_of_several_columns(names: list[str]) -> None:
     @given(batches(names), st.lists(st.booleans(), min_size=1, max_size=4))
@@ -135,3 +138,13 @@ def test_bytes_follow_the_keys() -> None:
     assert index.nbytes == 100 * (8 + 16)
     index.keep(np.arange(3))
     assert index.nbytes == 3 * (8 + 16)
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_bytes_do_not_depend_on_how_the_keys_came_in(name: str) -> None:
+    kind, values = VALUES[name]
+    whole, single = GroupIndex([kind]), GroupIndex([kind])
+    whole.encode([column([*values, None], kind)])
+    for value in [*values, None]:
+        single.encode([column([value], kind)])
+    assert whole.nbytes == single.nbytes

@@ -13,7 +13,15 @@ PAGE = Page.of(SCHEMA, {"ts": [3, 1, 2], "src": ["a", None, "c"]}, [10, 10, 12])
 
 @pytest.mark.parametrize(
     "kind",
-    [pa.int8(), pa.int32(), pa.int64(), pa.uint8(), pa.uint64(), pa.timestamp("s"), pa.timestamp("ns", "Asia/Tokyo")],
+    [
+        pa.int8(),
+        pa.int32(),
+        pa.int64(),
+        pa.uint8(),
+        pa.uint64(),
+        pa.timestamp("s"),
+        pa.timestamp("ns", "Asia/Tokyo"),
+    ],
     ids=str,
 )
 def test_times_are_int64_whatever_the_type_and_the_offset(kind: pa.DataType) -> None:
@@ -40,7 +48,7 @@ def test_times_cannot_be_written() -> None:
 
 
 def test_other_columns_are_refused() -> None:
-    with pytest.raises(ContractError, match="columns must be .*src.* got 'ts: int64'"):
+    with pytest.raises(ContractError, match=r"columns must be .*src.* got 'ts: int64'"):
         Page(SCHEMA, pa.record_batch({"ts": [1]}))
     with pytest.raises(ContractError, match="columns must be"):
         Page(SCHEMA, pa.record_batch({"ts": pa.array([1], pa.int32()), "src": ["a"]}))
@@ -81,8 +89,8 @@ def test_columns_are_cast_to_the_schema() -> None:
 
 
 def test_pages_are_equal_by_rows() -> None:
-    assert PAGE == PAGE.take(np.arange(3))
-    assert PAGE != PAGE.slice(0, 2)
+    assert PAGE.take(np.arange(3)) == PAGE
+    assert PAGE.slice(0, 2) != PAGE
     assert PAGE != "page"
     assert repr(PAGE) == "Page(3 rows of ts, src)"
 

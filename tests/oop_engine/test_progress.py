@@ -22,7 +22,9 @@ Script = list[tuple[int, Punctuation]]
 def group_wise(draw: st.DrawFn) -> GroupWise:
     groups = draw(st.lists(st.sampled_from(GROUPS[:3]), unique=True, max_size=3))
     bounds = [draw(BOUNDS) for _ in groups]
-    return GroupWise(pa.record_batch({"k": pa.array([g[0] for g in groups], pa.string())}), np.array(bounds, np.int64))
+    return GroupWise(
+        pa.record_batch({"k": pa.array([g[0] for g in groups], pa.string())}), np.array(bounds, np.int64)
+    )
 
 
 PUNCTUATION = st.one_of(BOUNDS.map(Linear), group_wise())
@@ -177,7 +179,9 @@ def test_inputs_may_name_the_attributes_in_any_order_and_type() -> None:
     progress = Progress(2)
     one = pa.record_batch({"k": pa.array(["a"]), "n": pa.array([1], pa.int32())})
     progress.advance(0, GroupWise(one, np.array([10])))
-    assert progress.advance(1, GroupWise.of({"n": [1, 2], "k": ["a", "b"]}, [7, 8])) == [GroupWise(one, np.array([7]))]
+    assert progress.advance(1, GroupWise.of({"n": [1, 2], "k": ["a", "b"]}, [7, 8])) == [
+        GroupWise(one, np.array([7]))
+    ]
     assert progress.groups == 2
     with pytest.raises(ContractError, match="groups must be 'k: string"):
         progress.advance(1, GroupWise.of({"k": ["a"], "n": ["one"]}, [9]))

@@ -21,7 +21,7 @@ def test_a_shift_saturates_and_keeps_the_ends(bounds: list[int], by: int) -> Non
     by = min(max(by, -FOREVER), FOREVER)
     expected = [shifted(b, by) for b in bounds]
     assert [shift(b, by) for b in bounds] == expected
-    assert [shift(np.int64(b), by) for b in bounds] == expected
+    assert [shift(np.int64(b), by) for b in bounds] == expected  # type: ignore[call-overload]
     moved = shift(np.array(bounds, np.int64), by)
     assert moved.dtype == np.int64
     assert moved.tolist() == expected

@@ -27,7 +27,12 @@ def test_a_timestamp_brings_its_unit_and_an_integer_is_given_one() -> None:
         ({"ts": pa.float64()}, "ts", "s", "must be an integer or a timestamp; got double"),
         ({"ts": pa.string()}, "ts", "s", "must be an integer or a timestamp; got string"),
         ({"ts": pa.timestamp("ms")}, "ts", "s", "so its unit is 'ms'; got unit='s'"),
-        (pa.schema([("ts", pa.int64()), ("ts", pa.int64())]), "ts", "s", "names must differ; got ['ts', 'ts']"),
+        (
+            pa.schema([("ts", pa.int64()), ("ts", pa.int64())]),
+            "ts",
+            "s",
+            "names must differ; got ['ts', 'ts']",
+        ),
     ],
 )
 def test_what_makes_no_progress_is_refused(fields: Any, progressing: str, unit: str, words: str) -> None:
@@ -49,7 +54,7 @@ def test_asking_for_columns() -> None:
     assert PACKETS.has(["src", "ts"])
     assert not PACKETS.has(["dst"])
     PACKETS.require(["src"], "Select")
-    with pytest.raises(GraphError, match="^Select: no column 'dst' in its input; there are ts, len, src$"):
+    with pytest.raises(GraphError, match=r"^Select: no column 'dst' in its input; there are ts, len, src$"):
         PACKETS.require(["src", "dst"], "Select")
 
 

@@ -52,13 +52,17 @@ def test_lengths_become_whole_units(length: int | str | timedelta, unit: str, un
         (timedelta(milliseconds=1), "s", "whole number of 's'"),
     ],
 )
-def test_a_length_that_does_not_fit_is_refused_in_the_name_of_its_place(length: object, unit: str, words: str) -> None:
+def test_a_length_that_does_not_fit_is_refused_in_the_name_of_its_place(
+    length: object, unit: str, words: str
+) -> None:
     with pytest.raises(UnitError, match=f"^Sliding: slide .*{re.escape(words)}") as caught:
         to_units(length, unit, "Sliding: slide")  # type: ignore[arg-type]
     assert isinstance(caught.value, GraphError)
 
 
-@given(st.integers(-(10**12), 10**12), st.sampled_from(sorted(TIME_UNITS)), st.sampled_from(sorted(TIME_UNITS)))
+@given(
+    st.integers(-(10**12), 10**12), st.sampled_from(sorted(TIME_UNITS)), st.sampled_from(sorted(TIME_UNITS))
+)
 def test_to_a_finer_unit_and_back_is_the_same(value: int, one: str, other: str) -> None:
     coarse, fine = sorted((one, other), key=TIME_UNITS.__getitem__)
     assert to_units(f"{to_units(f'{value} {coarse}', fine)} {fine}", coarse) == value
