@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 from rich.box import SIMPLE_HEAD
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -22,34 +23,36 @@ _PAINT = {"in order": "yellow", "out of order": "cyan"}
 
 
 def grid(
-    title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[str] = ()
-) -> Table:
-    """Return a plain table; the columns named in ``left`` are words, the others figures."""
-    table = Table(
-        title=Text(title), title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False
-    )
+    title: str,
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    words: Sequence[str] = (),
+    fold: Sequence[str] = (),
+) -> Group:
+    """Return a plain table under a title.
+
+    ``words``: columns that are not figures and so stand left; ``fold``: those of them that
+    may take several lines.
+    """
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for heading in headings:
-        words = heading in left
-        table.add_column(
-            Text(heading), justify="left" if words else "right", no_wrap=not words, overflow="fold"
-        )
+        justify: Literal["left", "right"] = "left" if heading in words else "right"
+        table.add_column(Text(heading), justify=justify, no_wrap=heading not in fold, overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell, style=_PAINT.get(cell, "")) for cell in row))
-    return table
+    return Group(Text(title, style="bold"), table)
 
 
-def run_table(comparison: Comparison, width: int) -> Table:
+def run_table(comparison: Comparison, width: int) -> Group:
     """Return the runs side by side, in a table that fits ``width``."""
     runs = comparison.runs
     chosen, left_out = _fitting(columns(comparison), runs, width)
     rows = [[column.show(run) for column in chosen] for run in runs]
-    table = grid(comparison.scenario.title, [c.heading for c in chosen], rows, left=("order", "plan"))
-    if left_out:
-        table.caption = Text(
-            f"for want of room without: {', '.join(left_out)} (--json and --report have them)"
-        )
-        table.caption_justify = "left"
-    return table
+    table = grid(comparison.scenario.title, [c.heading for c in chosen], rows, words=("order", "plan"))
+    if not left_out:
+        return table
+    without = f"without {', '.join(left_out)}, for want of room; --json and --report have them\n"
+    return Group(table, Text(without, style="dim"))
 
 
 def claim_lines(claims: Sequence[Claim]) -> list[Text]:
@@ -63,7 +66,7 @@ def claim_lines(claims: Sequence[Claim]) -> list[Text]:
     return lines
 
 
-def operator_table(statistics: Statistics) -> Table:
+def operator_table(statistics: Statistics) -> Group:
     """Return what each operator took in, put out, kept at most, and what it counted."""
     rows = []
     for name, operator in statistics.operators.items():
@@ -82,10 +85,10 @@ def operator_table(statistics: Statistics) -> Table:
         "operator", "tuples in", "tuples out", "promises", "peak tuples", "partials", "groups", "state", "busy",
         "counted",
     ]  # fmt: skip
-    return grid("operators", headings, rows, left=("operator", "counted"))
+    return grid("operators", headings, rows, words=("operator", "counted"), fold=("counted",))
 
 
-def result_table(title: str, results: pa.Table, rows: int) -> Table:
+def result_table(title: str, results: pa.Table, rows: int) -> Group:
     """Return the first and the last ``rows`` of ``results``, in the order in which they came."""
     whole = results.num_rows <= 2 * rows
     first = results if whole else results.slice(0, rows)
@@ -96,10 +99,10 @@ def result_table(title: str, results: pa.Table, rows: int) -> Table:
     words = [
         f.name for f in results.schema if not (pa.types.is_integer(f.type) or pa.types.is_floating(f.type))
     ]
-    return grid(f"{title}: {count(results.num_rows)} results", results.schema.names, shown, left=words)
+    return grid(f"{title}: {count(results.num_rows)} results", results.schema.names, shown, words=words)
 
 
-def scenario_table(scenarios: Sequence[Scenario]) -> Table:
+def scenario_table(scenarios: Sequence[Scenario]) -> Group:
     """Return the scenarios, their parameters with defaults, and what is swept."""
     rows = []
     for scenario in scenarios:
@@ -110,7 +113,7 @@ def scenario_table(scenarios: Sequence[Scenario]) -> Table:
         knobs = [f"{name}={p.default}  {p.about}" for name, p in scenario.parameters.items()]
         rows.append([scenario.name, scenario.title, "\n".join(knobs), values.rstrip()])
     headings = ["name", "what it is", "parameters", "sweep"]
-    return grid("scenarios", headings, rows, left=headings)
+    return grid("scenarios", headings, rows, words=headings, fold=headings[1:])
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
@@ -119,7 +122,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
 
 def _fitting(candidates: list[Column], runs: Sequence[Run], width: int) -> tuple[list[Column], list[str]]:
     chosen, left_out = list(candidates), []
-    widths = {c.heading: max(len(c.heading), *(len(c.show(run)) for run in runs)) + 2 for c in chosen}
+    widths = {c.heading: max(len(c.heading), *(len(c.show(run)) for run in runs)) + 3 for c in chosen}
     while sum(widths[c.heading] for c in chosen) > width and any(c.rank for c in chosen):
         last = max(reversed(chosen), key=lambda c: c.rank)
         chosen.remove(last)

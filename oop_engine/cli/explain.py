@@ -1,0 +1,129 @@
+"""``oop-engine explain``: what the plans of a scenario do, in words or as a picture."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+from textwrap import dedent, indent
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from oop_engine.cli.options import check_folder, json_option, order_option, scenario_argument, set_option
+from oop_engine.cli.output import only_json, print_json, write_whole
+from oop_engine.errors import UsageError
+
+if TYPE_CHECKING:
+    from oop_engine.operator import Operator
+    from oop_engine.scenario import Variant
+
+__all__ = ["contract", "explain"]
+
+_HEADINGS = ("Pass", "Keep", "Propagate", "Cost", "Source")
+_SHOWN = _HEADINGS[:3]
+
+
+@click.command()
+@scenario_argument
+@set_option
+@order_option
+@click.option("--svg", type=click.Path(path_type=Path), metavar="FILE", help="Draw the plans into this file.")
+@json_option
+def explain(
+    scenario: str, settings: dict[str, str], order: str | None, svg: Path | None, as_json: bool
+) -> None:
+    r"""Show each plan of a scenario: its graph, its streams, and what its operators keep and promise.
+
+    Nothing is run.
+
+    \b
+      oop-engine explain nyc_flights
+      oop-engine explain packet_join --order out --set band=3
+      oop-engine explain links --svg links.svg
+    """
+    from oop_engine.scenario import load
+
+    check_folder(svg)
+    with only_json(as_json):
+        loaded = load(scenario)
+        values = loaded.values(settings)
+        variants = [v for v in loaded.variants(values) if order in (None, v.order)]
+        if not variants:
+            msg = f"scenario {loaded.name!r} has no plan of order {order!r}: leave --order out"
+            raise UsageError(msg)
+        if svg is not None:
+            from oop_engine.report.drawing import draw
+
+            write_whole(svg, draw(variants))
+    if as_json:
+        plans = [_plain(variant) for variant in variants]
+        contracts = {name: contract(operator) for name, operator in _kinds(variants).items()}
+        print_json({"scenario": loaded.name, "parameters": values, "variants": plans, "operators": contracts})
+        return
+    _show(variants)
+    if svg is not None:
+        click.echo(f"\npicture: {svg}")
+
+
+def contract(operator: Operator) -> dict[str, str]:
+    """Return what an operator says of itself: Pass, Keep, Propagate... from its module.
+
+    An operator that does not say it in this way has the first paragraph of its class.
+    """
+    text = inspect.getdoc(inspect.getmodule(type(operator))) or ""
+    marks = list(re.finditer(rf"^ +({'|'.join(_HEADINGS)})\b ?(?= )", text, re.MULTILINE))
+    if not marks:
+        about = inspect.getdoc(type(operator)) or ""
+        return {"About": about.split("\n\n")[0]}
+    stops = [mark.start() for mark in marks[1:]] + [len(text)]
+    return {
+        mark[1]: _paragraph(text[mark.end() : stop], mark) for mark, stop in zip(marks, stops, strict=True)
+    }
+
+
+def _paragraph(text: str, mark: re.Match[str]) -> str:
+    """Return the words behind a heading, lines kept, without the indentation they share."""
+    block = text.split("\n\n")[0].rstrip()
+    return dedent(" " * len(mark[0]) + block)
+
+
+def _kinds(variants: list[Variant]) -> dict[str, Operator]:
+    """Return one operator of each kind in the plans, by the name of its kind."""
+    nodes = [node for variant in variants for node in variant.graph.plan().nodes]
+    return {type(node.operator).__name__: node.operator for node in nodes if node.operator is not None}
+
+
+def _show(variants: list[Variant]) -> None:
+    for variant in variants:
+        order = "in order" if variant.order == "in" else "out of order"
+        promise = "gives the exact answer" if variant.exact else "may drop late tuples"
+        click.secho(f"{order}: {variant.name} ({promise})", bold=True)
+        click.echo(variant.graph.text())
+        click.echo("\nstreams (+ marks the progressing attribute)")
+        for stream, schema in variant.graph.plan().schemas.items():
+            name = stream.node if stream.port == "out" else str(stream)
+            click.echo(f"  {name}  {schema}")
+        click.echo()
+    click.secho("what the operators pass on, keep, and promise", bold=True)
+    for name, operator in _kinds(variants).items():
+        click.echo(f"  {name}")
+        said = contract(operator)
+        for heading in [h for h in (*_SHOWN, "About") if h in said]:
+            click.echo(indent(f"{heading}\n{indent(said[heading], '  ')}", "    "))
+
+
+def _plain(variant: Variant) -> dict[str, Any]:
+    plan = variant.graph.plan()
+    nodes = [
+        {
+            "name": node.name,
+            "kind": node.kind,
+            "does": node.describe(),
+            "inputs": [str(stream) for stream in node.inputs],
+            "outputs": {port: str(plan.schemas[stream]) for stream in plan.schemas if stream.node == node.name
+                        for port in [stream.port]},
+        }
+        for node in plan.nodes
+    ]  # fmt: skip
+    return {"name": variant.name, "order": variant.order, "exact": variant.exact, "nodes": nodes}

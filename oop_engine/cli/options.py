@@ -1,0 +1,64 @@
+"""Arguments and options that several commands have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from oop_engine.errors import UsageError
+
+__all__ = ["check_folder", "json_option", "order_option", "scenario_argument", "set_option"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def scenario_argument(command: F) -> F:
+    """Add SCENARIO: a name, or the path of a file."""
+    return click.argument("scenario", metavar="SCENARIO")(command)
+
+
+def set_option(command: F) -> F:
+    """Add ``--set NAME=VALUE``, any number of times."""
+    words = "Set a parameter of the scenario (see: oop-engine scenarios). Repeat for several."
+    return click.option(
+        "--set", "settings", multiple=True, metavar="NAME=VALUE", callback=_settings, help=words
+    )(command)
+
+
+def json_option(command: F) -> F:
+    """Add ``--json``."""
+    words = "Print one JSON object on stdout and nothing else."
+    return click.option("--json", "as_json", is_flag=True, help=words)(command)
+
+
+def order_option(command: F) -> F:
+    """Add ``--order in|out``."""
+    return click.option("--order", type=click.Choice(["in", "out"]), help="Only plans of this order.")(
+        command
+    )
+
+
+def check_folder(path: Path | None) -> None:
+    """Raise ``UsageError`` before any work if a file cannot come to be at ``path``."""
+    if path is None:
+        return
+    if path.is_dir():
+        msg = f"{path} is a folder: give the path of a file in it"
+        raise UsageError(msg)
+    if not path.parent.is_dir():
+        msg = f"{path}: there is no folder {str(path.parent)!r}: make it first"
+        raise UsageError(msg)
+
+
+def _settings(ctx: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not (equals and name):
+            msg = f"must read like name=value; got {text!r}"
+            raise click.BadParameter(msg, ctx, option)
+        found[name.strip()] = value.strip()
+    return found

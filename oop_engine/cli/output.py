@@ -1,0 +1,109 @@
+"""What commands put out: tables, one JSON object, progress while one waits, whole files."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["Watch", "only_json", "print_json", "terminal", "watching", "write_whole"]
+
+_WIDE = 240  # of lines that go to a file or another program
+
+
+def terminal() -> Console:
+    """Return where tables go: as wide as the terminal, or wide if there is none."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else _WIDE, highlight=False)
+
+
+def print_json(value: Any) -> None:
+    """Print ``value`` as JSON that every reader takes: what is not finite is null."""
+    from oop_engine.report.words import plain
+
+    print(json.dumps(plain(value), indent=2, allow_nan=False))
+
+
+@contextmanager
+def only_json(as_json: bool) -> Iterator[None]:
+    """Send to stderr whatever a scenario prints, if stdout is to hold JSON and nothing else."""
+    if not as_json:
+        yield
+        return
+    with redirect_stdout(sys.stderr):
+        yield
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that appears under its name when it is whole, or not at all."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(path)
+    except OSError as error:
+        error.filename = str(path)
+        raise
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+class Watch:
+    """What is being done and how far it is; silent if nobody watches."""
+
+    def __init__(self, progress: Any = None) -> None:
+        self._progress = progress
+        self._task = progress.add_task("", total=None, tuples=0) if progress is not None else None
+
+    def on_run(self, title: str, number: int, of: int) -> None:
+        """Show that run ``number`` (from 0) of ``of`` begins."""
+        if self._progress is not None:
+            title = f"run {number + 1} of {of}: {title}"
+            self._progress.reset(self._task, description=title, completed=number, total=of, tuples=0)
+
+    def on_tuples(self, more: int) -> None:
+        """Show that ``more`` tuples went in."""
+        if self._progress is not None:
+            task = self._progress.tasks[self._task]
+            self._progress.update(self._task, tuples=task.fields["tuples"] + more)
+
+
+@contextmanager
+def watching() -> Iterator[Watch]:
+    """Give a ``Watch`` that draws on stderr, if that is a terminal, and wipes itself off."""
+    if not sys.stderr.isatty():
+        yield Watch()
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        ProgressColumn,
+        SpinnerColumn,
+        Task,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+    from rich.text import Text
+
+    class Tuples(ProgressColumn):
+        """How many tuples went in, and how many a second."""
+
+        def render(self, task: Task) -> Text:
+            tuples = task.fields["tuples"]
+            return Text(f"{tuples:,} tuples, {tuples / max(task.elapsed or 0, 0.1):,.0f}/s", style="dim")
+
+    columns = (
+        SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(24), Tuples(),
+        TimeElapsedColumn(),
+    )  # fmt: skip
+    shown = Progress(*columns, console=Console(stderr=True), transient=True, refresh_per_second=5)
+    with shown:
+        yield Watch(shown)

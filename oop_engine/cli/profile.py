@@ -1,0 +1,90 @@
+"""``oop-engine profile``: how disordered a trace is, and what each generator would make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from oop_engine.cli.options import json_option
+from oop_engine.cli.output import Watch, print_json, terminal, watching
+from oop_engine.page import Page
+
+if TYPE_CHECKING:
+    from oop_engine.operator import Message
+    from oop_engine.traces import Trace
+    from oop_engine.traces.profile import Profile
+
+__all__ = ["profile"]
+
+
+@click.command()
+@click.argument("trace", type=click.Path(path_type=Path), metavar="TRACE")
+@click.option("--time", metavar="COL", help="The column that makes progress, an integer or a timestamp.")
+@click.option("--unit", metavar="UNIT", help="Its unit, if it is an integer: s, ms, us, ns, or another word.")
+@click.option("--arrival", metavar="COL", help="The column of arrival times; default: rows are in order.")
+@click.option("--by", metavar="COL[,COL]...", help="Columns that make a group, such as the link.")
+@click.option("--format", "form", metavar="FORMAT", help="Format of the trace; default: by its suffix.")
+@json_option
+def profile(
+    trace: Path,
+    time: str | None,
+    unit: str | None,
+    arrival: str | None,
+    by: str | None,
+    form: str | None,
+    as_json: bool,
+) -> None:
+    r"""Measure the disorder of a trace, and print which generator of punctuation would cost what.
+
+    The trace is read once, in the order of its rows, with bounded memory.  Its format is
+    .parquet, .arrow, .csv, .jsonl or .msgpack; what "generate" wrote in a binary format
+    knows its own time column.
+
+    \b
+      oop-engine profile packets.parquet --time ts
+      oop-engine profile packets.csv --time ts --unit ms --arrival seen --by link
+      oop-engine profile flows.msgpack --by link,key --json
+    """
+    from oop_engine.traces import open_trace
+    from oop_engine.traces.profile import profile as measure
+
+    opened = open_trace(trace, time=time, unit=unit, arrival=arrival, format=form)
+    columns = tuple(name.strip() for name in by.split(",")) if by else ()
+    with watching() as watch:
+        watch.on_run(str(trace), 0, 1)
+        found = measure(_watched(opened, watch), opened.schema, columns)
+    if as_json:
+        print_json(
+            {
+                "trace": str(trace),
+                "schema": str(opened.schema),
+                "refused": opened.refused,
+                **found.to_dict(),
+            }
+        )
+    else:
+        _show(opened, found)
+
+
+def _watched(trace: Trace, watch: Watch) -> Iterator[Message]:
+    for message in trace:
+        yield message
+        if isinstance(message, Page):
+            watch.on_tuples(len(message))
+
+
+def _show(trace: Trace, found: Profile) -> None:
+    from oop_engine.report.disorder_table import profile_tables
+    from oop_engine.report.words import count, text
+
+    console = terminal()
+    console.print(f"{trace.path}: {count(found.tuples)} tuples {trace.schema}", markup=False)
+    promised = (
+        f"{count(found.promises)} promises in the trace" if found.promises else "no promises in the trace"
+    )
+    refused = f"refused rows: {text(trace.refused)}" if trace.refused else "no row refused"
+    console.print(f"{promised}; {refused}", markup=False)
+    console.print(profile_tables(found))

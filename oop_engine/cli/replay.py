@@ -1,0 +1,205 @@
+"""``oop-engine replay``: one plan over its trace, its results, and what it kept."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from oop_engine.cli.options import check_folder, json_option, order_option, scenario_argument, set_option
+from oop_engine.cli.output import only_json, print_json, terminal, watching
+from oop_engine.errors import UsageError
+from oop_engine.page import Page
+
+if TYPE_CHECKING:
+    from oop_engine.operator import Message
+    from oop_engine.replay import Outcome
+    from oop_engine.scenario import Scenario, Variant
+
+__all__ = ["choose", "limited", "replay"]
+
+
+@click.command()
+@scenario_argument
+@set_option
+@click.option("--variant", metavar="NAME", help="The plan to run; default: the first one out of order.")
+@order_option
+@click.option(
+    "--on", "runner", type=click.Choice(["inline", "local"]), default="inline", show_default=True,
+    help="inline: a plain loop. local: a task per operator and bounded queues.",
+)  # fmt: skip
+@click.option(
+    "--speed", type=click.FloatRange(min=0, min_open=True), metavar="X", help="In real time, X times faster."
+)
+@click.option("--flat-out", is_flag=True, help="Without a clock, as fast as it goes: no delays, only speed.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N tuples of each source."
+)
+@click.option("--check", is_flag=True, help="Hold every edge against its promises (slower).")
+@click.option(
+    "--rows", type=click.IntRange(min=0), default=5, show_default=True, help="First and last results shown."
+)
+@click.option(
+    "--output", type=click.Path(path_type=Path), metavar="FILE",
+    help="Write the results: .parquet, .arrow, .csv, .jsonl or .msgpack.",
+)  # fmt: skip
+@json_option
+def replay(
+    scenario: str,
+    settings: dict[str, str],
+    variant: str | None,
+    order: str | None,
+    runner: Literal["inline", "local"],
+    speed: float | None,
+    flat_out: bool,
+    limit: int | None,
+    check: bool,
+    rows: int,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    r"""Run one plan of a scenario and show its results, and what each operator did and kept.
+
+    \b
+    The first plan out of order, in virtual time:
+      oop-engine replay nyc_flights
+    Its in-order twin; results to a file:
+      oop-engine replay nyc_flights --order in --output delays.parquet
+    As it happened, but an hour in a minute:
+      oop-engine replay nyc_flights --speed 60 --on local
+    How fast it is:
+      oop-engine replay links --flat-out --limit 5000000
+    """
+    from oop_engine.replay import replay as run
+    from oop_engine.scenario import load
+
+    if flat_out and speed is not None:
+        msg = "--flat-out has no clock, so it has no --speed: leave one of them out"
+        raise UsageError(msg)
+    _check_output(output)
+    with only_json(as_json):
+        loaded = load(scenario)
+        values = loaded.values(settings)
+        chosen = choose(loaded, loaded.variants(values), variant, order)
+        feeds = {name: limited(feed, limit) for name, feed in loaded.feeds(values).items()}
+        with watching() as watch:
+            watch.on_run(chosen.name, 0, 1)
+            outcome = run(
+                chosen.graph, feeds, on=runner, speed=speed, flat_out=flat_out, check=check,
+                on_tuples=watch.on_tuples,
+            )  # fmt: skip
+        _write_results(output, chosen, outcome)
+    if as_json:
+        print_json(_plain(loaded, values, chosen, outcome))
+    else:
+        _show(chosen, outcome, rows, output)
+
+
+def choose(scenario: Scenario, variants: list[Variant], name: str | None, order: str | None) -> Variant:
+    """Return the plan asked for; without a name the first one, out of order if there is such.
+
+    Raises ``UsageError`` if there is none.
+    """
+    there = [v for v in variants if (name is None or v.name == name) and (order is None or v.order == order)]
+    if not there:
+        asked = " ".join(word for word in (name and repr(name), order and f"of order {order!r}") if word)
+        known = ", ".join(f"{v.name!r} ({v.order})" for v in variants)
+        msg = f"scenario {scenario.name!r} has no variant {asked}; there are {known}"
+        raise UsageError(msg)
+    return min(there, key=lambda v: v.order != "out")
+
+
+def limited(feed: Iterable[Message], limit: int | None) -> Iterator[Message]:
+    """Yield the messages up to the tuple number ``limit``."""
+    left = limit
+    for message in feed:
+        if left is not None and isinstance(message, Page):
+            message = message.slice(0, min(left, len(message)))
+            left -= len(message)
+        yield message
+        if left == 0:
+            return
+
+
+def _check_output(output: Path | None) -> None:
+    if output is not None:
+        from oop_engine.traces import format_of
+
+        format_of(output)
+        check_folder(output)
+
+
+def _write_results(output: Path | None, variant: Variant, outcome: Outcome) -> None:
+    if output is None:
+        return
+    from oop_engine.traces import write_trace
+
+    plan = variant.graph.plan()
+    sink = plan.of_kind("sink")[0]
+    schema = plan.schema(sink.inputs[0])
+    batches = outcome.results[sink.name].to_batches()
+    write_trace(output, schema, (Page(schema, batch) for batch in batches))
+
+
+def _show(variant: Variant, outcome: Outcome, rows: int, output: Path | None) -> None:
+    from oop_engine.report.table import operator_table, result_table
+    from oop_engine.report.words import count, seconds, size
+
+    console = terminal()
+    for name, results in outcome.results.items():
+        console.print(result_table(name, results, rows))
+    console.print(operator_table(outcome.statistics))
+    peak = outcome.statistics.peak
+    console.print(
+        f"{variant.graph.name}: {count(outcome.tuples)} tuples in {seconds(outcome.wall_s)}, "
+        f"{count(_rate(outcome))} tuples/s, {seconds(outcome.cpu_s)} CPU (without reading the trace)",
+        markup=False,
+    )
+    console.print(
+        f"kept at most {count(peak.tuples)} tuples, {count(peak.partials)} partial aggregates, "
+        f"{size(peak.nbytes)}; peak RSS of the process {size(_peak_rss())}"
+    )
+    if output is not None:
+        console.print(f"results: {output}", markup=False)
+
+
+def _plain(scenario: Scenario, values: dict[str, Any], variant: Variant, outcome: Outcome) -> dict[str, Any]:
+    statistics = outcome.statistics
+    operators = {
+        name: {"peak": asdict(operator.peak), "busy_s": operator.busy_s, "counts": operator.counts}
+        for name, operator in statistics.operators.items()
+    }
+    return {
+        "scenario": scenario.name,
+        "parameters": values,
+        "variant": variant.name,
+        "order": variant.order,
+        "tuples": outcome.tuples,
+        "results": {name: table.num_rows for name, table in outcome.results.items()},
+        "late": statistics.count("late"),
+        "peak": asdict(statistics.peak),
+        "wall_s": outcome.wall_s,
+        "cpu_s": outcome.cpu_s,
+        "tuples_per_s": _rate(outcome),
+        "peak_rss_bytes": _peak_rss(),
+        "operators": operators,
+        "edges": {name: asdict(edge) for name, edge in statistics.edges.items()},
+    }
+
+
+def _rate(outcome: Outcome) -> float:
+    return outcome.tuples / outcome.wall_s if outcome.wall_s > 0 else 0.0
+
+
+def _peak_rss() -> int:
+    """Return the most memory the process had, in bytes; 0 where the platform does not tell."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return largest if sys.platform == "darwin" else largest * 1024

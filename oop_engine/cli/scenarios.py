@@ -1,0 +1,53 @@
+"""``oop-engine scenarios``: what there is to ask."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from oop_engine.cli.options import json_option
+from oop_engine.cli.output import only_json, print_json, terminal
+
+if TYPE_CHECKING:
+    from oop_engine.scenario import Scenario
+
+__all__ = ["scenarios"]
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[SCENARIO]...")
+@json_option
+def scenarios(names: tuple[str, ...], as_json: bool) -> None:
+    r"""List the scenarios: what each asks, its parameters with defaults, and what it sweeps.
+
+    \b
+    All that come with the project:
+      oop-engine scenarios
+    What one of them, or a file of yours, is about:
+      oop-engine scenarios nyc_flights
+      oop-engine scenarios my_scenario.py
+    """
+    from oop_engine import scenario as known
+    from oop_engine.report.table import scenario_table
+
+    with only_json(as_json):
+        found = [known.load(name) for name in names or known.names()]
+    if as_json:
+        print_json({"scenarios": [_plain(scenario) for scenario in found]})
+        return
+    console = terminal()
+    console.print(scenario_table(found))
+    for scenario in found if names else ():
+        console.print(scenario.about.strip(), markup=False)
+
+
+def _plain(scenario: Scenario) -> dict[str, Any]:
+    sweep = scenario.sweep
+    return {
+        "name": scenario.name,
+        "title": scenario.title,
+        "about": scenario.about,
+        "parameters": {n: {"default": p.default, "about": p.about} for n, p in scenario.parameters.items()},
+        "sweep": sweep and {"parameter": sweep.parameter, "values": sweep.values, "unit": sweep.unit},
+    }

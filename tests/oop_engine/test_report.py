@@ -1,0 +1,276 @@
+"""The report: it loads nothing, its drawings are sound, and its words say what the runs say."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from collections import Counter
+from dataclasses import replace
+from html.parser import HTMLParser
+from io import StringIO
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from rich.console import Console
+
+from oop_engine.compare import Comparison, compare
+from oop_engine.graph import Graph
+from oop_engine.operator import Operator, State
+from oop_engine.report.columns import columns, shown_runs
+from oop_engine.report.drawing import draw, punctuated
+from oop_engine.report.headline import headline
+from oop_engine.report.layout import layered
+from oop_engine.report.page import page
+from oop_engine.report.table import claim_lines, result_table, run_table
+from oop_engine.report.words import plain
+from oop_engine.scenario import Claim, Parameter, Sweep, Variant
+from oop_engine.statistics import Sample
+from tests.oop_engine.toy_scenario import PACKETS, SCENARIO, Promise
+
+LONG = "an_operator_whose_name_is_longer_than_any_box_could_ever_be_wide"
+
+
+class Tree(HTMLParser):
+    """Reads a page: its tags are balanced, its ids counted."""
+
+    VOID = ("meta", "br", "img", "link", "hr")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: Counter[str] = Counter()
+        self.seen: Counter[str] = Counter()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen[tag] += 1
+        self.ids.update(value for name, value in attrs if name == "id" and value)
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.ids.update(value for name, value in attrs if name == "id" and value)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+class Wide(Operator):
+    """Takes two inputs and says much of itself."""
+
+    inputs = ("left", "right")
+    outputs = ("out", "late")
+
+    def describe(self) -> str:
+        return "Wide(" + ", ".join(f"parameter_{i}=<{i} & more>" for i in range(30)) + ")"
+
+
+@pytest.fixture(scope="module")
+def toy() -> Comparison:
+    return compare(SCENARIO, {"tuples": "300"})
+
+
+@pytest.fixture(scope="module")
+def text(toy: Comparison) -> str:
+    return page(toy)
+
+
+def svgs(text: str) -> list[str]:
+    return re.findall(r"<svg .*?</svg>", text, re.DOTALL)
+
+
+def read(text: str) -> Tree:
+    tree = Tree()
+    tree.feed(text)
+    assert tree.open == []
+    return tree
+
+
+def test_the_page_loads_nothing_from_anywhere(text: str) -> None:
+    assert not re.search(r"https?:|//[a-z]|@import|<script|<link|<img|\bsrc=", text)
+    assert set(re.findall(r'href="(.)', text)) <= {"#"}
+    assert set(re.findall(r"url\((.)", text)) <= {"#"}
+
+
+def test_the_page_is_sound(text: str) -> None:
+    tree = read(text)
+    assert [name for name, times in tree.ids.items() if times > 1] == []
+    assert set(re.findall(r'(?:href="|url\()#([^")]+)', text)) <= tree.ids.keys()
+    assert tree.seen["h1"] == 1
+    drawings = svgs(text)
+    assert len(drawings) == 5
+    for drawing in drawings:
+        ET.fromstring(drawing)
+        assert 'role="img"' in drawing
+        assert "aria-label=" in drawing
+
+
+def test_no_colour_of_a_plot_is_fixed(text: str) -> None:
+    """A fixed colour could not be read both by day and by night."""
+    plots = "".join(drawing for drawing in svgs(text) if 'class="plot"' in drawing)
+    assert re.findall(r"#[0-9a-f]{6}\b(?!\")", plots) == []
+
+
+def test_the_page_says_what_the_runs_say(toy: Comparison, text: str) -> None:
+    for claim in toy.claims:
+        assert claim.claim in text
+    assert "all 2 claims hold" in text
+    for run in toy.runs:
+        assert all(column.show(run) in text for column in columns(toy))
+
+
+def test_the_same_runs_give_the_same_page(toy: Comparison, text: str) -> None:
+    assert page(toy) == text
+
+
+def test_a_failing_claim_is_told_first(toy: Comparison) -> None:
+    failing = replace(
+        toy, claims=[*toy.claims, Claim("<pigs> fly", False, {"pigs": {"in": 1, "out": [2, 3]}})]
+    )
+    found = page(failing)
+    assert "1 of 3 claims fail" in found
+    assert "&lt;pigs&gt; fly" in found
+    assert "in: 1, out: (2, 3)" in found
+
+
+def test_one_run_and_no_sweep_is_a_page_too() -> None:
+    whole = compare(replace(SCENARIO, sweep=None), {"tuples": "100"})
+    read(page(whole))
+    alone = replace(whole, runs=whole.runs[1:], plans=whole.plans[1:], claims=[])
+    text = page(alone)
+    read(text)
+    assert "nothing to set it against" in text
+    assert "How it grows" not in text
+
+
+def test_a_run_without_results_is_a_page_too() -> None:
+    nothing = replace(SCENARIO, sweep=None, feeds=lambda values: {"packets": iter(())}, truth=None)
+    read(page(compare(nothing)))
+
+
+def test_many_points_and_many_plans_are_a_page_too(toy: Comparison) -> None:
+    first = toy.runs[0]
+    runs = [
+        replace(
+            first, variant=f"{LONG} {plan}", order=order, parameters={**first.parameters, "skew": f"s{i}"}
+        )
+        for i in range(40)
+        for plan in range(6)
+        for order in ("in", "out")
+    ]
+    text = page(replace(toy, runs=runs))
+    read(text)
+    assert len(text) < 3_000_000
+
+
+def test_moments_before_all_time_are_no_moments(toy: Comparison) -> None:
+    odd = [Sample(-(2**63), State(tuples=9)), Sample(5, State(tuples=1)), Sample(2**63 - 1, State(tuples=9))]
+    nowhere = np.array([np.nan, np.inf, 1.0, 9e18])
+    runs = [replace(run, series=odd, delays_s=nowhere, excess_s=nowhere) for run in toy.runs]
+    read(page(replace(toy, runs=runs)))
+
+
+def test_the_headline_is_honest(toy: Comparison) -> None:
+    ordered, free = (run for run in shown_runs(toy))
+    worse = [
+        replace(ordered, peak_state_bytes=10),
+        replace(free, peak_state_bytes=40, delay_p50_s=1e4, wrong=3),
+    ]
+    said = headline(replace(toy, runs=worse))
+    assert "keeps 4 times more state" in said
+    assert "later" in said
+    assert "3 wrong" in said
+    assert "about as much" in headline(
+        replace(toy, runs=[replace(run, peak_state_bytes=10) for run in worse])
+    )
+    slower = replace(ordered, delay_p50_s=free.delay_p50_s + 90)
+    assert "1 min 30 s earlier" in headline(replace(toy, runs=[slower, free]))
+
+
+def test_the_default_point_is_shown_or_the_last(toy: Comparison) -> None:
+    assert {run.parameters["skew"] for run in shown_runs(toy)} == {20}
+    elsewhere = replace(toy, parameters={**toy.parameters, "skew": 7})
+    assert {run.parameters["skew"] for run in shown_runs(elsewhere)} == {60}
+
+
+def diamond() -> Graph:
+    graph = Graph("diamond")
+    one = graph.source("one", PACKETS)
+    progress = graph.add("progress", Promise(5), one)
+    wide = graph.add(LONG, Wide(), progress, one)
+    again = graph.add("again", Wide(), wide["late"], progress)
+    for number, stream in enumerate((wide, again, again["late"])):
+        graph.sink(f"sink{number}", stream)
+    return graph
+
+
+def test_a_drawing_is_svg_with_each_node_once() -> None:
+    drawing = draw([Variant("one <two>", "in", diamond()), Variant("other", "out", diamond())])
+    root = ET.fromstring(drawing)
+    names = [e.text for e in root.iter("{http://www.w3.org/2000/svg}text") if e.get("class") == "g-name"]
+    assert len(names) == 2 * len(diamond().nodes)
+    assert "In order: one &lt;two&gt;" in drawing
+
+
+def test_punctuation_travels_behind_generators_only() -> None:
+    assert punctuated(diamond().plan()) == {"progress", LONG, "again", "sink0", "sink1", "sink2"}
+
+
+def test_boxes_do_not_overlap() -> None:
+    sizes = dict.fromkeys("abcdefgh", (100.0, 40.0))
+    edges = [("a", "c"), ("b", "c"), ("a", "d"), ("c", "e"), ("d", "e"), ("a", "e"), ("b", "f"), ("f", "h")]
+    layout = layered(sizes, edges, (10, 20))
+    assert all(layout.layer[one] < layout.layer[other] for one, other in edges)
+    for one in sizes:
+        for other in sizes:
+            if one < other and layout.layer[one] == layout.layer[other]:
+                assert abs(layout.x[one] - layout.x[other]) >= 110 - 1e-6
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 240])
+def test_a_table_fits_the_terminal_as_long_as_it_can(toy: Comparison, width: int) -> None:
+    console = Console(width=width, record=True, file=StringIO())
+    console.print(run_table(toy, width))
+    shown = console.export_text()
+    assert max(map(len, shown.splitlines())) <= width
+    if width >= 80:
+        assert "out of order" in shown
+        assert "partials" in shown
+        assert "peak state" in shown
+
+
+def test_results_are_shown_from_both_ends() -> None:
+    console = Console(width=100, record=True, file=StringIO())
+    console.print(result_table("counts", pa.table({"n": range(1000), "x": [None, 0.5] * 500}), 2))
+    shown = console.export_text()
+    assert [line.split() for line in shown.splitlines()[4:9]] == [
+        ["0", "null"], ["1", "0.5"], ["…", "…"], ["998", "null"], ["999", "0.5"],
+    ]  # fmt: skip
+
+
+def test_claims_are_lines_with_a_mark() -> None:
+    assert [str(line) for line in claim_lines([Claim("a", True), Claim("b", False, {"n": 1200})])] == [
+        "✓ a",
+        "✗ b",
+        "  n: 1,200",
+    ]
+
+
+def test_plain_values_are_those_of_json() -> None:
+    odd = {
+        1: np.float64("nan"),
+        "a": (np.int32(3), np.bool_(True)),
+        "b": np.array([1.5, np.inf]),
+        "c": range(2),
+    }
+    assert plain(odd) == {"1": None, "a": [3, True], "b": [1.5, None], "c": [0, 1]}
+
+
+def test_a_sweep_of_words_is_drawn() -> None:
+    kind = Parameter("band", "what kind")
+    worded = replace(
+        SCENARIO,
+        parameters={**SCENARIO.parameters, "kind": kind},
+        sweep=Sweep("kind", ("band", "block")),
+    )
+    read(page(compare(worded, {"tuples": "100"})))
