@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import msgpack
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oop_engine import SnapshotError
+from oop_engine.snapshot import pack, unpack
+
+PLAIN = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(max_size=5)
+    | st.binary(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=3) | st.integers(-9, 9), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+BATCH = pa.record_batch({"n": [1, None, 3], "s": ["a", "b", None], "l": [[1.0], None, []]})
+STATE: dict[str, Any] = {"linear": np.arange(4), "keys": BATCH, "rest": [None, 2**70, "x", {3: b"y"}]}
+
+
+@given(st.dictionaries(st.text(max_size=4), PLAIN, max_size=4))
+def test_plain_values_come_back(state: dict[str, Any]) -> None:
+    assert unpack("Meld", pack("Meld", state)) == state
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(6).reshape(2, 3)[:, ::2],
+        np.zeros((0, 3)),
+        np.array(7),
+        np.array([True, False]),
+        np.array([1.5, float("nan")], ">f4"),
+        np.array(["a", "bcd"]),
+        np.array([3], "M8[ms]"),
+    ],
+    ids=lambda a: f"{a.dtype}{a.shape}",
+)
+def test_arrays_come_back_writable(array: np.ndarray) -> None:
+    found = unpack("Meld", pack("Meld", {"array": array}))["array"]
+    assert found.dtype == array.dtype
+    np.testing.assert_array_equal(found, array)
+    assert found.flags.writeable
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        BATCH,
+        BATCH.slice(1),
+        BATCH.slice(0, 0),
+        BATCH.select([]),
+        pa.record_batch({"d": pa.array(["a", None]).dictionary_encode()}),
+        pa.RecordBatch.from_pylist([], schema=pa.schema([("t", pa.timestamp("ns", "UTC"))])),
+    ],
+    ids=["whole", "slice", "no rows", "no columns", "dictionary", "empty"],
+)
+def test_record_batches_come_back(batch: pa.RecordBatch) -> None:
+    found = unpack("Meld", pack("Meld", {"batch": batch}))["batch"]
+    assert found.equals(batch)
+    assert found.num_rows == batch.num_rows
+    found.validate(full=True)
+
+
+def test_numpy_scalars_become_plain() -> None:
+    state = unpack(
+        "Meld", pack("Meld", {"n": np.int64(3), "f": np.float32(0.5), "b": np.bool_(True), "t": (1, 2)})
+    )
+    assert state == {"n": 3, "f": 0.5, "b": True, "t": [1, 2]}
+    assert type(state["b"]) is bool
+
+
+@pytest.mark.parametrize(
+    "value", [object(), {1, 2}, np.array([object()]), print], ids=["object", "set", "objects", "code"]
+)
+def test_what_is_no_state_is_refused(value: Any) -> None:
+    with pytest.raises(SnapshotError, match=r"cannot put .* into a snapshot"):
+        pack("Meld", {"value": value})
+
+
+def test_the_snapshot_of_another_operator_or_version_is_refused() -> None:
+    with pytest.raises(SnapshotError, match=r"snapshot of Sort: expected .*'Sort'.*, got .*'Meld'"):
+        unpack("Sort", pack("Meld", {}))
+    with pytest.raises(SnapshotError, match="snapshot of Meld: expected"):
+        unpack("Meld", msgpack.packb(["oop-engine/0", "Meld", {}]))
+
+
+class Trap:
+    def __reduce__(self) -> Any:
+        return (pytest.fail, ("the pickle was opened",))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"not a snapshot",
+        pickle.dumps(Trap()),
+        msgpack.packb(5),
+        msgpack.packb(["oop-engine/1", "Meld"]),
+        msgpack.packb(["oop-engine/1", "Meld", [1]]),
+        msgpack.packb(["oop-engine/1", "Meld", {"x": msgpack.ExtType(9, b"")}]),
+        msgpack.packb(
+            [
+                "oop-engine/1",
+                "Meld",
+                {"x": msgpack.ExtType(1, msgpack.packb(["|O", [1], pickle.dumps(Trap())]))},
+            ]
+        ),
+        msgpack.packb(
+            ["oop-engine/1", "Meld", {"x": msgpack.ExtType(1, msgpack.packb(["<i8", [2**40], b"12345678"]))}]
+        ),
+        msgpack.packb(["oop-engine/1", "Meld", {"x": msgpack.ExtType(1, msgpack.packb(["(((", [1], b""]))}]),
+        msgpack.packb(["oop-engine/1", "Meld", {"x": msgpack.ExtType(2, b"ARROW1")}]),
+        msgpack.packb(["oop-engine/1", "Meld", {"x": msgpack.ExtType(2, b"")}]),
+        msgpack.packb(["oop-engine/1", "Meld", {"x": msgpack.ExtType(3, b"one")}]),
+        b"\x91" * 5000,
+        pack("Meld", STATE) + b"more",
+    ],
+    ids=range(15),
+)
+def test_foreign_bytes_are_refused(data: bytes) -> None:
+    with pytest.raises(SnapshotError, match="snapshot of Meld"):
+        unpack("Meld", data)
+
+
+def test_a_batch_without_rows_written_is_refused() -> None:
+    sink = pa.BufferOutputStream()
+    pa.ipc.new_stream(sink, BATCH.schema).close()
+    data = msgpack.packb(["oop-engine/1", "Meld", {"x": msgpack.ExtType(2, sink.getvalue().to_pybytes())}])
+    with pytest.raises(SnapshotError, match="snapshot of Meld: not readable"):
+        unpack("Meld", data)
+
+
+def test_truncated_bytes_are_refused() -> None:
+    data = pack("Meld", STATE)
+    for length in range(len(data)):
+        with pytest.raises(SnapshotError):
+            unpack("Meld", data[:length])
+
+
+@settings(max_examples=400)
+@given(st.integers(0, len(pack("Meld", STATE)) - 1), st.integers(1, 255))
+def test_a_changed_byte_is_refused_or_gives_values_that_can_be_read(place: int, change: int) -> None:
+    data = bytearray(pack("Meld", STATE))
+    data[place] ^= change
+    try:
+        found = unpack("Meld", bytes(data))
+    except SnapshotError:
+        return
+    for value in found.values():
+        assert [c.to_pylist() for c in value.columns] if isinstance(value, pa.RecordBatch) else repr(value)
