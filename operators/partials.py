@@ -155,7 +155,8 @@ class Partials:
 
         O(windows asked for) or O(rows there are), whichever is less.
         """
-        asked = np.maximum(stop.astype(float) - low.astype(float), 0).sum()
+        stop = np.maximum(stop, low)  # the length of a range must not wrap
+        asked = (stop.astype(float) - low.astype(float)).sum()
         if 4 * asked < len(self._owner):
             rows = np.empty(len(self), np.int64)
             return rows[: collect(self._table.cells, slots, low, stop, rows)]

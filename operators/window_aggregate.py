@@ -69,25 +69,25 @@ class WindowAggregate(Operator):
         self, windows: Windows, aggregates: Mapping[str, Aggregation], by: Sequence[str] = (),
         *, empty: bool = False, stamp: Stamp = "end",
     ) -> None:  # fmt: skip
-        self._by = checked(aggregates, by, stamp, "WindowAggregate")
-        self._windows = windows
-        self._aggregates = dict(aggregates)
-        self._empty = empty
-        self._stamp: Stamp = stamp
+        self.by = checked(aggregates, by, stamp, "WindowAggregate")
+        self.windows = windows
+        self.aggregates = dict(aggregates)
+        self.empty = empty
+        self.stamp: Stamp = stamp
 
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
         return (self._results(inputs[0]).schema,)
 
     def _results(self, schema: Schema) -> Results:
-        extents = bind(self._windows, schema, self._by, "WindowAggregate")
-        return Results(extents, self._aggregates, schema, self._by, self._stamp, "WindowAggregate")
+        extents = bind(self.windows, schema, self.by, "WindowAggregate")
+        return Results(extents, self.aggregates, schema, self.by, self.stamp, "WindowAggregate")
 
     def open(self) -> None:
         schema = self.schemas_in[0]
         results = self._results(schema)
         self._extents = results.extents
-        self._tagger = Tagger(results.extents, schema, self._by)
-        self._groups = WindowGroups(results, schema, self._by, empty=self._empty)
+        self._tagger = Tagger(results.extents, schema, self.by)
+        self._groups = WindowGroups(results, schema, self.by, empty=self.empty)
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         positions, promise = self._tagger.tag(page)
@@ -111,5 +111,5 @@ class WindowAggregate(Operator):
         self._groups.load(state["groups"])
 
     def describe(self) -> str:
-        asked = ", ".join(f"{name}={aggregate}" for name, aggregate in self._aggregates.items())
-        return f"WindowAggregate({self._windows}; {asked}; by {', '.join(self._by) or 'nothing'})"
+        asked = ", ".join(f"{name}={aggregate}" for name, aggregate in self.aggregates.items())
+        return f"WindowAggregate({self.windows}; {asked}; by {', '.join(self.by) or 'nothing'})"

@@ -70,7 +70,7 @@ class Dense:
         order = np.argsort(slots)
         slots, low, stop = slots[order], low[order], np.maximum(low, stop)[order]
         since = np.full(slots.size, NEVER) if self._landmark else low
-        rows = partials.find(slots, since, np.where(stop > low, stop, NEVER), groups)
+        rows = partials.find(slots, since, np.where(stop > low, stop, since), groups)
         of, wid = partials.owner(rows)
         order = np.lexsort((wid, of))
         rows, of, wid = rows[order], of[order], wid[order]

@@ -64,8 +64,8 @@ class Results:
         self.what = what
         self._aggregates = aggregates
         self._stamp = stamp
-        self.parts, self._of = _shared([a.parts(schema) for a in aggregates.values()])
         self.schema = self._schema(schema, by)
+        self.parts, self._of = _shared([a.parts(schema) for a in aggregates.values()])
 
     def _schema(self, schema: Schema, by: tuple[str, ...]) -> Schema:
         rows = self.extents.over is not Over.ATTRIBUTE

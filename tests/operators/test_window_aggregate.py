@@ -1,0 +1,231 @@
+"""WindowAggregate against the definition, in any order, page cut and schedule of promises."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oop_engine import FOREVER, ContractError, GraphError, GroupWise, Joint, Linear, Page, Schema, State
+from oop_engine.testing import Driver, multiset
+from operators.aggregates import Avg, Count, First, Last, Max, Min, Stddev, Sum, Var
+from operators.window_aggregate import WindowAggregate
+from operators.windows import Landmark, PartitionedTupleBased, Sliding, Tumbling, TupleBased
+from tests.naive import windows as naive
+from tests.operators.window_streams import SCHEMA, Checked, events, page, rows
+
+AGGREGATES = {
+    "n": Count(), "nv": Count("v"), "sv": Sum("v"), "sx": Sum("x"), "min": Min("x"), "max": Max("v"),
+    "first": First("v"), "last": Last("x"), "avg": Avg("v"), "var": Var("v"),
+}  # fmt: skip
+ORACLE = {
+    "n": naive.aggregate("count"), "nv": naive.aggregate("count", "v"), "sv": naive.aggregate("sum", "v"),
+    "sx": naive.aggregate("sum", "x"), "min": naive.aggregate("min", "x"), "max": naive.aggregate("max", "v"),
+    "first": naive.aggregate("first", "v"), "last": naive.aggregate("last", "x"),
+    "avg": naive.aggregate("avg", "v"), "var": naive.aggregate("var", "v"),
+}  # fmt: skip
+BY = st.sampled_from([(), ("k",), ("j", "k")])
+LENGTH = st.integers(1, 25)
+
+
+def check(operator: WindowAggregate, said, expected) -> Checked:
+    driver = Checked(operator, SCHEMA).play(said)
+    assert multiset(driver.rows()) == multiset(expected)
+    assert driver.operator.state().partials == driver.operator.state().groups == 0
+    return driver
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data(), of=rows(), by=BY, range_=LENGTH, slide=LENGTH, origin=st.integers(-9, 9), empty=st.booleans())
+def test_sliding_windows_are_those_of_the_definition(data, of, by, range_, slide, origin, empty):
+    operator = WindowAggregate(Sliding(range_, slide, origin), AGGREGATES, by, empty=empty)
+    expected = naive.sliding(of, "ts", by, ORACLE, range_, slide, origin, empty=empty)
+    check(operator, data.draw(events(of)), expected)
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data(), of=rows(), by=BY, slide=LENGTH, origin=st.integers(-9, 9))
+def test_landmark_windows_are_those_of_the_definition(data, of, by, slide, origin):
+    operator = WindowAggregate(Landmark(slide, origin), AGGREGATES, by)
+    check(operator, data.draw(events(of)), naive.landmark(of, "ts", by, ORACLE, slide, origin))
+
+
+@settings(max_examples=30, deadline=None)
+@given(data=st.data(), of=rows(), by=BY, range_=st.integers(1, 6), slide=st.integers(1, 6))
+def test_tuple_based_windows_count_arrivals(data, of, by, range_, slide):
+    operator = WindowAggregate(TupleBased(range_, slide), {"n": Count(), "first": First("v")}, by)
+    functions = {"n": ORACLE["n"], "first": naive.aggregate("first", "v", time="row")}
+    expected = naive.sliding(naive.number(of), "row", by, functions, range_, slide)
+    check(operator, data.draw(events(of)), expected)
+
+
+@settings(max_examples=30, deadline=None)
+@given(data=st.data(), of=rows(), range_=st.integers(1, 6), slide=st.integers(1, 6))
+def test_partitioned_windows_count_arrivals_of_a_group(data, of, range_, slide):
+    by = ("k", "j")
+    operator = WindowAggregate(PartitionedTupleBased(range_, slide), {"n": Count()}, by)
+    expected = naive.sliding(naive.number(of, by), "row", by, {"n": ORACLE["n"]}, range_, slide)
+    check(operator, data.draw(events(of)), expected)
+
+
+@settings(max_examples=30, deadline=None)
+@given(data=st.data(), of=rows(st.sampled_from([-(2**62), -(2**62) + 3, 0, 2**62, 2**62 + 9])), by=BY)
+def test_times_far_apart(data, of, by):
+    operator = WindowAggregate(Sliding(7, 3), {"n": Count()}, by)
+    expected = naive.sliding(of, "ts", by, {"n": ORACLE["n"]}, 7, 3)
+    check(operator, data.draw(events(of, kinds="pm")), expected)
+
+
+def test_a_bound_closes_all_windows_that_end_by_it():
+    driver = Driver(WindowAggregate(Sliding(20, 10), {"n": Count()}), SCHEMA)
+    driver.feed(0, page([row(ts) for ts in (5, 15, 25)]))
+    said = driver.feed(0, Linear(39))
+    assert [(r["window_end"], r["n"]) for r in said[0][1].to_pylist()] == [(10, 1), (20, 2), (30, 2)]
+    assert said[1] == (0, Linear(40))
+    assert driver.feed(0, Linear(39)) == []
+
+
+def test_group_wise_bounds_close_and_travel_on_also_of_groups_never_seen():
+    driver = Driver(WindowAggregate(Tumbling(10), {"n": Count()}, ("k", "j")), SCHEMA)
+    driver.feed(0, page([row(1, "a"), row(2, "b")]))
+    bounds = GroupWise.of({"k": ["a", "z"]}, [15, 25])
+    said = driver.feed(0, bounds)
+    assert [r["k"] for r in said[0][1].to_pylist()] == ["a"]
+    assert said[1] == (0, GroupWise(bounds.groups, np.array([20, 30])))
+    assert driver.operator.state().groups == 1
+
+
+def test_group_wise_bounds_on_other_columns_are_dropped():
+    driver = Driver(WindowAggregate(Tumbling(10), {"n": Count()}, ("k",)), SCHEMA)
+    driver.feed(0, page([row(1)]))
+    assert driver.feed(0, GroupWise(pa.RecordBatch.from_pydict({"v": pa.array([1])}), np.array([FOREVER]))) == []
+
+
+def test_joint_bounds_close_and_end_here():
+    driver = Driver(WindowAggregate(Tumbling(10), {"n": Count()}, ("j",)), SCHEMA)
+    driver.feed(0, page([row(1, j=0), row(11, j=0), row(1, j=2)]))
+    [(_, closed)] = driver.feed(0, Joint.of(j=2, ts=10))
+    assert [(r["j"], r["window_end"]) for r in closed.to_pylist()] == [(0, 10)]
+    [(_, closed)] = driver.feed(0, Joint.of(j=1))
+    assert [(r["j"], r["window_end"]) for r in closed.to_pylist()] == [(0, 20)]
+    assert driver.feed(0, Joint.of(v=9, ts=99)) == []
+
+
+def test_stamp_start_promises_starts():
+    operator = WindowAggregate(Sliding(20, 10), {"n": Count()}, stamp="start")
+    driver = Driver(operator, SCHEMA)
+    assert driver.operator.schemas_out[0].progressing == "window_start"
+    assert driver.feed(0, Linear(30)) == [(0, Linear(20))]
+
+
+def test_integer_sums_are_checked():
+    driver = Driver(WindowAggregate(Tumbling(10), {"s": Sum("v")}, ("k",)), SCHEMA)
+    message = r"WindowAggregate: Sum\('v'\) must fit 64 bits.*\[0, 10\) of group \{'k': 'b'\}"
+    with pytest.raises(ContractError, match=message):
+        driver.feed(0, page([row(1, "a", v=5), row(1, "b", v=2**62), row(2, "b", v=2**62)]))
+
+
+def test_running_sums_of_landmark_windows_are_checked():
+    driver = Driver(WindowAggregate(Landmark(10), {"s": Sum("v")}, ("k",)), SCHEMA)
+    driver.feed(0, page([row(1, "b", v=-(2**62)), row(15, "b", v=-(2**62)), row(27, "b", v=-1)]))
+    with pytest.raises(ContractError, match=r"\[0, 30\) of group \{'k': 'b'\}"):
+        driver.feed(0, "end")
+
+
+def test_variance_is_stable():
+    values = [1e9 + v for v in (4.0, 7.0, 13.0, 16.0)]
+    driver = Driver(WindowAggregate(Tumbling(10), {"s": Stddev("x"), "v": Var("x")}), SCHEMA)
+    driver.run([(0, page([row(1, x=x) for x in values]))])
+    assert driver.rows()[0]["v"] == pytest.approx(30.0, abs=1e-6)
+    assert driver.rows()[0]["s"] == pytest.approx(30.0**0.5, abs=1e-6)
+
+
+def test_types_of_results_and_keys():
+    schema = Schema(
+        {"t": pa.timestamp("ms"), "d": pa.date32(), "f": pa.float32(), "b": pa.bool_(), "i": pa.int16()}, "t"
+    )
+    aggregates = {"d": Max("d"), "f": Min("f"), "anything": First("b"), "s": Sum("i"), "t": Last("t")}
+    driver = Driver(WindowAggregate(Tumbling("1 s"), aggregates), schema)
+    columns = {"t": [0, 10], "d": [3, None], "f": [0.5, 1.5], "b": [True, False], "i": [30000, 30000]}
+    driver.run([(0, Page.of(schema, columns))])
+    [result] = driver.pages()
+    types = {field.name: field.type for field in result.schema.fields}
+    assert types["window_end"] == pa.timestamp("ms")
+    assert [types[n] for n in aggregates] == [
+        pa.date32(), pa.float32(), pa.bool_(), pa.int64(), pa.timestamp("ms")
+    ]  # fmt: skip
+    assert result.column("d").cast(pa.int32()).to_pylist() == [3]
+    assert [result.column(n).to_pylist() for n in ("f", "anything", "s")] == [[0.5], [True], [60000]]
+
+
+def test_memory_follows_what_is_open():
+    driver = Driver(WindowAggregate(Tumbling(10), {"n": Count()}, ("v",)), SCHEMA)
+    before = driver.operator.state()
+    assert before.partials == before.groups == 0
+    for start in range(0, 100_000, 10_000):
+        driver.feed(0, page([row(start // 1000, v=start + i) for i in range(3000)]))
+        driver.feed(0, Linear(start // 1000 + 10))
+        assert driver.operator.state().partials == 0
+        assert driver.operator.state().nbytes <= before.nbytes + 100
+    assert len(driver.rows()) == 30_000
+
+
+def test_many_windows_a_tuple_and_pages_of_results():
+    driver = Driver(WindowAggregate(Sliding(200_000, 1), {"s": Sum("v")}), SCHEMA)
+    driver.run([(0, page([row(0, v=1), row(5, v=2)]))])
+    sizes = [len(p) for p in driver.pages()]
+    assert sum(sizes) == 200_005
+    assert max(sizes) <= 65_536
+    assert sum(p.column("s").to_numpy().sum() for p in driver.pages()) == 3 * 200_000
+
+
+def test_empty_pages_and_one_tuple():
+    driver = Driver(WindowAggregate(Tumbling(10), {"n": Count()}, ("k",)), SCHEMA)
+    assert driver.feed(0, Page.empty(SCHEMA)) == []
+    driver.feed(0, page([row(3)]))
+    assert driver.operator.state() - State(nbytes=driver.operator.state().nbytes) == State(partials=1, groups=1)
+    driver.feed(0, "end")
+    assert driver.rows() == [{"k": "a", "window_start": 0, "window_end": 10, "n": 1}]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((Tumbling(0), {"n": Count()}), "range must be > 0"),
+        ((Tumbling(1), {}), "at least one aggregate"),
+        ((Tumbling(1), {"n": Count()}, "k"), r"write by=\('k',\)"),
+        ((Tumbling(1), {"n": Count()}, ("k", "k")), "must differ"),
+        ((Tumbling(1), {"n": Count()}, ("q",)), "no column 'q'"),
+        ((Tumbling(1), {"n": Sum("q")}), "no column 'q'"),
+        ((Tumbling(1), {"n": Sum("k")}), "needs an integer or a float; 'k' is string"),
+        ((Tumbling(1), {"n": Min("k")}), "'k' is string"),
+        ((Tumbling(1), {"k": Count()}, ("k",)), "output columns must differ; got k twice"),
+        ((Tumbling(1), {"window_end": Count()}), "got window_end twice"),
+        ((PartitionedTupleBased(1, 1), {"n": Count()}), "partitioned"),
+        ((Tumbling(1), {"n": 5}), "must be an aggregate"),
+    ],
+)
+def test_wrong_parameters_are_refused(arguments, message):
+    with pytest.raises(GraphError, match=message) as error:
+        WindowAggregate(*arguments).opened(SCHEMA)
+    assert str(error.value).startswith("WindowAggregate: ")
+
+
+def test_landmark_cannot_progress_by_start():
+    with pytest.raises(GraphError, match="stamp='end'"):
+        WindowAggregate(Landmark(1), {"n": Count()}, stamp="start").opened(SCHEMA)
+    with pytest.raises(GraphError, match="got 'middle'"):
+        WindowAggregate(Landmark(1), {"n": Count()}, stamp="middle")
+
+
+def test_the_description_is_plain_data():
+    operator = WindowAggregate(Sliding("20 s", 10), AGGREGATES, ("k",))
+    assert pickle.loads(pickle.dumps(operator)).describe() == operator.describe()
+
+
+def row(ts, k="a", j=0, v=0, x=0.0):
+    return {"ts": ts, "k": k, "j": j, "v": v, "x": x}
