@@ -18,6 +18,8 @@ from oop_engine.schema import Schema
 
 __all__ = ["Page", "concat"]
 
+_INT64 = pa.int64()
+
 
 class Page:
     """``batch``: the columns, exactly those of ``schema``.
@@ -82,7 +84,9 @@ class Page:
         if self._times is None:
             column = self.batch.column(self.schema.progressing)
             try:
-                self._times = column.cast(pa.int64()).to_numpy(zero_copy_only=True)
+                # A cast to int64 costs five times a view, which matters in pages of a few rows.
+                plain = column.cast(_INT64) if _needs_cast(column.type) else column.view(_INT64)
+                self._times = plain.to_numpy(zero_copy_only=True)
             except pa.ArrowInvalid as error:
                 msg = f"page: {self.schema.progressing!r} must be below 2**63: {error}"
                 raise ContractError(msg) from error
@@ -100,7 +104,9 @@ class Page:
     def slice(self, start: int, stop: int) -> Page:
         """Return rows ``start`` to ``stop`` (exclusive), without copying."""
         arrival = None if self.arrival is None else self.arrival[start:stop]
-        return Page(self.schema, self.batch.slice(start, stop - start), arrival)
+        page = Page(self.schema, self.batch.slice(start, stop - start), arrival)
+        page._times = None if self._times is None else self._times[start:stop]
+        return page
 
     def filter(self, mask: NDArray[np.bool_]) -> Page:
         """Return the rows where ``mask`` is true, in order."""
@@ -118,7 +124,11 @@ class Page:
 
     def without_arrival(self) -> Page:
         """Return the page as the inside of the graph sees it."""
-        return self if self.arrival is None else Page(self.schema, self.batch)
+        if self.arrival is None:
+            return self
+        page = Page(self.schema, self.batch)
+        page._times = self._times
+        return page
 
     def to_pylist(self) -> list[dict[str, Any]]:
         """Return the rows as dictionaries (for tests and small results)."""
@@ -143,3 +153,7 @@ def concat(schema: Schema, pages: Sequence[Page]) -> Page:
     batch = pa.concat_batches([p.batch for p in pages])
     known = [p.arrival for p in pages if p.arrival is not None]
     return Page(schema, batch, np.concatenate(known) if len(known) == len(pages) else None)
+
+
+def _needs_cast(kind: pa.DataType) -> bool:
+    return kind.bit_width != 64 or bool(pa.types.is_unsigned_integer(kind))
