@@ -72,7 +72,7 @@ def _decode(code: int, data: bytes) -> Any:
         return np.frombuffer(raw, np.dtype(dtype)).reshape(shape).copy()
     if code == _BATCH:
         batch = pa.ipc.open_stream(data).read_next_batch()
-        str(batch.schema)  # raises if a name is no text
+        list(batch.schema.names)  # raises if a name is no text
         batch.validate(full=True)  # offsets from outside must not lead outside
         return batch
     if code == _BIG:
