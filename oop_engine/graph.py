@@ -171,7 +171,7 @@ class Graph:
                 self.resolve(stream)
 
     def _in_order(self) -> list[Node]:
-        """Sort topologically, keeping the order of building where it is free.  O(nodes + edges)."""
+        """Sort topologically, keeping the order of building where it is free.  O(edges x longest path)."""
         done: dict[str, Node] = {}
         waiting = dict(self.nodes)
         while waiting:
