@@ -74,29 +74,29 @@ class Punctuate(Operator):
     makes_progress = True
 
     def __init__(self, policy: Policy, granularity: Length | None = None, late: Late = Late.DROP) -> None:
-        self._policy = policy
-        self._granularity = granularity
-        self._late = late
+        self.policy = policy
+        self.granularity = granularity
+        self.late = late
         self.outputs = late.ports("late")
 
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
-        self._policy.watermark(inputs[0], "Punctuate")
+        self.policy.watermark(inputs[0], "Punctuate")
         self._granule(inputs[0])
         return super().output_schemas(inputs)
 
     def _granule(self, schema: Schema) -> int | None:
-        if self._granularity is None:
+        if self.granularity is None:
             return None
-        return length_of(self._granularity, schema, "Punctuate: granularity", least=1)
+        return length_of(self.granularity, schema, "Punctuate: granularity", least=1)
 
     def open(self) -> None:
         schema = self.schemas_in[0]
         self._every = self._granule(schema)
-        self._watermark: Watermark = self._policy.watermark(schema, "Punctuate")
+        self._watermark: Watermark = self.policy.watermark(schema, "Punctuate")
         self.clock_every = self._watermark.clock_every
         self._groups: _GroupPromises | None = None
-        if isinstance(self._policy, PerGroup):
-            self._groups = _GroupPromises(self._policy, schema, self._every)
+        if isinstance(self.policy, PerGroup):
+            self._groups = _GroupPromises(self.policy, schema, self._every)
         self._promised = Progress(1, remember_ended=True)
         self._rows = 0
         self._late_rows = 0
@@ -148,10 +148,10 @@ class Punctuate(Operator):
         return self._promised.bounds(part.batch) if self._promised.groups else self._promised.linear
 
     def _refuse(self, part: Page, late: NDArray[np.bool_]) -> Iterator[Emission]:
-        if self._late is Late.RAISE:
+        if self.late is Late.RAISE:
             raise self._error(part, int(np.argmax(late)))
         self._late_rows += int(late.sum())
-        sides = [(1, late)] if self._late is Late.DIVERT else []
+        sides = [(1, late)] if self.late is Late.DIVERT else []
         if not late.all():
             sides.insert(0 if late[-1] else 1, (0, ~late))  # the last to come tells the moment
         for port, rows in sides:
@@ -199,7 +199,7 @@ class Punctuate(Operator):
         self._rows, self._late_rows = state["rows"]
 
     def describe(self) -> str:
-        return f"Punctuate({self._policy})"
+        return f"Punctuate({self.policy})"
 
 
 _SEEN, _GREW, _NOW, _TOLD = range(4)
@@ -210,7 +210,7 @@ class _GroupPromises:
 
     def __init__(self, policy: PerGroup, schema: Schema, granularity: int | None) -> None:
         self._count, self._slack = policy.lag(schema, "Punctuate")
-        self._granularity = granularity
+        self.granularity = granularity
         self._fields = pa.schema([schema.fields.field(name) for name in policy.by])
         self._index = GroupIndex(self._fields.types)
         self._largest = np.full((0, self._count + 1), NEVER)  # (capacity, count + 1)  min-heaps
@@ -230,8 +230,8 @@ class _GroupPromises:
         self._slots = self._index.encode([page.column(name) for name in self._fields.names])
         self._grow(len(self._index))
         trailing = np.minimum(nth_largest(page.times, self._slots, self._largest), FOREVER - 1)
-        self._bounds = floored(shift(trailing, -self._slack), self._granularity)
-        if self._granularity is None:
+        self._bounds = floored(shift(trailing, -self._slack), self.granularity)
+        if self.granularity is None:
             return np.array([len(page)])
         promised = np.concatenate([[before], linear])
         return np.flatnonzero(due(self._bounds, self._slots, promised, self._table, self._last)) + 1

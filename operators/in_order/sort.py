@@ -154,15 +154,17 @@ class Sort(Operator):
         stops = [int(run.times.searchsorted(below)) for run in self._runs]
         going = [run.slice(0, stop) for run, stop in zip(self._runs, stops, strict=True) if stop]
         if going:
+            self._keep_from(stops)  # what is on its way out is no longer kept
             page = _sorted(concat(self.schemas_in[0], going))
             yield 0, page if self._now is None else _at(page, self._now)
-            # Only now are they gone: whoever looks at the state between sees them waiting.
-            runs, self._runs, self._tuples, self._nbytes = self._runs, [], 0, 0
-            for run, stop in zip(runs, stops, strict=True):
-                if stop < len(run):
-                    self._push(run.slice(stop, len(run)) if stop else run)
         for promise in said:
             yield 0, promise
+
+    def _keep_from(self, stops: list[int]) -> None:
+        runs, self._runs, self._tuples, self._nbytes = self._runs, [], 0, 0
+        for run, stop in zip(runs, stops, strict=True):
+            if stop < len(run):
+                self._push(run.slice(stop, len(run)) if stop else run)
 
     def state(self) -> State:
         return State(tuples=self._tuples, nbytes=self._nbytes + self._watermark.nbytes)
