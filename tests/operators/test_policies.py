@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from oop_engine import FOREVER, NEVER, GraphError, Page, Schema
+from operators.policies import (
+    BoundedCount,
+    BoundedDisorder,
+    Carried,
+    Heartbeat,
+    Ordered,
+    PerGroup,
+    Watermark,
+    cut_rows,
+    floored,
+    promised_after,
+)
+from tests.naive.progress import bounded_count, bounded_disorder, least_next, ordered
+
+SCHEMA = Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s")
+LOWEST = -100
+VALUES = st.lists(st.integers(0, 20), min_size=1, max_size=25)
+LAGS = [
+    (Ordered(), ordered),
+    (BoundedDisorder(0), bounded_disorder(0)),
+    (BoundedDisorder("7 s"), bounded_disorder(7)),
+    (BoundedCount(0), bounded_count(0)),
+    (BoundedCount(1), bounded_count(1)),
+    (BoundedCount(4), bounded_count(4)),
+]
+
+
+def page(times, arrival=None) -> Page:
+    return Page.of(SCHEMA, {"ts": times, "k": ["a"] * len(times)}, arrival)
+
+
+def bounds_of(watermark: Watermark, times: list[int], cut: int) -> list[int]:
+    found: list[int] = []
+    for start in range(0, len(times), cut):
+        found += watermark.after(page(times[start : start + cut])).tolist()
+    return found
+
+
+@pytest.mark.parametrize(("policy", "keeps"), LAGS, ids=str)
+def test_the_bound_is_the_least_value_that_may_follow(policy, keeps):
+    @given(VALUES, st.integers(1, 25))
+    @example([5, 3, 8, 8, 8, 1, 9, 0], 3)
+    def holds(times, cut):
+        least = [least_next(times[: i + 1], keeps, LOWEST) for i in range(len(times))]
+        expected = [NEVER if bound is None else bound for bound in least]
+        assert expected == bounds_of(policy.watermark(SCHEMA, "test"), times, cut)
+
+    holds()
+
+
+@pytest.mark.parametrize(("policy", "keeps"), LAGS, ids=str)
+def test_nothing_that_keeps_to_the_assumption_is_behind_the_bound(policy, keeps):
+    @given(VALUES)
+    def holds(values):
+        times: list[int] = []
+        for value in values:
+            if keeps(times, value):
+                times.append(value)
+        bounds = bounds_of(policy.watermark(SCHEMA, "test"), times, 4)
+        assert all(time >= bound for bound, time in zip(bounds, times[1:], strict=False))
+
+    holds()
+
+
+@given(st.lists(st.integers(0, 1000), max_size=60), st.integers(0, 30))
+def test_bounded_count_is_the_next_largest(times, n):
+    ranked = [sorted(times[: i + 1], reverse=True) for i in range(len(times))]
+    expected = [values[n] if len(values) > n else NEVER for values in ranked]
+    assert expected == bounds_of(BoundedCount(n).watermark(SCHEMA, "test"), times, 7)
+
+
+@pytest.mark.parametrize("policy", [Ordered(), BoundedCount(0), BoundedDisorder(0)])
+def test_no_value_ends_the_stream(policy):
+    assert policy.watermark(SCHEMA, "test").after(page([FOREVER])).tolist() == [FOREVER - 1]
+
+
+def test_carried_knows_nothing():
+    watermark = Carried().watermark(SCHEMA, "test")
+    assert watermark.after(page([1, 2])).tolist() == [NEVER, NEVER]
+    assert watermark.on_clock(99) == NEVER
+    assert watermark.clock_every is None
+
+
+def test_heartbeat_follows_the_clock_in_a_lull_only():
+    watermark = Heartbeat(BoundedDisorder(5), threshold=10, slack=3, every=4).watermark(SCHEMA, "test")
+    assert watermark.clock_every == 4
+    assert watermark.after(page([100, 101], [104, 105])).tolist() == [95, 96]
+    assert [watermark.on_clock(now) for now in (108, 112, 115, 116, 120)] == [NEVER, NEVER, NEVER, 113, 117]
+    assert watermark.after(page([118, 119], [121, 122])).tolist() == [118, 118]  # it ended a silence of 16
+    assert watermark.on_clock(124) == NEVER
+
+
+def test_heartbeat_when_nothing_ever_came():
+    watermark = Heartbeat(Carried(), threshold=10, slack=3).watermark(SCHEMA, "test")
+    assert watermark.clock_every == 10
+    assert [watermark.on_clock(now) for now in (1000, 1010, 1011)] == [NEVER, NEVER, 1008]
+
+
+def test_a_page_without_arrival_came_at_the_next_tick():
+    watermark = Heartbeat(Ordered(), threshold=10, slack=0).watermark(SCHEMA, "test")
+    watermark.on_clock(0)
+    assert watermark.after(page([1])).tolist() == [1]
+    assert [watermark.on_clock(now) for now in (12, 22, 23)] == [NEVER, NEVER, 23]
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 20)), min_size=1, max_size=15), st.integers(1, 15))
+def test_heartbeat_does_not_see_page_cuts(steps, cut):
+    arrival = np.cumsum([gap for _, gap in steps]).tolist()
+    times = [time for time, _ in steps]
+    whole = Heartbeat(Ordered(), 10, 4).watermark(SCHEMA, "test")
+    parts = Heartbeat(Ordered(), 10, 4).watermark(SCHEMA, "test")
+    found = np.concatenate([
+        parts.after(page(times[at : at + cut], arrival[at : at + cut])) for at in range(0, len(times), cut)
+    ])
+    expected = whole.after(page(times, arrival))
+    assert np.maximum.accumulate(found).tolist() == expected.tolist()
+    assert whole.save()["last"] == parts.save()["last"] == arrival[-1]
+
+
+def test_policies_are_values():
+    policy = PerGroup(BoundedDisorder("5 s"), ("k",), linear=Heartbeat(Ordered(), 1, 2))
+    assert pickle.loads(pickle.dumps(policy)) == policy
+    assert policy != PerGroup(BoundedDisorder("5 s"), ("k",))
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: BoundedCount(-1), "n must be at least 0 tuples; got n=-1"),
+        (lambda: BoundedDisorder(-1), "slack must be at least 0 s; got -1"),
+        (lambda: BoundedDisorder("3 rows"), "slack must be in 's'; got '3 rows'"),
+        (lambda: Heartbeat(Ordered(), -1, 0), "threshold must be at least 0"),
+        (lambda: Heartbeat(Ordered(), 1, "-2 s"), "slack must be at least 0"),
+        (lambda: Heartbeat(Ordered(), 1, 0, every=0), "every must be at least 1 s; got 0"),
+        (lambda: Heartbeat(PerGroup(Ordered(), ("k",)), 1, 0), "got PerGroup in it: write PerGroup"),
+        (lambda: PerGroup(Carried(), ("k",)), "policy must be Ordered, BoundedDisorder or BoundedCount"),
+        (lambda: PerGroup(Ordered(), ()), "at least one; got by=()"),
+        (lambda: PerGroup(Ordered(), ("k",), linear=PerGroup(Ordered(), ("k",))), "whole stream; got PerGroup"),
+        (lambda: PerGroup(Ordered(), ("zone",)), "no column 'zone'"),
+        (lambda: PerGroup(BoundedDisorder(-1), ("k",)), "slack must be at least 0 s"),
+    ],
+)
+def test_bad_parameters(make, words):
+    with pytest.raises(GraphError) as error:
+        make().watermark(SCHEMA, "Punctuate")
+    assert words in str(error.value)
+
+
+def test_floored_keeps_the_sentinels_and_never_promises_more():
+    bounds = np.array([NEVER, NEVER + 1, -11, -10, -1, 0, 9, 10, FOREVER - 1, FOREVER])
+    found = floored(bounds, 10)
+    assert found.tolist()[2:8] == [-20, -10, -10, 0, 0, 10]
+    assert (found[0], found[-1]) == (NEVER, FOREVER)
+    assert (found <= bounds).all()
+    assert floored(bounds, None) is bounds
+
+
+def test_a_page_is_cut_where_the_promise_grows():
+    after = promised_after(np.array([3, 12, 12, 19, 40, 41]), 5, 10)
+    assert after.tolist() == [5, 10, 10, 10, 40, 40]
+    assert cut_rows(after, 5).tolist() == [2, 5]
+    assert cut_rows(promised_after(np.array([3, 12]), 5, None), 5).tolist() == [2]
+    assert cut_rows(promised_after(np.array([3, 4]), 5, None), 5).tolist() == []
+    assert cut_rows(promised_after(np.array([], np.int64), 5, 10), 5).tolist() == []
