@@ -1,0 +1,158 @@
+"""Project: some of the columns, under other names if wanted, and perhaps other progress.
+
+Pass       every tuple with the columns asked for, at once; columns that only keep or
+           change their name are not copied.
+Keep       one bound, where another attribute is made the progressing one.
+Propagate  linear      every one.
+           group-wise  with the new names; dropped if an attribute of it is dropped,
+                       for without it the groups cannot be told apart.
+           joint       likewise.
+           Where Q takes the place of P as the progressing attribute: a joint promise
+           of Q alone becomes linear, a linear one a joint promise of P (if P is kept);
+           group-wise ones are about P and dropped, but for groups that have ended.
+Cost       O(computed columns x rows) a page; O(groups) a punctuation, without a copy.
+Source     J. Li, "Window Queries over Data Streams" (2008), ch. 4; 7.2 for promises
+           about the second timestamp of a join.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from oop_engine import (
+    FOREVER,
+    NEVER,
+    Emission,
+    GraphError,
+    GroupWise,
+    Joint,
+    Linear,
+    Operator,
+    Page,
+    Punctuation,
+    Schema,
+)
+from operators.expressions import Expression, evaluate, text_of, types_of
+
+__all__ = ["Project"]
+
+
+class Project(Operator):
+    """Keeps ``columns``: a list of names, or a mapping from new names to old or expressions.
+
+    ``progressing`` names the output column that makes progress; None: the one that does so
+    in the input.  It must be an integer or timestamp column of the input, not a computed
+    one, for promises speak of it.  An integer keeps the unit of the input's attribute.
+    Raises ``GraphError`` for no columns or one named twice, and when the graph is built for unknown ones,
+    expressions that do not fit, or a progressing attribute that is dropped.
+
+    >>> schema = Schema({"ts": pa.int64(), "src": pa.string(), "len": pa.int64()}, "ts", "s")
+    >>> narrow = Project({"time": "ts", "host": "src"}).opened(schema)
+    >>> narrow.schemas_out[0].progressing
+    'time'
+    >>> page = Page.of(schema, {"ts": [1], "src": ["a"], "len": [40]})
+    >>> [part.to_pylist() for _, part in narrow.on_page(0, page)]
+    [[{'time': 1, 'host': 'a'}]]
+    """
+
+    def __init__(
+        self, columns: Sequence[str] | Mapping[str, Expression], progressing: str | None = None
+    ) -> None:
+        if isinstance(columns, str) or not columns or len(set(columns)) != len(columns):
+            msg = f"Project: columns must be different names, or a mapping of new names; got {columns!r}"
+            raise GraphError(msg)
+        self.columns: dict[str, Expression] = (
+            dict(columns) if isinstance(columns, Mapping) else {name: name for name in columns}
+        )
+        self.progressing = progressing
+
+    def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
+        [schema] = inputs
+        kinds = types_of("Project", list(self.columns.values()), schema)
+        fields = [
+            schema.fields.field(e).with_name(name) if isinstance(e, str) else pa.field(name, kind)
+            for (name, e), kind in zip(self.columns.items(), kinds, strict=True)
+        ]
+        progressing = self._progressing(schema)
+        is_time = pa.types.is_timestamp(schema.type_of(str(self.columns[progressing])))
+        return (Schema(pa.schema(fields), progressing, "" if is_time else schema.unit),)
+
+    def open(self) -> None:
+        [schema], [out] = self.schemas_in, self.schemas_out
+        self._types = out.fields.types
+        self._renamed = self._new_names()
+        self._moved = self.columns[out.progressing] != schema.progressing
+        self._linear = NEVER  # promised of the attribute that has become the progressing one
+
+    def on_page(self, port: int, page: Page) -> Iterator[Emission]:
+        [schema] = self.schemas_out
+        arrays = evaluate("Project", list(self.columns.values()), self._types, page.batch)
+        yield 0, page.with_batch(schema, pa.RecordBatch.from_arrays(arrays, schema=schema.fields))
+
+    def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
+        kept = self._of_other(punctuation) if self._moved else punctuation
+        if kept is not None and (renamed := self._rename(kept)) is not None:
+            yield 0, renamed
+
+    def save(self) -> dict[str, Any]:
+        return {"linear": self._linear}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self._linear = state["linear"]
+
+    def describe(self) -> str:
+        names = (name if e == name else f"{name} = {text_of(e)}" for name, e in self.columns.items())
+        return f"Project {', '.join(names)}{f' by {self.progressing}' if self.progressing else ''}"
+
+    def _progressing(self, schema: Schema) -> str:
+        """Return the output column that makes progress."""
+        if self.progressing is None:
+            found = next(
+                (n for n, e in self.columns.items() if isinstance(e, str) and e == schema.progressing), None
+            )
+            if found is None:
+                msg = f"Project: the progressing attribute {schema.progressing!r} must be kept; got {[*self.columns]}"
+                raise GraphError(msg)
+            return found
+        if not isinstance(self.columns.get(self.progressing), str):
+            msg = f"Project: progressing={self.progressing!r} must be one of its columns, and a column of its input"
+            raise GraphError(msg)
+        return self.progressing
+
+    def _new_names(self) -> dict[str, str]:
+        """Return the output name of each input column that is kept (its first, if several)."""
+        plain = [(e, name) for name, e in self.columns.items() if isinstance(e, str)]
+        return dict(reversed(plain))
+
+    def _rename(self, punctuation: Punctuation) -> Punctuation | None:
+        if isinstance(punctuation, Linear):
+            return punctuation
+        if not self._renamed.keys() >= set(punctuation.attributes):
+            return None
+        names = [self._renamed[n] for n in punctuation.attributes]
+        if isinstance(punctuation, GroupWise):
+            return GroupWise(punctuation.groups.rename_columns(names), punctuation.below)
+        return Joint(tuple(sorted(zip(names, (below for _, below in punctuation.bounds), strict=True))))
+
+    def _of_other(self, punctuation: Punctuation) -> Punctuation | None:
+        """Return what a promise says of a stream that makes progress by another attribute."""
+        source = self.columns[self.schemas_out[0].progressing]
+        match punctuation:
+            case Linear(below):
+                old = Joint(((self.schemas_in[0].progressing, below),))
+                return self._grown(below) if below == FOREVER else old
+            case Joint(((name, below),)) if name == source:
+                return self._grown(below)
+            case GroupWise():
+                ended = punctuation.filter(punctuation.below == FOREVER)
+                return ended if len(ended) else None
+        return punctuation
+
+    def _grown(self, below: int) -> Linear | None:
+        if below <= self._linear:
+            return None
+        self._linear = below
+        return Linear(below)

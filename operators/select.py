@@ -1,0 +1,61 @@
+"""Select: the tuples for which a predicate is true.
+
+Pass       every tuple for which the predicate is true, at once; a page in which it is
+           true for all goes on as it is, without a copy.
+Keep       nothing.
+Propagate  every promise: what holds for a stream holds for a part of it.
+Cost       O(rows) a page, in Arrow; O(1) a punctuation.
+Source     J. Li, "Window Queries over Data Streams" (2008), ch. 4; pass, keep and
+           propagate invariants of Tucker et al., TKDE 15(3), 2003.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from oop_engine import Emission, Operator, Page, Schema
+from operators.expressions import Expression, evaluate, filled, mask_of, require_boolean, text_of
+
+__all__ = ["Select"]
+
+
+class Select(Operator):
+    """Tuples for which ``predicate`` is true; null is not true, as in SQL.
+
+    ``predicate``: a ``pyarrow.compute`` expression, the name of a boolean column, or a
+    function from a record batch to a boolean array (see ``operators.expressions``).
+    Raises ``GraphError`` when the graph is built if it is not boolean.
+
+    >>> import pyarrow.compute as pc
+    >>> schema = Schema({"ts": pa.int64(), "len": pa.int64()}, "ts", "s")
+    >>> long = Select(pc.field("len") > 40).opened(schema)
+    >>> [(port, page)] = long.on_page(0, Page.of(schema, {"ts": [1, 2, 3], "len": [40, 1500, None]}))
+    >>> page.to_pylist()
+    [{'ts': 2, 'len': 1500}]
+    """
+
+    def __init__(self, predicate: Expression) -> None:
+        self.predicate = predicate
+
+    def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
+        require_boolean("Select", [self.predicate], inputs[0])
+        return inputs
+
+    def on_page(self, port: int, page: Page) -> Iterator[Emission]:
+        [predicate] = evaluate("Select", [self.predicate], [pa.bool_()], page.batch)
+        selected = predicate.true_count
+        if selected == len(page):
+            yield 0, page
+        elif selected:
+            yield 0, _filter(page, predicate)
+
+    def describe(self) -> str:
+        return f"Select {text_of(self.predicate)}"
+
+
+def _filter(page: Page, predicate: pa.BooleanArray) -> Page:
+    if page.arrival is not None:
+        return page.filter(mask_of(predicate))
+    return page.with_batch(page.schema, page.batch.filter(filled(predicate)))  # Arrow's bits stay bits

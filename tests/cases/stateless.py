@@ -1,0 +1,77 @@
+"""Operators that look at one tuple at a time, and Distinct."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from oop_engine import Schema
+from operators.apply import Apply
+from operators.distinct import Distinct
+from operators.project import Project
+from operators.select import Select
+from operators.split import Split
+from tests.cases import Case, Row
+from tests.naive.stateless import apply, distinct, project, select, split
+
+PLAIN = Schema({"ts": pa.int64(), "k": pa.string(), "n": pa.int32()}, "ts", "s")
+METRES = Schema({"at": pa.int32(), "k": pa.string(), "x": pa.float64()}, "at", "m")
+# A few values, so that there are duplicates.
+FEW: dict[str, list[Any]] = {"ts": [3, 4, 20], "k": ["a", None], "n": [1, None]}
+
+
+def is_positive(batch: pa.RecordBatch) -> pa.Array:
+    return pc.greater(batch["n"], 0)
+
+
+def positive(row: Row) -> bool | None:
+    return None if row["n"] is None else row["n"] > 0
+
+
+def is_a(row: Row) -> bool | None:
+    return None if row["k"] is None else row["k"] == "a"
+
+
+def double(row: Row) -> int | None:
+    return None if row["n"] is None else row["n"] * 2
+
+
+PREDICATES = {"a": pc.field("k") == "a", "positive": is_positive}
+RENAMED = {"time": "ts", "key": "k", "twice": pc.field("n") * 2}
+
+CASES = [
+    Case("select-expression", Select(pc.field("k") == "a"), (PLAIN,), lambda i: select(i[0], is_a)),
+    Case("select-function", Select(is_positive), (PLAIN,), lambda i: select(i[0], positive)),
+    Case(
+        "project-names",
+        Project(["k", "at"]),
+        (METRES,),
+        lambda i: project(i[0], {"k": lambda r: r["k"], "at": lambda r: r["at"]}),
+    ),
+    Case(
+        "project-renamed",
+        Project(RENAMED),
+        (PLAIN,),
+        lambda i: project(i[0], {"time": lambda r: r["ts"], "key": lambda r: r["k"], "twice": double}),
+    ),
+    Case(
+        "project-progressing",
+        Project(["ts", "n", "k"], progressing="n"),
+        (PLAIN,),
+        lambda i: i[0],
+        {"n": [0, 5, 9]},
+    ),
+    Case(
+        "apply-added_and_replaced",
+        Apply({"positive": is_positive, "n": pc.field("n") * 2}),
+        (PLAIN,),
+        lambda i: apply(i[0], {"positive": positive, "n": double}),
+    ),
+    Case("split-rest", Split(PREDICATES, rest="other"), (PLAIN,), lambda i: split(i[0], [is_a, positive])[0]),
+    Case("split-unmatched", Split(PREDICATES), (PLAIN,), lambda i: split(i[0], [is_a, positive])[0]),
+    Case("distinct-all", Distinct(), (PLAIN,), lambda i: distinct(i[0], PLAIN.names), FEW),
+    Case("distinct-by_key", Distinct(("k",)), (PLAIN,), lambda i: distinct(i[0], ["ts", "k"]), FEW),
+    Case("distinct-by_time", Distinct(()), (PLAIN,), lambda i: distinct(i[0], ["ts"]), FEW),
+]

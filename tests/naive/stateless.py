@@ -1,0 +1,42 @@
+"""Select, project, apply, split and distinct, from their definitions, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+__all__ = ["apply", "distinct", "project", "select", "split"]
+
+Row = dict[str, Any]
+Value = Callable[[Row], Any]
+
+
+def select(rows: Sequence[Row], predicate: Value) -> list[Row]:
+    return [row for row in rows if predicate(row) is True]
+
+
+def project(rows: Sequence[Row], columns: Mapping[str, Value]) -> list[Row]:
+    return [{name: value(row) for name, value in columns.items()} for row in rows]
+
+
+def apply(rows: Sequence[Row], columns: Mapping[str, Value]) -> list[Row]:
+    return [row | {name: value(row) for name, value in columns.items()} for row in rows]
+
+
+def split(rows: Sequence[Row], predicates: Sequence[Value]) -> list[list[Row]]:
+    """Return the rows of each predicate, and last those of none."""
+    ports: list[list[Row]] = [[] for _ in [*predicates, None]]
+    for row in rows:
+        true = [port for port, predicate in enumerate(predicates) if predicate(row) is True]
+        ports[[*true, len(predicates)][0]].append(row)
+    return ports
+
+
+def distinct(rows: Sequence[Row], names: Sequence[str]) -> list[Row]:
+    """Return each combination of the columns ``names`` once (rows without NaN)."""
+    found: list[Row] = []
+    for row in rows:
+        key = {name: row[name] for name in names}
+        if key not in found:
+            found.append(key)
+    return found

@@ -1,0 +1,81 @@
+"""Apply: new columns, replaced ones, and the promises that no longer hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from oop_engine import ContractError, GraphError, GroupWise, Joint, Linear, Page, Schema
+from oop_engine.testing import Driver
+from operators.apply import Apply
+
+SCHEMA = Schema({"ts": pa.timestamp("ms"), "x": pa.float64(), "k": pa.string()}, "ts")
+PAGE = Page.of(SCHEMA, {"ts": [1, 2], "x": [9.0, None], "k": ["a", "b"]}, arrival=[7, 8])
+
+
+def root(batch: pa.RecordBatch) -> np.ndarray:
+    return np.sqrt(batch["x"].to_numpy(zero_copy_only=False))
+
+
+def test_new_columns_come_last_and_replaced_ones_stay_in_place():
+    driver = Driver(Apply({"root": root, "k": pc.utf8_upper(pc.field("k")), "again": "k"}), SCHEMA)
+    [(_, page)] = driver.feed(0, PAGE)
+    assert page.schema.names == ["ts", "x", "k", "root", "again"]
+    assert page.column("k").to_pylist() == ["A", "B"]
+    assert page.column("again").to_pylist() == ["a", "b"]  # expressions see the input
+    assert page.column("root")[0].as_py() == 3.0
+    assert page.arrival.tolist() == [7, 8]
+    assert page.schema.progressing == "ts"
+
+
+def test_other_columns_are_not_copied():
+    [(_, page)] = Driver(Apply({"y": pc.field("x") + 1}), SCHEMA).feed(0, PAGE)
+    assert page.column("x").buffers()[1].address == PAGE.column("x").buffers()[1].address
+
+
+def test_an_empty_page_is_harmless():
+    [(_, page)] = Driver(Apply({"y": root}), SCHEMA).feed(0, Page.empty(SCHEMA))
+    assert len(page) == 0
+
+
+@pytest.mark.parametrize(
+    ("promise", "passes"),
+    [
+        (Linear(3), True),
+        (GroupWise.of({"k": ["a"]}, [9]), True),
+        (GroupWise.of({"k": ["a"], "x": [1.0]}, [9]), False),
+        (Joint.of(ts=3, x=4), False),
+        (Joint.of(ts=3), True),
+    ],
+)
+def test_promises_about_a_replaced_column_are_dropped(promise, passes):
+    said = Driver(Apply({"x": pc.field("x") * 2.0}), SCHEMA).feed(0, promise)
+    assert said == ([(0, promise)] if passes else [])
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"ts": pc.field("x")}, "'ts' must stay"),
+        ({"y": pc.field("z")}, "z"),
+        ({"y": pc.utf8_upper(pc.field("x"))}, "does not evaluate"),
+    ],
+)
+def test_refused_when_built(columns, words):
+    with pytest.raises(GraphError, match=words):
+        Apply(columns).output_schemas((SCHEMA,))
+
+
+def test_nothing_to_compute():
+    with pytest.raises(GraphError, match="at least one"):
+        Apply({})
+
+
+def test_a_function_that_changes_its_type_is_cast_or_refused():
+    def fickle(batch: pa.RecordBatch) -> pa.Array:
+        return pa.array(["x"] * batch.num_rows) if batch.num_rows else pa.array([], pa.int64())
+
+    with pytest.raises(ContractError, match="fickle"):
+        Driver(Apply({"y": fickle}), SCHEMA).feed(0, PAGE)

@@ -1,0 +1,129 @@
+"""Distinct: one of each, and no key kept that cannot come again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oop_engine import FOREVER, GraphError, GroupWise, Joint, Linear, Page, Schema
+from oop_engine.testing import Driver, multiset
+from operators.distinct import Distinct
+from tests.naive.stateless import distinct
+from tests.streams import as_messages, row_lists, rows_of, scripts
+
+SCHEMA = Schema({"k": pa.string(), "ts": pa.int64(), "n": pa.int32()}, "ts", "s")
+FEW: dict[str, list[Any]] = {"ts": [3, 4, 20], "k": ["a", "b", None], "n": [1, None]}
+
+
+def page_of(**columns):
+    return Page.of(SCHEMA, {"n": [1] * len(columns["ts"])} | columns)
+
+
+@given(st.data(), st.sampled_from([None, ("k",), ("n", "ts"), ()]), st.integers(1, 5))
+def test_each_combination_comes_once(data, by, page_rows):
+    rows = data.draw(row_lists(SCHEMA, FEW, most=15))
+    script = data.draw(scripts([SCHEMA], [rows]))
+    names = SCHEMA.names if by is None else [n for n in SCHEMA.names if n in by or n == "ts"]
+    driver = Driver(Distinct(by), SCHEMA)
+    for port, message in as_messages(script, [SCHEMA], page_rows=page_rows):
+        driver.feed(port, message)
+        driver.move()
+    assert multiset(driver.rows()) == multiset(distinct(rows_of(script, 1)[0], names))
+
+
+@given(st.data(), st.sampled_from([("k",), ("k", "n")]))
+def test_it_keeps_exactly_what_may_come_again(data, by):
+    """The keys kept are those that no promise so far, on columns that are compared, has passed."""
+    rows = data.draw(row_lists(SCHEMA, FEW, most=12))
+    driver, keys = Driver(Distinct(by), SCHEMA), []
+    for port, message in as_messages(data.draw(scripts([SCHEMA], [rows])), [SCHEMA]):
+        driver.feed(port, message)
+        match message:
+            case Page():
+                keys += [tuple(row[n] for n in ("ts", *by)) for row in message.to_pylist()]
+            case Linear(below):
+                keys = [key for key in keys if key[0] >= below]
+            case GroupWise(groups, belows) if set(groups.schema.names) <= set(by):
+                for group, below in zip(groups.to_pylist(), belows, strict=True):
+                    at = {n: 1 + by.index(n) for n in group}
+                    keys = [k for k in keys if k[0] >= below or any(k[at[n]] != group[n] for n in group)]
+        assert driver.operator.state().tuples == len(set(keys))
+
+
+def test_nulls_nans_and_zeros_are_equal_to_themselves():
+    schema = Schema({"ts": pa.int64(), "x": pa.float64()}, "ts", "s")
+    page = Page.of(schema, {"ts": [1] * 6, "x": [None, None, np.nan, -np.nan, 0.0, -0.0]})
+    assert len(Driver(Distinct(), schema).feed(0, page)[0][1]) == 3
+
+
+def test_a_page_of_first_copies_is_not_copied():
+    page = page_of(ts=[1, 2], k=["a", "a"])
+    [(_, same)] = Driver(Distinct(), SCHEMA).feed(0, page)
+    assert same.column("k").buffers()[2].address == page.column("k").buffers()[2].address
+
+
+def test_arrival_stays_with_the_first_copy():
+    page = Page.of(SCHEMA, {"ts": [1, 1, 2], "k": ["a"] * 3, "n": [1, 2, 3]}, arrival=[5, 6, 7])
+    assert Driver(Distinct(("k",)), SCHEMA).feed(0, page)[0][1].arrival.tolist() == [5, 7]
+
+
+@pytest.mark.parametrize(
+    ("promise", "passes", "left"),
+    [
+        (Linear(5), True, 1),
+        (Linear(FOREVER), True, 0),
+        (GroupWise.of({"k": ["a", "z"]}, [9, 9]), True, 1),
+        (GroupWise.of({"n": [1]}, [9]), False, 3),
+        (Joint.of(ts=9), True, 3),
+        (Joint.of(ts=9, n=9), False, 3),
+    ],
+)
+def test_promises(promise, passes, left):
+    driver = Driver(Distinct(("k",)), SCHEMA)
+    driver.feed(0, page_of(ts=[4, 6, 4], k=["a", "a", None]))
+    promise_type = pa.schema([SCHEMA.fields.field(n) for n in getattr(promise, "attributes", ())])
+    if isinstance(promise, GroupWise):
+        promise = GroupWise(promise.groups.cast(promise_type), promise.below)
+    assert driver.feed(0, promise) == ([(0, promise)] if passes else [])
+    assert driver.operator.state().tuples == left
+
+
+def test_groups_go_when_their_keys_have_gone():
+    driver = Driver(Distinct(("k",)), SCHEMA)
+    driver.feed(0, page_of(ts=list(range(1000)), k=[str(i) for i in range(1000)]))
+    driver.feed(0, Linear(990))
+    state = driver.operator.state()
+    assert (state.tuples, state.groups) == (10, 10)
+    driver.feed(0, page_of(ts=[990, 995, 999, 1000], k=["990", "995", "x", "1000"]))
+    assert [row["ts"] for row in driver.pages()[1].to_pylist()] == [999, 1000]
+
+
+def test_many_pages_of_any_size_against_a_set():
+    rng, seen = np.random.default_rng(7), set()
+    driver = Driver(Distinct(("n",)), SCHEMA)
+    for start in range(0, 40_000, 2_000):
+        times = rng.integers(start, start + 3_000, 4_000)
+        codes = rng.integers(-3, 3, 4_000).astype(np.int32)
+        page = Page.of(SCHEMA, {"k": ["a"] * 4_000, "ts": times, "n": codes})
+        fresh = set(zip(times.tolist(), codes.tolist(), strict=True)) - seen
+        seen |= fresh
+        said = [message for _, message in driver.feed(0, page)]
+        assert sorted((r["ts"], r["n"]) for p in said for r in p.to_pylist()) == sorted(fresh)
+        driver.feed(0, Linear(start + 2_000))
+    assert driver.operator.state().tuples == sum(t >= 40_000 for t, _ in seen)
+
+
+@pytest.mark.parametrize("by", ["k", ("k", "k")])
+def test_columns_that_cannot_be(by):
+    with pytest.raises(GraphError, match="Distinct: by must"):
+        Distinct(by)
+
+
+def test_a_column_that_is_not_there():
+    with pytest.raises(GraphError, match="no column 'z'"):
+        Distinct(("z",)).output_schemas((SCHEMA,))
