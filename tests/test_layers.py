@@ -23,10 +23,6 @@ RANK = [
 AT_MOST = {"traces": "operator", "testing": "runners"}
 KNOWS_OPERATORS = RANK[RANK.index("replay") :]
 FOR_OPERATORS = RANK[: RANK.index("operator") + 1]
-# Files in operators/ that are values, not operators: any operator may import them.
-VALUES = {
-    "aggregates", "bands", "expressions", "join_side", "kernels", "late", "partials", "policies", "windows",
-}  # fmt: skip
 KNOWS_ALL_OPERATORS = {"operators/in_order/rewrite.py"}
 ONLY_IN = {
     "asyncio": ["oop_engine/runners/local.py", "oop_engine/replay.py", "oop_engine/testing.py"],
@@ -65,6 +61,15 @@ def imports(path: Path, *, at_import: bool = False) -> set[str]:
     return found
 
 
+def defines_operator(path: Path) -> bool:
+    classes = [n for n in ast.parse((ROOT / path).read_text()).body if isinstance(n, ast.ClassDef)]
+    return any(ast.unparse(base) == "Operator" for c in classes for base in c.bases)
+
+
+# All other files in operators/ are values (windows, aggregates, bands...): any operator may import them.
+OPERATORS = {m for m, p in MODULES.items() if m.startswith("operators.") and defines_operator(p)}
+
+
 def is_for_types(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
 
@@ -98,8 +103,8 @@ def kernel_breach(path: Path, top: str, rest: list[str]) -> str | None:
 
 def operator_breach(path: Path, top: str, rest: list[str]) -> str | None:
     if top == "operators":
-        allowed = not rest or rest[0] in VALUES or rest[-1] in VALUES or path.name == "__init__.py"
-        return None if allowed or str(path) in KNOWS_ALL_OPERATORS else "an operator leans on no other"
+        leans = ".".join([top, *rest]) in OPERATORS and str(path) not in KNOWS_ALL_OPERATORS
+        return "an operator leans on no other, only on values" if leans else None
     if str(path) in KNOWS_ALL_OPERATORS and rest == ["graph"]:
         return None
     return None if not rest or rest[0] in FOR_OPERATORS else "an operator knows the kernel up to operator"
