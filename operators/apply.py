@@ -1,13 +1,14 @@
 """Apply: columns computed from the columns of the same tuple.
 
-Pass       every tuple, with its new columns, at once; the others are not copied.
-Keep       nothing.
-Propagate  linear      every one: the progressing attribute cannot be replaced.
-           group-wise  unless one of its attributes is replaced; then it is dropped,
-                       for the new values make other groups.
-           joint       likewise.
-Cost       O(rows) a page, in Arrow; O(1) a punctuation.
-Source     J. Li, "Window Queries over Data Streams" (2008), ch. 4 (extended project).
+    Pass       every tuple, with its new columns, at once; the others are not copied.
+    Keep       nothing.
+    Propagate  linear      every one: the progressing attribute cannot be replaced.
+               group-wise  unless one of its attributes is replaced; then it is dropped,
+                           for the new values make other groups.
+               joint       likewise.
+    Cost       O(rows) a page, in Arrow; O(1) a punctuation.
+
+Source: J. Li, "Window Queries over Data Streams" (2008), ch. 4 (extended project).
 """
 
 from __future__ import annotations

@@ -12,8 +12,9 @@ progressing attribute no promise could ever purge the state, so it is always com
     Cost       O(rows) a page: a hash lookup in Arrow and one in a kernel, and in Python
                once for each value of ``by`` that differs within the page.  O(keys held) a
                punctuation.
-    Source     J. Li, "Window Queries over Data Streams" (2008), ch. 4; duplicate
-               elimination of Tucker et al., TKDE 15(3), 2003.
+
+Source: J. Li, "Window Queries over Data Streams" (2008), ch. 4; duplicate elimination of
+Tucker et al., TKDE 15(3), 2003.
 """
 
 from __future__ import annotations

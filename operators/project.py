@@ -1,18 +1,19 @@
 """Project: some of the columns, under other names if wanted, and perhaps other progress.
 
-Pass       every tuple with the columns asked for, at once; columns that only keep or
-           change their name are not copied.
-Keep       one bound, where another attribute is made the progressing one.
-Propagate  linear      every one.
-           group-wise  with the new names; dropped if an attribute of it is dropped,
-                       for without it the groups cannot be told apart.
-           joint       likewise.
-           Where Q takes the place of P as the progressing attribute: a joint promise
-           of Q alone becomes linear, a linear one a joint promise of P (if P is kept);
-           group-wise ones are about P and dropped, but for groups that have ended.
-Cost       O(computed columns x rows) a page; O(groups) a punctuation, without a copy.
-Source     J. Li, "Window Queries over Data Streams" (2008), ch. 4; 7.2 for promises
-           about the second timestamp of a join.
+    Pass       every tuple with the columns asked for, at once; columns that only keep or
+               change their name are not copied.
+    Keep       one bound, where another attribute is made the progressing one.
+    Propagate  linear      every one.
+               group-wise  with the new names; dropped if an attribute of it is dropped,
+                           for without it the groups cannot be told apart.
+               joint       likewise.
+               Where Q takes the place of P as the progressing attribute: a joint promise
+               of Q alone becomes linear, a linear one a joint promise of P (if P is kept);
+               group-wise ones are about P and dropped, but for groups that have ended.
+    Cost       O(computed columns x rows) a page; O(groups) a punctuation, without a copy.
+
+Source: J. Li, "Window Queries over Data Streams" (2008), ch. 4; 7.2 for promises about
+the second timestamp of a join.
 """
 
 from __future__ import annotations

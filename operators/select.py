@@ -1,12 +1,13 @@
 """Select: the tuples for which a predicate is true.
 
-Pass       every tuple for which the predicate is true, at once; a page in which it is
-           true for all goes on as it is, without a copy.
-Keep       nothing.
-Propagate  every promise: what holds for a stream holds for a part of it.
-Cost       O(rows) a page, in Arrow; O(1) a punctuation.
-Source     J. Li, "Window Queries over Data Streams" (2008), ch. 4; pass, keep and
-           propagate invariants of Tucker et al., TKDE 15(3), 2003.
+    Pass       every tuple for which the predicate is true, at once; a page in which it is
+               true for all goes on as it is, without a copy.
+    Keep       nothing.
+    Propagate  every promise: what holds for a stream holds for a part of it.
+    Cost       O(rows) a page, in Arrow; O(1) a punctuation.
+
+Source: J. Li, "Window Queries over Data Streams" (2008), ch. 4; pass, keep and propagate
+invariants of Tucker et al., TKDE 15(3), 2003.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """Split: one stream becomes several, each tuple goes to one of them.
 
-Pass       every tuple, to the port of the first predicate that is true, at once; a
-           page that goes to one port as a whole is not copied.  What matches none
-           goes to the port ``rest``, or is counted ("unmatched") and dropped.
-Keep       nothing.
-Propagate  every promise, to every port: what holds for a stream holds for its parts.
-Cost       O(rows x predicates) a page, in Arrow and NumPy; O(ports) a punctuation.
-Source     J. Li, "Window Queries over Data Streams" (2008), ch. 4: select, once a port.
+    Pass       every tuple, to the port of the first predicate that is true, at once; a
+               page that goes to one port as a whole is not copied.  What matches none
+               goes to the port ``rest``, or is counted ("unmatched") and dropped.
+    Keep       nothing.
+    Propagate  every promise, to every port: what holds for a stream holds for its parts.
+    Cost       O(rows x predicates) a page, in Arrow and NumPy; O(ports) a punctuation.
+
+Source: J. Li, "Window Queries over Data Streams" (2008), ch. 4: select, once a port.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ OPERATOR_METHODS = {
 @pytest.mark.parametrize("path", OPERATORS, ids=name_of)
 def test_operator_states_its_contract(path: Path) -> None:
     text = ast.get_docstring(parsed(path), clean=False) or ""
-    found = re.findall(rf"^ +({'|'.join(HEADINGS)})\b", text, re.MULTILINE)
+    found = re.findall(rf"^(?: {{4}})?({'|'.join(HEADINGS)})\b", text, re.MULTILINE)
     assert found == HEADINGS, f"{name_of(path)}: the module docstring has {found}, wanted {HEADINGS}"
 
 
