@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 __all__ = ["GroupIndex"]
 
 _UNKNOWN = -1
+_FEW = 64  # rows; fewer are looked up one by one, which costs less than a call into Arrow
 _TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
 
 
@@ -129,15 +130,18 @@ class _Codes:
         self._code: dict[Any, int] = {}
 
     def encode(self, column: pa.Array, *, add: bool) -> NDArray[np.int64]:
-        encoded = pc.dictionary_encode(column, null_encoding="encode")
-        values = encoded.dictionary.to_pylist()
+        if len(column) <= _FEW:
+            return self._look_up(column.to_pylist(), add=add)
+        encoded = column.dictionary_encode(null_encoding="encode")
+        codes = self._look_up(encoded.dictionary.to_pylist(), add=add)
+        rows: NDArray[np.int64] = codes[encoded.indices.to_numpy(zero_copy_only=False)]
+        return rows
+
+    def _look_up(self, values: list[Any], *, add: bool) -> NDArray[np.int64]:
         known = self._code
         if add:
-            codes = [known.setdefault(value, len(known)) for value in values]
-        else:
-            codes = [known.get(value, _UNKNOWN) for value in values]
-        rows: NDArray[np.int64] = np.array(codes, np.int64)[encoded.indices.to_numpy(zero_copy_only=False)]
-        return rows
+            return np.array([known.setdefault(value, len(known)) for value in values], np.int64)
+        return np.array([known.get(value, _UNKNOWN) for value in values], np.int64)
 
 
 def _comparable(column: pa.Array) -> pa.Array:

@@ -61,6 +61,8 @@ class GroupWise:
 
     def filter(self, mask: NDArray[np.bool_]) -> GroupWise:
         """Return the promises of some of the groups."""
+        if mask.all():
+            return self
         return GroupWise(self.groups.filter(pa.array(mask)), self.below[mask])
 
     def __len__(self) -> int:
