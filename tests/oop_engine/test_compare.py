@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from oop_engine import UsageError
+from oop_engine.compare import _Match, compare
+from oop_engine.scenario import COMPLETE_AT, Scenario, load
+
+TOY = """
+import pyarrow as pa
+
+from oop_engine.scenario import COMPLETE_AT, Claim, Parameter, Scenario, Sweep, Variant
+from tests.oop_engine.toys import Hold, Promise, chain, page_of
+
+ROWS = [(10, 0, 100), (12, 1, 101), (30, 2, 120), (22, 3, 121), (50, 4, 140)]  # time, id, arrival
+
+
+def feeds(values):
+    return {"source": iter([page_of([r[:2] for r in ROWS], [r[2] for r in ROWS])])}
+
+
+def variants(values):
+    return [
+        Variant("late promises", "in", chain(Promise(values["slack"] + 10), Hold())),
+        Variant("promises", "out", chain(Promise(values["slack"]), Hold())),
+    ]
+
+
+def truth(values):
+    ts, ids, arrivals = zip(*ROWS)
+    return pa.table({"ts": ts, "id": ids, COMPLETE_AT: arrivals})
+
+
+def claims(runs):
+    kept = {order: max(r.peak_tuples for r in runs if r.order == order) for order in ("in", "out")}
+    return [Claim("out of order keeps no more", kept["out"] <= kept["in"], kept)]
+
+
+SCENARIO = Scenario(
+    name="toy", title="Toy", about="Tuples, once they are complete.", feeds=feeds, variants=variants, truth=truth,
+    keys=("id",), claims=claims, sweep=Sweep("slack", (8, 20), "s"),
+    parameters={"slack": Parameter(8, "how late", least=0), "other": Parameter("x", "nothing")},
+)
+"""
+
+RUN_KEYS = [
+    "order", "variant", "parameters", "tuples", "results", "missing", "wrong", "late", "peak_tuples",
+    "peak_partials", "peak_state_bytes", "delay_p50_s", "delay_p99_s", "excess_delay_p50_s", "excess_delay_p99_s",
+    "latency_p50_ms", "latency_p99_ms", "cpu_s", "tuples_per_s",
+]  # fmt: skip
+
+
+@pytest.fixture
+def toy(tmp_path: Path) -> Scenario:
+    return written(tmp_path, TOY)
+
+
+def written(folder: Path, text: str) -> Scenario:
+    path = folder / "toy.py"
+    path.write_text(text)
+    return load(str(path))
+
+
+def test_every_plan_is_run_for_every_value_of_the_sweep(toy: Scenario) -> None:
+    told: list[tuple[str, int, int]] = []
+    tuples: list[int] = []
+    found = compare(toy, on_run=lambda *what: told.append(what), on_tuples=tuples.append)
+    assert [(r.order, r.parameters["slack"]) for r in found.runs] == [
+        ("in", 8),
+        ("out", 8),
+        ("in", 20),
+        ("out", 20),
+    ]
+    assert told == [
+        ("in order, late promises, slack 8 s", 0, 4),
+        ("out of order, promises, slack 8 s", 1, 4),
+        ("in order, late promises, slack 20 s", 2, 4),
+        ("out of order, promises, slack 20 s", 3, 4),
+    ]
+    assert tuples == [5] * 4
+    assert found.holds
+    assert [c.holds for c in found.claims] == [True, True]
+
+
+def test_figures_are_those_of_the_trace(toy: Scenario) -> None:
+    run = next(r for r in compare(toy, {"slack": "8"}).runs if r.order == "out")
+    # 30 promises 20, and releases 10 and 12; 50 promises 40, and releases 22 and 30; the end releases 50
+    assert run.delays_s.tolist() == [110, 108, 118, 110, 90]
+    assert run.excess_s.tolist() == [20, 19, 19, 20, 0]
+    assert (run.delay_p50_s, run.excess_delay_p50_s) == (110, 19)
+    assert (run.tuples, run.results, run.missing, run.wrong, run.late) == (5, 5, 0, 0, 0)
+    assert (run.peak_tuples, run.peak_state_bytes) == (3, 48)
+    assert [(s.now, s.state.tuples) for s in run.series] == [(100, 1), (120, 3), (140, 3)]
+
+
+def test_the_json_has_the_keys_that_are_documented(toy: Scenario) -> None:
+    found = json.loads(json.dumps(compare(toy).to_dict()))
+    assert list(found) == ["scenario", "parameters", "runs", "claims"]
+    assert found["scenario"] == "toy"
+    assert found["parameters"] == {"slack": 8, "other": "x"}
+    assert all(list(run) == RUN_KEYS for run in found["runs"])
+    assert [list(claim) for claim in found["claims"]] == [["claim", "holds", "figures"]] * 2
+
+
+def test_a_parameter_that_is_set_is_not_swept(toy: Scenario) -> None:
+    found = compare(toy, {"slack": "15"})
+    assert [r.parameters["slack"] for r in found.runs] == [15, 15]
+    assert len(compare(toy, {"other": "y"}).runs) == 4
+    with pytest.raises(UsageError, match="did you mean 'slack'"):
+        compare(toy, {"slak": "15"})
+
+
+def test_a_wrong_answer_breaks_the_first_claim(tmp_path: Path) -> None:
+    text = TOY.replace('{"ts": ts,', '{"ts": (11, *ts[1:]),')
+    found = compare(written(tmp_path, text), {"slack": "8"})
+    assert not found.holds
+    assert {(r.missing, r.wrong) for r in found.runs} == {(0, 1)}
+    assert found.claims[0].figures["missing_and_wrong"] == {
+        "in late promises {'slack': 8, 'other': 'x'}": [0, 1],
+        "out promises {'slack': 8, 'other': 'x'}": [0, 1],
+    }
+
+
+def test_a_plan_that_is_not_exact_may_be_off(tmp_path: Path) -> None:
+    text = TOY.replace('{"ts": ts,', '{"ts": (11, *ts[1:]),').replace("Hold()))", "Hold()), exact=False)")
+    assert compare(written(tmp_path, text), {"slack": "8"}).holds
+
+
+def test_a_claim_that_fails_is_told(tmp_path: Path) -> None:
+    found = compare(written(tmp_path, TOY.replace('kept["out"] <= kept["in"]', "False")), {"slack": "8"})
+    assert [c.holds for c in found.claims] == [True, False]
+    assert not found.holds
+
+
+def test_without_a_truth_the_first_plan_is_the_measure(tmp_path: Path) -> None:
+    found = compare(written(tmp_path, TOY.replace("truth=truth,", "")), {"slack": "8"})
+    assert found.holds
+    assert found.runs[0].excess_s.tolist() == [0] * 5
+    assert found.runs[0].truth.schema.names == ["ts", "id", COMPLETE_AT]
+
+
+TRUTH = {
+    "end": [1, 1, 2],
+    "k": ["a", None, "a"],
+    "n": [10, 20, 30],
+    "mean": [1.0, float("nan"), None],
+    COMPLETE_AT: [5, 6, 7],
+}
+
+
+@pytest.mark.parametrize(
+    ("rows", "missing", "wrong"),
+    [
+        ([(1, "a", 10, 1.0), (1, None, 20, float("nan")), (2, "a", 30, None)], 0, 0),
+        ([(2, "a", 30, None), (1, "a", 10, 1.0 + 1e-13), (1, None, 20, float("nan"))], 0, 0),
+        ([], 3, 0),
+        ([(1, "a", 10, 1.0)], 2, 0),
+        ([(1, "a", 11, 1.0)], 2, 1),
+        ([(1, "a", None, 1.0)], 2, 1),
+        ([(1, "a", 10, 1.1)], 2, 1),
+        ([(1, "a", 10, None)], 2, 1),
+        ([(1, "a", 10, 1.0), (1, "a", 10, 1.0)], 2, 1),
+        ([(1, "a", 10, 1.0), (1, "a", 11, 1.0)], 2, 1),
+        ([(9, "a", 10, 1.0), (1, "b", 10, 1.0)], 3, 2),
+    ],
+    ids=range(11),
+)  # fmt: skip
+def test_results_are_held_to_the_truth(rows: list[tuple], missing: int, wrong: int) -> None:
+    truth = pa.table(TRUTH)
+    schema = pa.schema([truth.schema.field(n) for n in ("end", "k", "n", "mean")])
+    table = pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema=schema)
+    match = _Match(table, truth, ("end", "k"))
+    assert (match.missing, match.wrong) == (missing, wrong)
+    known = {(1, "a"): 5, (1, None): 6, (2, "a"): 7}
+    assert match.complete_at[match.known].tolist() == [known[row[:2]] for row in rows if row[:2] in known]
+
+
+def test_an_empty_truth_knows_no_result() -> None:
+    truth = pa.table({"end": pa.array([], pa.int64()), COMPLETE_AT: pa.array([], pa.int64())})
+    empty = pa.table({"end": pa.array([], pa.int64())})
+    assert (_Match(empty, truth, ("end",)).missing, _Match(empty, truth, ("end",)).wrong) == (0, 0)
+    match = _Match(pa.table({"end": [1, 2]}), truth, ("end",))
+    assert (match.missing, match.wrong, match.known.tolist()) == (0, 2, [False, False])
+
+
+def test_integers_and_timestamps_are_compared_by_value() -> None:
+    truth = pa.table({"end": pa.array([1, 2]), "n": pa.array([1, 2], pa.int32()), COMPLETE_AT: [0, 0]})
+    table = pa.table({"end": pa.array([1, 2]), "n": pa.array([1.0, 2.0])})
+    match = _Match(table, truth, ("end",))
+    assert (match.missing, match.wrong) == (0, 0)
+    assert np.array_equal(match.complete_at, [0, 0])
