@@ -15,6 +15,7 @@ from oop_engine.cli.output import only_json, print_json, write_whole
 from oop_engine.errors import UsageError
 
 if TYPE_CHECKING:
+    from oop_engine.graph import Plan
     from oop_engine.operator import Operator
     from oop_engine.scenario import Variant
 
@@ -101,9 +102,8 @@ def _show(variants: list[Variant]) -> None:
         click.secho(f"{order}: {variant.name} ({promise})", bold=True)
         click.echo(variant.graph.text())
         click.echo("\nstreams (+ marks the progressing attribute)")
-        for stream, schema in variant.graph.plan().schemas.items():
-            name = stream.node if stream.port == "out" else str(stream)
-            click.echo(f"  {name}  {schema}")
+        for schema, streams in _by_schema(variant.graph.plan()).items():
+            click.echo(f"  {', '.join(streams)}\n    {schema}")
         click.echo()
     click.secho("what the operators pass on, keep, and promise", bold=True)
     for name, operator in _kinds(variants).items():
@@ -111,6 +111,13 @@ def _show(variants: list[Variant]) -> None:
         said = contract(operator)
         for heading in [h for h in (*_SHOWN, "About") if h in said]:
             click.echo(indent(f"{heading}\n{indent(said[heading], '  ')}", "    "))
+
+
+def _by_schema(plan: Plan) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for stream, schema in plan.schemas.items():
+        found.setdefault(str(schema), []).append(stream.node if stream.port == "out" else str(stream))
+    return found
 
 
 def _plain(variant: Variant) -> dict[str, Any]:

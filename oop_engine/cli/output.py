@@ -91,6 +91,7 @@ def watching() -> Iterator[Watch]:
         TextColumn,
         TimeElapsedColumn,
     )
+    from rich.table import Column
     from rich.text import Text
 
     class Tuples(ProgressColumn):
@@ -100,10 +101,9 @@ def watching() -> Iterator[Watch]:
             tuples = task.fields["tuples"]
             return Text(f"{tuples:,} tuples, {tuples / max(task.elapsed or 0, 0.1):,.0f}/s", style="dim")
 
-    columns = (
-        SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(24), Tuples(),
-        TimeElapsedColumn(),
-    )  # fmt: skip
+    one_line = Column(no_wrap=True, overflow="ellipsis")
+    title = TextColumn("{task.description}", markup=False, table_column=one_line)
+    columns = (SpinnerColumn(), title, BarColumn(24), Tuples(Column(no_wrap=True)), TimeElapsedColumn())
     shown = Progress(*columns, console=Console(stderr=True), transient=True, refresh_per_second=5)
     with shown:
         yield Watch(shown)

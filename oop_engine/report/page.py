@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 
@@ -47,8 +49,13 @@ def _head(comparison: Comparison) -> str:
         f'<header>\n<p class="eyebrow">oop-engine · scenario {escape(scenario.name)}</p>\n'
         f'<h1>{escape(scenario.title)}</h1>\n<p class="about">{escape(_unwrapped(scenario.about))}</p>\n'
         f'<span class="verdict {paint}">{word.format(total)}</span>\n'
-        f'<p class="headline">{escape(headline(comparison))}</p>\n</header>'
+        f'<p class="headline">{_bound(escape(headline(comparison)))}</p>\n</header>'
     )
+
+
+def _bound(text: str) -> str:
+    """Keep a number and its unit on one line."""
+    return re.sub(r"(?<=\d) (?=[a-zA-Zµ]+)", "\u00a0", text)
 
 
 def _unwrapped(about: str) -> str:
@@ -103,18 +110,19 @@ def _state(comparison: Comparison) -> str:
     caption = (
         f"{_point(comparison, runs[0])}What each plan keeps, over the time of the arrivals (virtual time)."
     )
-    return _section("State over time", _figure(plots.over_time(runs, "state"), caption))
+    return _section("State over time", _figure(runs, plots.over_time(runs, "state"), caption))
 
 
 def _sweep(comparison: Comparison) -> str:
     sweep = comparison.scenario.sweep
     if sweep is None or len({str(run.parameters[sweep.parameter]) for run in comparison.runs}) < 2:
         return ""
+    runs = comparison.runs
     caption = "One point a run. Axes with more than a factor of sixty between their ends are logarithmic."
     about = comparison.scenario.parameters[sweep.parameter].about
     heading = f"How it grows with {sweep.parameter}"
     note = f'<p class="note">{escape(sweep.parameter)}: {escape(about)}</p>'
-    return _section(heading, note + _figure(plots.sweep_curves(comparison.runs, sweep, "sweep"), caption))
+    return _section(heading, note + _figure(runs, plots.sweep_curves(runs, sweep, "sweep"), caption))
 
 
 def _delays(comparison: Comparison) -> str:
@@ -125,7 +133,7 @@ def _delays(comparison: Comparison) -> str:
         f"{_point(comparison, runs[0])}The share of results that came within a delay. The excess is over a "
         "clairvoyant, who answers when the last tuple of a result has arrived: 0 is perfect."
     )
-    return _section("Delays", _figure(plots.delays(runs, "delays"), caption))
+    return _section("Delays", _figure(runs, plots.delays(runs, "delays"), caption))
 
 
 def _claims(comparison: Comparison) -> str:
@@ -200,10 +208,11 @@ def _section(heading: str, body: str) -> str:
     return f"<section>\n<h2>{escape(heading)}</h2>\n{body}\n</section>"
 
 
-def _figure(svg: str, caption: str) -> str:
+def _figure(runs: Sequence[Run], svg: str, caption: str) -> str:
     label = escape(caption, quote=True)
     labelled = svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
-    return f'<figure><div class="panel">{labelled}</div><figcaption>{escape(caption)}</figcaption></figure>'
+    panel = f'<div class="panel">{plots.legend(runs)}{labelled}</div>'
+    return f"<figure>{panel}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
 def _inline(svg: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from html import escape
 from io import StringIO
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,16 +22,14 @@ from oop_engine.units import TIME_UNITS, to_seconds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-__all__ = ["Style", "delays", "over_time", "styles", "sweep_curves"]
+__all__ = ["Style", "delays", "legend", "over_time", "styles", "sweep_curves"]
 
 _BINS = 500
 _FAR = 2**61  # moments beyond are no moments: the sentinels of "before all" and "after all"
 _PAINT = {"ink": "#010101", "faint": "#020202", "grid": "#030303", "in": "#040404", "out": "#050505"}
-_SHADES = ("solid", (0, (5, 2)), (0, (1.2, 1.6)), (0, (6, 2, 1.2, 2)))
+_DASHES: tuple[tuple[float, ...], ...] = ((), (5, 2), (1.2, 1.6), (6, 2, 1.2, 2))
 _WIDTHS = {"in": 2.8, "out": 1.4}  # where two curves are one, both are seen
-_MARKERS = "osD^v"
 _SCALES = ((86_400.0, 3, "d"), (3600.0, 3, "h"), (60.0, 5, "min"), (1.0, 0, "s"))
 _WIDTH, _HEIGHT = 12.3, 2.9  # of a figure, and of a row of its panels, in inches
 _LOG_FROM = 60.0  # a ratio of largest to smallest that no linear axis can show
@@ -42,8 +41,7 @@ class Style:
 
     label: str
     order: Literal["in", "out"]
-    dash: Any
-    marker: str
+    dash: tuple[float, ...]
 
 
 def styles(runs: Sequence[Run]) -> dict[str, Style]:
@@ -55,9 +53,13 @@ def styles(runs: Sequence[Run]) -> dict[str, Style]:
             number = seen[run.order]
             seen[run.order] += 1
             label = f"{'in order' if run.order == 'in' else 'out of order'}: {run.variant}"
-            marker = _MARKERS[(2 * number + (run.order == "out")) % len(_MARKERS)]
-            found[run.variant] = Style(label, run.order, _SHADES[number % len(_SHADES)], marker)
+            found[run.variant] = Style(label, run.order, _DASHES[number % len(_DASHES)])
     return found
+
+
+def legend(runs: Sequence[Run]) -> str:
+    """Return which line is which plan, as HTML."""
+    return f'<ul class="legend">{"".join(map(_entry, styles(runs).values()))}</ul>'
 
 
 def over_time(runs: Sequence[Run], name: str) -> str:
@@ -77,7 +79,7 @@ def over_time(runs: Sequence[Run], name: str) -> str:
         _from_zero(axes, [float(states[:, field].max(initial=0)) for _, _, states in series])
         axes.yaxis.set_major_formatter(_short)
 
-    return _plot(name, len(titles), panel, styles(runs))
+    return _plot(name, len(titles), panel)
 
 
 def sweep_curves(runs: Sequence[Run], sweep: Sweep, name: str) -> str:
@@ -89,12 +91,12 @@ def sweep_curves(runs: Sequence[Run], sweep: Sweep, name: str) -> str:
         for plan, style in styles(runs).items():
             mine = [run for run in runs if run.variant == plan]
             xs = [run.parameters[sweep.parameter] for run in mine]
-            axes.plot(xs, [pick(run) for run in mine], marker=style.marker, markersize=4, **_line(style))
+            axes.plot(xs, [pick(run) for run in mine], marker="o", markersize=4, **_line(style))
         axes.set_title(title)
         axes.set_xlabel(f"{sweep.parameter}{f', {sweep.unit}' if sweep.unit else ''}")
         _scaled(axes, [pick(run) for run in runs])
 
-    return _plot(name, len(shown), panel, styles(runs))
+    return _plot(name, len(shown), panel)
 
 
 def delays(runs: Sequence[Run], name: str) -> str:
@@ -120,7 +122,7 @@ def delays(runs: Sequence[Run], name: str) -> str:
         axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
         axes.margins(x=0.03)
 
-    return _plot(name, len(picks), panel, styles(runs))
+    return _plot(name, len(picks), panel)
 
 
 _FIGURES: tuple[tuple[str, Callable[[Run], float]], ...] = (
@@ -133,6 +135,14 @@ _FIGURES: tuple[tuple[str, Callable[[Run], float]], ...] = (
     ("tuples late", lambda run: run.late),
     ("CPU seconds", lambda run: run.cpu_s),
 )
+
+
+def _entry(style: Style) -> str:
+    width = _WIDTHS[style.order]
+    dashes = " ".join(f"{length * width:g}" for length in style.dash)
+    line = f'<line x1="0" y1="6" x2="34" y2="6" stroke-width="{width + 0.4}" stroke-dasharray="{dashes or "none"}"/>'
+    picture = f'<svg class="{style.order}" width="34" height="12" aria-hidden="true">{line}</svg>'
+    return f"<li>{picture}{escape(style.label)}</li>"
 
 
 def _series(run: Run) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -157,7 +167,8 @@ def _time_scale(longest_s: float) -> tuple[float, str]:
 
 def _line(style: Style) -> dict[str, Any]:
     width = _WIDTHS[style.order]
-    return {"color": _PAINT[style.order], "linestyle": style.dash, "linewidth": width, "label": style.label}
+    dash = (0, style.dash) if style.dash else "solid"
+    return {"color": _PAINT[style.order], "linestyle": dash, "linewidth": width}
 
 
 def _scaled(axes: Axes, values: Sequence[float]) -> None:
@@ -186,28 +197,20 @@ def _short(value: float, _: object = None) -> str:
     return f"{value:g}"
 
 
-def _plot(name: str, panels: int, fill: Callable[[Axes, int], None], plans: dict[str, Style]) -> str:
-    """Make a row (or two) of panels with one legend; return it as SVG for a page."""
+def _plot(name: str, panels: int, fill: Callable[[Axes, int], None]) -> str:
+    """Make rows of panels; return them as SVG for a page."""
     import matplotlib
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(_RC):
         columns = 2 if panels == 4 else min(panels, 3)
         rows = -(-panels // columns)
-        figure = Figure(figsize=(_WIDTH, _HEIGHT * rows + 0.4), layout="constrained")
+        figure = Figure(figsize=(_WIDTH, _HEIGHT * rows), layout="constrained")
         for number in range(panels):
             fill(figure.add_subplot(rows, columns, number + 1), number)
-        _legend(figure, plans)
         out = StringIO()
         figure.savefig(out, format="svg", transparent=True, metadata=dict.fromkeys(_METADATA))
     return _for_page(out.getvalue(), name)
-
-
-def _legend(figure: Figure, plans: dict[str, Style]) -> None:
-    from matplotlib.lines import Line2D
-
-    lines = [Line2D([], [], marker=style.marker, markersize=4, **_line(style)) for style in plans.values()]
-    figure.legend(handles=lines, loc="outside upper left", ncols=max(1, min(len(lines), 4)), frameon=False)
 
 
 _METADATA = ("Creator", "Date", "Format", "Type")

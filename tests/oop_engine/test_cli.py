@@ -226,7 +226,11 @@ def test_a_limit_cuts_within_a_page() -> None:
 def test_explain_tells_graph_streams_and_contracts(tmp_path: Path) -> None:
     picture = tmp_path / "plans.svg"
     done = call("explain", TOY, "--svg", str(picture))
-    for words in ("Promise(slack=20 s)  <- packets", "count  (end+: int64", "Counts per minute"):
+    for words in (
+        "Promise(slack=20 s)  <- packets",
+        "packets, progress\n    (ts+: int64",
+        "Counts per minute",
+    ):
         assert words in done.stdout
     assert picture.read_text().startswith("<svg ")
     assert len(said("explain", TOY, "--order", "in")["variants"]) == 1

@@ -98,11 +98,10 @@ def test_the_page_is_sound(text: str) -> None:
     assert set(re.findall(r'(?:href="|url\()#([^")]+)', text)) <= tree.ids.keys()
     assert tree.seen["h1"] == 1
     drawings = svgs(text)
-    assert len(drawings) == 5
+    assert sum('class="plot"' in drawing for drawing in drawings) == 3
     for drawing in drawings:
         ET.fromstring(drawing)
-        assert 'role="img"' in drawing
-        assert "aria-label=" in drawing
+        assert "aria-label=" in drawing or 'aria-hidden="true"' in drawing
 
 
 def test_no_colour_of_a_plot_is_fixed(text: str) -> None:
