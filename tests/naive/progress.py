@@ -39,7 +39,7 @@ class Promised:
                     self.cells |= {
                         ((k, n), t)
                         for (k, n), t in self.all
-                        if t < bound and {**{"k": k, "n": n}, **key} == {"k": k, "n": n}
+                        if t < bound and key.items() <= {"k": k, "n": n}.items()
                     }
             case Joint():
                 raise AssertionError(punctuation)
@@ -67,7 +67,9 @@ def floor(bound: int | None, granularity: int) -> int | None:
     return bound if bound in (None, FOREVER) else bound // granularity * granularity
 
 
-def punctuate(rows: list[Row], keeps: Keeps, granularity: int, lowest: int) -> tuple[list[Row], list[Row], list[int]]:
+def punctuate(
+    rows: list[Row], keeps: Keeps, granularity: int, lowest: int
+) -> tuple[list[Row], list[Row], list[int]]:
     """Return the tuples on time, those late, and the promises, one tuple after the other."""
     on_time, late, said = [], [], []
     for i, row in enumerate(rows):

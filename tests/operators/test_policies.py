@@ -114,15 +114,17 @@ def test_a_page_without_arrival_came_at_the_next_tick():
     assert [watermark.on_clock(now) for now in (12, 22, 23)] == [NEVER, NEVER, 23]
 
 
-@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 20)), min_size=1, max_size=15), st.integers(1, 15))
+@given(
+    st.lists(st.tuples(st.integers(0, 50), st.integers(0, 20)), min_size=1, max_size=15), st.integers(1, 15)
+)
 def test_heartbeat_does_not_see_page_cuts(steps, cut):
     arrival = np.cumsum([gap for _, gap in steps]).tolist()
     times = [time for time, _ in steps]
     whole = Heartbeat(Ordered(), 10, 4).watermark(SCHEMA, "test")
     parts = Heartbeat(Ordered(), 10, 4).watermark(SCHEMA, "test")
-    found = np.concatenate([
-        parts.after(page(times[at : at + cut], arrival[at : at + cut])) for at in range(0, len(times), cut)
-    ])
+    found = np.concatenate(
+        [parts.after(page(times[at : at + cut], arrival[at : at + cut])) for at in range(0, len(times), cut)]
+    )
     expected = whole.after(page(times, arrival))
     assert np.maximum.accumulate(found).tolist() == expected.tolist()
     assert whole.save()["last"] == parts.save()["last"] == arrival[-1]
@@ -146,7 +148,10 @@ def test_policies_are_values():
         (lambda: Heartbeat(PerGroup(Ordered(), ("k",)), 1, 0), "got PerGroup in it: write PerGroup"),
         (lambda: PerGroup(Carried(), ("k",)), "policy must be Ordered, BoundedDisorder or BoundedCount"),
         (lambda: PerGroup(Ordered(), ()), "at least one; got by=()"),
-        (lambda: PerGroup(Ordered(), ("k",), linear=PerGroup(Ordered(), ("k",))), "whole stream; got PerGroup"),
+        (
+            lambda: PerGroup(Ordered(), ("k",), linear=PerGroup(Ordered(), ("k",))),
+            "whole stream; got PerGroup",
+        ),
         (lambda: PerGroup(Ordered(), ("zone",)), "no column 'zone'"),
         (lambda: PerGroup(BoundedDisorder(-1), ("k",)), "slack must be at least 0 s"),
     ],

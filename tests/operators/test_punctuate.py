@@ -23,9 +23,7 @@ LAGS = [
     (BoundedDisorder(7), bounded_disorder(7)),
     (BoundedCount(3), bounded_count(3)),
 ]
-ROWS = st.lists(
-    st.fixed_dictionaries({"ts": st.integers(0, 60), "k": st.sampled_from("abc")}), max_size=25
-)
+ROWS = st.lists(st.fixed_dictionaries({"ts": st.integers(0, 60), "k": st.sampled_from("abc")}), max_size=25)
 CUTS = st.integers(1, 25)
 
 
@@ -72,7 +70,9 @@ def test_groups_are_as_defined(policy, keeps, granularity):
         driver = fed(Punctuate(PerGroup(policy, ("k",)), granularity, Late.DIVERT), rows, cut)
         on_time, late, said = punctuate_groups(rows, keeps, granularity, LOWEST)
         assert (on_time, late) == (driver.rows(0), driver.rows(1))
-        promises = [dict(zip(p.groups["k"].to_pylist(), p.below.tolist(), strict=True)) for p in driver.promises()]
+        promises = [
+            dict(zip(p.groups["k"].to_pylist(), p.below.tolist(), strict=True)) for p in driver.promises()
+        ]
         assert said == promises
 
     holds()
@@ -114,12 +114,16 @@ def test_groups_that_are_let_go_cannot_be_told_from_outside(policy, monkeypatch)
 def in_any_order(messages: list[Any]) -> list[Any]:
     """Return group-wise promises with their groups sorted: slots are no part of the promise."""
     return [
-        sorted(zip(m.groups["k"].to_pylist(), m.below.tolist(), strict=True)) if isinstance(m, GroupWise) else m
+        sorted(zip(m.groups["k"].to_pylist(), m.below.tolist(), strict=True))
+        if isinstance(m, GroupWise)
+        else m
         for m in messages
     ]
 
 
-@pytest.mark.parametrize("policy", [*MIXED, PerGroup(Ordered(), ("k",)), BoundedCount(2), Heartbeat(Ordered(), 3, 2)], ids=str)
+@pytest.mark.parametrize(
+    "policy", [*MIXED, PerGroup(Ordered(), ("k",)), BoundedCount(2), Heartbeat(Ordered(), 3, 2)], ids=str
+)
 @pytest.mark.parametrize("granularity", [None, 4])
 def test_what_is_put_out_is_grammatical_and_can_move(policy, granularity):
     @given(st.lists(st.one_of(ROWS, PROMISES, st.integers(0, 90)), max_size=6))
@@ -160,7 +164,9 @@ def test_the_stronger_promise_goes_on():
     assert driver.feed(0, Linear(33)) == [(0, Linear(33))]
     assert driver.feed(0, times(44, 45)) == [(0, times(44, 45)), (0, Linear(40))]
     assert driver.feed(0, Linear(39)) == []
-    assert driver.feed(0, GroupWise.of({"k": ["b", "c"]}, [30, 70])) == [(0, GroupWise.of({"k": ["c"]}, [70]))]
+    assert driver.feed(0, GroupWise.of({"k": ["b", "c"]}, [30, 70])) == [
+        (0, GroupWise.of({"k": ["c"]}, [70]))
+    ]
     assert driver.feed(0, page([{"ts": 60, "k": "c"}, {"ts": 41, "k": "b"}])) == [(0, Linear(50))]
     assert driver.operator.counts() == {"late": 2}
 
@@ -176,7 +182,9 @@ def test_an_ended_group_stays_ended():
 def test_raise_names_the_tuple_and_the_promise():
     driver = Driver(Punctuate(BoundedDisorder(5), 10, Late.RAISE), SCHEMA)
     driver.feed(0, times(20, 31))
-    with pytest.raises(LateTuple, match=r"tuple ts=12 \(row 3 of the stream\) came behind the promise ts >= 20 \(unit s\)"):
+    with pytest.raises(
+        LateTuple, match=r"tuple ts=12 \(row 3 of the stream\) came behind the promise ts >= 20 \(unit s\)"
+    ):
         driver.feed(0, times(25, 12))
 
 

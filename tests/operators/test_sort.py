@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oop_engine import FOREVER, GraphError, GroupWise, Linear, Page, Schema
+from oop_engine.contract import EdgeContract
+from oop_engine.testing import END, Driver
+from operators.in_order import sort as module
+from operators.in_order.sort import Sort
+from operators.policies import BoundedCount, BoundedDisorder, Carried, Heartbeat, Ordered, PerGroup
+from tests.naive.progress import bounded_count, bounded_disorder, ordered, punctuate
+
+SCHEMA = Schema({"ts": pa.int64(), "id": pa.int64()}, "ts", "s")
+LAGS = [
+    (Ordered(), ordered),
+    (BoundedDisorder("7 s"), bounded_disorder(7)),
+    (BoundedCount(3), bounded_count(3)),
+]
+TIMES = st.lists(st.integers(0, 60), max_size=30)
+
+
+def page(times, first: int = 0, *, arrival: bool = False) -> Page:
+    ids = range(first, first + len(times))
+    return Page.of(SCHEMA, {"ts": times, "id": list(ids)}, list(ids) if arrival else None)
+
+
+def fed(operator: Sort, times: list[int], cut: int, *, moves: bool = False) -> Driver:
+    driver = Driver(operator, SCHEMA)
+    for start in range(0, len(times), cut):
+        driver.feed(0, page(times[start : start + cut], start, arrival=True))
+        if moves:
+            driver.move()
+    return driver
+
+
+def plain(out: list[Any]) -> list[Any]:
+    return [x for m in out for x in (m.to_pylist() if isinstance(m, Page) else [m])]
+
+
+@pytest.mark.parametrize("late", ["consistent", "generous"])
+@pytest.mark.parametrize(("policy", "keeps"), LAGS, ids=str)
+def test_sorted_as_far_as_the_twin_promises(policy, keeps, late):
+    @given(TIMES, st.integers(1, 30))
+    def holds(times, cut):
+        rows = [{"ts": t, "id": i} for i, t in enumerate(times)]
+        on_time, too_late, said = punctuate(rows, keeps, 5, -100)
+        driver = fed(Sort(policy, 5, late), times, cut)
+        below = said[-1] if said else -100
+        assert sorted((r for r in on_time if r["ts"] < below), key=lambda r: r["ts"]) == driver.rows()
+        assert [Linear(b) for b in said] == driver.promises()
+        assert driver.operator.state().tuples == sum(r["ts"] >= below for r in on_time)
+        driver.feed(0, END)
+        assert sorted(on_time, key=lambda r: r["ts"]) == driver.rows()
+        assert driver.operator.state().tuples == driver.operator._nbytes == 0
+        assert driver.operator.counts() == {"late": len(too_late)}
+        if late == "generous":
+            assert too_late == driver.rows(1)
+
+    holds()
+
+
+@given(TIMES, st.integers(1, 30), st.sampled_from([None, 5]))
+def test_moving_midway_changes_nothing(times, cut, granularity):
+    operator = Sort(Heartbeat(BoundedDisorder(9), 3, 20), granularity, "generous")
+    stayed, moved = fed(operator, times, cut), fed(operator, times, cut, moves=True)
+    assert stayed.out == moved.out
+    assert stayed.feed(0, END) == moved.feed(0, END)
+
+
+def test_many_small_runs_are_merged(monkeypatch):
+    monkeypatch.setattr(module, "_SMALL", 64)
+    rng = np.random.default_rng(7)
+    times = (np.arange(3000) - rng.integers(0, 500, 3000)).tolist()
+    driver = Driver(Sort(BoundedDisorder(500), 50), SCHEMA)
+    for start in range(0, len(times), 3):
+        driver.feed(0, page(times[start : start + 3], start))
+        assert len(driver.operator._runs) < 40
+        assert driver.operator.state().tuples == sum(len(run) for run in driver.operator._runs)
+    driver.feed(0, END)
+    expected = sorted(((t, i) for i, t in enumerate(times)))
+    assert expected == [(r["ts"], r["id"]) for r in driver.rows()]
+
+
+def test_released_tuples_come_with_the_arrival_that_released_them():
+    driver = Driver(Sort(BoundedDisorder(5), 10), SCHEMA)
+    said = driver.feed(0, page([6, 8, 7, 16, 17], arrival=True))
+    assert [m.arrival.tolist() if isinstance(m, Page) else m.below for _, m in said] == [0, [3, 3, 3], 10]
+    assert next(m.arrival for _, m in driver.feed(0, END) if isinstance(m, Page)).tolist() == [4, 4]
+
+
+def test_tuples_on_their_way_out_are_no_longer_held():
+    operator = Sort(BoundedDisorder(5), 10).opened(SCHEMA)
+    steps = operator.on_page(0, page([6, 8, 7, 16, 17]))
+    held = [(type(m).__name__, operator.state().tuples) for _, m in steps]
+    assert held == [("Linear", 1), ("Page", 1), ("Linear", 1)]
+    assert operator.state().tuples == 2
+
+
+def test_punctuation_and_clock_release_too():
+    driver = Driver(Sort(Heartbeat(Carried(), threshold=10, slack=3), 5), SCHEMA)
+    driver.feed(0, page([30, 10, 20], 100, arrival=True))
+    assert driver.feed(0, GroupWise.of({"id": [1]}, [50])) == []
+    assert [str(m) for _, m in driver.feed(0, Linear(15))] == ["Page(1 rows of ts, id)", "Linear(below=15)"]
+    said = driver.clock(120)
+    assert [row["ts"] for row in driver.rows()] == [10, 20, 30]
+    assert (said[0][1].arrival.tolist(), said[1][1]) == ([120, 120], Linear(115))
+
+
+@given(TIMES, st.integers(1, 30))
+def test_what_is_put_out_is_in_order(times, cut):
+    driver = fed(Sort(PerGroup(Ordered(), ("id",), linear=BoundedDisorder(4))), times, cut)
+    driver.feed(0, END)
+    contract = EdgeContract("out")
+    for message in driver.out[0]:
+        contract.check(message)
+    assert [r["ts"] for r in driver.rows()] == sorted(r["ts"] for r in driver.rows())
+    assert driver.promises()[-1] == Linear(FOREVER)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Sort(PerGroup(Ordered(), ("id",))), "give PerGroup a linear=..."),
+        (lambda: Sort(Ordered(), late="never"), "late must be one of consistent, generous; got 'never'"),
+        (
+            lambda: Sort(Ordered(), "0 s").output_schemas((SCHEMA,)),
+            "granularity must be at least 1 s; got '0 s'",
+        ),
+        (lambda: Sort(BoundedDisorder("1 m")).output_schemas((SCHEMA,)), "Sort: slack must be in 's'"),
+    ],
+)
+def test_bad_parameters(make, words):
+    with pytest.raises(GraphError) as error:
+        make()
+    assert words in str(error.value)
