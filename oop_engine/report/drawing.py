@@ -5,7 +5,7 @@ Colours are CSS variables with a value to fall back on, so that a page can set t
 
 from __future__ import annotations
 
-import textwrap
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -20,8 +20,9 @@ __all__ = ["draw", "punctuated"]
 _GAP = (28.0, 46.0)
 _PAD = 14.0
 _LETTER, _SMALL, _LINE = 8.1, 6.7, 16.0
-_WRAP, _LINES = 34, 5
+_WRAP, _LINES = 28, 6
 _BETWEEN = 60.0
+_PIECES = re.compile(r"[^\s(,;]*[(,;]?\s*(?=.)|.+")
 _STYLE = """
 .g-box{fill:var(--card,#fff);stroke:var(--line,#c3c9d1);stroke-width:1.25}
 .g-end{fill:var(--soft,#eef1f4)}
@@ -45,8 +46,7 @@ class _Box:
 
     @classmethod
     def of(cls, node: Node) -> _Box:
-        said = node.describe()
-        lines = textwrap.wrap(said, _WRAP, break_on_hyphens=False)
+        lines = _folded(node.describe())
         if len(lines) > _LINES:
             lines = [*lines[: _LINES - 1], f"{lines[_LINES - 1][: _WRAP - 1]}…"]
         return cls(node, lines)
@@ -99,6 +99,17 @@ class _Picture:
     body: str
     width: float
     height: float
+
+
+def _folded(text: str) -> list[str]:
+    """Break a line at spaces and behind brackets and commas; what is too long for a line is cut."""
+    pieces = [word[i : i + _WRAP] for word in _PIECES.findall(text) for i in range(0, len(word), _WRAP)]
+    lines = [""]
+    for piece in pieces:
+        if len(lines[-1] + piece.rstrip()) > _WRAP:
+            lines.append("")
+        lines[-1] += piece
+    return [line.strip() for line in lines]
 
 
 def _heading(variant: Variant) -> str:

@@ -14,14 +14,28 @@ _FEWER = 1.05  # a ratio nearer to one than this is no difference worth a senten
 
 
 def headline(comparison: Comparison) -> str:
-    """Return in one or two sentences, with figures, what came out."""
-    pair = headline_runs(shown_runs(comparison))
+    """Return in two or three sentences, with figures, what came out."""
+    runs = shown_runs(comparison)
+    pair = headline_runs(runs)
     if pair is None:
         return "Only one of the two orders was run; there is nothing to set it against."
-    ordered, free = pair
-    return (
-        f"{_where(comparison, free)}{_kept(ordered, free)}, and {_answered(ordered, free)}. {_agreed(pair)}"
-    )
+    said = f"{_where(comparison, pair[1])}{_kept(*pair)}, and {_answered(*pair)}. {_agreed(pair)}"
+    return f"{said[0].upper()}{said[1:]}{_chosen(pair) if len(runs) > len(pair) else ''}"
+
+
+def headline_runs(runs: Sequence[Run]) -> tuple[Run, Run] | None:
+    """Return the best run in order and the best out of order.
+
+    The best one is exact, then answers first, then keeps least.
+    """
+    ranked = sorted(runs, key=lambda run: (not run.exact, run.delay_p50_s, run.peak_state_bytes))
+    best = {run.order: run for run in reversed(ranked)}
+    return (best["in"], best["out"]) if len(best) == 2 else None
+
+
+def all_exact(runs: Sequence[Run]) -> bool:
+    """Tell whether nothing is missing and nothing is wrong."""
+    return not any(run.missing or run.wrong for run in runs)
 
 
 def _kept(ordered: Run, free: Run) -> str:
@@ -56,13 +70,6 @@ def _where(comparison: Comparison, run: Run) -> str:
     return f"With {sweep.parameter} {text(run.parameters[sweep.parameter])} {sweep.unit}".rstrip() + ", "
 
 
-def headline_runs(runs: Sequence[Run]) -> tuple[Run, Run] | None:
-    """Return the run in order and the run out of order that speak for the others: exact ones first."""
-    ranked = sorted(runs, key=lambda run: not run.exact)
-    found = {run.order: run for run in reversed(ranked)}
-    return (found["in"], found["out"]) if len(found) == 2 else None
-
-
-def all_exact(runs: Sequence[Run]) -> bool:
-    """Tell whether nothing is missing and nothing is wrong."""
-    return not any(run.missing or run.wrong for run in runs)
+def _chosen(pair: tuple[Run, Run]) -> str:
+    ordered, free = pair
+    return f" (The best plan of each order: in order “{ordered.variant}”, out of order “{free.variant}”.)"

@@ -28,7 +28,7 @@ def page(comparison: Comparison) -> str:
     """
     title = f"{comparison.scenario.title}: in order and out of order"
     style = files("oop_engine.report").joinpath("page.css").read_text(encoding="utf-8")
-    sections = (_head, _tiles, _plans, _state, _sweep, _claims, _delays, _runs, _foot)
+    sections = (_head, _tiles, _about, _plans, _state, _sweep, _claims, _delays, _runs, _foot)
     body = "\n".join(found for section in sections if (found := section(comparison)))
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -47,7 +47,7 @@ def _head(comparison: Comparison) -> str:
     )
     return (
         f'<header>\n<p class="eyebrow">oop-engine · scenario {escape(scenario.name)}</p>\n'
-        f'<h1>{escape(scenario.title)}</h1>\n<p class="about">{escape(_unwrapped(scenario.about))}</p>\n'
+        f"<h1>{escape(scenario.title)}</h1>\n{_paragraphs(_asked(comparison)[:1], 'about')}\n"
         f'<span class="verdict {paint}">{word.format(total)}</span>\n'
         f'<p class="headline">{_bound(escape(headline(comparison)))}</p>\n</header>'
     )
@@ -58,9 +58,18 @@ def _bound(text: str) -> str:
     return re.sub(r"(?<=\d) (?=[a-zA-Zµ]+)", "\u00a0", text)
 
 
-def _unwrapped(about: str) -> str:
-    paragraphs = about.strip().split("\n\n")
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+def _about(comparison: Comparison) -> str:
+    rest = _asked(comparison)[1:]
+    return _section("What is asked", _paragraphs(rest)) if rest else ""
+
+
+def _asked(comparison: Comparison) -> list[str]:
+    return [" ".join(paragraph.split()) for paragraph in comparison.scenario.about.strip().split("\n\n")]
+
+
+def _paragraphs(texts: list[str], of_class: str = "") -> str:
+    start = f'<p class="{of_class}">' if of_class else "<p>"
+    return "".join(start + re.sub("``(.+?)``", r"<code>\1</code>", escape(text)) + "</p>" for text in texts)
 
 
 def _tiles(comparison: Comparison) -> str:
@@ -94,7 +103,9 @@ def _plans(comparison: Comparison) -> str:
     for variant in comparison.plans:
         order = "in order" if variant.order == "in" else "out of order"
         head = f'<span class="chip {variant.order}"></span>{order}: {escape(variant.name)}'
-        figures.append(f'<div class="panel"><h3>{head}</h3>{_inline(draw([variant], heading=False))}</div>')
+        figures.append(
+            f'<div class="panel of-{variant.order}"><h3>{head}</h3>{_inline(draw([variant], heading=False))}</div>'
+        )
     caption = (
         "Data flow from the sources at the top to the sink. A diamond says that punctuation travels on that edge; "
         "point at a box or an edge for its full text or its schema."
@@ -154,7 +165,7 @@ def _claim(claim: Claim) -> str:
 def _runs(comparison: Comparison) -> str:
     shown = columns(comparison)
     heads = "".join(
-        f'<th{_class(c.heading)} scope="col"{_about(c.about)}>{escape(c.heading)}</th>' for c in shown
+        f'<th{_class(c.heading)} scope="col"{_hint(c.about)}>{escape(c.heading)}</th>' for c in shown
     )
     lines, last = [], None
     for run in comparison.runs:
@@ -183,7 +194,7 @@ def _class(heading: str) -> str:
     return ' class="word"' if heading in _WORDS else ""
 
 
-def _about(about: str) -> str:
+def _hint(about: str) -> str:
     return f' title="{escape(about, quote=True)}"' if about else ""
 
 

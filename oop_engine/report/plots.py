@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.compare import Run
+from oop_engine.report.columns import order_word
 from oop_engine.scenario import Sweep
 from oop_engine.units import TIME_UNITS, to_seconds
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Style", "delays", "legend", "over_time", "styles", "sweep_curves"]
 
-_BINS = 500
+_BINS = 250
 _FAR = 2**61  # moments beyond are no moments: the sentinels of "before all" and "after all"
 _PAINT = {"ink": "#010101", "faint": "#020202", "grid": "#030303", "in": "#040404", "out": "#050505"}
 _DASHES: tuple[tuple[float, ...], ...] = ((), (5, 2), (1.2, 1.6), (6, 2, 1.2, 2))
@@ -44,16 +45,14 @@ class Style:
     dash: tuple[float, ...]
 
 
-def styles(runs: Sequence[Run]) -> dict[str, Style]:
-    """Return a style for each plan: the colour tells the order, the dashes tell the plan."""
-    found: dict[str, Style] = {}
-    seen = {"in": 0, "out": 0}
+def styles(runs: Sequence[Run]) -> dict[tuple[str, str], Style]:
+    """Return a style for each plan, by order and name: the colour tells the order, the dashes the name."""
+    names = list(dict.fromkeys(run.variant for run in runs))
+    found: dict[tuple[str, str], Style] = {}
     for run in runs:
-        if run.variant not in found:
-            number = seen[run.order]
-            seen[run.order] += 1
-            label = f"{'in order' if run.order == 'in' else 'out of order'}: {run.variant}"
-            found[run.variant] = Style(label, run.order, _DASHES[number % len(_DASHES)])
+        dash = _DASHES[names.index(run.variant) % len(_DASHES)]
+        label = f"{order_word(run)}: {run.variant}"
+        found.setdefault((run.order, run.variant), Style(label, run.order, dash))
     return found
 
 
@@ -67,13 +66,14 @@ def over_time(runs: Sequence[Run], name: str) -> str:
     series = [(run, *_series(run)) for run in runs]
     last = max((moments[-1] for _, moments, _ in series if moments.size), default=1.0)
     scale, unit = _time_scale(last) if runs[0].unit in TIME_UNITS else (1.0, runs[0].unit)
+    drawn = styles(runs)
     titles = ("tuples kept", "partial aggregates kept", "bytes kept")
 
     def panel(axes: Axes, field: int) -> None:
         for run, moments, states in series:
             if moments.size:
-                style = styles(runs)[run.variant]
-                axes.step(moments / scale, states[:, field], where="post", **_line(style))
+                line = _line(drawn[run.order, run.variant], thinner=0.6)
+                axes.step(moments / scale, states[:, field], where="post", **line)
         axes.set_title(titles[field])
         axes.set_xlabel(f"time since the first arrival, {unit}")
         _from_zero(axes, [float(states[:, field].max(initial=0)) for _, _, states in series])
@@ -89,7 +89,7 @@ def sweep_curves(runs: Sequence[Run], sweep: Sweep, name: str) -> str:
     def panel(axes: Axes, number: int) -> None:
         title, pick = shown[number]
         for plan, style in styles(runs).items():
-            mine = [run for run in runs if run.variant == plan]
+            mine = [run for run in runs if (run.order, run.variant) == plan]
             xs = [run.parameters[sweep.parameter] for run in mine]
             axes.plot(xs, [pick(run) for run in mine], marker="o", markersize=4, **_line(style))
         axes.set_title(title)
@@ -101,6 +101,7 @@ def sweep_curves(runs: Sequence[Run], sweep: Sweep, name: str) -> str:
 
 def delays(runs: Sequence[Run], name: str) -> str:
     """Return the distributions of the delays, as shares of results that came within a delay."""
+    drawn = styles(runs)
     picks: tuple[tuple[str, Callable[[Run], NDArray[np.float64]]], ...] = (
         ("delay behind the end of the window", lambda run: run.delays_s),
         ("excess over a clairvoyant", lambda run: run.excess_s),
@@ -115,7 +116,7 @@ def delays(runs: Sequence[Run], name: str) -> str:
                 thin = values[np.unique(np.linspace(0, values.size - 1, _BINS).astype(int))]
                 shares = np.searchsorted(values, thin, "right") / values.size
                 xs, ys = np.append(thin[:1], thin) / scale, np.append(0, shares)
-                axes.step(xs, ys, where="post", **_line(styles(runs)[run.variant]))
+                axes.step(xs, ys, where="post", **_line(drawn[run.order, run.variant]))
         axes.set_title(title)
         axes.set_xlabel(f"within, {unit}")
         axes.set_ylim(0, 1.02)
@@ -165,8 +166,8 @@ def _time_scale(longest_s: float) -> tuple[float, str]:
     return next(((s, word) for s, least, word in _SCALES if longest_s >= s * least and least), (1.0, "s"))
 
 
-def _line(style: Style) -> dict[str, Any]:
-    width = _WIDTHS[style.order]
+def _line(style: Style, thinner: float = 1) -> dict[str, Any]:
+    width = _WIDTHS[style.order] * thinner
     dash = (0, style.dash) if style.dash else "solid"
     return {"color": _PAINT[style.order], "linestyle": dash, "linewidth": width}
 
