@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import operators
@@ -23,7 +23,9 @@ from tests.streams import Script, as_messages, row_lists, rows_of, scripts
 
 
 def all_cases() -> list[Case]:
-    modules = [importlib.import_module(m.name) for m in pkgutil.iter_modules(tests.cases.__path__, "tests.cases.")]
+    modules = [
+        importlib.import_module(m.name) for m in pkgutil.iter_modules(tests.cases.__path__, "tests.cases.")
+    ]
     return [case for module in modules for case in module.CASES]
 
 
@@ -31,12 +33,17 @@ def all_operators() -> list[type[Operator]]:
     found: dict[str, type[Operator]] = {}
     for module in pkgutil.walk_packages(operators.__path__, "operators."):
         for _, cls in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
-            if issubclass(cls, Operator) and cls.__module__.startswith("operators.") and not cls.__name__.startswith("_"):
+            if (
+                issubclass(cls, Operator)
+                and cls.__module__.startswith("operators.")
+                and not cls.__name__.startswith("_")
+            ):
                 found[cls.__name__] = cls
     return sorted(found.values(), key=lambda cls: cls.__name__)
 
 
 CASES = all_cases()
+EXAMPLES = max(settings().max_examples // 3, 1)  # of each law for each case: there are hundreds of pairs
 
 
 @pytest.mark.parametrize("cls", all_operators(), ids=lambda cls: cls.__name__)
@@ -140,7 +147,11 @@ def untouched(case: Case, data: st.DataObject) -> None:
 def empty(case: Case, data: st.DataObject) -> None:
     """Empty pages are harmless."""
     messages = as_messages(draw_script(case, data), case.inputs)
-    with_empty = [(p, m) for port, message in messages for p, m in ((port, Page.empty(case.inputs[port])), (port, message))]
+    with_empty = [
+        (p, m)
+        for port, message in messages
+        for p, m in ((port, Page.empty(case.inputs[port])), (port, message))
+    ]
     plain = Driver(case.operator, *case.inputs).run(messages)
     padded = Driver(case.operator, *case.inputs).run(with_empty)
     assert multiset(padded.rows()) == multiset(plain.rows())
@@ -163,6 +174,7 @@ def test_law(case: Case, law: Any) -> None:
     if law.__name__ in case.exempt:
         pytest.skip(case.exempt[law.__name__])
 
+    @settings(max_examples=EXAMPLES)
     @given(st.data())
     def holds(data: st.DataObject) -> None:
         law(case, data)
