@@ -13,11 +13,13 @@ from oop_engine.errors import (
     UnitError,
     UsageError,
 )
+from oop_engine.graph import Graph, Stream
 from oop_engine.groups import GroupIndex
 from oop_engine.operator import Emission, Message, Operator, State
 from oop_engine.page import Page
 from oop_engine.progress import Progress
 from oop_engine.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation
+from oop_engine.replay import Outcome, replay
 from oop_engine.schema import Schema
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "ContractError",
     "Emission",
     "EngineError",
+    "Graph",
     "GraphError",
     "GroupIndex",
     "GroupWise",
@@ -34,13 +37,16 @@ __all__ = [
     "Linear",
     "Message",
     "Operator",
+    "Outcome",
     "Page",
     "Progress",
     "Punctuation",
     "Schema",
     "SnapshotError",
     "State",
+    "Stream",
     "TraceError",
     "UnitError",
     "UsageError",
+    "replay",
 ]
