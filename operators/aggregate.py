@@ -56,11 +56,11 @@ class Aggregate(Operator):
         self, windows: Windows, aggregates: Mapping[str, Aggregation], by: Sequence[str] = (),
         *, empty: bool = False, stamp: Stamp = "end",
     ) -> None:  # fmt: skip
-        self._by = checked(aggregates, by, stamp, "Aggregate")
-        self._windows = windows
-        self._aggregates = dict(aggregates)
-        self._empty = empty
-        self._stamp: Stamp = stamp
+        self.by = checked(aggregates, by, stamp, "Aggregate")
+        self.windows = windows
+        self.aggregates = dict(aggregates)
+        self.empty = empty
+        self.stamp: Stamp = stamp
 
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
         return (self._results(inputs[0]).schema,)
@@ -69,15 +69,15 @@ class Aggregate(Operator):
         if not schema.has(_IDS):
             msg = f"Aggregate: needs the columns {' and '.join(_IDS)} in its input; put a Bucket before it"
             raise GraphError(msg)
-        extents = bind(self._windows, schema, self._by, "Aggregate")
+        extents = bind(self.windows, schema, self.by, "Aggregate")
         if extents.over is not Over.ATTRIBUTE and schema.progressing != "row":
-            msg = f"Aggregate: {self._windows} needs the 'row' of its Bucket; got progress by {schema.progressing!r}"
+            msg = f"Aggregate: {self.windows} needs the 'row' of its Bucket; got progress by {schema.progressing!r}"
             raise GraphError(msg)
-        return Results(extents, self._aggregates, schema, self._by, self._stamp, "Aggregate")
+        return Results(extents, self.aggregates, schema, self.by, self.stamp, "Aggregate")
 
     def open(self) -> None:
         schema = self.schemas_in[0]
-        self._groups = WindowGroups(self._results(schema), schema, self._by, empty=self._empty)
+        self._groups = WindowGroups(self._results(schema), schema, self.by, empty=self.empty)
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         first, last = (page.column(name).cast(pa.int64()).to_numpy() for name in _IDS)
@@ -97,4 +97,4 @@ class Aggregate(Operator):
         self._groups.load(state)
 
     def describe(self) -> str:
-        return f"Aggregate({', '.join(f'{n}={a}' for n, a in self._aggregates.items())}; by {self._by})"
+        return f"Aggregate({', '.join(f'{n}={a}' for n, a in self.aggregates.items())}; by {self.by})"

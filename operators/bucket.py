@@ -55,12 +55,12 @@ class Bucket(Operator):
     """
 
     def __init__(self, windows: Windows, by: Sequence[str] = ()) -> None:
-        self._windows = windows
-        self._by = tuple(by)
+        self.windows = windows
+        self.by = tuple(by)
 
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
         schema = inputs[0]
-        extents = bind(self._windows, schema, self._by, "Bucket")
+        extents = bind(self.windows, schema, self.by, "Bucket")
         numbered = extents.over is not Over.ATTRIBUTE
         added = [*(["row"] if numbered else []), "first_wid", "last_wid"]
         if taken := [name for name in added if name in schema.names]:
@@ -73,8 +73,8 @@ class Bucket(Operator):
 
     def open(self) -> None:
         schema = self.schemas_in[0]
-        self._extents = bind(self._windows, schema, self._by, "Bucket")
-        self._tagger = Tagger(self._extents, schema, self._by)
+        self._extents = bind(self.windows, schema, self.by, "Bucket")
+        self._tagger = Tagger(self._extents, schema, self.by)
         self._promised = Progress()
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
@@ -116,4 +116,4 @@ class Bucket(Operator):
         self._promised.load(state["promised"])
 
     def describe(self) -> str:
-        return f"Bucket({self._windows})"
+        return f"Bucket({self.windows})"

@@ -70,14 +70,14 @@ class BufferingAggregate(Operator):
         self, windows: Windows, aggregates: Mapping[str, Aggregation], by: Sequence[str] = (),
         *, empty: bool = False, stamp: Stamp = "end", late: bool = False,
     ) -> None:  # fmt: skip
-        self._by = checked(aggregates, by, stamp, _WHAT)
-        if empty and self._by:
+        self.by = checked(aggregates, by, stamp, _WHAT)
+        if empty and self.by:
             msg = f"{_WHAT}: empty=True goes with by=() only, for results leave in order; got by={list(by)}"
             raise GraphError(msg)
-        self._windows = windows
-        self._aggregates = dict(aggregates)
-        self._empty = empty
-        self._stamp: Stamp = stamp
+        self.windows = windows
+        self.aggregates = dict(aggregates)
+        self.empty = empty
+        self.stamp: Stamp = stamp
         if late:
             self.inputs = ("in", "late")
 
@@ -88,20 +88,20 @@ class BufferingAggregate(Operator):
         return (self._results(inputs[0]).schema,)
 
     def _results(self, schema: Schema) -> Results:
-        extents = bind(self._windows, schema, self._by, _WHAT)
+        extents = bind(self.windows, schema, self.by, _WHAT)
         if extents.over is not Over.ATTRIBUTE:
-            on = f"must be on the progressing attribute; got {self._windows}"
+            on = f"must be on the progressing attribute; got {self.windows}"
             msg = f"{_WHAT}: windows {on}: use WindowAggregate"
             raise GraphError(msg)
-        return Results(extents, self._aggregates, schema, self._by, self._stamp, _WHAT)
+        return Results(extents, self.aggregates, schema, self.by, self.stamp, _WHAT)
 
     def open(self) -> None:
         schema = self.schemas_in[0]
         self._out = self._results(schema)
         self._extents = self._out.extents
-        read = {schema.progressing, *self._by, *(c for a in self._aggregates.values() for c in a.columns)}
+        read = {schema.progressing, *self.by, *(c for a in self.aggregates.values() for c in a.columns)}
         self._schema = schema.select([name for name in schema.names if name in read])
-        self._groups = GroupIndex([schema.type_of(name) for name in self._by])
+        self._groups = GroupIndex([schema.type_of(name) for name in self.by])
         self._pages: list[Page] = []  # sorted by time, one after the other
         self._slots: list[Integers] = []  # the group of each tuple
         self._tuples = self._nbytes = 0
@@ -154,7 +154,7 @@ class BufferingAggregate(Operator):
             return
         batch = page.batch.select(self._schema.names)
         self._pages.append(Page(self._schema, batch))
-        self._slots.append(self._groups.encode([page.column(n) for n in self._by], len(page)))
+        self._slots.append(self._groups.encode([page.column(n) for n in self.by], len(page)))
         self._tuples += len(page)
         self._nbytes += batch.nbytes
 
@@ -164,7 +164,7 @@ class BufferingAggregate(Operator):
 
     def _hold(self, page: Page, slots: Integers) -> None:
         """Let the buffer be ``page``; forget the groups that have no tuple in it."""
-        if self._by and len(self._groups) > 2 * slots.size:
+        if self.by and len(self._groups) > 2 * slots.size:
             kept, slots = np.unique(slots, return_inverse=True)
             self._groups.keep(kept)
         self._pages, self._slots = [page], [slots]
@@ -189,7 +189,7 @@ class BufferingAggregate(Operator):
     @property
     def _every(self) -> bool:
         """Tell whether windows that no tuple came in may give results."""
-        return self._empty or self._extents.landmark
+        return self.empty or self._extents.landmark
 
     def _windows_below(self, stop: int) -> Iterator[Emission]:
         held, slots = self._buffer()
@@ -200,7 +200,7 @@ class BufferingAggregate(Operator):
         while wid < stop:
             start, end = (int(side[0]) for side in self._extents.extent(np.array([wid])))
             lo, hi = np.searchsorted(held.times, [start, end])
-            if lo < hi or self._empty:
+            if lo < hi or self.empty:
                 states = States(self._out.parts, len(self._groups))
                 yield from self._window(wid, states, slots, starts, int(lo), int(hi), inputs)
             wid += 1
@@ -236,14 +236,14 @@ class BufferingAggregate(Operator):
             raise self._overflow(error, wid) from None
         there = np.zeros(len(self._groups), np.bool_)
         there[slots[lo:hi]] = True
-        groups = np.flatnonzero(there | self._empty)
+        groups = np.flatnonzero(there | self.empty)
         wids = np.full(groups.size, wid)
         for page in self._out.pages(self._groups.keys(groups), wids, states.take(groups)):
             yield 0, page
 
     def _overflow(self, error: SumOverflowError, wid: int) -> ContractError:
         keys = self._groups.keys(np.array([error.at]))
-        return self._out.overflow(error.column, wid, dict(zip(self._by, keys, strict=True)))
+        return self._out.overflow(error.column, wid, dict(zip(self.by, keys, strict=True)))
 
     def state(self) -> State:
         held = self._nbytes + 8 * self._tuples + self._groups.nbytes
@@ -263,5 +263,5 @@ class BufferingAggregate(Operator):
         self._open, self._next, self._latest, self._promised, self._late, self._dropped = state["numbers"]
 
     def describe(self) -> str:
-        asked = ", ".join(f"{name}={aggregate}" for name, aggregate in self._aggregates.items())
-        return f"{_WHAT}({self._windows}; {asked}; by {', '.join(self._by) or 'nothing'})"
+        asked = ", ".join(f"{name}={aggregate}" for name, aggregate in self.aggregates.items())
+        return f"{_WHAT}({self.windows}; {asked}; by {', '.join(self.by) or 'nothing'})"

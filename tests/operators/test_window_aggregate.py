@@ -39,7 +39,7 @@ def check(operator: WindowAggregate, said, expected) -> Checked:
     return driver
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(data=st.data(), of=rows(), by=BY, range_=LENGTH, slide=LENGTH, origin=st.integers(-9, 9), empty=st.booleans())
 def test_sliding_windows_are_those_of_the_definition(data, of, by, range_, slide, origin, empty):
     operator = WindowAggregate(Sliding(range_, slide, origin), AGGREGATES, by, empty=empty)

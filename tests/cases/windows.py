@@ -1,0 +1,132 @@
+"""Window operators for the contract suite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from oop_engine import Schema
+from operators.aggregate import Aggregate
+from operators.aggregates import Avg, Count, First, Last, Max, Min, Stddev, Sum
+from operators.bucket import Bucket
+from operators.in_order.buffering_aggregate import BufferingAggregate
+from operators.window_aggregate import WindowAggregate
+from operators.windows import Landmark, PartitionedTupleBased, Sliding, Tumbling, TupleBased
+from tests.cases import Case, Row
+from tests.naive import windows as naive
+
+__all__ = ["CASES"]
+
+SCHEMA = Schema({"ts": pa.int64(), "k": pa.string(), "j": pa.int32(), "v": pa.int64(), "x": pa.float64()}, "ts", "s")
+TAGGED = Bucket(Sliding(20, 10)).opened(SCHEMA).schemas_out[0]
+DOMAINS: dict[str, list[Any]] = {
+    "ts": list(range(-30, 90)),
+    "k": ["a", "b", "c", None],
+    "j": [0, 1, 2],
+    "v": [-5, 0, 1, 7, None],
+    "x": [-1.5, 0.0, 0.25, 3.0, None],
+}
+ARRIVALS = {"order": "its windows are on the order of arrival"}
+# Window ids are columns like others to Aggregate: here they lie ahead of every time.
+IDS: dict[str, list[Any]] = {**DOMAINS, "first_wid": [20, 21], "last_wid": [20, 21, 22]}
+
+
+def _of(function: Callable[[list[Row]], list[Row]]) -> Callable[[list[list[Row]]], list[Row]]:
+    return lambda inputs: function(inputs[0])
+
+
+def _many(of: list[Row]) -> list[Row]:
+    functions = {
+        name: naive.aggregate(kind, column)
+        for name, kind, column in [
+            ("n", "count", None), ("nv", "count", "v"), ("s", "sum", "v"), ("avg", "avg", "x"),
+            ("sd", "stddev", "v"), ("lo", "min", "x"), ("hi", "max", "v"), ("first", "first", "v"),
+            ("last", "last", "x"),
+        ]
+    }  # fmt: skip
+    return naive.sliding(of, "ts", ("k", "j"), functions, 20, 10)
+
+
+def _tagged(of: list[Row]) -> list[Row]:
+    """Every tuple with the windows whose extents cover it."""
+    tagged = []
+    for row in of:
+        wids = [w for w in naive.candidates(row["ts"], 25, 10, 3) if _covers(w, row["ts"])]
+        tagged.append({**row, "first_wid": min(wids), "last_wid": max(wids)})
+    return tagged
+
+
+def _covers(wid: int, time: int) -> bool:
+    start, end = naive.extent(wid, 25, 10, 3)
+    return start <= time < end
+
+
+def _by_ids(of: list[Row]) -> list[Row]:
+    at_ids = [{**row, "at": 10 * wid} for row in of for wid in range(row["first_wid"], row["last_wid"] + 1)]
+    return naive.sliding(at_ids, "at", ("k",), COUNT | SUM, 10, 10)
+
+
+def _numbered(of: list[Row]) -> list[Row]:
+    numbered = naive.number(of)
+    return [{**row, "first_wid": row["row"] // 2, "last_wid": (row["row"] + 4) // 2 - 1} for row in numbered]
+
+
+COUNT = {"n": naive.aggregate("count")}
+SUM = {"s": naive.aggregate("sum", "v")}
+MANY = {
+    "n": Count(), "nv": Count("v"), "s": Sum("v"), "avg": Avg("x"), "sd": Stddev("v"), "lo": Min("x"),
+    "hi": Max("v"), "first": First("v"), "last": Last("x"),
+}  # fmt: skip
+
+
+CASES = [
+    Case(
+        "bucket-sliding", Bucket(Sliding(25, 10, 3)), (SCHEMA,), _of(_tagged), DOMAINS,
+    ),
+    Case(
+        "bucket-rows", Bucket(TupleBased(4, 2)), (SCHEMA,), _of(_numbered), DOMAINS, ARRIVALS,
+    ),
+    Case(
+        "aggregate-ids", Aggregate(Tumbling(10), {"n": Count(), "s": Sum("v")}, ("k",)), (TAGGED,), _of(_by_ids), IDS,
+    ),
+    Case(
+        "wid-sliding-many", WindowAggregate(Sliding(20, 10), MANY, ("k", "j")), (SCHEMA,), _of(_many), DOMAINS,
+    ),
+    Case(
+        "wid-gaps", WindowAggregate(Sliding(7, 12, 2), {"n": Count()}, ("k",)), (SCHEMA,),
+        _of(lambda of: naive.sliding(of, "ts", ("k",), COUNT, 7, 12, 2)), DOMAINS,
+    ),
+    Case(
+        "wid-tumbling-start", WindowAggregate(Tumbling(15), {"s": Sum("v")}, stamp="start"), (SCHEMA,),
+        _of(lambda of: naive.sliding(of, "ts", (), SUM, 15, 15)), DOMAINS,
+    ),
+    Case(
+        "wid-empty", WindowAggregate(Sliding(10, 5), {"n": Count(), "s": Sum("v")}, ("k",), empty=True), (SCHEMA,),
+        _of(lambda of: naive.sliding(of, "ts", ("k",), COUNT | SUM, 10, 5, empty=True)), DOMAINS,
+    ),
+    Case(
+        "wid-landmark", WindowAggregate(Landmark(10, -20), {"s": Sum("v")}, ("k",)), (SCHEMA,),
+        _of(lambda of: naive.landmark(of, "ts", ("k",), SUM, 10, -20)), DOMAINS,
+    ),
+    Case(
+        "wid-rows", WindowAggregate(TupleBased(5, 2), {"n": Count()}, ("k",)), (SCHEMA,),
+        _of(lambda of: naive.sliding(naive.number(of), "row", ("k",), COUNT, 5, 2)), DOMAINS, ARRIVALS,
+    ),
+    Case(
+        "wid-rows-of-group", WindowAggregate(PartitionedTupleBased(3, 1), {"s": Sum("v")}, ("k",)), (SCHEMA,),
+        _of(lambda of: naive.sliding(naive.number(of, ("k",)), "row", ("k",), SUM, 3, 1)), DOMAINS, ARRIVALS,
+    ),
+    Case(
+        "buffering-sliding", BufferingAggregate(Sliding(20, 10), MANY, ("k", "j")), (SCHEMA,), _of(_many), DOMAINS,
+    ),
+    Case(
+        "buffering-empty", BufferingAggregate(Tumbling(5), {"n": Count()}, empty=True), (SCHEMA,),
+        _of(lambda of: naive.sliding(of, "ts", (), COUNT, 5, 5, empty=True)), DOMAINS,
+    ),
+    Case(
+        "buffering-landmark", BufferingAggregate(Landmark(10, -20), {"s": Sum("v")}, ("k",)), (SCHEMA,),
+        _of(lambda of: naive.landmark(of, "ts", ("k",), SUM, 10, -20)), DOMAINS,
+    ),
+]  # fmt: skip

@@ -1,0 +1,160 @@
+"""Aggregates: user-defined ones, shared parts, and the states behind them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oop_engine import GraphError, Page, Schema
+from oop_engine.testing import Driver, multiset
+from operators.aggregates import Avg, Count, First, Last, Max, Min, Stddev, Sum, UserDefined, Var
+from operators.components import component
+from operators.partials import States
+from operators.window_aggregate import WindowAggregate
+from operators.windows import Landmark, Sliding, Tumbling
+from tests.naive import windows as naive
+from tests.operators.window_streams import SCHEMA, Checked, events, page, rows
+
+ALL = [Count("v"), Sum("v"), Sum("x"), Min("v"), Max("x"), Avg("x"), Var("v"), First("x"), Last("v")]
+
+
+def lift(values, seconds):
+    """(values, x) -> number of values, and the bits of all x together."""
+    known = values.is_valid().to_numpy(zero_copy_only=False).astype(np.int64)
+    return known, 1 << seconds.cast(pa.int64()).to_numpy().astype(np.int64)
+
+
+def combine(a, b):
+    return a[0] + b[0], a[1] | b[1]
+
+
+def lower(state):
+    return state[0] * 100 + state[1]
+
+
+USER = UserDefined(lift, combine, lower, reads=("v", "j"), state_types=("int64", "int64"), returns=pa.int32())
+
+
+def naive_user(of):
+    if not of:
+        return None
+    bits = 0
+    for r in of:
+        bits |= 1 << r["j"]
+    return 100 * sum(r["v"] is not None for r in of) + bits
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data(), of=rows(), by=st.sampled_from([(), ("k",)]), empty=st.booleans())
+def test_user_defined_aggregates(data, of, by, empty):
+    operator = WindowAggregate(Sliding(12, 5), {"u": USER, "n": Count()}, by, empty=empty)
+    driver = Checked(operator, SCHEMA).play(data.draw(events(of)))
+    functions = {"u": naive_user, "n": naive.aggregate("count")}
+    assert multiset(driver.rows()) == multiset(naive.sliding(of, "ts", by, functions, 12, 5, empty=empty))
+
+
+@settings(max_examples=20, deadline=None)
+@given(data=st.data(), of=rows())
+def test_user_defined_aggregates_of_landmark_windows(data, of):
+    driver = Checked(WindowAggregate(Landmark(9), {"u": USER}), SCHEMA).play(data.draw(events(of)))
+    assert multiset(driver.rows()) == multiset(naive.landmark(of, "ts", (), {"u": naive_user}, 9))
+
+
+@settings(max_examples=60, deadline=None)
+@given(of=rows(size=12), cut=st.integers(0, 12), choice=st.sampled_from(ALL))
+def test_combining_states_is_adding_all_values(of, cut, choice):
+    parts = choice.parts(SCHEMA)
+
+    def state(some):
+        states = States(parts, 1)
+        held = page(some)
+        inputs = states.prepare(held, held.times)
+        states.update(np.zeros(len(some), np.int64), np.arange(len(some) + 1), 0, len(some), inputs)
+        return states
+
+    def result(columns):
+        values = choice.result(columns, choice.result_type(SCHEMA, "test")).to_pylist()
+        return multiset([{"result": value} for value in values])
+
+    one, other = state(of[:cut]), state(of[cut:])
+    assert result(one.combine(one.columns, other.columns)) == result(state(of).columns)
+    assert result(one.combine(other.columns, one.columns)) == result(state(of).columns)
+
+
+def test_the_identity_changes_nothing():
+    for part in {part for choice in ALL for part in choice.parts(SCHEMA)}:
+        of = component(part)
+        nothing = tuple(np.array([value]) for value in of.identity)
+        together = of.combine(nothing, nothing)
+        for a, b in zip(together, nothing, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_equal_parts_are_kept_once():
+    driver = Driver(WindowAggregate(Tumbling(10), {"a": Avg("x"), "s": Sum("x"), "n": Count("x")}), SCHEMA)
+    driver.feed(0, page([{"ts": 1, "k": "a", "j": 0, "v": 0, "x": 2.0}]))
+    assert driver.operator.state().partials == 1
+    one = Driver(WindowAggregate(Tumbling(10), {"a": Avg("x")}), SCHEMA)
+    one.feed(0, page([{"ts": 1, "k": "a", "j": 0, "v": 0, "x": 2.0}]))
+    assert one.operator.state().nbytes == driver.operator.state().nbytes
+
+
+def test_infinities_and_nan_follow_ieee():
+    aggregates = {"s": Sum("x"), "a": Avg("x"), "v": Var("x"), "lo": Min("x"), "hi": Max("x"), "sd": Stddev("x")}
+    base = {"ts": 1, "k": "a", "j": 0, "v": 0}
+    driver = Driver(WindowAggregate(Landmark(10), aggregates), SCHEMA)
+    driver.run([(0, page([{**base, "x": x} for x in (float("inf"), 1.0, float("nan"))]))])
+    [found] = driver.rows()
+    assert all(np.isnan(found[name]) for name in ("s", "a", "v", "sd"))
+    assert (found["lo"], found["hi"]) == (1.0, float("inf"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (pa.int8(), [-128, 127]),
+        (pa.uint32(), [0, 2**32 - 1]),
+        (pa.int64(), [-(2**63), 2**63 - 1]),
+        (pa.float32(), [-0.5, 1.5]),
+        (pa.bool_(), [False, True]),
+        (pa.timestamp("us", "UTC"), [1, 2]),
+        (pa.date32(), [1, 2]),
+        (pa.date64(), [86_400_000, 172_800_000]),
+        (pa.time32("s"), [1, 2]),
+        (pa.duration("ns"), [1, 2]),
+    ],
+)
+def test_chosen_values_keep_their_type(kind, values):
+    schema = Schema({"ts": pa.int64(), "c": kind}, "ts", "s")
+    aggregates = {"lo": Min("c"), "hi": Max("c"), "first": First("c"), "last": Last("c"), "none": Count("c")}
+    operator = WindowAggregate(Tumbling(10), aggregates).opened(schema)
+    column = pa.array([*values, None], kind)
+    batch = pa.RecordBatch.from_arrays([pa.array([0, 1, 2]), column], schema=schema.fields)
+    list(operator.on_page(0, Page(schema, batch)))
+    [(_, found), _] = operator.on_end(0)
+    assert [found.column(n)[0] for n in ("lo", "first")] == [column[0]] * 2
+    assert [found.column(n)[0] for n in ("hi", "last")] == [column[1]] * 2
+
+
+@pytest.mark.parametrize("kind", [pa.decimal128(9, 2), pa.uint64(), pa.binary(), pa.list_(pa.int64())])
+@pytest.mark.parametrize("choice", [Sum, Min, Avg, First])
+def test_types_without_an_order_or_a_sum_are_refused(kind, choice):
+    schema = Schema({"ts": pa.int64(), "c": kind}, "ts", "s")
+    with pytest.raises(GraphError, match=r"'c' is .*: cast it before"):
+        WindowAggregate(Tumbling(1), {"c": choice("c")}).opened(schema)
+
+
+def test_sums_of_booleans_and_instants_are_refused():
+    schema = Schema({"ts": pa.timestamp("s"), "b": pa.bool_()}, "ts")
+    for choice in (Sum("ts"), Avg("b"), Var("ts")):
+        with pytest.raises(GraphError, match="needs an integer or a float"):
+            WindowAggregate(Tumbling(1), {"c": choice}).opened(schema)
+
+
+def test_user_states_must_have_a_fixed_width():
+    user = UserDefined(lift, combine, lower, ("v",), ("object",), pa.int64())
+    with pytest.raises(GraphError, match="fixed width"):
+        WindowAggregate(Tumbling(1), {"u": user}).opened(SCHEMA)
