@@ -28,7 +28,9 @@ def headline_runs(runs: Sequence[Run]) -> tuple[Run, Run] | None:
 
     The best one is exact, then answers first, then keeps least.
     """
-    ranked = sorted(runs, key=lambda run: (not run.exact, run.delay_p50_s, run.peak_state_bytes))
+    ranked = sorted(
+        runs, key=lambda run: (not run.exact, run.delay_p50_s, run.delay_p99_s, run.peak_state_bytes)
+    )
     best = {run.order: run for run in reversed(ranked)}
     return (best["in"], best["out"]) if len(best) == 2 else None
 
@@ -50,10 +52,16 @@ def _kept(ordered: Run, free: Run) -> str:
 def _answered(ordered: Run, free: Run) -> str:
     gain = ordered.delay_p50_s - free.delay_p50_s
     if abs(gain) < 1e-3 * max(abs(ordered.delay_p50_s), abs(free.delay_p50_s), 1e-9):
-        return f"its median answer comes at the same time ({span(free, free.delay_p50_s)} behind the window)"
+        return f"its median answer comes at the same time ({_behind(free)})"
     word = "earlier" if gain > 0 else "later"
-    figures = f"{span(free, free.delay_p50_s)} behind the window, not {span(ordered, ordered.delay_p50_s)}"
+    figures = f"{_behind(free)}, not {span(ordered, ordered.delay_p50_s)}"
     return f"its median answer comes {span(free, abs(gain))} {word} ({figures})"
+
+
+def _behind(run: Run) -> str:
+    if run.delay_p50_s < 0:
+        return f"{span(run, -run.delay_p50_s)} ahead of the window's end"
+    return f"{span(run, run.delay_p50_s)} behind the window"
 
 
 def _agreed(pair: tuple[Run, Run]) -> str:

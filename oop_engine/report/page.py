@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
+from typing import Any
 
 from oop_engine.compare import Comparison, Run
 from oop_engine.report import plots
@@ -18,6 +19,7 @@ from oop_engine.scenario import Claim
 __all__ = ["page"]
 
 _WORDS = ("order", "plan")
+_WIDEST = 14  # columns of a table of figures
 
 
 def page(comparison: Comparison) -> str:
@@ -155,11 +157,31 @@ def _claims(comparison: Comparison) -> str:
 def _claim(claim: Claim) -> str:
     mark = '<span class="mark good">✓</span>' if claim.holds else '<span class="mark bad">✗</span>'
     said = "holds" if claim.holds else "fails"
-    figures = "".join(
-        f"<dt>{escape(str(k))}</dt><dd>{escape(text(v))}</dd>" for k, v in claim.figures.items()
+    return (
+        f'<li class="{said}"><p aria-label="{said}">{mark}{escape(claim.claim)}</p>{_figures_of(claim)}</li>'
     )
-    listed = f'<dl class="figures">{figures}</dl>' if figures else ""
-    return f'<li class="{said}"><p aria-label="{said}">{mark}{escape(claim.claim)}</p>{listed}</li>'
+
+
+def _figures_of(claim: Claim) -> str:
+    """Figures along a sweep as a table, the others as a list."""
+    rows = {k: v for k, v in claim.figures.items() if isinstance(v, dict) and len(v) > 1}
+    heads = list(next(iter(rows.values()), {}))
+    if len(heads) > _WIDEST or any(list(row) != heads for row in rows.values()):
+        rows = {}
+    others = {k: v for k, v in claim.figures.items() if k not in rows}
+    listed = "".join(f"<dt>{escape(str(k))}</dt><dd>{escape(text(v))}</dd>" for k, v in others.items())
+    table = _small_table(heads, rows) if rows else ""
+    return table + (f'<dl class="figures">{listed}</dl>' if listed else "")
+
+
+def _small_table(heads: list[Any], rows: dict[str, dict[Any, Any]]) -> str:
+    top = "".join(f'<th scope="col">{escape(str(head))}</th>' for head in heads)
+    lines = []
+    for name, row in rows.items():
+        cells = "".join(f"<td>{escape(text(row[head]))}</td>" for head in heads)
+        lines.append(f'<tr><th scope="row" class="word">{escape(str(name))}</th>{cells}</tr>')
+    table = f"<table><thead><tr><th></th>{top}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+    return f'<div class="scroll small">{table}</div>'
 
 
 def _runs(comparison: Comparison) -> str:

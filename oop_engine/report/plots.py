@@ -63,9 +63,10 @@ def legend(runs: Sequence[Run]) -> str:
 
 def over_time(runs: Sequence[Run], name: str) -> str:
     """Return the state of each run over its virtual time: tuples, partial aggregates, bytes."""
-    series = [(run, *_series(run)) for run in runs]
-    last = max((moments[-1] for _, moments, _ in series if moments.size), default=1.0)
-    scale, unit = _time_scale(last) if runs[0].unit in TIME_UNITS else (1.0, runs[0].unit)
+    first, last = _extent(runs)
+    series = [(run, *_series(run, first, last)) for run in runs]
+    length_s = (last - first) * to_seconds(1, runs[0].unit)
+    scale, unit = _time_scale(length_s) if runs[0].unit in TIME_UNITS else (1.0, runs[0].unit)
     drawn = styles(runs)
     titles = ("tuples kept", "partial aggregates kept", "bytes kept")
 
@@ -84,7 +85,7 @@ def over_time(runs: Sequence[Run], name: str) -> str:
 
 def sweep_curves(runs: Sequence[Run], sweep: Sweep, name: str) -> str:
     """Return every figure that is not zero throughout, along the swept parameter."""
-    shown = [(title, pick) for title, pick in _FIGURES if any(pick(run) > 0 for run in runs)]
+    shown = [(title, pick) for title, pick in _FIGURES if any(pick(run) for run in runs)]
 
     def panel(axes: Axes, number: int) -> None:
         title, pick = shown[number]
@@ -146,16 +147,26 @@ def _entry(style: Style) -> str:
     return f"<li>{picture}{escape(style.label)}</li>"
 
 
-def _series(run: Run) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return moments in seconds since the first, and states (rows, 3): the peak of each bin."""
+def _extent(runs: Sequence[Run]) -> tuple[int, int]:
+    """Return the first and the last moment at which something changed in any run."""
+    known = [s.now for run in runs for s in run.series if abs(s.now) < _FAR]
+    return min(known, default=0), max(known, default=0)
+
+
+def _series(run: Run, first: int, last: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return moments in seconds since ``first``, and states (rows, 3): the peak of each bin.
+
+    What a run keeps at its last change, it keeps to the end.
+    """
     samples = [s for s in run.series if abs(s.now) < _FAR]
     states = np.array([(s.state.tuples, s.state.partials, s.state.nbytes) for s in samples], np.int64)
     if not samples:
         return np.empty(0), states.reshape(0, 3)
-    now = np.array([s.now for s in samples])
-    moments = (now - now[0]) * to_seconds(1, run.unit)
+    moments = (np.array([s.now for s in samples]) - first) * to_seconds(1, run.unit)
     starts = np.unique(np.linspace(0, len(samples), _BINS, endpoint=False).astype(int))
-    return moments[starts], np.maximum.reduceat(states, starts, axis=0)
+    peaks = np.maximum.reduceat(states, starts, axis=0)
+    end = (last - first) * to_seconds(1, run.unit)
+    return np.append(moments[starts], end), np.concatenate([peaks, states[-1:]])
 
 
 def _finite(values: NDArray[np.float64]) -> NDArray[np.float64]:

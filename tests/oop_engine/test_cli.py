@@ -72,7 +72,7 @@ from oop_engine.cli.app import app
 try:
     app.main(["--help"], prog_name="oop-engine")
 except SystemExit:
-    heavy = ("numba", "matplotlib", "rich", "asyncio", "pandas", "operators", "scenarios", "pyarrow.dataset")
+    heavy = ("numba", "matplotlib", "rich", "pandas", "operators", "scenarios", "pyarrow.dataset")
     print(*(name for name in heavy if name in sys.modules), file=sys.stderr)
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

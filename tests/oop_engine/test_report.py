@@ -123,13 +123,19 @@ def test_the_same_runs_give_the_same_page(toy: Comparison, text: str) -> None:
 
 
 def test_a_failing_claim_is_told_first(toy: Comparison) -> None:
-    failing = replace(
-        toy, claims=[*toy.claims, Claim("<pigs> fly", False, {"pigs": {"in": 1, "out": [2, 3]}})]
-    )
+    failing = replace(toy, claims=[*toy.claims, Claim("<pigs> fly", False, {"pigs": [1, {"out": [2, 3]}]})])
     found = page(failing)
     assert "1 of 3 claims fail" in found
     assert "&lt;pigs&gt; fly" in found
-    assert "in: 1, out: (2, 3)" in found
+    assert "1, out: (2, 3)" in found
+
+
+def test_figures_along_a_sweep_are_a_table(toy: Comparison) -> None:
+    figures = {"in": {0: 1, 5: 2345}, "out": {0: 3, 5: float("nan")}, "ratio": 2.5}
+    found = page(replace(toy, claims=[Claim("it grows", True, figures)]))
+    assert '<th scope="row" class="word">in</th><td>1</td><td>2,345</td>' in found
+    assert '<th scope="row" class="word">out</th><td>3</td><td>-</td>' in found
+    assert "<dt>ratio</dt><dd>2.5</dd>" in found
 
 
 def test_one_run_and_no_sweep_is_a_page_too() -> None:
