@@ -55,9 +55,10 @@ def test_a_lull_is_waited_out_unless_punctuation_tells():
 
 def test_equal_times_go_by_input():
     driver = Driver(Merge(2), SCHEMA, SCHEMA)
-    driver.feed(1, page(5, 5, of=1))
-    driver.feed(0, page(5, of=0))
-    assert [row["id"] for row in driver.rows()] == [0, 1, 1]
+    times = [time for time in range(50) for _ in range(4)]
+    driver.feed(1, page(*times, of=1))
+    driver.feed(0, page(*times, of=0))
+    assert [row["id"] for row in driver.rows()] == [0, 0, 0, 0, 1, 1, 1, 1] * 50
 
 
 def test_an_input_that_has_ended_is_not_waited_for():

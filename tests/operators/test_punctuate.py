@@ -220,6 +220,16 @@ def test_one_message_for_all_groups_a_granule():
     assert sum(len(p) for p in driver.promises()) > 4_000
 
 
+def test_a_promise_of_the_source_makes_what_is_pending_start_afresh():
+    driver = Driver(Punctuate(PerGroup(Ordered(), ("k",)), 10), SCHEMA)
+    driver.feed(0, times(10))
+    driver.feed(0, times(20, k="b"))  # grown once
+    driver.feed(0, times(90, k="c"))
+    assert driver.feed(0, Linear(30)) == [(0, Linear(30)), (0, GroupWise.of({"k": ["c"]}, [90]))]
+    assert driver.feed(0, times(40, k="b")) == [(0, times(40, k="b"))]  # once since then
+    assert driver.feed(0, times(50, k="b"))[1:] == [(0, GroupWise.of({"k": ["b"]}, [50]))]
+
+
 def test_one_group_far_ahead_does_not_hold_up_the_others():
     driver = Driver(Punctuate(PerGroup(Ordered(), ("k",)), 10), SCHEMA)
     driver.feed(0, times(1_000_000, k="wrong"))
