@@ -1,7 +1,7 @@
 """Answers by brute force: every tuple is put into every window that contains it.
 
 Written from the definition of a window and without the engine, on Arrow's own hash
-aggregation: an independent judge.
+aggregation: an independent judge.  And two measures of how far results are from such an answer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from oop_engine.scenario import COMPLETE_AT
 
-__all__ = ["windows"]
+__all__ = ["mean_error", "windows", "wrong_results"]
 
 
 def windows(
@@ -61,3 +61,26 @@ def _memberships(
         ends = first_end + k * slide
         inside = np.flatnonzero((ends - range_ <= times) & (times < ends))
         yield inside, ends[inside]
+
+
+def mean_error(table: pa.Table, truth: pa.Table, column: str) -> float:
+    """Return the mean over all true windows of ``|result - truth| / truth``, in percent.
+
+    A window without a result is off by 100 %.  Windows are told apart by ``window_end``.
+    """
+    result, true = _side_by_side(table, truth, column)
+    off = np.abs(result - true) / np.abs(true)
+    return 100 * float(np.nan_to_num(off, nan=1.0).mean())
+
+
+def wrong_results(table: pa.Table, truth: pa.Table, column: str) -> float:
+    """Return for how many of the true windows there is no result or a wrong one, in percent."""
+    result, true = _side_by_side(table, truth, column)
+    return 100 * float((result != true).mean())
+
+
+def _side_by_side(table: pa.Table, truth: pa.Table, column: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return result and truth of each true window, NaN where there is no result."""
+    results = dict(zip(table["window_end"].to_pylist(), table[column].to_pylist(), strict=True))
+    found = [results.get(end, np.nan) for end in truth["window_end"].to_pylist()]
+    return np.array(found, np.float64), truth[column].to_numpy().astype(np.float64)

@@ -1,0 +1,1 @@
+"""Each scenario at a small size: its claims hold, and its measures are what they say."""

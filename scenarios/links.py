@@ -1,0 +1,259 @@
+"""Packets of the last five minutes over two fast links and a nearly silent one (thesis Q8-5, fig. 8-11).
+
+M1 and M2 are fast, C sends a packet every other second, arrives ``skew`` later than it
+should, and has lulls.  Each link is sorted; their union is not.  In order, a Merge holds
+M1 and M2 back until C has caught up, and only a heartbeat tells it that C is silent.  Out of
+order, a Meld lets them pass, and the count keeps a number for each open window.
+
+What grows with the skew is what the Merge holds.  The plan "reduce" shows it by itself: its
+count keeps one number for each open window, as the one out of order does.  The usual
+in-order count, "keep extents", holds five minutes of packets besides, and beside those the
+growth is some per cent; so the steep curve of fig. 8-11 must be that of a count that reduces.
+Q1-2, the same over tumbling windows, is ``--set range="1 min"``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from oop_engine import Message, Page
+from oop_engine.compare import Run
+from oop_engine.graph import Graph
+from oop_engine.operator import Operator
+from oop_engine.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
+from oop_engine.traces.disorder import Disorder, Link
+from oop_engine.units import to_seconds, to_units
+from operators.aggregates import Count
+from operators.in_order.merge import Merge
+from operators.in_order.rewrite import in_order
+from operators.in_order.sort import Sort
+from operators.meld import Meld
+from operators.policies import Heartbeat, Ordered, Policy
+from operators.punctuate import Punctuate
+from operators.window_aggregate import WindowAggregate
+from operators.windows import Sliding
+from scenarios.truth import windows
+
+__all__ = ["SCENARIO"]
+
+LINKS = ("M1", "M2", "C")
+QUIET = 0.5  # packets per second of C
+KEPT, REDUCED, MELD = "keep extents", "reduce", "meld"
+WAITING = ", no heartbeat"
+Edge = type[Punctuate] | type[Sort]
+
+
+def traces(values: Values) -> dict[str, Disorder]:
+    """Return what each link sends: the same packets whatever the skew."""
+    duration = _duration(values)
+    links = {
+        "M1": Link("M1", values["rate"]),
+        "M2": Link("M2", values["rate"]),
+        "C": Link("C", QUIET, skew=_skew(values), lulls=lulls(values, duration)),
+    }
+    return {
+        name: Disorder((link,), duration, keys=1, seed=values["seed"] + at)
+        for at, (name, link) in enumerate(links.items())
+    }
+
+
+def lulls(values: Values, duration: int) -> tuple[tuple[int, int], ...]:
+    """Return the two lulls of C, each round an end of a window, in ms."""
+    slide, lull = (
+        to_units(values["slide"], "ms", "links: slide"),
+        to_units(values["lull"], "ms", "links: lull"),
+    )
+    middles = (duration * part // 3 // slide * slide for part in (1, 2))
+    return tuple((max(middle - lull // 2, 0), middle + lull - lull // 2) for middle in middles)
+
+
+def _duration(values: Values) -> int:
+    return max(int(values["tuples"] * 1000 / (2 * values["rate"] + QUIET)), 1)
+
+
+def _skew(values: Values) -> int:
+    return to_units(f"{values['skew']} s", "ms", "links: skew")
+
+
+def feeds(values: Values) -> dict[str, Iterator[Message]]:
+    """Return the packets of each link as they arrive, made while they are read."""
+    return {name: trace.messages() for name, trace in traces(values).items()}
+
+
+def policy(link: str, values: Values, heartbeat: bool) -> Policy:
+    """Return what is known of a link: it is sorted, and C's packets are ``skew`` under way."""
+    if link != "C" or not heartbeat:
+        return Ordered()
+    return Heartbeat(Ordered(), threshold=values["heartbeat"], slack=_skew(values))
+
+
+def plan(name: str, edge: Edge, union: Operator, every: str, values: Values) -> Graph:
+    """Return the query, with what is put at the edge of each link and over all three.
+
+    ``every``: the granularity of promises at the edge.
+    """
+    graph = Graph(name)
+    schema = traces(values)["C"].schema
+    heartbeat = not name.endswith(WAITING)
+    links = [
+        graph.add(f"{link}-edge", edge(policy(link, values, heartbeat), every), graph.source(link, schema))
+        for link in LINKS
+    ]
+    count = WindowAggregate(Sliding(values["range"], values["slide"]), {"packets": Count()})
+    graph.sink("packets", graph.add("count", count, graph.add("union", union, *links)))
+    return graph
+
+
+def variants(values: Values) -> list[Variant]:
+    """Return the plans.
+
+    Out of order only the end of a window is worth a promise; in order tuples wait for
+    each of them, so there are more.
+    """
+    often, slide = values["heartbeat"], values["slide"]
+    plans = [Variant(KEPT, "in", in_order(plan(KEPT, Punctuate, Meld(3), often, values)))]
+    for waiting in ("", WAITING):
+        reduced = plan(REDUCED + waiting, Sort, Merge(3), often, values)
+        meld = plan(MELD + waiting, Punctuate, Meld(3), slide, values)
+        plans += [Variant(REDUCED + waiting, "in", reduced), Variant(MELD + waiting, "out", meld)]
+    return plans
+
+
+def truth(values: Values) -> pa.Table:
+    """Return the answer by brute force."""
+    pages = [page for feed in feeds(values).values() for page in feed if isinstance(page, Page)]
+    return windows(
+        pa.table({"ts": np.concatenate([page.times for page in pages])}),
+        time="ts",
+        arrival=np.concatenate([page.arrival for page in pages if page.arrival is not None]),
+        range_=to_units(values["range"], "ms"),
+        slide=to_units(values["slide"], "ms"),
+        aggregates={"packets": ("ts", "count")},
+    )
+
+
+def claims(runs: list[Run]) -> list[Claim]:
+    """Return what is to be seen of memory over the skew, of lulls and of delay."""
+    values = runs[0].parameters
+    by_plan = {
+        name: sorted((run for run in runs if run.variant == name), key=lambda run: run.parameters["skew"])
+        for name in dict.fromkeys(run.variant for run in runs)
+    }
+    found = [_keeps_less(by_plan), _no_later(by_plan)]
+    if len(by_plan[MELD]) > 1 and _duration(values) >= 2 * _skew(by_plan[MELD][-1].parameters):
+        found = [_grows(by_plan[REDUCED]), _flat(by_plan[MELD]), *found]
+    if _duration(values) >= 3 * to_units(values["slide"], "ms"):
+        found += [_lull_held(by_plan), _lull_waited(by_plan)]
+    return found
+
+
+def _grows(reduced: list[Run]) -> Claim:
+    kept = [run.peak_state_bytes for run in reduced]
+    straight = float(np.corrcoef([run.parameters["skew"] for run in reduced], kept)[0, 1])
+    return Claim(
+        "in order, memory grows with the skew of C, in a straight line",
+        straight > 0.98 and kept[-1] > 3 * kept[0],
+        {"bytes": _over_skew(reduced, "peak_state_bytes"), "correlation": straight},
+    )
+
+
+def _flat(meld: list[Run]) -> Claim:
+    kept = [run.peak_state_bytes for run in meld]
+    return Claim(
+        "out of order, memory is nearly the same at every skew",
+        max(kept) <= 1.5 * min(kept),
+        {"bytes": _over_skew(meld, "peak_state_bytes"), "partials": _over_skew(meld, "peak_partials")},
+    )
+
+
+def _keeps_less(by_plan: dict[str, list[Run]]) -> Claim:
+    pairs = _pairs(by_plan)
+    return Claim(
+        "at every skew, out of order keeps less than in order, and no tuple",
+        all(out.peak_state_bytes < run.peak_state_bytes and out.peak_tuples == 0 for out, run in pairs),
+        {name: _over_skew(by_plan[name], "peak_state_bytes") for name in (KEPT, REDUCED, MELD)},
+    )
+
+
+def _no_later(by_plan: dict[str, list[Run]]) -> Claim:
+    pairs = _pairs(by_plan)
+    return Claim(
+        "at every skew, out of order answers no later than in order",
+        all(out.delay_p50_s <= run.delay_p50_s and out.delay_p99_s <= run.delay_p99_s for out, run in pairs),
+        {f"{name}, p99 s": _over_skew(by_plan[name], "delay_p99_s") for name in (KEPT, REDUCED, MELD)},
+    )
+
+
+def _lull_held(by_plan: dict[str, list[Run]]) -> Claim:
+    """See what the Merge holds while C is silent: the fast links' packets of the whole lull.
+
+    With a heartbeat, those of the skew and of what it takes to notice: the threshold, a
+    tick of the clock, and the granularity.
+    """
+    values = by_plan[MELD][0].parameters
+    fast, lull = 2 * values["rate"], _lull_s(values)
+    told, waiting = by_plan[REDUCED], by_plan[REDUCED + WAITING]
+    return Claim(
+        "in order, a lull of C is held in memory as a whole, unless a heartbeat tells of it",
+        all(run.peak_tuples <= 1.1 * fast * _noticed_s(run.parameters) for run in told)
+        and all(run.peak_tuples >= 0.9 * fast * lull for run in waiting)
+        and all(run.peak_tuples == 0 for run in by_plan[MELD + WAITING]),
+        {run.variant: _over_skew(by_plan[run.variant], "peak_tuples") for run in (told[0], waiting[0])},
+    )
+
+
+def _lull_waited(by_plan: dict[str, list[Run]]) -> Claim:
+    told, waiting = by_plan[MELD], by_plan[MELD + WAITING]
+    return Claim(
+        "out of order, a lull costs no memory, but without a heartbeat its answers wait for its end",
+        all(run.delays_s.max() <= _noticed_s(run.parameters) for run in told)
+        and all(run.delays_s.max() >= _lull_s(run.parameters) / 2 for run in waiting)
+        and all(w.peak_state_bytes <= 2 * t.peak_state_bytes for t, w in zip(told, waiting, strict=True)),
+        {
+            f"{runs[0].variant}, max s": {run.parameters["skew"]: float(run.delays_s.max()) for run in runs}
+            for runs in (told, waiting)
+        },
+    )
+
+
+def _pairs(by_plan: dict[str, list[Run]]) -> list[tuple[Run, Run]]:
+    """Return at each skew the plan out of order beside each of those in order."""
+    return [pair for name in (KEPT, REDUCED) for pair in zip(by_plan[MELD], by_plan[name], strict=True)]
+
+
+def _over_skew(runs: list[Run], figure: str) -> dict[int, float]:
+    return {run.parameters["skew"]: getattr(run, figure) for run in runs}
+
+
+def _lull_s(values: Values) -> float:
+    return to_seconds(to_units(values["lull"], "ms"), "ms")
+
+
+def _noticed_s(values: Values) -> float:
+    return float(values["skew"] + 3 * to_seconds(to_units(values["heartbeat"], "ms"), "ms"))
+
+
+SCENARIO = Scenario(
+    name="links",
+    title="Packets over two fast links and a nearly silent one, RANGE 5 min SLIDE 1 min",
+    about=__doc__,
+    parameters={
+        "skew": Parameter(5, "how much later the packets of C arrive, s", least=0),
+        "rate": Parameter(500, "packets per second of M1, and of M2 (thesis: about 4000)", least=1),
+        "tuples": Parameter(600_000, "packets of all links; with rate, how long the trace is", least=1000),
+        "range": Parameter("5 min", "length of a window"),
+        "slide": Parameter("1 min", "how often a window ends"),
+        "lull": Parameter("30 s", "length of each of the two lulls of C"),
+        "heartbeat": Parameter("1 s", "silence of C that is noticed, and granularity of the plans in order"),
+        "seed": Parameter(1, "of the random numbers", least=0),
+    },
+    feeds=feeds,
+    variants=variants,
+    truth=truth,
+    keys=("window_end",),
+    claims=claims,
+    sweep=Sweep("skew", (0, 2, 4, 6, 8, 10), "s"),
+)
