@@ -54,7 +54,7 @@ class App(click.Group):
 @click.version_option(package_name="oop-engine", prog_name="oop-engine")
 @click.pass_context
 def app(ctx: click.Context) -> None:
-    r"""Window queries over disordered streams, in order and out of order, side by side.
+    """Window queries over disordered streams, in order and out of order, side by side.
 
     \b
     What there is to ask:

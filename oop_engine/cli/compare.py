@@ -22,7 +22,7 @@ __all__ = ["compare"]
 @click.option("--report", type=click.Path(path_type=Path), help="Write an HTML report to this file.")
 @json_option
 def compare(scenario: str, settings: dict[str, str], report: Path | None, as_json: bool) -> int:
-    r"""Run a scenario in order and out of order, check both against brute force, and its claims.
+    """Run a scenario in order and out of order, check both against brute force, and its claims.
 
     A scenario that sweeps a parameter is run for each of its values, unless --set fixes it.
 

@@ -34,7 +34,7 @@ _SHOWN = _HEADINGS[:3]
 def explain(
     scenario: str, settings: dict[str, str], order: str | None, svg: Path | None, as_json: bool
 ) -> None:
-    r"""Show each plan of a scenario: its graph, its streams, and what its operators keep and promise.
+    """Show each plan of a scenario: its graph, its streams, and what its operators keep and promise.
 
     Nothing is run.
 

@@ -48,7 +48,7 @@ _LENGTHS = ("duration", "band", "block", "late_by", "punctuate")
 )
 @json_option
 def generate(out: Path, links: str, lulls: tuple[str, ...], as_json: bool, **settings: Any) -> None:
-    r"""Write a disordered trace; the suffix of OUT tells the format.
+    """Write a disordered trace; the suffix of OUT tells the format.
 
     The formats are .parquet, .arrow, .csv, .jsonl and .msgpack.  Columns: ts, link, key,
     len and arrival, in the order of arrival.  Lengths read like "90 s" or "15 min".

@@ -37,7 +37,7 @@ def profile(
     form: str | None,
     as_json: bool,
 ) -> None:
-    r"""Measure the disorder of a trace, and print which generator of punctuation would cost what.
+    """Measure the disorder of a trace, and print which generator of punctuation would cost what.
 
     The trace is read once, in the order of its rows, with bounded memory.  Its format is
     .parquet, .arrow, .csv, .jsonl or .msgpack; what "generate" wrote in a binary format

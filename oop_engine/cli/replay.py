@@ -62,7 +62,7 @@ def replay(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    r"""Run one plan of a scenario and show its results, and what each operator did and kept.
+    """Run one plan of a scenario and show its results, and what each operator did and kept.
 
     \b
     The first plan out of order, in virtual time:

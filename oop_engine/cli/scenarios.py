@@ -19,7 +19,7 @@ __all__ = ["scenarios"]
 @click.argument("names", nargs=-1, metavar="[SCENARIO]...")
 @json_option
 def scenarios(names: tuple[str, ...], as_json: bool) -> None:
-    r"""List the scenarios: what each asks, its parameters with defaults, and what it sweeps.
+    """List the scenarios: what each asks, its parameters with defaults, and what it sweeps.
 
     \b
     All that come with the project:
