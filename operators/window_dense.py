@@ -118,6 +118,8 @@ class Dense:
 
     def _rows(self, closing: Closing, group: Integers, wid: Integers) -> Integers:
         """Return the row of each window: its own, in landmark windows the latest, or that of no values."""
+        if not closing.wid.size:
+            return np.zeros_like(wid)
         known = np.unique(closing.wid)
         each = known.size + 1
         held = closing.group * each + np.searchsorted(known, closing.wid) + 1

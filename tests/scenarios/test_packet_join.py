@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from oop_engine.compare import Comparison, compare
-from oop_engine.scenario import COMPLETE_AT
+from oop_engine.scenario import COMPLETE_AT, Sweep
 from scenarios import packet_join
 from tests.naive.joins import band, window_join
 
 TINY = {"rate": 15, "seconds": 65, "seed": 1, "band": 3, "every": "500 ms"}
 SMALL = {"rate": "150", "seconds": "65"}
-SWEPT = replace(packet_join.SCENARIO, sweep=replace(packet_join.SCENARIO.sweep, values=(1, 4, 8)))
+SWEPT = replace(packet_join.SCENARIO, sweep=Sweep("band", (1, 4, 8), "s"))
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,9 @@ def test_the_seed_makes_the_trace():
 
 
 def test_truth_is_what_the_definition_says():
-    one, other = (link.page.to_pylist() for link in packet_join.packets(TINY["rate"], TINY["seconds"], TINY["seed"]))
+    one, other = (
+        link.page.to_pylist() for link in packet_join.packets(TINY["rate"], TINY["seconds"], TINY["seed"])
+    )
     for rows in (one, other):
         for row in rows:
             row["ts"] = round(row["ts"].timestamp() * 1000)
