@@ -32,7 +32,8 @@ class Run:
     """One plan over one trace.
 
     Delays are in virtual time, in seconds: emission minus window end, and (excess) minus
-    the arrival of the result's last tuple, which is what a clairvoyant would have done.
+    the arrival of the result's last tuple, which is what a clairvoyant would have done;
+    results that the end of the trace flushed before their window's end are left out.
     Latency is wall time from a promise's leaving the edge to the result it released.
     ``late`` counts tuples that came behind a promise; state peaks are over the whole graph.
     """
@@ -134,7 +135,9 @@ def _grid(scenario: Scenario, values: Values, settings: dict[str, str]) -> list[
 def _title(scenario: Scenario, point: Values, variant: Variant) -> str:
     name = f"{'in order' if variant.order == 'in' else 'out of order'}, {variant.name}"
     sweep = scenario.sweep
-    return name if sweep is None else f"{name}, {sweep.parameter} {point[sweep.parameter]} {sweep.unit}".rstrip()
+    return (
+        name if sweep is None else f"{name}, {sweep.parameter} {point[sweep.parameter]} {sweep.unit}".rstrip()
+    )
 
 
 def _run(
@@ -154,8 +157,9 @@ def _run(
     ends = _int64(table.column(schema.progressing))
     emitted = outcome.emitted[sink.name]
     scale = to_seconds(1, schema.unit)
-    delays = (emitted - ends).astype(np.float64) * scale
-    excess = (emitted - match.complete_at)[match.known].astype(np.float64) * scale
+    by_promise = emitted >= ends  # a result flushed by the end of the trace waited for nothing
+    delays = (emitted - ends)[by_promise].astype(np.float64) * scale
+    excess = (emitted - match.complete_at)[match.known & by_promise].astype(np.float64) * scale
     latency = outcome.waited_s[sink.name] * 1000
     peak = outcome.statistics.peak
     return Run(
@@ -195,7 +199,9 @@ class _Match:
         rows = row_of[known] if len(index) else np.empty(0, np.int64)
         right = np.ones(rows.size, np.bool_)
         for name in set(truth.schema.names) - {*keys, COMPLETE_AT}:
-            right &= _equal(_array(table, name).filter(pa.array(self.known)), _array(truth, name).take(pa.array(rows)))
+            right &= _equal(
+                _array(table, name).filter(pa.array(self.known)), _array(truth, name).take(pa.array(rows))
+            )
         self.missing = len(index) - np.unique(known).size
         self.wrong = table.num_rows - np.unique(known[right]).size  # what is said twice is wrong once
         self.complete_at = np.zeros(table.num_rows, np.int64)
