@@ -160,6 +160,7 @@ class WindowGroups:
 
     def _close_plain(self, slots: Integers, cuts: Integers, low: Integers, high: Integers) -> Iterator[Page]:
         rows = self._partials.find(slots, low, np.minimum(cuts, high + 1), len(self._groups))
+        rows = rows[_by_window(*self._partials.owner(rows), len(self._groups))]
         of, wids = self._partials.owner(rows)
         states = self._partials.states.take(rows)
         keys = self._groups.keys(of)
@@ -214,6 +215,13 @@ class WindowGroups:
     def _overflow(self, error: SumOverflowError, slot: Integers, wid: Integers) -> ContractError:
         keys = dict(zip(self._by, self._groups.keys(slot), strict=True))
         return self._results.overflow(error.column, int(wid[0]), keys)
+
+
+def _by_window(slots: Integers, wids: Integers, groups: int) -> Integers:
+    """Return the order by window, then group: the same wherever the rows happen to lie."""
+    if not wids.size or (int(wids.max()) - int(wids.min()) + 1) * groups >= FOREVER:
+        return np.lexsort((slots, wids))
+    return np.argsort((wids - wids.min()) * groups + slots)
 
 
 def _below(column: pa.Array, bound: int) -> NDArray[np.bool_]:

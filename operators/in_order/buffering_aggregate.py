@@ -25,6 +25,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from oop_engine.errors import ContractError, GraphError
@@ -156,7 +158,7 @@ class BufferingAggregate(Operator):
         self._pages.append(Page(self._schema, batch))
         self._slots.append(self._groups.encode([page.column(n) for n in self.by], len(page)))
         self._tuples += len(page)
-        self._nbytes += batch.nbytes
+        self._nbytes += _value_bytes(batch)
 
     def _buffer(self) -> tuple[Page, Integers]:
         slots = np.concatenate([np.empty(0, np.int64), *self._slots])
@@ -168,7 +170,7 @@ class BufferingAggregate(Operator):
             kept, slots = np.unique(slots, return_inverse=True)
             self._groups.keep(kept)
         self._pages, self._slots = [page], [slots]
-        self._tuples, self._nbytes = len(page), page.nbytes
+        self._tuples, self._nbytes = len(page), _value_bytes(page.batch)
 
     def _close(self, cut: int) -> Iterator[Emission]:
         """Put out the windows below ``cut``, in order, and promise what that means."""
@@ -265,3 +267,17 @@ class BufferingAggregate(Operator):
     def describe(self) -> str:
         asked = ", ".join(f"{name}={aggregate}" for name, aggregate in self.aggregates.items())
         return f"{_WHAT}({self.windows}; {asked}; by {', '.join(self.by) or 'nothing'})"
+
+
+def _value_bytes(batch: pa.RecordBatch) -> int:
+    """Return the bytes of the values: so much a row, wherever pages are cut."""
+    return sum(map(_column_bytes, batch.columns))
+
+
+def _column_bytes(column: pa.Array) -> int:
+    kind, rows = column.type, len(column)
+    if pa.types.is_primitive(kind):
+        return rows * max(int(kind.bit_width) // 8, 1)
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return 4 * rows + int(pc.sum(pc.binary_length(column)).as_py() or 0)
+    return int(column.nbytes)

@@ -115,6 +115,16 @@ def test_joint_bounds_close_and_end_here():
     assert driver.feed(0, Joint.of(v=9, ts=99)) == []
 
 
+def test_a_gap_may_be_all_that_closes():
+    driver = Driver(WindowAggregate(Tumbling(10), {"n": Count()}, empty=True), SCHEMA)
+    driver.feed(0, page([row(5)]))
+    assert driver.feed(0, Linear(35))[-1] == (0, Linear(20))
+    driver.feed(0, page([row(35)]))
+    [(_, gap), promise] = driver.feed(0, Linear(35))
+    assert [(r["window_end"], r["n"]) for r in gap.to_pylist()] == [(20, 0), (30, 0)]
+    assert promise == (0, Linear(40))
+
+
 def test_stamp_start_promises_starts():
     operator = WindowAggregate(Sliding(20, 10), {"n": Count()}, stamp="start")
     driver = Driver(operator, SCHEMA)
