@@ -187,11 +187,14 @@ def _point(run: Run, case: Case, told: dict[int, float]) -> Point:
 
 
 def _delays(run: Run, case: Case) -> dict[int, float]:
-    """Return the delay of each window that is not waiting for the end of the trace."""
+    """Return the delay of each window that is not waiting for the end of the trace.
+
+    Windows leave in order, so those whose delay is not known, as the end flushed them, are last.
+    """
     ends = run.table["window_end"].to_numpy()
     last = run.truth["window_end"].to_numpy().max() - case.range - 2 * case.worst
-    early = ends <= last
-    return dict(zip(ends[early].tolist(), run.delays_s[early].tolist(), strict=True))
+    known = zip(ends.tolist(), run.delays_s.tolist(), strict=False)
+    return {end: delay for end, delay in known if end <= last}
 
 
 def claims(runs: list[Run]) -> list[Claim]:
