@@ -45,7 +45,12 @@ __all__ = ["SCENARIO"]
 
 AIRPORTS = ("EWR", "JFK", "LGA")
 SCHEMA = Schema(
-    {"departure": pa.timestamp("s", "UTC"), "carrier": pa.string(), "origin": pa.string(), "dep_delay": pa.int64()},
+    {
+        "departure": pa.timestamp("s", "UTC"),
+        "carrier": pa.string(),
+        "origin": pa.string(),
+        "dep_delay": pa.int64(),
+    },
     progressing="departure",
 )
 
@@ -115,7 +120,8 @@ def _feed(airport: str, every: int) -> Iterator[Message]:
         grown = below[:, tick] > said[:-1]
         if grown.any():
             said[:-1][grown] = below[grown, tick]
-            yield GroupWise(pa.RecordBatch.from_arrays([carriers.filter(pa.array(grown))], ["carrier"]), below[grown, tick])
+            groups = pa.RecordBatch.from_arrays([carriers.filter(pa.array(grown))], ["carrier"])
+            yield GroupWise(groups, below[grown, tick])
         if (linear := below[:, tick].min()) > said[-1]:
             said[-1] = linear
             yield Linear(int(linear))
@@ -151,7 +157,9 @@ def plan(name: str, policy: Policy, keep: tuple[str, ...], values: Values) -> Gr
         links.append(graph.add(f"{airport}-progress", Punctuate(policy, granularity=values["every"]), told))
     union = graph.add("airports", Meld(len(links)), *links)
     query = WindowAggregate(
-        Sliding(values["range"], values["slide"]), {"flights": Count(), "mean_delay": Avg("dep_delay")}, by=("carrier",)
+        Sliding(values["range"], values["slide"]),
+        {"flights": Count(), "mean_delay": Avg("dep_delay")},
+        by=("carrier",),
     )
     graph.sink("delays", graph.add("per-carrier", query, union))
     return graph
