@@ -14,9 +14,12 @@ import operators
 from oop_engine import Operator
 
 
+SKIPPED = {"__main__", "kernels", "spark"}
+
+
 def modules_of(package: ModuleType) -> list[str]:
     found = pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
-    return [m.name for m in found if ".kernels" not in m.name and ".spark" not in m.name]
+    return [m.name for m in found if not SKIPPED & set(m.name.split("."))]
 
 
 MODULES = [*modules_of(oop_engine), *modules_of(operators)]
