@@ -13,7 +13,6 @@ import oop_engine
 import operators
 from oop_engine import Operator
 
-
 SKIPPED = {"__main__", "kernels", "spark"}
 
 
