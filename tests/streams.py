@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from oop_engine import FOREVER, GroupWise, Linear, Message, Page, Punctuation, Schema
+from oop_engine import FOREVER, ContractError, GroupWise, Linear, Message, Page, Punctuation, Schema
+from oop_engine.contract import EdgeContract
 
 __all__ = ["Event", "Script", "as_messages", "row_lists", "rows_of", "scripts"]
 
@@ -46,7 +47,9 @@ def values_of(schema: Schema, name: str, domains: dict[str, list[Any]]) -> st.Se
     return st.sampled_from(next(values for fits, values in PER_TYPE if fits(kind)))
 
 
-def row_lists(schema: Schema, domains: dict[str, list[Any]] | None = None, most: int = 10) -> st.SearchStrategy[list[Row]]:
+def row_lists(
+    schema: Schema, domains: dict[str, list[Any]] | None = None, most: int = 10
+) -> st.SearchStrategy[list[Row]]:
     row = st.fixed_dictionaries({n: values_of(schema, n, domains or {}) for n in schema.names})
     return st.lists(row, max_size=most)
 
@@ -61,7 +64,9 @@ def scripts(
     grouped: bool = True,
 ) -> Script:
     """Draw an arrival order of ``rows``, with page cuts and promises that come true."""
-    per_port = [_one_port(draw, port, schemas[port], rows[port], ordered, grouped) for port in range(len(rows))]
+    per_port = [
+        _one_port(draw, port, schemas[port], rows[port], ordered, grouped) for port in range(len(rows))
+    ]
     script: Script = []
     while any(per_port):
         port = draw(st.sampled_from([p for p, events in enumerate(per_port) if events]))
@@ -71,21 +76,37 @@ def scripts(
     return script
 
 
-def _one_port(draw: st.DrawFn, port: int, schema: Schema, rows: list[Row], ordered: bool, grouped: bool) -> Script:
+def _one_port(
+    draw: st.DrawFn, port: int, schema: Schema, rows: list[Row], ordered: bool, grouped: bool
+) -> Script:
     rows = draw(st.permutations(rows)) if rows else []
     if ordered:
         rows = sorted(rows, key=lambda r: r[schema.progressing])
     script: Script = []
+    contract = EdgeContract("drawn")
     for i in range(len(rows) + 1):
         for _ in range(draw(st.sampled_from([0, 0, 1, 1, 2]))):
-            script.append(Event(port, draw(_promise(schema, rows, i, grouped))))
+            promise = draw(_promise(schema, rows, i, grouped))
+            if promise is None or _is_kept(contract, promise):
+                script.append(Event(port, promise))
         if i < len(rows):
             script.append(Event(port, rows[i]))
     return script
 
 
+def _is_kept(contract: EdgeContract, promise: Punctuation) -> bool:
+    """Tell whether a promise takes none back, and note it."""
+    try:
+        contract.check(promise)
+    except ContractError:
+        return False
+    return True
+
+
 @st.composite
-def _promise(draw: st.DrawFn, schema: Schema, rows: list[Row], done: int, grouped: bool) -> Punctuation | None:
+def _promise(
+    draw: st.DrawFn, schema: Schema, rows: list[Row], done: int, grouped: bool
+) -> Punctuation | None:
     kind = draw(st.sampled_from(["cut", "linear", "groups"] if grouped else ["cut", "linear"]))
     others = [n for n in schema.names if n != schema.progressing]
     if kind == "cut" or (kind == "groups" and not others):
@@ -96,7 +117,10 @@ def _promise(draw: st.DrawFn, schema: Schema, rows: list[Row], done: int, groupe
     names = draw(st.lists(st.sampled_from(others), min_size=1, max_size=2, unique=True))
     groups = list({tuple(r[n] for n in names): None for r in rows})
     groups = draw(st.lists(st.sampled_from(groups), max_size=3, unique=True)) if groups else []
-    below = [_at_most(draw, [r[schema.progressing] for r in to_come if tuple(r[n] for n in names) == g]) for g in groups]
+    below = [
+        _at_most(draw, [r[schema.progressing] for r in to_come if tuple(r[n] for n in names) == g])
+        for g in groups
+    ]
     batch = pa.RecordBatch.from_arrays(
         [pa.array([g[i] for g in groups], schema.type_of(n)) for i, n in enumerate(names)], names
     )
@@ -114,7 +138,9 @@ def rows_of(script: Script, ports: int) -> list[list[Row]]:
     return [[e.what for e in script if e.port == p and isinstance(e.what, dict)] for p in range(ports)]
 
 
-def as_messages(script: Script, schemas: Sequence[Schema], *, page_rows: int = 1_000) -> list[tuple[int, Message]]:
+def as_messages(
+    script: Script, schemas: Sequence[Schema], *, page_rows: int = 1_000
+) -> list[tuple[int, Message]]:
     """Return the script as messages; neighbouring rows of a port make a page."""
     messages: list[tuple[int, Message]] = []
     waiting: list[Row] = []
