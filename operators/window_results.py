@@ -30,9 +30,7 @@ PAGE_ROWS = 65_536
 """Results leave in pages of at most this many rows."""
 
 
-def checked(
-    aggregates: Mapping[str, object], by: Sequence[str], stamp: str, what: str
-) -> tuple[str, ...]:
+def checked(aggregates: Mapping[str, object], by: Sequence[str], stamp: str, what: str) -> tuple[str, ...]:
     """Return ``by`` as a tuple; raise ``GraphError`` if the parameters are wrong in themselves."""
     if isinstance(by, str):
         msg = f"{what}: by must be a tuple of column names; got {by!r}: write by=({by!r},)"

@@ -14,7 +14,7 @@ A tuple is looked at once for each window it is in, as it is in WID, but it stay
 
 With ``late=True`` there is a second input for the stragglers of a ``Sort`` with the generous
 policy: they are added to the extents still open, and are lost for closed ones.  Counts:
-``late`` stragglers lost for at least one extent, ``dropped`` those lost for all of theirs.
+``late_for_some`` stragglers lost for at least one extent, ``late_for_all`` those lost for all of theirs.
 
 Source: thesis 6.1.5 (the buffering implementation; consistent and generous slack).
 """
@@ -25,8 +25,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from oop_engine.errors import ContractError, GraphError
@@ -35,6 +33,7 @@ from oop_engine.operator import Emission, Operator, State
 from oop_engine.page import Page, concat
 from oop_engine.punctuation import FOREVER, NEVER, Linear, Punctuation
 from oop_engine.schema import Schema
+from oop_engine.sizes import value_bytes
 from operators.aggregates import Aggregation
 from operators.components import SumOverflowError
 from operators.partials import States
@@ -158,7 +157,7 @@ class BufferingAggregate(Operator):
         self._pages.append(Page(self._schema, batch))
         self._slots.append(self._groups.encode([page.column(n) for n in self.by], len(page)))
         self._tuples += len(page)
-        self._nbytes += _value_bytes(batch)
+        self._nbytes += sum(map(value_bytes, batch.columns))
 
     def _buffer(self) -> tuple[Page, Integers]:
         slots = np.concatenate([np.empty(0, np.int64), *self._slots])
@@ -170,7 +169,7 @@ class BufferingAggregate(Operator):
             kept, slots = np.unique(slots, return_inverse=True)
             self._groups.keep(kept)
         self._pages, self._slots = [page], [slots]
-        self._tuples, self._nbytes = len(page), _value_bytes(page.batch)
+        self._tuples, self._nbytes = len(page), sum(map(value_bytes, page.batch.columns))
 
     def _close(self, cut: int) -> Iterator[Emission]:
         """Put out the windows below ``cut``, in order, and promise what that means."""
@@ -252,7 +251,7 @@ class BufferingAggregate(Operator):
         return State(tuples=self._tuples, groups=len(self._groups), nbytes=held)
 
     def counts(self) -> dict[str, int]:
-        return {"late": self._late, "dropped": self._dropped} if len(self.inputs) > 1 else {}
+        return {"late_for_some": self._late, "late_for_all": self._dropped} if len(self.inputs) > 1 else {}
 
     def save(self) -> dict[str, Any]:
         page, slots = self._buffer()
@@ -267,17 +266,3 @@ class BufferingAggregate(Operator):
     def describe(self) -> str:
         asked = ", ".join(f"{name}={aggregate}" for name, aggregate in self.aggregates.items())
         return f"{_WHAT}({self.windows}; {asked}; by {', '.join(self.by) or 'nothing'})"
-
-
-def _value_bytes(batch: pa.RecordBatch) -> int:
-    """Return the bytes of the values: so much a row, wherever pages are cut."""
-    return sum(map(_column_bytes, batch.columns))
-
-
-def _column_bytes(column: pa.Array) -> int:
-    kind, rows = column.type, len(column)
-    if pa.types.is_primitive(kind):
-        return rows * max(int(kind.bit_width) // 8, 1)
-    if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        return 4 * rows + int(pc.sum(pc.binary_length(column)).as_py() or 0)
-    return int(column.nbytes)

@@ -22,7 +22,7 @@ NO_WINDOW = int(np.iinfo(np.int64).max)
 
 
 class Table(NamedTuple):
-    """``cells`` int64 (capacity, 3): slot, window, row; capacity a power of two, twice the rows.
+    """``cells`` int64 (capacity, 3): slot, window, row; capacity a power of two, 4 x the rows.
 
     ``owner`` int64 (rows, 2): slot and window of each row, slot -1 if the row is free.
     ``free`` int64 (rows,): a stack of free rows, its top at ``rows - used - 1``.

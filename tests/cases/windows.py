@@ -19,7 +19,9 @@ from tests.naive import windows as naive
 
 __all__ = ["CASES"]
 
-SCHEMA = Schema({"ts": pa.int64(), "k": pa.string(), "j": pa.int32(), "v": pa.int64(), "x": pa.float64()}, "ts", "s")
+SCHEMA = Schema(
+    {"ts": pa.int64(), "k": pa.string(), "j": pa.int32(), "v": pa.int64(), "x": pa.float64()}, "ts", "s"
+)
 TAGGED = Bucket(Sliding(20, 10)).opened(SCHEMA).schemas_out[0]
 DOMAINS: dict[str, list[Any]] = {
     "ts": list(range(-30, 90)),

@@ -16,7 +16,14 @@ from operators.windows import Landmark, PartitionedTupleBased, Sliding, Tumbling
 from tests.operators.window_streams import MOVE, SCHEMA, Checked, events, rows
 
 WINDOWS = st.sampled_from(
-    [Sliding(20, 7, 3), Tumbling(10), Sliding(3, 8), Landmark(9), TupleBased(5, 3), PartitionedTupleBased(3, 2)]
+    [
+        Sliding(20, 7, 3),
+        Tumbling(10),
+        Sliding(3, 8),
+        Landmark(9),
+        TupleBased(5, 3),
+        PartitionedTupleBased(3, 2),
+    ]
 )
 AGGREGATES = {"n": Count(), "s": Sum("v"), "first": First("x")}
 

@@ -103,7 +103,14 @@ def test_equal_parts_are_kept_once():
 
 
 def test_infinities_and_nan_follow_ieee():
-    aggregates = {"s": Sum("x"), "a": Avg("x"), "v": Var("x"), "lo": Min("x"), "hi": Max("x"), "sd": Stddev("x")}
+    aggregates = {
+        "s": Sum("x"),
+        "a": Avg("x"),
+        "v": Var("x"),
+        "lo": Min("x"),
+        "hi": Max("x"),
+        "sd": Stddev("x"),
+    }
     base = {"ts": 1, "k": "a", "j": 0, "v": 0}
     driver = Driver(WindowAggregate(Landmark(10), aggregates), SCHEMA)
     driver.run([(0, page([{**base, "x": x} for x in (float("inf"), 1.0, float("nan"))]))])

@@ -30,7 +30,9 @@ def test_promises_are_rounded_down_to_the_last_window_they_close():
     driver = Driver(Bucket(Sliding(20, 10)), SCHEMA)
     assert driver.feed(0, Linear(38)) == [(0, Linear(30))]
     assert driver.feed(0, Linear(39)) == []
-    assert driver.feed(0, GroupWise.of({"k": ["a", "b"]}, [41, 39])) == [(0, GroupWise.of({"k": ["a"]}, [40]))]
+    assert driver.feed(0, GroupWise.of({"k": ["a", "b"]}, [41, 39])) == [
+        (0, GroupWise.of({"k": ["a"]}, [40]))
+    ]
     assert driver.feed(0, Joint.of(j=1, ts=3)) == [(0, Joint.of(j=1, ts=3))]
     assert driver.feed(0, "end") == [(0, Linear(FOREVER))]
 
@@ -79,7 +81,9 @@ def test_taken_names_and_missing_groups_are_refused():
         Bucket(Sliding(3, 2)).opened(tagged)
     with pytest.raises(GraphError, match="name its columns with by"):
         Bucket(PartitionedTupleBased(3, 2)).opened(SCHEMA)
-    with pytest.raises(GraphError, match=r"Bucket: slide must be > 0 and in the unit of 'ts' \(s\); got slide=-60"):
+    with pytest.raises(
+        GraphError, match=r"Bucket: slide must be > 0 and in the unit of 'ts' \(s\); got slide=-60"
+    ):
         Bucket(Sliding("1 h", "-1 min")).opened(SCHEMA)
 
 

@@ -81,7 +81,7 @@ def test_stragglers_join_the_open_extents_and_are_lost_for_closed_ones():
     assert operator.inputs == ("in", "late")
     driver.feed(0, page([row(5, v=1), row(15, v=2), row(31, v=4)]))
     driver.feed(1, page([row(18, v=8), row(25, v=16), row(39, v=32), row(3, v=64)]))
-    assert driver.operator.counts() == {"late": 3, "dropped": 2}
+    assert driver.operator.counts() == {"late_for_some": 3, "late_for_all": 2}
     driver.move()
     driver.feed(0, "end")
     driver.feed(1, page([row(50)]))
@@ -102,7 +102,9 @@ def test_only_columns_that_are_read_are_kept():
 
 def test_integer_sums_are_checked():
     driver = Driver(BufferingAggregate(Tumbling(10), {"s": Sum("v")}, ("k",)), SCHEMA)
-    with pytest.raises(ContractError, match=r"BufferingAggregate: Sum\('v'\).*\[0, 10\) of group \{'k': 'a'\}"):
+    with pytest.raises(
+        ContractError, match=r"BufferingAggregate: Sum\('v'\).*\[0, 10\) of group \{'k': 'a'\}"
+    ):
         driver.run([(0, page([row(1, v=2**62), row(2, v=2**62)]))])
 
 

@@ -40,7 +40,15 @@ def check(operator: WindowAggregate, said, expected) -> Checked:
 
 
 @settings(max_examples=150, deadline=None)
-@given(data=st.data(), of=rows(), by=BY, range_=LENGTH, slide=LENGTH, origin=st.integers(-9, 9), empty=st.booleans())
+@given(
+    data=st.data(),
+    of=rows(),
+    by=BY,
+    range_=LENGTH,
+    slide=LENGTH,
+    origin=st.integers(-9, 9),
+    empty=st.booleans(),
+)
 def test_sliding_windows_are_those_of_the_definition(data, of, by, range_, slide, origin, empty):
     operator = WindowAggregate(Sliding(range_, slide, origin), AGGREGATES, by, empty=empty)
     expected = naive.sliding(of, "ts", by, ORACLE, range_, slide, origin, empty=empty)
@@ -102,7 +110,9 @@ def test_group_wise_bounds_close_and_travel_on_also_of_groups_never_seen():
 def test_group_wise_bounds_on_other_columns_are_dropped():
     driver = Driver(WindowAggregate(Tumbling(10), {"n": Count()}, ("k",)), SCHEMA)
     driver.feed(0, page([row(1)]))
-    assert driver.feed(0, GroupWise(pa.RecordBatch.from_pydict({"v": pa.array([1])}), np.array([FOREVER]))) == []
+    assert (
+        driver.feed(0, GroupWise(pa.RecordBatch.from_pydict({"v": pa.array([1])}), np.array([FOREVER]))) == []
+    )
 
 
 def test_joint_bounds_close_and_end_here():
@@ -197,7 +207,9 @@ def test_empty_pages_and_one_tuple():
     driver = Driver(WindowAggregate(Tumbling(10), {"n": Count()}, ("k",)), SCHEMA)
     assert driver.feed(0, Page.empty(SCHEMA)) == []
     driver.feed(0, page([row(3)]))
-    assert driver.operator.state() - State(nbytes=driver.operator.state().nbytes) == State(partials=1, groups=1)
+    assert driver.operator.state() - State(nbytes=driver.operator.state().nbytes) == State(
+        partials=1, groups=1
+    )
     driver.feed(0, "end")
     assert driver.rows() == [{"k": "a", "window_start": 0, "window_end": 10, "n": 1}]
 
