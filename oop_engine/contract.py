@@ -79,7 +79,9 @@ class EdgeContract:
 
     def _fail_row(self, page: Page, row: int, promise: str) -> None:
         values = page.batch.slice(row, 1).to_pylist()[0]
-        self._fail(f"tuple {values} came after the promise of nothing with {promise} (page {self._pages}, row {row})")
+        self._fail(
+            f"tuple {values} came after the promise of nothing with {promise} (page {self._pages}, row {row})"
+        )
 
     def _fail(self, what: str) -> None:
         msg = f"edge {self._name!r}: {what}"

@@ -143,7 +143,9 @@ class Graph:
             msg = f"node {node.name!r}: {node.describe()} takes {want} inputs; got {len(node.inputs)}"
             raise GraphError(msg)
         if all(s.node in self.nodes for s in node.inputs):
-            node = Node(node.name, node.kind, tuple(map(self.resolve, node.inputs)), node.operator, node.schema)
+            node = Node(
+                node.name, node.kind, tuple(map(self.resolve, node.inputs)), node.operator, node.schema
+            )
         if all(s in self._schemas for s in node.inputs):
             self._schemas.update(self._outputs(node, self._schemas))
         self.nodes[node.name] = node

@@ -17,11 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from oop_engine.sizes import value_bytes
+
 __all__ = ["GroupIndex"]
 
 _UNKNOWN = -1
 _FEW = 64  # rows; fewer are looked up one by one, which costs less than a call into Arrow
-_TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
 
 
 class GroupIndex:
@@ -108,7 +109,7 @@ class GroupIndex:
     def _remember(self, columns: list[pa.Array], size: int) -> None:
         self._chunks.append(columns)
         self._size = size
-        self._key_bytes += sum(map(_nbytes, columns))
+        self._key_bytes += sum(map(value_bytes, columns))
 
     def _codes(self, columns: Sequence[pa.Array], *, add: bool) -> NDArray[np.int64]:
         levels = iter(self._levels)
@@ -176,26 +177,3 @@ def _plain(value: Any) -> Any:
         case dict():
             return {name: _plain(v) for name, v in value.items()}
     return value
-
-
-def _nbytes(column: pa.Array) -> int:
-    """Return the bytes of the values by their type, without what Arrow adds to each array."""
-    kind, types = column.type, pa.types
-    if isinstance(kind, pa.BaseExtensionType):
-        return _nbytes(column.storage)
-    if types.is_union(kind):
-        return int(column.nbytes)
-    if types.is_dictionary(kind):
-        return _nbytes(column.dictionary_decode())
-    if types.is_null(kind):
-        return 0
-    if types.is_struct(kind):
-        return sum(map(_nbytes, column.flatten()))
-    if types.is_map(kind):
-        return 4 * len(column) + _nbytes(column.keys) + _nbytes(column.items)
-    if types.is_nested(kind):
-        return 4 * len(column) + _nbytes(column.flatten())
-    if any(is_text(kind) for is_text in _TEXTS):
-        return 4 * len(column) + (pc.sum(pc.binary_length(column)).as_py() or 0)
-    width: int = kind.bit_width
-    return len(column) * max(width // 8, 1)

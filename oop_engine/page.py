@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from oop_engine.errors import ContractError
 from oop_engine.schema import Schema
+from oop_engine.sizes import value_bytes
 
 __all__ = ["Page", "concat"]
 
@@ -99,7 +100,7 @@ class Page:
     @property
     def nbytes(self) -> int:
         """Bytes of the columns, by their types (a slice counts its own rows only)."""
-        return int(self.batch.nbytes)
+        return sum(map(value_bytes, self.batch.columns))
 
     def slice(self, start: int, stop: int) -> Page:
         """Return rows ``start`` to ``stop`` (exclusive), without copying."""

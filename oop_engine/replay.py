@@ -1,9 +1,9 @@
 """Replay: a trace, or several, through a graph, on a clock that follows their arrivals.
 
-    virtual   as fast as the machine goes; the clock shows the arrival of what is being
-              handled, so state and delay are those of the real thing, exactly, every time
-    paced     in real time: a tuple goes in when it is due, ``speed`` times faster
-    flat out  no clock at all, to see how fast the graph is
+virtual   as fast as the machine goes; the clock shows the arrival of what is being
+          handled, so state and delay are those of the real thing, exactly, every time
+paced     in real time: a tuple goes in when it is due, ``speed`` times faster
+flat out  no clock at all, to see how fast the graph is
 """
 
 from __future__ import annotations

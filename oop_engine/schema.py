@@ -55,7 +55,9 @@ class Schema:
         kind = self.type_of(self.progressing)
         if pa.types.is_timestamp(kind):
             if unit not in ("", kind.unit):
-                msg = f"schema: {self.progressing!r} is {kind}, so its unit is {kind.unit!r}; got unit={unit!r}"
+                msg = (
+                    f"schema: {self.progressing!r} is {kind}, so its unit is {kind.unit!r}; got unit={unit!r}"
+                )
                 raise GraphError(msg)
             return str(kind.unit)
         if not pa.types.is_integer(kind):

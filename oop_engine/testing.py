@@ -88,7 +88,9 @@ def multiset(rows: Iterable[dict[str, Any]], digits: int = 9) -> Counter[tuple[t
 
     Sums of floats depend on the order of addition in the last digits; nothing else does.
     """
-    return Counter(tuple((name, _rounded(value, digits)) for name, value in sorted(row.items())) for row in rows)
+    return Counter(
+        tuple((name, _rounded(value, digits)) for name, value in sorted(row.items())) for row in rows
+    )
 
 
 def _rounded(value: Any, digits: int) -> Any:

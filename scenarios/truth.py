@@ -79,7 +79,9 @@ def wrong_results(table: pa.Table, truth: pa.Table, column: str) -> float:
     return 100 * float((result != true).mean())
 
 
-def _side_by_side(table: pa.Table, truth: pa.Table, column: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _side_by_side(
+    table: pa.Table, truth: pa.Table, column: str
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return result and truth of each true window, NaN where there is no result."""
     results = dict(zip(table["window_end"].to_pylist(), table[column].to_pylist(), strict=True))
     found = [results.get(end, np.nan) for end in truth["window_end"].to_pylist()]

@@ -15,7 +15,7 @@ PACKAGES = ("oop_engine", "operators", "scenarios")
 
 # The kernel: a file imports from its own place and to the left of it.
 RANK = [
-    "errors", "units", "schema", "page", "punctuation", "groups", "progress", "snapshot", "operator",
+    "errors", "units", "sizes", "schema", "page", "punctuation", "groups", "progress", "snapshot", "operator",
     "contract", "graph", "statistics", "runners", "testing", "traces", "replay", "scenario", "compare",
     "report", "cli",
 ]  # fmt: skip

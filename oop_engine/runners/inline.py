@@ -52,7 +52,9 @@ class Inline:
             operators={name: OperatorStatistics() for name in self.operators},
         )
         self._on_result = on_result
-        self._routes = {s: [_Route(s, n, p, self, check) for n, p in to] for s, to in self.plan.consumers().items()}
+        self._routes = {
+            s: [_Route(s, n, p, self, check) for n, p in to] for s, to in self.plan.consumers().items()
+        }
         self._streams = {name: [Stream(name, p) for p in op.outputs] for name, op in self.operators.items()}
         self._open_ports = {node.name: set(range(len(node.inputs))) for node in self.plan.nodes}
         self._last = {node.name: NEVER for node in self.plan.of_kind("source")}
@@ -218,4 +220,6 @@ class _Route:
                 self._contract.check(message)
         self._latest = moment = max(self._latest, moment)
         runner = self._runner
-        runner._queue(_Event(moment, 0, next(runner._serial), self._to, self._port, message, max(now, moment), born))
+        runner._queue(
+            _Event(moment, 0, next(runner._serial), self._to, self._port, message, max(now, moment), born)
+        )

@@ -25,7 +25,6 @@ from oop_engine.page import Page, concat
 from oop_engine.progress import Progress
 from oop_engine.punctuation import Linear, Punctuation
 from oop_engine.schema import Schema
-from operators.join_side.stored import held_bytes
 
 __all__ = ["Merge"]
 
@@ -118,7 +117,7 @@ class Merge(Operator):
 
     def _count(self, page: Page, sign: int) -> None:
         self._tuples += sign * len(page)
-        self._nbytes += sign * held_bytes(page.batch)
+        self._nbytes += sign * page.nbytes
 
     def state(self) -> State:
         return State(tuples=self._tuples, nbytes=self._nbytes + self._reached.nbytes)

@@ -66,7 +66,9 @@ def _add(twin: Graph, graph: Graph, node: Node, operator: Operator, join: str, s
 def _twin(name: str, operator: Operator, join: str, slack: Slack) -> Operator:
     match operator:
         case Punctuate(late=Late.DIVERT | Late.RAISE):
-            msg = f"node {name!r}: in order, late tuples are dropped or go to open windows; got {operator.late}"
+            msg = (
+                f"node {name!r}: in order, late tuples are dropped or go to open windows; got {operator.late}"
+            )
             raise GraphError(msg)
         case Punctuate():
             return Sort(operator.policy, operator.granularity, slack)

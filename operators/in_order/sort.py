@@ -28,7 +28,6 @@ from oop_engine.progress import Progress
 from oop_engine.punctuation import Linear, Punctuation
 from oop_engine.schema import Schema
 from oop_engine.units import Length
-from operators.join_side.stored import held_bytes
 from operators.late import Slack
 from operators.policies import PerGroup, Policy, cut_rows, floored, length_of, promised_after
 
@@ -139,12 +138,12 @@ class Sort(Operator):
     def _push(self, run: Page) -> None:
         self._runs.append(run)
         self._tuples += len(run)
-        self._nbytes += held_bytes(run.batch)
+        self._nbytes += run.nbytes
 
     def _pop(self) -> Page:
         run = self._runs.pop()
         self._tuples -= len(run)
-        self._nbytes -= held_bytes(run.batch)
+        self._nbytes -= run.nbytes
         return run
 
     def _release(self, below: int) -> Iterator[Emission]:

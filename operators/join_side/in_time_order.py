@@ -11,7 +11,7 @@ from oop_engine.errors import ContractError
 from oop_engine.page import Page, concat
 from oop_engine.punctuation import FOREVER
 from oop_engine.schema import Schema
-from operators.join_side.stored import PAGE_ROWS, held_bytes
+from operators.join_side.stored import PAGE_ROWS
 
 __all__ = ["SortedRows", "last_time"]
 
@@ -86,7 +86,7 @@ class SortedRows:
         self._measure()
 
     def _measure(self) -> None:
-        self.nbytes = sum(held_bytes(page.batch) for page in self._pages)
+        self.nbytes = sum(page.nbytes for page in self._pages)
 
 
 def _cut(page: Page, below: int) -> int:

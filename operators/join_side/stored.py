@@ -16,9 +16,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.punctuation import FOREVER
+from oop_engine.sizes import value_bytes
 from operators.kernels.matches import expand, merge_order, ranges
 
-__all__ = ["PAGE_ROWS", "JoinSide", "held_bytes"]
+__all__ = ["PAGE_ROWS", "JoinSide"]
 
 PAGE_ROWS = 65_536
 """The most rows of a page of results."""
@@ -109,7 +110,7 @@ class _Run:
         self.slots = slots
         self.times = times
         self.live = len(slots)
-        self.nbytes = held_bytes(batch) + _ROW_BYTES * len(slots)
+        self.nbytes = sum(map(value_bytes, batch.columns)) + _ROW_BYTES * len(slots)
         self._alive = np.ones(len(slots), np.bool_)
         self._by_time: tuple[Ints, Ints] | None = None  # rows, and their times, in time order
         self._buried = 0  # how many of these are dead by time
@@ -159,31 +160,3 @@ def _merged(a: _Run, b: _Run) -> _Run:
     slots, times = np.concatenate([a.slots, b.slots]), np.concatenate([a.times, b.times])
     batch = pa.concat_batches([a.batch, b.batch]).take(pa.array(order))
     return _Run(batch, slots[order], times[order])
-
-
-def held_bytes(batch: pa.RecordBatch) -> int:
-    """Return the bytes of the values, by their types: the same before and after a snapshot.
-
-    (Arrow's own count also has empty null bitmaps, which come and go.)
-    """
-    return sum(_column_bytes(column) for column in batch.columns)
-
-
-def _column_bytes(column: pa.Array) -> int:
-    rows, kind = len(column), column.type
-    nulls = (rows + 7) // 8 if column.null_count else 0
-    if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        return nulls + _text_bytes(column, np.dtype(np.int32))
-    if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
-        return nulls + _text_bytes(column, np.dtype(np.int64))
-    if pa.types.is_primitive(kind):
-        return nulls + (rows * int(kind.bit_width) + 7) // 8
-    return int(column.nbytes)
-
-
-def _text_bytes(column: pa.Array, offset: np.dtype[Any]) -> int:
-    if not len(column):
-        return 0
-    first, last = column.offset, column.offset + len(column)
-    offsets = np.frombuffer(column.buffers()[1], offset)
-    return offset.itemsize * len(column) + int(offsets[last] - offsets[first])

@@ -47,7 +47,7 @@ def bounds_of(watermark: Watermark, times: list[int], cut: int) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize(("policy", "keeps"), LAGS, ids=str)
+@pytest.mark.parametrize(("policy", "keeps"), LAGS, ids=lambda value: getattr(value, "__name__", str(value)))
 def test_the_bound_is_the_least_value_that_may_follow(policy, keeps):
     @given(VALUES, st.integers(1, 25))
     @example([5, 3, 8, 8, 8, 1, 9, 0], 3)
@@ -59,7 +59,7 @@ def test_the_bound_is_the_least_value_that_may_follow(policy, keeps):
     holds()
 
 
-@pytest.mark.parametrize(("policy", "keeps"), LAGS, ids=str)
+@pytest.mark.parametrize(("policy", "keeps"), LAGS, ids=lambda value: getattr(value, "__name__", str(value)))
 def test_nothing_that_keeps_to_the_assumption_is_behind_the_bound(policy, keeps):
     @given(VALUES)
     def holds(values):

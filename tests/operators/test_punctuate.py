@@ -48,7 +48,7 @@ def flat(messages) -> list[Any]:
 
 
 @pytest.mark.parametrize("granularity", [1, 10])
-@pytest.mark.parametrize(("policy", "keeps"), LAGS, ids=str)
+@pytest.mark.parametrize(("policy", "keeps"), LAGS, ids=lambda value: getattr(value, "__name__", str(value)))
 def test_the_stream_is_as_defined(policy, keeps, granularity):
     @given(ROWS, CUTS)
     def holds(rows, cut):
@@ -63,7 +63,7 @@ def test_the_stream_is_as_defined(policy, keeps, granularity):
 
 
 @pytest.mark.parametrize("granularity", [1, 10])
-@pytest.mark.parametrize(("policy", "keeps"), LAGS, ids=str)
+@pytest.mark.parametrize(("policy", "keeps"), LAGS, ids=lambda value: getattr(value, "__name__", str(value)))
 def test_groups_are_as_defined(policy, keeps, granularity):
     @given(ROWS, CUTS)
     def holds(rows, cut):
@@ -89,7 +89,7 @@ PROMISES = st.one_of(
 )
 
 
-@pytest.mark.parametrize("policy", MIXED, ids=str)
+@pytest.mark.parametrize("policy", MIXED, ids=lambda value: getattr(value, "__name__", str(value)))
 def test_groups_that_are_let_go_cannot_be_told_from_outside(policy, monkeypatch):
     @given(st.lists(st.one_of(ROWS, PROMISES), max_size=6), CUTS)
     def holds(events, cut):
@@ -122,7 +122,9 @@ def in_any_order(messages: list[Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    "policy", [*MIXED, PerGroup(Ordered(), ("k",)), BoundedCount(2), Heartbeat(Ordered(), 3, 2)], ids=str
+    "policy",
+    [*MIXED, PerGroup(Ordered(), ("k",)), BoundedCount(2), Heartbeat(Ordered(), 3, 2)],
+    ids=lambda value: getattr(value, "__name__", str(value)),
 )
 @pytest.mark.parametrize("granularity", [None, 4])
 def test_what_is_put_out_is_grammatical_and_can_move(policy, granularity):

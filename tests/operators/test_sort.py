@@ -44,7 +44,7 @@ def plain(out: list[Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("late", ["consistent", "generous"])
-@pytest.mark.parametrize(("policy", "keeps"), LAGS, ids=str)
+@pytest.mark.parametrize(("policy", "keeps"), LAGS, ids=lambda value: getattr(value, "__name__", str(value)))
 def test_sorted_as_far_as_the_twin_promises(policy, keeps, late):
     @given(TIMES, st.integers(1, 30))
     def holds(times, cut):
