@@ -95,6 +95,8 @@ def sweep_curves(runs: Sequence[Run], sweep: Sweep, name: str) -> str:
             axes.plot(xs, [pick(run) for run in mine], marker="o", markersize=4, **_line(style))
         axes.set_title(title)
         axes.set_xlabel(f"{sweep.parameter}{f', {sweep.unit}' if sweep.unit else ''}")
+        if any(isinstance(value, str) for value in sweep.values):
+            axes.tick_params(axis="x", labelrotation=90, labelsize="small")  # words want room
         _scaled(axes, [pick(run) for run in runs])
 
     return _plot(name, len(shown), panel)
