@@ -47,13 +47,14 @@ def events(
     ``kinds``: p another cut of pages, l linear, g group-wise, j joint promises, m snapshots.
     """
     said: list[Message | str] = []
+    promised: dict[Any, int] = {}
     at = 0
     while at < len(of):
         step = draw(st.integers(0, 6))
         said.append(page(of[at : at + step], schema))
         at += step
         for kind in draw(st.lists(st.sampled_from(kinds), max_size=2)):
-            said += _promise(draw, kind, of[at:], of)
+            said += [m for p in _promise(draw, kind, of[at:], of) if (m := _news(p, promised)) is not None]
     return said
 
 
@@ -75,6 +76,17 @@ def _promise(draw: st.DrawFn, kind: str, coming: list[Row], all_rows: list[Row])
         case "m":
             return [MOVE]
     return []
+
+
+def _news(promise: Message | str, promised: dict[Any, int]) -> Message | str | None:
+    """Return what a group-wise promise adds to the earlier ones: none is taken back."""
+    if not isinstance(promise, GroupWise):
+        return promise
+    keys = [(promise.attributes, tuple(row.values())) for row in promise.groups.to_pylist()]
+    below = promise.below.tolist()
+    new = [b > promised.get(key, -(2**63)) for key, b in zip(keys, below, strict=True)]
+    promised.update({key: b for key, b, more in zip(keys, below, new, strict=True) if more})
+    return promise.filter(np.array(new)) if any(new) else None
 
 
 def _group_wise(draw: st.DrawFn, names: tuple[str, ...], coming: list[Row], slack: int) -> GroupWise:
@@ -130,8 +142,7 @@ class Checked(Driver):
                 case GroupWise():
                     for row, below in zip(message.groups.to_pylist(), message.below.tolist(), strict=True):
                         key = (message.attributes, tuple(row.values()))
-                        # the end of a group is not remembered, so the input's saying it twice comes through
-                        assert below > max(groups.get(key, linear), linear) or below == FOREVER
+                        assert below > max(groups.get(key, linear), linear)
                         groups[key] = below
                 case Joint():
                     joints.append(message)
