@@ -23,17 +23,16 @@ import numpy as np
 
 from oop_engine.errors import GraphError
 from oop_engine.operator import Emission, Operator, State
-from oop_engine.page import Page, concat
+from oop_engine.page import Page
 from oop_engine.progress import Progress
 from oop_engine.punctuation import Linear, Punctuation
 from oop_engine.schema import Schema
 from oop_engine.units import Length
+from operators.in_order.reorder_buffer import ReorderBuffer
 from operators.late import Slack
 from operators.policies import PerGroup, Policy, cut_rows, floored, length_of, promised_after
 
 __all__ = ["Sort"]
-
-_SMALL = 4096  # rows; runs below it are merged early, so that there are few of them
 
 
 class Sort(Operator):
@@ -88,8 +87,7 @@ class Sort(Operator):
         self._watermark = self._policy.watermark(self.schemas_in[0], "Sort")
         self.clock_every = self._watermark.clock_every
         self._promised = Progress(1)
-        self._runs: list[Page] = []  # each sorted; earlier runs came earlier
-        self._tuples = self._nbytes = 0  # of the runs
+        self._waiting = ReorderBuffer(self.schemas_in[0])
         self._now: int | None = None  # the last arrival
         self._late = 0
 
@@ -123,51 +121,21 @@ class Sort(Operator):
             if self._slack is Slack.GENEROUS:
                 yield 1, part.filter(late)
             part = part.filter(~late)
-        self._keep(part)
-
-    def _keep(self, part: Page) -> None:
-        if not len(part):
-            return
-        self._push(_sorted(part.without_arrival()))
-        while len(self._runs) > 1 and len(self._runs[-1]) < _SMALL and len(self._runs[-2]) < _SMALL:
-            if len(self._runs[-2]) > 2 * len(self._runs[-1]):
-                break
-            last = self._pop()
-            self._push(_sorted(concat(part.schema, [self._pop(), last])))
-
-    def _push(self, run: Page) -> None:
-        self._runs.append(run)
-        self._tuples += len(run)
-        self._nbytes += run.nbytes
-
-    def _pop(self) -> Page:
-        run = self._runs.pop()
-        self._tuples -= len(run)
-        self._nbytes -= run.nbytes
-        return run
+        self._waiting.add(part)
 
     def _release(self, below: int) -> Iterator[Emission]:
         """Let go of the tuples below a bound, then promise it."""
         said = self._promised.advance(0, Linear(below))
         if not said:
             return
-        stops = [int(run.times.searchsorted(below)) for run in self._runs]
-        going = [run.slice(0, stop) for run, stop in zip(self._runs, stops, strict=True) if stop]
-        if going:
-            self._keep_from(stops)  # what is on its way out is no longer kept
-            page = _sorted(concat(self.schemas_in[0], going))
+        page = self._waiting.release(below)
+        if page is not None:
             yield 0, page if self._now is None else _at(page, self._now)
         for promise in said:
             yield 0, promise
 
-    def _keep_from(self, stops: list[int]) -> None:
-        runs, self._runs, self._tuples, self._nbytes = self._runs, [], 0, 0
-        for run, stop in zip(runs, stops, strict=True):
-            if stop < len(run):
-                self._push(run.slice(stop, len(run)) if stop else run)
-
     def state(self) -> State:
-        return State(tuples=self._tuples, nbytes=self._nbytes + self._watermark.nbytes)
+        return State(tuples=self._waiting.tuples, nbytes=self._waiting.nbytes + self._watermark.nbytes)
 
     def counts(self) -> dict[str, int]:
         return {"late": self._late}
@@ -176,7 +144,7 @@ class Sort(Operator):
         return {
             "watermark": self._watermark.save(),
             "promised": self._promised.save(),
-            "runs": [run.batch for run in self._runs],
+            "waiting": self._waiting.save(),
             "now": self._now,
             "late": self._late,
         }
@@ -184,19 +152,11 @@ class Sort(Operator):
     def load(self, state: dict[str, Any]) -> None:
         self._watermark.load(state["watermark"])
         self._promised.load(state["promised"])
-        for batch in state["runs"]:
-            self._push(Page(self.schemas_in[0], batch))
+        self._waiting.load(state["waiting"])
         self._now, self._late = state["now"], state["late"]
 
     def describe(self) -> str:
         return f"Sort({self._policy})"
-
-
-def _sorted(page: Page) -> Page:
-    """Return the rows by time; where they are sorted already nothing is copied."""
-    if bool((page.times[1:] >= page.times[:-1]).all()):
-        return page
-    return page.take(np.argsort(page.times, kind="stable"))
 
 
 def _at(page: Page, now: int) -> Page:

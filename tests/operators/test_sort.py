@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from oop_engine import FOREVER, GraphError, GroupWise, Linear, Page, Schema
 from oop_engine.contract import EdgeContract
 from oop_engine.testing import END, Driver
-from operators.in_order import sort as module
+from operators.in_order import reorder_buffer as module
 from operators.in_order.sort import Sort
 from operators.policies import BoundedCount, BoundedDisorder, Carried, Heartbeat, Ordered, PerGroup
 from tests.naive.progress import bounded_count, bounded_disorder, ordered, punctuate
@@ -57,7 +57,7 @@ def test_sorted_as_far_as_the_twin_promises(policy, keeps, late):
         assert driver.operator.state().tuples == sum(r["ts"] >= below for r in on_time)
         driver.feed(0, END)
         assert sorted(on_time, key=lambda r: r["ts"]) == driver.rows()
-        assert driver.operator.state().tuples == driver.operator._nbytes == 0
+        assert driver.operator.state().tuples == driver.operator._waiting.nbytes == 0
         assert driver.operator.counts() == {"late": len(too_late)}
         if late == "generous":
             assert too_late == driver.rows(1)
@@ -80,8 +80,9 @@ def test_many_small_runs_are_merged(monkeypatch):
     driver = Driver(Sort(BoundedDisorder(500), 50), SCHEMA)
     for start in range(0, len(times), 3):
         driver.feed(0, page(times[start : start + 3], start))
-        assert len(driver.operator._runs) < 40
-        assert driver.operator.state().tuples == sum(len(run) for run in driver.operator._runs)
+        runs = driver.operator._waiting.save()["runs"]
+        assert len(runs) < 40
+        assert driver.operator.state().tuples == sum(len(run) for run in runs)
     driver.feed(0, END)
     expected = sorted(((t, i) for i, t in enumerate(times)))
     assert expected == [(r["ts"], r["id"]) for r in driver.rows()]

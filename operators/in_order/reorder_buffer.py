@@ -1,0 +1,126 @@
+"""ReorderBuffer: tuples that wait for a bound, and leave sorted when it has passed them.
+
+What comes is sorted page by page into runs.  Small runs are merged with their neighbours;
+large ones are kept by their first time, so that a bound touches only the runs that have
+something to let go of, however long the rest still waits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sortedcontainers import SortedKeyList
+
+from oop_engine.page import Page, concat
+from oop_engine.schema import Schema
+
+__all__ = ["ReorderBuffer"]
+
+_SMALL = 4096  # rows; runs below it are merged, so that there are few of them
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """Rows sorted by time.  ``serial``: what came earlier has a smaller one."""
+
+    serial: int
+    page: Page
+
+    @property
+    def first(self) -> int:
+        return int(self.page.times[0])
+
+
+class ReorderBuffer:
+    """Holds pages of ``schema``; ``tuples`` and ``nbytes`` tell how much."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._settled = SortedKeyList(key=_first)
+        self._recent: list[_Run] = []  # small, in the order they came, after all that is settled
+        self._serial = 0
+        self.tuples = self.nbytes = 0
+
+    def add(self, page: Page) -> None:
+        """Take a page's rows.  O(rows log rows), and O(log tuples) a row for merging."""
+        if not len(page):
+            return
+        run = _Run(self._serial, _sorted(page.without_arrival()))
+        self._serial += 1
+        self._count(run.page, 1)
+        self._recent.append(run)
+        while (
+            len(self._recent) > 1
+            and len(self._recent[-2].page) <= 2 * len(self._recent[-1].page) < 2 * _SMALL
+        ):
+            after, before = self._recent.pop(), self._recent.pop()
+            self._recent.append(_Run(before.serial, _sorted(concat(self._schema, [before.page, after.page]))))
+        if len(self._recent[-1].page) >= _SMALL:
+            self._settled.update(self._recent)
+            self._recent = []
+
+    def release(self, below: int) -> Page | None:
+        """Return the rows with a time below ``below``, sorted, equal ones as they came.
+
+        O(log runs), and O(log rows) a row that leaves.
+        """
+        due = self._settled.bisect_key_left(below)
+        ready: list[_Run] = self._settled[:due]
+        del self._settled[:due]
+        going = [self._cut(run, below) for run in ready]
+        self._settled.update(rest for _, rest in going if rest is not None)
+        recent = [self._cut(run, below) for run in self._recent]
+        self._recent = [rest for _, rest in recent if rest is not None]
+        parts = sorted((part for part, _ in going + recent if len(part.page)), key=lambda run: run.serial)
+        if not parts:
+            return None
+        return _sorted(concat(self._schema, [part.page for part in parts]))
+
+    def save(self) -> dict[str, Any]:
+        """Return the rows for a snapshot."""
+        runs = [*self._settled, *self._recent]
+        return {
+            "runs": [run.page.batch for run in runs],
+            "serials": [run.serial for run in runs],
+            "settled": len(self._settled),
+            "serial": self._serial,
+        }
+
+    def load(self, saved: dict[str, Any]) -> None:
+        """Take what ``save`` returned; the buffer is empty."""
+        pages = [Page(self._schema, batch) for batch in saved["runs"]]
+        runs = [_Run(serial, page) for serial, page in zip(saved["serials"], pages, strict=True)]
+        self._settled.update(runs[: saved["settled"]])
+        self._recent = runs[saved["settled"] :]
+        self._serial = saved["serial"]
+        for page in pages:
+            self._count(page, 1)
+
+    def _cut(self, run: _Run, below: int) -> tuple[_Run, _Run | None]:
+        """Return what leaves of a run, and what stays of it."""
+        stop = int(run.page.times.searchsorted(below))
+        if stop == 0:
+            return _Run(run.serial, run.page.slice(0, 0)), run
+        self._count(run.page, -1)
+        if stop == len(run.page):
+            return run, None
+        rest = run.page.slice(stop, len(run.page))
+        self._count(rest, 1)
+        return _Run(run.serial, run.page.slice(0, stop)), _Run(run.serial, rest)
+
+    def _count(self, page: Page, sign: int) -> None:
+        self.tuples += sign * len(page)
+        self.nbytes += sign * page.nbytes
+
+
+def _first(run: _Run) -> int:
+    return run.first
+
+
+def _sorted(page: Page) -> Page:
+    """Return the rows by time; where they are sorted already nothing is copied."""
+    if bool((page.times[1:] >= page.times[:-1]).all()):
+        return page
+    return page.take(np.argsort(page.times, kind="stable"))
