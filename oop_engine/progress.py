@@ -21,6 +21,7 @@ from oop_engine.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Pun
 __all__ = ["Progress"]
 
 Bounds = NDArray[np.int64]
+_MANY = 1024  # groups
 
 
 class Progress:
@@ -191,14 +192,17 @@ class _GroupTable:
         return np.where(slots >= 0, of_groups[slots], NEVER)
 
     def prune(self, linear: Bounds, *, remember_ended: bool) -> None:
-        """Forget the groups of which no input says more than of its whole stream."""
+        """Forget the groups of which no input says more than of its whole stream.
+
+        Forgetting costs a new index, so of many groups half must go to make it worth while.
+        """
         grouped = self._grouped[: len(self)]
         kept = (grouped > linear).any(axis=1)
         if not remember_ended:
             kept &= (np.maximum(grouped, linear) < FOREVER).any(axis=1)
-        if kept.all():
-            return
         slots = np.flatnonzero(kept)
+        if len(slots) > (len(self) // 2 if len(self) > _MANY else len(self) - 1):
+            return
         self._index.keep(slots)
         self._grouped, self._out = self._grouped[slots], self._out[slots]
 

@@ -1,8 +1,10 @@
 """Inline: the synchronous runner, for tests, replays in virtual time, and tasks of others.
 
 It is a discrete-event simulation.  Every message has a moment of virtual time, and the
-earliest one goes first, so state and delay do not depend on how the trace was cut into
-pages or on the number of sources.  Without arrival times it is first come, first served.
+earliest one goes first, so when a promise releases results does not depend on how the trace
+was cut into pages or on the number of sources.  (What leaves without a promise, such as a
+match of a join, has the moment of its page's last tuple.)  Without arrival times it is
+first come, first served.
 """
 
 from __future__ import annotations
