@@ -25,6 +25,7 @@ from oop_engine.page import Page
 from oop_engine.punctuation import Punctuation
 from oop_engine.schema import Schema
 from operators.aggregates import Aggregation
+from operators.spelled import spelled
 from operators.tagging import bind
 from operators.window_groups import WindowGroups
 from operators.window_results import Results, Stamp, checked
@@ -97,4 +98,6 @@ class Aggregate(Operator):
         self._groups.load(state)
 
     def describe(self) -> str:
-        return f"Aggregate({', '.join(f'{n}={a}' for n, a in self.aggregates.items())}; by {self.by})"
+        asked = ", ".join(f"{name}={spelled(aggregate)}" for name, aggregate in self.aggregates.items())
+        by = f"; by {', '.join(self.by)}" if self.by else ""
+        return f"Aggregate({asked}{by})"

@@ -31,6 +31,7 @@ from oop_engine.page import Page
 from oop_engine.progress import Progress
 from oop_engine.punctuation import GroupWise, Joint, Linear, Punctuation
 from oop_engine.schema import Schema
+from operators.spelled import spelled
 from operators.tagging import Tagger, bind
 from operators.windows import Over, Windows
 
@@ -116,4 +117,4 @@ class Bucket(Operator):
         self._promised.load(state["promised"])
 
     def describe(self) -> str:
-        return f"Bucket({self.windows})"
+        return f"Bucket({spelled(self.windows)})"

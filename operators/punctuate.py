@@ -47,6 +47,7 @@ from operators.policies import (
     length_of,
     promised_after,
 )
+from operators.spelled import spelled
 
 __all__ = ["Punctuate"]
 
@@ -199,7 +200,7 @@ class Punctuate(Operator):
         self._rows, self._late_rows = state["rows"]
 
     def describe(self) -> str:
-        return f"Punctuate({self.policy})"
+        return f"Punctuate({spelled(self.policy)})"
 
 
 _SEEN, _GREW, _NOW, _TOLD = range(4)

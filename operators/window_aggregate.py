@@ -35,6 +35,7 @@ from oop_engine.page import Page
 from oop_engine.punctuation import Punctuation
 from oop_engine.schema import Schema
 from operators.aggregates import Aggregation
+from operators.spelled import spelled
 from operators.tagging import Tagger, bind
 from operators.window_groups import WindowGroups
 from operators.window_results import Results, Stamp, checked
@@ -111,5 +112,6 @@ class WindowAggregate(Operator):
         self._groups.load(state["groups"])
 
     def describe(self) -> str:
-        asked = ", ".join(f"{name}={aggregate}" for name, aggregate in self.aggregates.items())
-        return f"WindowAggregate({self.windows}; {asked}; by {', '.join(self.by) or 'nothing'})"
+        asked = ", ".join(f"{name}={spelled(aggregate)}" for name, aggregate in self.aggregates.items())
+        by = f"; by {', '.join(self.by)}" if self.by else ""
+        return f"WindowAggregate({spelled(self.windows)}; {asked}{by})"

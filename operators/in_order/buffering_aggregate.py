@@ -37,6 +37,7 @@ from oop_engine.sizes import value_bytes
 from operators.aggregates import Aggregation
 from operators.components import SumOverflowError
 from operators.partials import States
+from operators.spelled import spelled
 from operators.tagging import bind
 from operators.window_results import Results, Stamp, checked
 from operators.windows import Over, Windows
@@ -264,5 +265,6 @@ class BufferingAggregate(Operator):
         self._open, self._next, self._latest, self._promised, self._late, self._dropped = state["numbers"]
 
     def describe(self) -> str:
-        asked = ", ".join(f"{name}={aggregate}" for name, aggregate in self.aggregates.items())
-        return f"{_WHAT}({self.windows}; {asked}; by {', '.join(self.by) or 'nothing'})"
+        asked = ", ".join(f"{name}={spelled(aggregate)}" for name, aggregate in self.aggregates.items())
+        by = f"; by {', '.join(self.by)}" if self.by else ""
+        return f"{_WHAT}({spelled(self.windows)}; {asked}{by})"

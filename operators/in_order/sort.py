@@ -31,6 +31,7 @@ from oop_engine.units import Length
 from operators.in_order.reorder_buffer import ReorderBuffer
 from operators.late import Slack
 from operators.policies import PerGroup, Policy, cut_rows, floored, length_of, promised_after
+from operators.spelled import spelled
 
 __all__ = ["Sort"]
 
@@ -156,7 +157,7 @@ class Sort(Operator):
         self._now, self._late = state["now"], state["late"]
 
     def describe(self) -> str:
-        return f"Sort({self._policy})"
+        return f"Sort({spelled(self._policy)})"
 
 
 def _at(page: Page, now: int) -> Page:
