@@ -12,6 +12,7 @@ variance after Welford 1962 and Chan, Golub, LeVeque 1979.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -50,7 +51,7 @@ class Part(NamedTuple):
     user: UserDefined | None = None
 
 
-class Aggregation:
+class Aggregation(ABC):
     """Base of all aggregates."""
 
     @property
@@ -58,17 +59,17 @@ class Aggregation:
         """Names of the columns it reads."""
         return ()
 
+    @abstractmethod
     def result_type(self, schema: Schema, what: str) -> pa.DataType:
         """Return the type of its results; raise ``GraphError`` in the name of ``what`` if there is none."""
-        raise NotImplementedError
 
+    @abstractmethod
     def parts(self, schema: Schema) -> tuple[Part, ...]:
         """Return the partial aggregates it is made of."""
-        raise NotImplementedError
 
+    @abstractmethod
     def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
         """Return its results, of type ``kind``, one for each row of its parts' states."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
