@@ -12,6 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+import pyarrow as pa
+
+from oop_engine.errors import SnapshotError
 from oop_engine.page import Page
 from oop_engine.punctuation import FOREVER, Linear, Punctuation
 from oop_engine.schema import Schema
@@ -131,8 +134,17 @@ class Operator:
         return pack(type(self).__name__, self.save())
 
     def restore(self, data: bytes) -> None:
-        """Take over a snapshot of the same operator with the same parameters."""
-        self.load(unpack(type(self).__name__, data))
+        """Take over a snapshot of the same operator with the same parameters.
+
+        Raises ``SnapshotError`` if the bytes are something else.
+        """
+        name = type(self).__name__
+        state = unpack(name, data)
+        try:
+            self.load(state)
+        except (LookupError, TypeError, ValueError, pa.ArrowException) as error:
+            msg = f"snapshot of {name}: made with other parameters, or by another version ({error!r})"
+            raise SnapshotError(msg) from error
 
     def describe(self) -> str:
         """Return one line for a drawing of the graph: the name and what was asked of it."""

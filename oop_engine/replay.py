@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine.errors import UsageError
+from oop_engine.errors import ContractError, UsageError
 from oop_engine.graph import Graph
 from oop_engine.operator import Message
 from oop_engine.page import Page
@@ -99,7 +99,8 @@ def replay(
     arrivals.  ``check`` holds every edge against its promises.  ``on_tuples`` is told how
     many tuples went in, page by page; ``on_result`` gets what reaches a sink (then
     nothing is collected and ``results`` is empty).
-    Raises ``UsageError`` if the feeds are not the graph's sources.
+    Raises ``UsageError`` if the feeds are not the graph's sources, ``ContractError`` if the
+    arrivals of a feed go back.
     """
     plan = graph.plan()
     _check_feeds(feeds, [node.name for node in plan.of_kind("source")], graph.name)
@@ -230,11 +231,25 @@ def _steps_of(name: str, feed: Iterable[Message], cuts: list[int]) -> Iterator[_
         if message.arrival is None or not len(message):
             yield _Step(name, message, now, None)
             continue
+        _check_arrival(name, message, now)
         for part in _cut(message, cuts):
             assert part.arrival is not None
             yield _Step(name, part, int(part.arrival[0]), None)
             now = int(part.arrival[-1])
     yield _Step(name, Signal.END, now, None)
+
+
+def _check_arrival(name: str, page: Page, now: int) -> None:
+    """Raise ``ContractError`` if a page came before the one in front of it."""
+    assert page.arrival is not None
+    before_each = np.concatenate([[now], page.arrival[:-1]])
+    back = page.arrival < before_each
+    if back.any():
+        row = int(np.argmax(back))
+        before = int(before_each[row])
+        got = f"{page.arrival[row]} {page.schema.unit} after {before}"
+        msg = f"feed {name!r}: arrivals must not go back; got {got}: sort the feed by arrival"
+        raise ContractError(msg)
 
 
 def _cut(page: Page, cuts: list[int]) -> Iterator[Page]:

@@ -11,6 +11,8 @@ import re
 from datetime import timedelta
 from fractions import Fraction
 
+import numpy as np
+
 from oop_engine.errors import UnitError
 
 __all__ = ["TIME_UNITS", "Length", "to_seconds", "to_units"]
@@ -40,11 +42,11 @@ def to_units(length: Length, unit: str, what: str = "length") -> int:
     Traceback (most recent call last):
     oop_engine.errors.UnitError: Sliding: slide must be in 'rows'; got '2 s': give a plain integer
     """
-    if isinstance(length, bool) or not isinstance(length, int | str | timedelta):
+    if isinstance(length, bool) or not isinstance(length, int | np.integer | str | timedelta):
         msg = f"{what} must be an integer, a text such as '15 min' or a timedelta; got {length!r}"
         raise UnitError(msg)
-    if isinstance(length, int):
-        return length
+    if isinstance(length, int | np.integer):
+        return int(length)
     number, word = _parse(length, what)
     if word is None or word == unit:
         return _whole(number, unit, length, what)

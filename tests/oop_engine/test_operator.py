@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import FOREVER, Emission, Linear, Operator, Page, Schema, SnapshotError, State
+from oop_engine.snapshot import pack
 from oop_engine.testing import END, Driver, multiset
 
 SCHEMA = Schema({"ts": pa.int64()}, "ts", "s")
@@ -74,6 +75,11 @@ def test_a_state_moves_to_another_operator() -> None:
     assert driver.operator.state() == State(tuples=2)
     with pytest.raises(SnapshotError, match="snapshot of Operator"):
         Operator().opened(SCHEMA).restore(driver.operator.snapshot())
+
+
+def test_a_state_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(SnapshotError, match="snapshot of Counting: made with other parameters"):
+        Counting().opened(SCHEMA).restore(pack("Counting", {"something": "else"}))
 
 
 def test_the_driver_collects_by_port_and_ends_what_was_not_ended() -> None:

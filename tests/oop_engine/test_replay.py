@@ -289,3 +289,12 @@ def test_feeds_are_read_only_as_fast_as_the_graph_goes(on: Literal["inline", "lo
     replay(chain(Operator(), Operator()), {"source": feed()}, on=on, on_result=count)
     assert (read, done) == (500, 500)
     assert most <= 2 * 16 + 5
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_arrivals_that_go_back_are_refused(size: int) -> None:
+    feed = pages([(1, 0, 10), (2, 1, 9)], size)
+    with pytest.raises(
+        ContractError, match=r"feed 'source': arrivals must not go back; got 9 .* after 10: sort"
+    ):
+        replay(chain(Operator()), {"source": feed})

@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -66,6 +67,10 @@ def test_a_length_that_does_not_fit_is_refused_in_the_name_of_its_place(
 def test_to_a_finer_unit_and_back_is_the_same(value: int, one: str, other: str) -> None:
     coarse, fine = sorted((one, other), key=TIME_UNITS.__getitem__)
     assert to_units(f"{to_units(f'{value} {coarse}', fine)} {fine}", coarse) == value
+
+
+def test_integers_of_numpy_are_integers() -> None:
+    assert to_units(np.int64(3), "rows") == 3  # type: ignore[arg-type]
 
 
 def test_seconds() -> None:
