@@ -67,7 +67,8 @@ class Local:
             name: asyncio.Queue(capacity) for name in self.operators
         }
         self._open_ports = {node.name: set(range(len(node.inputs))) for node in self.plan.nodes}
-        self._ends_due = {node.name: len(node.inputs) for node in self.plan.nodes}  # not sent yet
+        self._ticks = {node.name: [NEVER] * len(node.inputs) for node in self.plan.nodes}
+        self._clock = dict.fromkeys(self.operators, NEVER)
         self._now = {node.name: NEVER for node in self.plan.of_kind("source")}
         self._ended: set[str] = set()
         self._tasks = asyncio.TaskGroup()
@@ -108,10 +109,9 @@ class Local:
         await self._send(stream, Signal.END, self._now[source], perf_counter())
 
     async def clock(self, now: int) -> None:
-        """Let the arrival clock show ``now``, for the operators that want it."""
-        for name, operator in self.operators.items():
-            if operator.clock_every and self._ends_due[name]:
-                await self._inbox[name].put(_Letter(0, Signal.TICK, now, perf_counter()))
+        """Let the arrival clock show ``now``, for the operators that want it, after all that was pushed before."""
+        for source in [name for name in self._now if name not in self._ended]:
+            await self._send(Stream(source, "out"), Signal.TICK, now, perf_counter())
 
     async def _end_all(self) -> None:
         for source in [name for name in self._now if name not in self._ended]:
@@ -130,12 +130,30 @@ class Local:
         ports = self._open_ports[name]
         while ports:
             letter = await self._inbox[name].get()
-            await self._handle(name, operator, letter)
+            if letter.message is not Signal.TICK:
+                await self._handle(name, operator, letter)
             if letter.message is Signal.END:
                 ports.discard(letter.port)
+            if isinstance(letter.message, Signal):
+                await self._tick(name, operator, letter)
         self.statistics.operators[name].counts = operator.counts()
         for port in operator.outputs:
             await self._send(Stream(name, port), Signal.END, letter.now, letter.born)
+
+    async def _tick(self, name: str, operator: Operator, letter: _Letter) -> None:
+        """Let the clock move here, and then behind, once it has on every open port: no tick overtakes a page."""
+        ticks = self._ticks[name]
+        if letter.message is Signal.TICK:
+            ticks[letter.port] = letter.now
+        now = min((ticks[port] for port in self._open_ports[name]), default=NEVER)
+        if now <= self._clock[name]:
+            return
+        self._clock[name] = now
+        tick = _Letter(0, Signal.TICK, now, letter.born)
+        if operator.clock_every:
+            await self._handle(name, operator, tick)
+        for port in operator.outputs:
+            await self._send(Stream(name, port), *tick[1:])
 
     async def _handle(self, name: str, operator: Operator, letter: _Letter) -> None:
         """Work off one message; what it yields goes out before the next step is asked for."""
@@ -161,7 +179,6 @@ class Local:
         for node, port in self._consumers[stream]:
             self._note(edge_name(stream, node), message)
             if node in self._inbox:
-                self._ends_due[node] -= message is Signal.END
                 await self._inbox[node].put(_Letter(port, message, now, born))
             elif not isinstance(message, Signal):
                 self._on_result(Result(node, message, now, perf_counter() - born))

@@ -230,6 +230,17 @@ async def test_ticks_after_the_end_of_a_source_block_nobody() -> None:
     assert len(local.operators["right"].ticks) == 98  # type: ignore[attr-defined]
 
 
+async def test_no_tick_overtakes_a_page_on_its_way() -> None:
+    results: list[Result] = []
+    lull = Promise(slack=0, clock_every=10, lull=5)
+    async with Local(chain(Operator(), Operator(), lull, Hold()), results.append, check=True) as local:
+        for ts in range(3, 300, 10):
+            await local.push("source", page_of([(ts, ts)], [ts]))
+            await local.clock(ts + 7)
+    assert [row["id"] for _, row in rows(results)] == [*range(3, 300, 10)]
+    assert local.operators["o2"].ticks == [*range(10, 310, 10)]  # type: ignore[attr-defined]
+
+
 async def test_counts_and_states_are_told() -> None:
     local = Local(chain(Promise(5), Hold()), lambda _: None)
     async with local:
