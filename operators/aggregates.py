@@ -219,7 +219,8 @@ class UserDefined(Aggregation):
     single tuples; ``combine(a, b)`` merges two tuples of arrays element by element and must
     be commutative and associative, for tuples come in any order; ``lower(state)`` returns
     the results, a NumPy or Arrow array.  ``state_types`` are the NumPy dtypes of the state,
-    ``reads`` the columns.  The result of no tuples is null.  Use functions that can be pickled.
+    numbers or booleans, ``reads`` the columns.  The result of no tuples is null.  Use functions that can
+    be pickled.
 
     >>> import numpy as np, pyarrow as pa
     >>> product = UserDefined(
@@ -243,8 +244,8 @@ class UserDefined(Aggregation):
     def result_type(self, schema: Schema, what: str) -> pa.DataType:
         schema.require(self.reads, f"{what}: UserDefined")
         for name in self.state_types:
-            if np.dtype(name).hasobject:
-                msg = f"{what}: UserDefined: state types must be of fixed width; got {name!r}"
+            if np.dtype(name).kind not in "biufc":
+                msg = f"{what}: UserDefined: state types must be numbers or booleans; got {name!r}"
                 raise GraphError(msg)
         return self.returns
 
