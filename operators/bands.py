@@ -116,8 +116,8 @@ class TumblingRule:
 
     def reach(self, side: int, times: Times) -> tuple[Times, Times]:
         """Return the first and the last timestamp of each time's window."""
-        start = self._start(times)
-        return start, _moved(start, self.range - 1)
+        ahead = self.range - 1 - self._within(times)
+        return self._start(times), np.minimum(times, FOREVER - ahead) + ahead
 
     def keep_from(self, side: int, bound: Bound) -> Bound:
         """Return the start of the first window that ``bound`` leaves open.
@@ -126,7 +126,7 @@ class TumblingRule:
         """
         if isinstance(bound, np.ndarray):
             return np.where((bound == NEVER) | (bound == FOREVER), bound, self._start(bound))
-        return bound if bound in (NEVER, FOREVER) else max(self._start(bound), NEVER)
+        return bound if bound in (NEVER, FOREVER) else self._start(bound)
 
     def promise(self, left: int, right: int) -> tuple[int, int]:
         """Return the bounds of the left and of the right timestamp of later results."""
@@ -139,7 +139,15 @@ class TumblingRule:
         return self._start(left) == self._start(right)
 
     def _start(self, times: Bound) -> Bound:
-        return (times - self.origin) // self.range * self.range + self.origin
+        """Return the start of each time's window, or ``NEVER`` if that is below int64."""
+        within = self._within(times)
+        if isinstance(times, np.ndarray):
+            return np.maximum(times, NEVER + within) - within
+        return max(times - within, NEVER)
+
+    def _within(self, times: Bound) -> Bound:
+        """Return how far into its window each time is; nothing wraps round."""
+        return (times % self.range - self.origin % self.range) % self.range
 
 
 Rule = BandRule | TumblingRule

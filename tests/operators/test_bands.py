@@ -107,3 +107,18 @@ def test_an_empty_band_is_refused(band: Band | TumblingBand, said: str) -> None:
 def test_a_foreign_unit_is_refused() -> None:
     with pytest.raises(UnitError, match="after must be in 'rows'"):
         Band(0, "2 s").fitted(ROWS, "OAJoin")
+
+
+@pytest.mark.parametrize("origin", [0, 3, -3, 2**62])
+@pytest.mark.parametrize("edge", [NEVER + 1, FOREVER - 40])
+def test_windows_at_the_ends_of_int64_do_not_wrap_round(origin: int, edge: int) -> None:
+    rule, matches = TumblingRule(10, origin), tumbling(10, origin)
+    times = np.arange(edge, edge + 40)
+    low, high = rule.reach(0, times)
+    for time, first, last in zip(times.tolist(), low.tolist(), high.tolist(), strict=True):
+        assert [other for other in times.tolist() if matches(time, other)] == [
+            other for other in times.tolist() if first <= other <= last
+        ]
+    kept = rule.keep_from(0, times)
+    assert (kept <= times).all()
+    assert kept.tolist() == [rule.keep_from(0, time) for time in times.tolist()]
