@@ -212,6 +212,9 @@ class PerGroup(Policy):
     linear: Policy | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.by, str):
+            msg = f"PerGroup: by must be a tuple of column names; got {self.by!r}: write by=({self.by!r},)"
+            raise GraphError(msg)
         object.__setattr__(self, "by", tuple(self.by))
         if not isinstance(self.policy, Lag):
             msg = f"PerGroup: policy must be Ordered, BoundedDisorder or BoundedCount; got {self.policy!r}"

@@ -148,6 +148,7 @@ def test_policies_are_values():
         (lambda: Heartbeat(PerGroup(Ordered(), ("k",)), 1, 0), "got PerGroup in it: write PerGroup"),
         (lambda: PerGroup(Carried(), ("k",)), "policy must be Ordered, BoundedDisorder or BoundedCount"),
         (lambda: PerGroup(Ordered(), ()), "at least one; got by=()"),
+        (lambda: PerGroup(Ordered(), "zone"), "tuple of column names; got 'zone': write by=('zone',)"),
         (
             lambda: PerGroup(Ordered(), ("k",), linear=PerGroup(Ordered(), ("k",))),
             "whole stream; got PerGroup",
