@@ -20,6 +20,7 @@ Too strict a policy makes tuples late, too lax a one makes everybody wait.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -208,7 +209,7 @@ class PerGroup(Policy):
     """
 
     policy: Policy
-    by: tuple[str, ...]
+    by: Sequence[str]
     linear: Policy | None = None
 
     def __post_init__(self) -> None:
