@@ -13,7 +13,7 @@ from oop_engine.errors import ContractError
 from oop_engine.operator import Message
 from oop_engine.page import Page
 from oop_engine.progress import Progress
-from oop_engine.punctuation import NEVER, GroupWise, Joint, Linear
+from oop_engine.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear
 
 __all__ = ["EdgeContract"]
 
@@ -64,13 +64,18 @@ class EdgeContract:
                 self._fail_row(page, int(np.argmax(inside)), terms)
 
     def _check_groups(self, promise: GroupWise) -> None:
-        """No group takes back its own promise; to say less than the stream, or than other attributes, is idle."""
-        if promise.attributes not in self._said:
-            self._said[promise.attributes] = Progress(1, remember_ended=True)
-            self._said[promise.attributes].advance(0, Linear(self._linear))
-        said = self._said[promise.attributes]
+        """No group takes back its own promise.
+
+        To say less than the stream, or than other attributes, is idle; and so it is of a
+        group that has ended, for whoever has passed its end on may have forgotten it.
+        """
+        attributes = tuple(sorted(promise.attributes))
+        if attributes not in self._said:
+            self._said[attributes] = Progress(1, remember_ended=True)
+            self._said[attributes].advance(0, Linear(self._linear))
+        said = self._said[attributes]
         bounds = said.bounds(promise.groups)
-        less = (promise.below < bounds) & (bounds > self._linear)
+        less = (promise.below < bounds) & (bounds > self._linear) & (bounds < FOREVER)
         if less.any():
             row = int(np.argmax(less))
             group = promise.groups.slice(row, 1).to_pylist()[0]

@@ -44,6 +44,7 @@ __all__ = [
     "PerGroup",
     "Policy",
     "Watermark",
+    "check_policy",
     "cut_rows",
     "floored",
     "length_of",
@@ -302,6 +303,13 @@ class _Lull(Watermark):
     def load(self, saved: dict[str, Any]) -> None:
         self._last = saved["last"]
         self._inner.load(saved["inner"])
+
+
+def check_policy(policy: object, what: str) -> None:
+    """Raise ``GraphError`` in the name of ``what`` unless ``policy`` is one."""
+    if not isinstance(policy, Policy):
+        msg = f"{what}: policy must be a value such as Ordered() or BoundedDisorder('5 s'); got {policy!r}"
+        raise GraphError(msg)
 
 
 def length_of(length: Length, schema: Schema, what: str, least: int = 0) -> int:

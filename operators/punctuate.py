@@ -42,6 +42,7 @@ from operators.policies import (
     PerGroup,
     Policy,
     Watermark,
+    check_policy,
     cut_rows,
     floored,
     length_of,
@@ -75,6 +76,7 @@ class Punctuate(Operator):
     makes_progress = True
 
     def __init__(self, policy: Policy, granularity: Length | None = None, late: Late = Late.DROP) -> None:
+        check_policy(policy, "Punctuate")
         self.policy = policy
         self.granularity = granularity
         self.late = late

@@ -28,6 +28,9 @@ Integers = NDArray[np.int64]
 
 def bind(windows: Windows, schema: Schema, by: tuple[str, ...], what: str) -> Extents:
     """Return the extents of ``windows``; check that they have the groups they need."""
+    if isinstance(windows, type) or not isinstance(windows, Windows):
+        msg = f"{what}: windows must be a value such as Tumbling('1 min'); got {windows!r}"
+        raise GraphError(msg)
     schema.require(by, what)
     if len(set(by)) != len(by):
         msg = f"{what}: the columns to group by must differ; got by={list(by)}"

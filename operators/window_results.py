@@ -35,7 +35,7 @@ def checked(aggregates: Mapping[str, object], by: Sequence[str], stamp: str, wha
     if isinstance(by, str):
         msg = f"{what}: by must be a tuple of column names; got {by!r}: write by=({by!r},)"
         raise GraphError(msg)
-    if not aggregates:
+    if not isinstance(aggregates, Mapping) or not aggregates:
         msg = f"{what}: needs at least one aggregate, such as {{'n': Count()}}"
         raise GraphError(msg)
     for name, aggregate in aggregates.items():

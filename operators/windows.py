@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,7 @@ class Over(Enum):
     GROUP_ROWS = "rows of the group"
 
 
+@runtime_checkable
 class Windows(Protocol):
     """A window definition, as it is written in a query."""
 

@@ -30,7 +30,7 @@ from oop_engine.schema import Schema
 from oop_engine.units import Length
 from operators.in_order.reorder_buffer import ReorderBuffer
 from operators.late import Slack
-from operators.policies import PerGroup, Policy, cut_rows, floored, length_of, promised_after
+from operators.policies import PerGroup, Policy, check_policy, cut_rows, floored, length_of, promised_after
 from operators.spelled import spelled
 
 __all__ = ["Sort"]
@@ -62,6 +62,7 @@ class Sort(Operator):
     def __init__(
         self, policy: Policy, granularity: Length | None = None, late: Slack | str = Slack.CONSISTENT
     ) -> None:
+        check_policy(policy, "Sort")
         if isinstance(policy, PerGroup) and policy.linear is None:
             msg = f"Sort: policy must tell the progress of the whole stream; got {policy}: give PerGroup a linear=..."
             raise GraphError(msg)

@@ -11,6 +11,7 @@ from oop_engine import FOREVER, GraphError, GroupWise, LateTuple, Linear, Page, 
 from oop_engine.contract import EdgeContract
 from oop_engine.testing import END, Driver
 from operators import punctuate as module
+from operators.in_order.sort import Sort
 from operators.late import Late
 from operators.policies import BoundedCount, BoundedDisorder, Carried, Heartbeat, Ordered, PerGroup
 from operators.punctuate import Punctuate
@@ -252,3 +253,10 @@ def test_bad_parameters(make, words):
     with pytest.raises(GraphError) as error:
         make().output_schemas((SCHEMA,))
     assert words in str(error.value)
+
+
+@pytest.mark.parametrize("operator", [Punctuate, Sort])
+@pytest.mark.parametrize("policy", [10, Ordered])
+def test_a_policy_is_a_value(operator, policy):
+    with pytest.raises(GraphError, match=r"policy must be a value such as Ordered\(\)"):
+        operator(policy)

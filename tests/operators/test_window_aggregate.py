@@ -251,3 +251,14 @@ def test_the_description_is_plain_data():
 
 def row(ts, k="a", j=0, v=0, x=0.0):
     return {"ts": ts, "k": k, "j": j, "v": v, "x": x}
+
+
+@pytest.mark.parametrize("windows", [5, Tumbling])
+def test_windows_are_a_value(windows):
+    with pytest.raises(GraphError, match=r"windows must be a value such as Tumbling"):
+        WindowAggregate(windows, {"n": Count()}).output_schemas((Schema({"ts": pa.int64()}, "ts", "s"),))
+
+
+def test_aggregates_have_names():
+    with pytest.raises(GraphError, match="needs at least one aggregate, such as"):
+        WindowAggregate(Tumbling(5), [Count()])
