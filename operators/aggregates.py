@@ -124,7 +124,8 @@ class _OfColumn(Aggregation):
 class Sum(_OfColumn):
     """Sum: of integers int64, of floats float64 (IEEE: NaN and infinities stay).
 
-    Integer sums are checked: one beyond 64 bits raises ``ContractError``, it never wraps.
+    Integer sums are checked: one that leaves 64 bits raises ``ContractError``, it never wraps,
+    not even if later values would bring it back (so near the limit the order can tell).
     """
 
     def _type(self, kind: pa.DataType) -> pa.DataType:
