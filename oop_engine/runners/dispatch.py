@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from enum import Enum
 from typing import NamedTuple
 
+from oop_engine.errors import UsageError
 from oop_engine.graph import Stream
 from oop_engine.operator import Emission, Message, Operator
 from oop_engine.page import Page
 
-__all__ = ["Result", "Signal", "edge_name", "handle"]
+__all__ = ["Result", "Signal", "edge_name", "handle", "source_stream"]
 
 
 class Signal(Enum):
@@ -52,3 +53,14 @@ def handle(operator: Operator, port: int, message: Message | Signal, now: int) -
 def edge_name(stream: Stream, node: str) -> str:
     """Return the name of an edge, for statistics and errors."""
     return f"{stream if stream.port != 'out' else stream.node} -> {node}"
+
+
+def source_stream(graph: str, source: str, sources: Collection[str], ended: Collection[str]) -> Stream:
+    """Return the stream of a source.  Raises ``UsageError`` if there is none, or it has ended."""
+    if source not in sources:
+        msg = f"graph {graph!r} has no source {source!r}; it has {', '.join(sources)}"
+        raise UsageError(msg)
+    if source in ended:
+        msg = f"graph {graph!r}: source {source!r} has ended; nothing can follow"
+        raise UsageError(msg)
+    return Stream(source, "out")

@@ -21,7 +21,7 @@ from oop_engine.graph import Graph, Stream
 from oop_engine.operator import Emission, Message, Operator
 from oop_engine.page import Page
 from oop_engine.punctuation import NEVER
-from oop_engine.runners.dispatch import Result, Signal, edge_name, handle
+from oop_engine.runners.dispatch import Result, Signal, edge_name, handle, source_stream
 from oop_engine.statistics import EdgeStatistics, OperatorStatistics, Statistics
 
 __all__ = ["Inline", "Result"]
@@ -77,7 +77,7 @@ class Inline:
         A page's moments are its arrivals; a promise of the source itself came at ``now``
         (default: with the page before it).
         """
-        stream = self._source(source)
+        stream = source_stream(self.plan.name, source, self._last, self._ended_sources)
         if isinstance(message, Page) and not len(message):
             return
         moment = self._last[source] if now is None else now
@@ -89,7 +89,7 @@ class Inline:
 
     def end(self, source: str, now: int | None = None) -> None:
         """Queue the end of a source."""
-        stream = self._source(source)
+        stream = source_stream(self.plan.name, source, self._last, self._ended_sources)
         self._ended_sources.add(source)
         moment = max(self._last[source], NEVER if now is None else now)
         for route in self._routes[stream]:
@@ -117,15 +117,6 @@ class Inline:
         """Take over the state of the same graph; edge checks start anew."""
         for name, state in states.items():
             self.operators[name].restore(state)
-
-    def _source(self, source: str) -> Stream:
-        if source not in self._last:
-            msg = f"graph {self.plan.name!r} has no source {source!r}; it has {', '.join(self._last)}"
-            raise UsageError(msg)
-        if source in self._ended_sources:
-            msg = f"graph {self.plan.name!r}: source {source!r} has ended; nothing can follow"
-            raise UsageError(msg)
-        return Stream(source, "out")
 
     def _queue(self, event: _Event) -> None:
         heapq.heappush(self._heap, event)

@@ -15,12 +15,11 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
 from oop_engine.contract import EdgeContract
-from oop_engine.errors import UsageError
 from oop_engine.graph import Graph, Stream
 from oop_engine.operator import Message, Operator
 from oop_engine.page import Page
 from oop_engine.punctuation import NEVER
-from oop_engine.runners.dispatch import Result, Signal, edge_name, handle
+from oop_engine.runners.dispatch import Result, Signal, edge_name, handle, source_stream
 from oop_engine.statistics import EdgeStatistics, OperatorStatistics, Statistics
 
 __all__ = ["Local", "run_async"]
@@ -96,7 +95,7 @@ class Local:
 
     async def push(self, source: str, message: Message, now: int | None = None) -> None:
         """Send a message of a source; waits while the queues behind it are full."""
-        stream = self._source(source)
+        stream = source_stream(self.plan.name, source, self._now, self._ended)
         if isinstance(message, Page) and message.arrival is not None and len(message):
             now = int(message.arrival[-1])
         self._now[source] = max(self._now[source], NEVER if now is None else now)
@@ -104,7 +103,7 @@ class Local:
 
     async def end(self, source: str) -> None:
         """End a source."""
-        stream = self._source(source)
+        stream = source_stream(self.plan.name, source, self._now, self._ended)
         self._ended.add(source)
         await self._send(stream, Signal.END, self._now[source], perf_counter())
 
@@ -116,15 +115,6 @@ class Local:
     async def _end_all(self) -> None:
         for source in [name for name in self._now if name not in self._ended]:
             await self.end(source)
-
-    def _source(self, source: str) -> Stream:
-        if source not in self._now:
-            msg = f"graph {self.plan.name!r} has no source {source!r}; it has {', '.join(self._now)}"
-            raise UsageError(msg)
-        if source in self._ended:
-            msg = f"graph {self.plan.name!r}: source {source!r} has ended; nothing can follow"
-            raise UsageError(msg)
-        return Stream(source, "out")
 
     async def _work(self, name: str, operator: Operator) -> None:
         ports = self._open_ports[name]
