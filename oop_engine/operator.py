@@ -114,6 +114,14 @@ class Operator:
         """Learn that the arrival clock shows ``now`` (only if ``clock_every`` is set)."""
         yield from ()
 
+    @property
+    def moment(self) -> int | None:
+        """The arrival up to which an operator at the edge has read, when it yields.
+
+        What it yields happens then.  None: at the last arrival of the pages it yields.
+        """
+        return None
+
     def state(self) -> State:
         """Return what is held now, in O(1)."""
         return State()

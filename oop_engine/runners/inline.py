@@ -173,7 +173,7 @@ class Inline:
             if operator.makes_progress:
                 message = message.without_arrival()
         if operator.makes_progress:
-            now = moment
+            now = moment = moment if operator.moment is None else max(moment, operator.moment)
         for route in self._routes[self._streams[event.node][port]]:
             route.send(message, moment, now, event.born)
         return moment

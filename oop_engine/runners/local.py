@@ -156,6 +156,9 @@ class Local:
             if found is None:
                 break
             port, message = found
+            if operator.makes_progress and operator.moment is not None:
+                # The letter has the last arrival of its page, the operator that of the row it has come to.
+                now = operator.moment if isinstance(letter.message, Page) else max(now, operator.moment)
             if isinstance(message, Page) and operator.makes_progress:
                 now = now if message.arrival is None or not len(message) else int(message.arrival[-1])
                 message = message.without_arrival()

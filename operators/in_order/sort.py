@@ -132,9 +132,13 @@ class Sort(Operator):
             return
         page = self._waiting.release(below)
         if page is not None:
-            yield 0, page if self._now is None else _at(page, self._now)
+            yield 0, page
         for promise in said:
             yield 0, promise
+
+    @property
+    def moment(self) -> int | None:
+        return self._now
 
     def state(self) -> State:
         return State(tuples=self._waiting.tuples, nbytes=self._waiting.nbytes + self._watermark.nbytes)
@@ -159,8 +163,3 @@ class Sort(Operator):
 
     def describe(self) -> str:
         return f"Sort({spelled(self._policy)})"
-
-
-def _at(page: Page, now: int) -> Page:
-    """Return the page with ``now`` as the moment when each of its tuples came to be."""
-    return Page(page.schema, page.batch, np.full(len(page), now))

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from oop_engine import FOREVER, GraphError, GroupWise, Linear, Page, Schema
 from oop_engine.contract import EdgeContract
+from oop_engine.graph import Graph
+from oop_engine.replay import replay
 from oop_engine.testing import END, Driver
 from operators.in_order import reorder_buffer as module
 from operators.in_order.sort import Sort
@@ -88,11 +90,16 @@ def test_many_small_runs_are_merged(monkeypatch):
     assert expected == [(r["ts"], r["id"]) for r in driver.rows()]
 
 
-def test_released_tuples_come_with_the_arrival_that_released_them():
-    driver = Driver(Sort(BoundedDisorder(5), 10), SCHEMA)
-    said = driver.feed(0, page([6, 8, 7, 16, 17], arrival=True))
-    assert [m.arrival.tolist() if isinstance(m, Page) else m.below for _, m in said] == [0, [3, 3, 3], 10]
-    assert next(m.arrival for _, m in driver.feed(0, END) if isinstance(m, Page)).tolist() == [4, 4]
+@pytest.mark.parametrize("on", ["inline", "local"])
+def test_a_promise_comes_with_the_arrival_that_makes_it_even_if_nothing_is_released(on):
+    graph = Graph("sorted")
+    graph.sink("out", graph.add("sort", Sort(BoundedDisorder(10), 10), graph.source("in", SCHEMA)))
+    feed = Page.of(SCHEMA, {"ts": [100, 106, 112, 121], "id": [0, 1, 2, 3]}, arrival=[0, 5, 9, 20])
+    told = []
+    replay(graph, {"in": [feed]}, on=on, on_result=told.append)
+    promises = [(r.message.below, r.now) for r in told if isinstance(r.message, Linear)]
+    assert promises == [(90, 0), (100, 9), (110, 20), (FOREVER, 20)]
+    assert [(len(r.message), r.now) for r in told if isinstance(r.message, Page)] == [(2, 20), (2, 20)]
 
 
 def test_tuples_on_their_way_out_are_no_longer_held():
@@ -110,7 +117,7 @@ def test_punctuation_and_clock_release_too():
     assert [str(m) for _, m in driver.feed(0, Linear(15))] == ["Page(1 rows of ts, id)", "Linear(below=15)"]
     said = driver.clock(120)
     assert [row["ts"] for row in driver.rows()] == [10, 20, 30]
-    assert (said[0][1].arrival.tolist(), said[1][1]) == ([120, 120], Linear(115))
+    assert (len(said[0][1]), said[1][1], driver.operator.moment) == (2, Linear(115), 120)
 
 
 @given(TIMES, st.integers(1, 30))
