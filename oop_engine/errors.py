@@ -7,7 +7,8 @@
     │   └── LateTuple   a tuple came behind a promise, and the late policy is to raise
     ├── TraceError      a file cannot be read as what it was said to be: mend the data
     ├── SnapshotError   bytes that are no snapshot of this operator
-    └── UsageError      an unknown scenario, parameter, format: mend the command
+    ├── UsageError      an unknown scenario, parameter, format: mend the command
+    └── SetupError      what a runner stands on is missing or too old: mend the machine
 
 Every message names the place, what must hold, the value got with its unit, and the
 way out.  A command ends with exit code 2 on any of them, without a traceback.
@@ -20,6 +21,7 @@ __all__ = [
     "EngineError",
     "GraphError",
     "LateTuple",
+    "SetupError",
     "SnapshotError",
     "TraceError",
     "UnitError",
@@ -57,3 +59,7 @@ class SnapshotError(EngineError, ValueError):
 
 class UsageError(EngineError, ValueError):
     """A command or call names something that does not exist."""
+
+
+class SetupError(EngineError):
+    """What a runner stands on (a Java, a package, a setting of a session) is missing or too old."""

@@ -1,0 +1,207 @@
+"""A Spark session with our settings, and nothing left behind when it ends.
+
+The JVM of Spark is started here, through PySpark's own start script: with a Java that is found or
+provided (``java.py``), what it has to say in a file instead of on the terminal of the user, and all
+it writes beside results in one temporary folder.  It dies with the session, and with this process.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from oop_engine.errors import SetupError
+from oop_engine.runners.spark.java import java_home
+from oop_engine.runners.spark.settings import check, check_packages, is_local, settings_for
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["active_session", "session"]
+
+JVM_ENDS_WITHIN_S = 20
+LINES_OF_LOG = 12
+
+
+@contextmanager
+def session(
+    master: str | None = None, *, app: str = "oop-engine", quick: bool = False, **settings: object
+) -> Iterator[SparkSession]:
+    """Yield a Spark session that our graphs can run in.
+
+    A session that is active in this process is taken as it is, after a check, and is not stopped.
+    Else a new one is made; on leaving, however, it is stopped with its queries, and its JVM and
+    Python workers have ended.
+
+    Parameters
+    ----------
+    master
+        As Spark writes it: ``local[2]``, ``spark://host:7077``...  None: that of ``spark-submit``
+        or of the active session, and where there is neither ``local[*]``.
+    app
+        Name of the application.
+    quick
+        For tests and short replays: compile less (about half the processor time of a start; slower
+        where the JVM itself works through rows).
+    settings
+        Any settings of Spark, on top of ours: ``**{"spark.driver.memory": "4g"}``.
+
+    Raises
+    ------
+    SetupError
+        A Java, a package or a setting is missing or too old, or Spark did not start.
+    """
+    check_packages()
+    given = {name: _text(value) for name, value in settings.items()}
+    if (running := active_session()) is not None:
+        _check_same(running, master, given)
+        check(running)
+        yield running
+    elif "PYSPARK_GATEWAY_PORT" in os.environ:  # started by spark-submit, which has the JVM
+        with _submitted(master, app, given) as made:
+            yield made
+    else:
+        with _started(master or "local[*]", app, quick, given) as made:
+            yield made
+
+
+def active_session() -> SparkSession | None:
+    """Return the Spark session that is active in this process, if there is one."""
+    if "pyspark" not in sys.modules:
+        return None
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    running = SparkSession.getActiveSession()
+    if running is None and SparkContext._active_spark_context is not None:  # made by another thread
+        running = SparkSession.builder.getOrCreate()
+    return running
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _check_same(running: SparkSession, master: str | None, given: dict[str, str]) -> None:
+    wanted = given | ({"spark.master": master} if master else {})
+    differ = [f"{k}={v}" for k, v in wanted.items() if running.conf.get(k, None) != v]
+    if differ:
+        msg = f"a Spark session is active with other settings than {', '.join(differ)}: stop it first"
+        raise SetupError(msg)
+
+
+@contextmanager
+def _submitted(master: str | None, app: str, given: dict[str, str]) -> Iterator[SparkSession]:
+    from pyspark.conf import SparkConf
+    from pyspark.sql import SparkSession
+
+    conf = SparkConf()
+    master = master or conf.get("spark.master", "local[*]")
+    ours = settings_for(str(master), Path(tempfile.gettempdir()), quick=False, given=given)
+    named = {"spark.app.name": app} | {k: v for k, v in ours.items() if not conf.contains(k)} | given
+    builder = SparkSession.builder.config(map=named)
+    with builder.getOrCreate() as made:
+        check(made)
+        yield made
+
+
+@contextmanager
+def _started(master: str, app: str, quick: bool, given: dict[str, str]) -> Iterator[SparkSession]:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
+
+    with ExitStack() as stack:
+        folder = Path(tempfile.mkdtemp(prefix="oop-engine-spark-"))
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        named = settings_for(master, folder, quick=quick, given=given)
+        conf = SparkConf(loadDefaults=False).setAll([*named.items()]).setAppName(app)
+        stack.enter_context(_interrupts_as_before())
+        with _environment(master):
+            gateway = stack.enter_context(_jvm(conf, folder / "spark.log"))
+            context = SparkContext(conf=conf, gateway=gateway)
+        stack.callback(context.stop)
+        made = SparkSession(context)
+        stack.callback(_stop, made)
+        if is_local(master) and "spark.sql.shuffle.partitions" not in given:
+            made.conf.set("spark.sql.shuffle.partitions", context.defaultParallelism)
+        check(made)
+        yield made
+
+
+def _stop(made: SparkSession) -> None:
+    for query in made.streams.active:
+        with suppress(Exception):  # it may have failed, which its own caller was told
+            query.stop()
+    made.stop()
+
+
+@contextmanager
+def _environment(master: str) -> Iterator[None]:
+    """Set what a JVM and its Python workers take from the environment, while they are started."""
+    ours = {"JAVA_HOME": str(java_home()), "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable)}
+    if is_local(master):  # workers import what this process can import, a checkout for example
+        path = os.pathsep.join(p or os.getcwd() for p in sys.path)
+        ours |= {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": path, "SPARK_LOCAL_IP": "127.0.0.1"}
+    ours["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    before = {name: os.environ.get(name) for name in ours}
+    os.environ.update(ours)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def _interrupts_as_before() -> Iterator[None]:
+    """Take back what a Spark context does to Ctrl-C, which would ask a JVM that is gone."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _jvm(conf: Any, log: Path) -> Iterator[Any]:
+    """Yield the gateway to a JVM of Spark that writes its log to a file, and that has ended afterwards."""
+    from pyspark import SparkContext
+    from pyspark.errors import PySparkException
+    from pyspark.java_gateway import launch_gateway
+
+    with log.open("wb") as file:
+        try:
+            gateway = launch_gateway(conf, popen_kwargs={"stderr": file})
+        except (PySparkException, OSError) as error:
+            lines = log.read_text(errors="replace").splitlines()[-LINES_OF_LOG:]
+            msg = "\n    ".join(["Spark did not start; the end of its log:", *lines])
+            raise SetupError(msg) from error
+    try:
+        yield gateway
+    finally:
+        gateway.shutdown()
+        _end(gateway.proc)
+        SparkContext._gateway = SparkContext._jvm = None  # else the next session would look for this one
+
+
+def _end(process: Any) -> None:
+    process.stdin.close()  # the sign for the JVM to end
+    try:
+        process.wait(JVM_ENDS_WITHIN_S)
+    except Exception:
+        process.kill()
+        process.wait()

@@ -1,0 +1,105 @@
+"""What we set in Spark, and what we ask of a session that somebody else has made."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from oop_engine.errors import SetupError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["check", "check_packages", "settings_for"]
+
+OLDEST = (4, 3)
+PACKAGES = {"pyspark": "pyspark", "pandas": "pandas", "google.protobuf": "protobuf"}
+STREAMING = "org.apache.spark.sql.execution.streaming"
+
+# What our stateful operators cannot do without; a session that runs can still be told.
+NEEDED = {"spark.sql.streaming.stateStore.providerClass": f"{STREAMING}.state.RocksDBStateStoreProvider"}
+
+ANYWHERE = (
+    NEEDED
+    | {
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        "spark.sql.streaming.noDataMicroBatches.enabled": "false",  # our promises are data: nothing follows by itself
+        "spark.sql.streaming.metricsEnabled": "false",
+        "spark.sql.adaptive.enabled": "false",  # it would merge the partitions that key groups are spread over
+        "spark.sql.session.timeZone": "UTC",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+)
+
+# Only where driver, workers and checkpoint are on this machine.  The file manager that Spark takes by
+# itself starts two processes for each file of a checkpoint; this one relies on renames being atomic.
+ON_THIS_MACHINE = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    "spark.sql.streaming.checkpointFileManagerClass": f"{STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager",
+}
+
+# Half a session's start goes into compiling for a speed that a short run never gets back.
+QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+JVM_OPTIONS = "spark.driver.extraJavaOptions"
+
+
+def settings_for(master: str, folder: Path, *, quick: bool, given: dict[str, str]) -> dict[str, str]:
+    """Return all settings of a session: ours, and on top of them those given.
+
+    ``folder``: a place of this machine for what Spark writes beside results; used for a local master.
+    """
+    local = ON_THIS_MACHINE | {
+        "spark.local.dir": str(folder / "local"),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+    }
+    found = {"spark.master": master} | ANYWHERE | (local if is_local(master) else {}) | given
+    if quick:
+        found[JVM_OPTIONS] = f"{QUICK_JVM} {given.get(JVM_OPTIONS, '')}".strip()
+    return found
+
+
+def is_local(master: str) -> bool:
+    """Tell whether the workers of a master are threads of the driver."""
+    return master == "local" or master.startswith("local[")
+
+
+def check_packages() -> None:
+    """Raise ``SetupError`` if a Python package that Spark needs is not installed."""
+    missing = [name for module, name in PACKAGES.items() if not _is_installed(module)]
+    if missing:
+        msg = f"Spark needs {', '.join(missing)}, not installed here: pip install 'oop-engine[spark]'"
+        raise SetupError(msg)
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # not even its parent
+        return False
+
+
+def check(session: SparkSession) -> None:
+    """Make sure that ``session`` can run our graphs; set what can still be set while it runs.
+
+    It is left as it is but for what our operators cannot do without: RocksDB as the store of
+    state.  Raises ``SetupError`` if it is too old, or if that cannot be set.
+    """
+    if _numbers(session.version) < OLDEST:
+        wanted = ".".join(map(str, OLDEST))
+        msg = f"Spark {session.version} is too old, {wanted} is needed: pip install 'oop-engine[spark]'"
+        raise SetupError(msg)
+    for name, value in NEEDED.items():
+        if session.conf.get(name) == value:
+            continue
+        if not session.conf.isModifiable(name):
+            msg = f"this Spark session must have {name}={value}: set it when the session is made"
+            raise SetupError(msg)
+        session.conf.set(name, value)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(n) for n in version.split(".")[:2])
