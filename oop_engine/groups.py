@@ -2,8 +2,9 @@
 
 Everything that keeps something per group keeps it in arrays, and a group's place in them
 is its *slot*.  Slots are dense and given in order of first sight; the keys may be columns
-of any type that Arrow can ``take`` rows of.  Work per tuple is a hash lookup inside Arrow; Python sees only the
-keys that differ within a page.
+of any type that Arrow can ``take`` rows of.  Integers, and what can be seen as such (floats,
+instants, booleans), are looked up in NumPy, all rows of a page at once.  Others take a hash
+lookup a tuple inside Arrow; Python sees only the keys that differ within a page.
 """
 
 from __future__ import annotations
@@ -17,9 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from oop_engine.integer_table import IntegerTable
 from oop_engine.sizes import value_bytes
 
 __all__ = ["GroupIndex"]
+
+Integers = NDArray[np.int64]
 
 _UNKNOWN = -1
 _FEW = 64  # rows; fewer are looked up one by one, which costs less than a call into Arrow
@@ -40,7 +44,9 @@ class GroupIndex:
 
     def __init__(self, types: Sequence[pa.DataType]) -> None:
         self._types = list(types)
-        self._levels = [_Codes() for _ in range(max(2 * len(self._types) - 1, 0))]
+        self._levels = [_codes_of(kind) for kind in self._types[:1]]
+        for kind in self._types[1:]:
+            self._levels += [_codes_of(kind), _IntegerCodes()]  # of the column, of the pair
         self._chunks: list[list[pa.Array]] = []
         self._size = 0
         self._key_bytes = 0
@@ -57,7 +63,8 @@ class GroupIndex:
         """Return the slot of every row, int64 (rows,); new keys get the next free slots.
 
         ``rows`` is needed only where there are no key columns.
-        O(rows) in Arrow, O(distinct keys in ``columns``) in Python.
+        O(rows) in NumPy or Arrow; of other than integers, floats, instants and booleans,
+        O(distinct keys in ``columns``) in Python.
         """
         if not self._types:
             self._size = max(self._size, min(rows or 0, 1))
@@ -111,7 +118,7 @@ class GroupIndex:
         self._size = size
         self._key_bytes += sum(map(value_bytes, columns))
 
-    def _codes(self, columns: Sequence[pa.Array], *, add: bool) -> NDArray[np.int64]:
+    def _codes(self, columns: Sequence[pa.Array], *, add: bool) -> Integers:
         levels = iter(self._levels)
         codes = next(levels).encode(_comparable(columns[0]), add=add)
         for column in columns[1:]:
@@ -130,19 +137,60 @@ class _Codes:
     def __init__(self) -> None:
         self._code: dict[Any, int] = {}
 
-    def encode(self, column: pa.Array, *, add: bool) -> NDArray[np.int64]:
+    def encode(self, column: pa.Array, *, add: bool) -> Integers:
         if len(column) <= _FEW:
             return self._look_up(column.to_pylist(), add=add)
         encoded = column.dictionary_encode(null_encoding="encode")
         codes = self._look_up(encoded.dictionary.to_pylist(), add=add)
-        rows: NDArray[np.int64] = codes[encoded.indices.to_numpy(zero_copy_only=False)]
+        rows: Integers = codes[encoded.indices.to_numpy(zero_copy_only=False)]
         return rows
 
-    def _look_up(self, values: list[Any], *, add: bool) -> NDArray[np.int64]:
+    def _look_up(self, values: list[Any], *, add: bool) -> Integers:
         known = self._code
         if add:
             return np.array([known.setdefault(value, len(known)) for value in values], np.int64)
         return np.array([known.get(value, _UNKNOWN) for value in values], np.int64)
+
+
+class _IntegerCodes:
+    """Codes of the distinct values of a column of integers; null has one as well."""
+
+    def __init__(self) -> None:
+        self._table = IntegerTable()
+
+    def encode(self, column: pa.Array, *, add: bool) -> Integers:
+        if not (add or _is_plain(column.type) or pa.types.is_null(column.type)):
+            return np.full(len(column), _UNKNOWN)
+        valid = column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else None
+        values = _as_integers(column)
+        codes = self._table.encode(values, valid) if add else self._table.find(values, valid)
+        if pa.types.is_uint64(column.type):
+            codes[values < 0] = _UNKNOWN  # beyond int64, where no key is
+        return codes
+
+
+def _codes_of(kind: pa.DataType) -> _Codes | _IntegerCodes:
+    if isinstance(kind, pa.BaseExtensionType):
+        return _codes_of(kind.storage_type)
+    if pa.types.is_dictionary(kind):
+        return _codes_of(kind.value_type)
+    instant = pa.types.is_temporal(kind) and not pa.types.is_interval(kind)
+    plain = instant or pa.types.is_floating(kind) or (_is_plain(kind) and not pa.types.is_uint64(kind))
+    return _IntegerCodes() if plain else _Codes()
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_boolean(kind))
+
+
+def _as_integers(column: pa.Array) -> Integers:
+    """Return integers or booleans as int64, without copying if they are; anything for nulls."""
+    if column.null_count:
+        column = column.fill_null(False if pa.types.is_boolean(column.type) else 0)
+    wide = pa.types.is_int64(column.type) or pa.types.is_uint64(column.type)
+    plain = column.view(pa.int64()) if wide else column.cast(pa.int64())
+    integers: Integers = plain.to_numpy()
+    return integers
 
 
 def _comparable(column: pa.Array) -> pa.Array:

@@ -1,0 +1,117 @@
+"""A hash table of integers, probed for whole arrays at a time in NumPy.
+
+Open addressing with linear probing: all rows look at their first place together, those
+that found another key look at the next one, and so on.  At most half of the places are
+taken, so few rows look twice.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["IntegerTable"]
+
+Integers = NDArray[np.int64]
+
+_FREE = -1
+_LEAST = 64  # places
+_CHUNK = 1024  # new rows at a time while the table is small; later as many as it has keys
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio
+
+
+class IntegerTable:
+    """Codes of distinct int64 values and of null, 0, 1, 2... in order of first sight.
+
+    >>> table = IntegerTable()
+    >>> table.encode(np.array([70, -2, 70])), table.find(np.array([-2, 5]))
+    (array([0, 1, 0]), array([ 1, -1]))
+    """
+
+    def __init__(self) -> None:
+        self._keys = np.zeros(1, np.int64)  # (capacity,)  by code; what stands for null is never compared
+        self._size = 0
+        self._null = _FREE
+        self._places = np.full(_LEAST, _FREE, np.int64)  # (power of two,)  code
+
+    def find(self, values: Integers, valid: NDArray[np.bool_] | None = None) -> Integers:
+        """Return the code of every row, int64 (rows,), -1 if it is not known; O(rows).
+
+        ``valid`` bool (rows,) is false where the value is null; None: nowhere.
+        """
+        codes = self._look_up(values)
+        if valid is not None:
+            codes[~valid] = self._null
+        return codes
+
+    def encode(self, values: Integers, valid: NDArray[np.bool_] | None = None) -> Integers:
+        """Return the code of every row; new values get the next free codes.  O(rows)."""
+        codes = self.find(values, valid)
+        missing = np.flatnonzero(codes < 0)
+        while missing.size:
+            new = missing[: max(self._size, _CHUNK)]
+            self._learn(values[new], None if valid is None else valid[new])
+            codes[missing] = self.find(values[missing], None if valid is None else valid[missing])
+            missing = missing[codes[missing] < 0]
+        return codes
+
+    def _look_up(self, values: Integers) -> Integers:
+        places = self._home(values)
+        codes = self._places.take(places)
+        other = np.flatnonzero((self._keys.take(codes) != values) & (codes >= 0))
+        while other.size:
+            places[other] = (places[other] + 1) & (self._places.size - 1)
+            found = self._places[places[other]]
+            codes[other] = found
+            other = other[(self._keys[found] != values[other]) & (found >= 0)]
+        return codes
+
+    def _home(self, values: Integers) -> Integers:
+        bits = self._places.size.bit_length() - 1
+        return (values.view(np.uint64) * _SPREAD >> np.uint64(64 - bits)).view(np.int64)
+
+    def _learn(self, values: Integers, valid: NDArray[np.bool_] | None) -> None:
+        """Give codes to values none of which is known, some of which may be equal."""
+        self._reserve(values.size)
+        rows = np.arange(values.size) if valid is None else np.flatnonzero(valid)
+        first, places = self._claim(values, rows)
+        null = np.empty(0, np.int64) if valid is None else np.flatnonzero(~valid)[:1]
+        seen = np.sort(np.concatenate([first, null]))
+        codes = self._size + np.searchsorted(seen, first)
+        self._places[places] = codes
+        self._keys[codes] = values[first]
+        if null.size:
+            self._null = self._size + int(np.searchsorted(seen, null[0]))
+        self._size += seen.size
+
+    def _claim(self, values: Integers, rows: Integers) -> tuple[Integers, Integers]:
+        """Return the first row of each distinct value, and the place it is to have.
+
+        A row leaves its mark, ``-2 - row``, at a free place; rows of one value go the same
+        way, and as marks are written backwards the first of them wins.
+        """
+        places = self._home(values)
+        first = []
+        while rows.size:
+            at = places[rows]
+            free = np.flatnonzero(self._places[at] == _FREE)[::-1]
+            self._places[at[free]] = -2 - rows[free]
+            mark = -2 - self._places[at]
+            first.append(rows[mark == rows])
+            settled = (mark >= 0) & (values[np.maximum(mark, 0)] == values[rows])
+            rows = rows[~settled]
+            places[rows] = (places[rows] + 1) & (self._places.size - 1)
+        winners = np.concatenate([np.empty(0, np.int64), *first])
+        return winners, places[winners]
+
+    def _reserve(self, more: int) -> None:
+        """Make room for ``more`` new values."""
+        wanted = self._size + more
+        if wanted > self._keys.size:
+            self._keys = np.resize(self._keys, 2 * wanted)
+        if 2 * wanted <= self._places.size:
+            return
+        self._places = np.full(1 << (2 * wanted - 1).bit_length(), _FREE, np.int64)
+        codes = np.arange(self._size)
+        codes, places = self._claim(self._keys, codes[codes != self._null])
+        self._places[places] = codes

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oop_engine.integer_table import IntegerTable
+from tests.naive.kernel import slots_of
+
+EDGES = [0, 1, -1, 2**63 - 1, -(2**63), 2**32, -(2**32)]
+VALUE = st.none() | st.sampled_from(EDGES) | st.integers(-20, 20) | st.integers(-(2**63), 2**63 - 1)
+
+
+def arrays(values: list[int | None]) -> tuple[np.ndarray, np.ndarray | None]:
+    valid = np.array([v is not None for v in values], np.bool_)
+    return np.array([v or 0 for v in values], np.int64), None if valid.all() else valid
+
+
+@given(st.lists(st.lists(VALUE, max_size=30), max_size=6))
+def test_codes_are_those_of_a_dictionary(parts: list[list[int | None]]) -> None:
+    table, known = IntegerTable(), {}  # type: ignore[var-annotated]
+    for part in parts:
+        rows = [(value,) for value in part]
+        assert table.find(*arrays(part)).tolist() == slots_of(rows, known, add=False)
+        assert table.encode(*arrays(part)).tolist() == slots_of(rows, known, add=True)
+    for part in parts:
+        assert table.find(*arrays(part)).tolist() == slots_of([(v,) for v in part], known, add=False)
+
+
+@pytest.mark.parametrize("step", [1, -7, 2**20, 2**44, 2**52])
+def test_many_keys_in_steps(step: int) -> None:
+    rng = np.random.default_rng(0)
+    keys = np.arange(4000, dtype=np.int64) * step
+    rows = keys[rng.integers(0, keys.size, 50_000)]
+    table = IntegerTable()
+    codes = np.concatenate([table.encode(part) for part in np.array_split(rows, 7)])
+    known: dict[int, int] = {}
+    assert codes.tolist() == [known.setdefault(value, len(known)) for value in rows.tolist()]
+    assert table.find(keys[-1:] + 1).tolist() == [-1]
