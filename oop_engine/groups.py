@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from oop_engine.integer_table import IntegerTable
 from oop_engine.sizes import value_bytes
 
-__all__ = ["GroupIndex"]
+__all__ = ["GroupIndex", "comparable"]
 
 Integers = NDArray[np.int64]
 
@@ -120,9 +120,9 @@ class GroupIndex:
 
     def _codes(self, columns: Sequence[pa.Array], *, add: bool) -> Integers:
         levels = iter(self._levels)
-        codes = next(levels).encode(_comparable(columns[0]), add=add)
+        codes = next(levels).encode(comparable(columns[0]), add=add)
         for column in columns[1:]:
-            more = next(levels).encode(_comparable(column), add=add)
+            more = next(levels).encode(comparable(column), add=add)
             pair = (codes << 32) | more
             unknown = (codes < 0) | (more < 0)
             pair[unknown] = _UNKNOWN
@@ -193,15 +193,15 @@ def _as_integers(column: pa.Array) -> Integers:
     return integers
 
 
-def _comparable(column: pa.Array) -> pa.Array:
+def comparable(column: pa.Array) -> pa.Array:
     """Return values that are hashable in Python and equal exactly where the keys are."""
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return _comparable(column.dictionary_decode())
+        return comparable(column.dictionary_decode())
     if isinstance(kind, pa.BaseExtensionType):
-        return _comparable(column.storage)
+        return comparable(column.storage)
     if pa.types.is_float16(kind):
-        return _comparable(column.cast(pa.float32()))
+        return comparable(column.cast(pa.float32()))
     if pa.types.is_floating(kind):
         plain = pc.if_else(
             pc.is_nan(column), pa.scalar(float("nan"), kind), pc.add(column, pa.scalar(0.0, kind))

@@ -84,6 +84,24 @@ class Operator:
         """Return the schema of each output; raise ``GraphError`` if the inputs do not fit."""
         return (inputs[0],) * len(self.outputs)
 
+    def partition_keys(self, inputs: tuple[Schema, ...]) -> list[tuple[str, ...]] | None:
+        """Return the columns by which the input may be divided among copies of the operator.
+
+        Each entry is a key: its column on every input port.  Copies that have the tuples of
+        different values of some of these keys, and all promises, put out together what one
+        operator would.  None: any division will do, for nothing is kept of a tuple.  An
+        empty list (the default): one operator has to see everything.
+        """
+        return []
+
+    def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
+        """Return for each input port the column whose value ``column`` of an output repeats.
+
+        None: none of that port, as far as is known (the default).  A row that may come from either
+        of several ports (a union) repeats a column of each.
+        """
+        return (None,) * len(inputs)
+
     def open(self) -> None:
         """Make the empty state; ``self.schemas_in`` and ``self.schemas_out`` are there."""
 

@@ -29,7 +29,7 @@ from operators.spelled import spelled
 from operators.tagging import bind
 from operators.window_groups import WindowGroups
 from operators.window_results import Results, Stamp, checked
-from operators.windows import Over, Windows
+from operators.windows import Over, Windows, divisible_by
 
 __all__ = ["Aggregate"]
 
@@ -75,6 +75,12 @@ class Aggregate(Operator):
             msg = f"Aggregate: {self.windows} needs the 'row' of its Bucket; got progress by {schema.progressing!r}"
             raise GraphError(msg)
         return Results(extents, self.aggregates, schema, self.by, self.stamp, "Aggregate")
+
+    def partition_keys(self, inputs: tuple[Schema, ...]) -> list[tuple[str, ...]]:
+        return divisible_by(self.windows, self.by, inputs[0])
+
+    def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
+        return (column if column in self.by else None,) * len(inputs)
 
     def open(self) -> None:
         schema = self.schemas_in[0]

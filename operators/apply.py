@@ -58,6 +58,13 @@ class Apply(Operator):
             fields[name] = pa.field(name, kind)
         return (Schema(pa.schema(list(fields.values())), schema.progressing, schema.unit),)
 
+    def partition_keys(self, inputs: tuple[Schema, ...]) -> None:
+        return None
+
+    def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
+        source = self.columns.get(column, column)
+        return (source if isinstance(source, str) else None,)
+
     def open(self) -> None:
         self._types = [self.schemas_out[0].type_of(name) for name in self.columns]
 

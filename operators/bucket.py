@@ -33,7 +33,7 @@ from oop_engine.punctuation import GroupWise, Joint, Linear, Punctuation
 from oop_engine.schema import Schema
 from operators.spelled import spelled
 from operators.tagging import Tagger, bind
-from operators.windows import Over, Windows
+from operators.windows import Over, Windows, divisible_by
 
 __all__ = ["Bucket"]
 
@@ -71,6 +71,13 @@ class Bucket(Operator):
         if numbered:
             return (Schema(fields, "row", "rows"),)
         return (Schema(fields, schema.progressing, schema.unit),)
+
+    def partition_keys(self, inputs: tuple[Schema, ...]) -> list[tuple[str, ...]] | None:
+        extents = bind(self.windows, inputs[0], self.by, "Bucket")
+        return None if extents.over is Over.ATTRIBUTE else divisible_by(self.windows, self.by, inputs[0])
+
+    def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
+        return (column if column in inputs[0].names else None,)
 
     def open(self) -> None:
         schema = self.schemas_in[0]

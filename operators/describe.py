@@ -76,6 +76,12 @@ class Describe(Operator):
             return None
         return length_of(self._granularity, schema, "Describe: granularity", least=1)
 
+    def partition_keys(self, inputs: tuple[Schema, ...]) -> None:
+        return None
+
+    def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
+        return (column,) * len(inputs)
+
     def open(self) -> None:
         self._every = self._granule(self.schemas_in[0])
         self._said = Progress(1)

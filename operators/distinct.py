@@ -77,6 +77,12 @@ class Distinct(Operator):
         schema.require(self.by, "Distinct")
         return (schema.select([n for n in schema.names if n in self.by or n == schema.progressing]),)
 
+    def partition_keys(self, inputs: tuple[Schema, ...]) -> list[tuple[str, ...]]:
+        return [(name,) for name in self.output_schemas(inputs)[0].names if name != inputs[0].progressing]
+
+    def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
+        return (column,)
+
     def open(self) -> None:
         [schema] = self.schemas_out
         self._names = [n for n in schema.names if n != schema.progressing]

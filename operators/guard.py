@@ -85,6 +85,9 @@ class Guard(Operator):
         length_of(self._limit, inputs[0], "Guard: limit")
         return super().output_schemas(inputs)
 
+    def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
+        return (column,) * len(inputs)
+
     def open(self) -> None:
         self._ahead = length_of(self._limit, self.schemas_in[0], "Guard: limit")
         self._memory = np.array([NEVER, 0, 0])  # see the kernel

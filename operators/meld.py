@@ -63,6 +63,12 @@ class Meld(Operator):
                 raise GraphError(msg)
         return (inputs[0],)
 
+    def partition_keys(self, inputs: tuple[Schema, ...]) -> None:
+        return None
+
+    def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
+        return (column,) * len(inputs)
+
     def open(self) -> None:
         self._progress = Progress(len(self.inputs))
 

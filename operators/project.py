@@ -81,6 +81,13 @@ class Project(Operator):
         is_time = pa.types.is_timestamp(schema.type_of(str(self.columns[progressing])))
         return (Schema(pa.schema(fields), progressing, "" if is_time else schema.unit),)
 
+    def partition_keys(self, inputs: tuple[Schema, ...]) -> None:
+        return None
+
+    def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
+        source = self.columns[column]
+        return (source if isinstance(source, str) else None,)
+
     def open(self) -> None:
         [schema], [out] = self.schemas_in, self.schemas_out
         self._types = out.fields.types

@@ -92,6 +92,9 @@ class Punctuate(Operator):
             return None
         return length_of(self.granularity, schema, "Punctuate: granularity", least=1)
 
+    def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
+        return (column,) * len(inputs)
+
     def open(self) -> None:
         schema = self.schemas_in[0]
         self._every = self._granule(schema)

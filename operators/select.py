@@ -44,6 +44,12 @@ class Select(Operator):
         require_boolean("Select", [self.predicate], inputs[0])
         return inputs
 
+    def partition_keys(self, inputs: tuple[Schema, ...]) -> None:
+        return None
+
+    def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
+        return (column,) * len(inputs)
+
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         [predicate] = evaluate("Select", [self.predicate], [pa.bool_()], page.batch)
         selected = predicate.true_count

@@ -55,6 +55,12 @@ class Split(Operator):
         require_boolean("Split", list(self.predicates.values()), inputs[0])
         return inputs * len(self.outputs)
 
+    def partition_keys(self, inputs: tuple[Schema, ...]) -> None:
+        return None
+
+    def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
+        return (column,) * len(inputs)
+
     def open(self) -> None:
         self._unmatched = 0
 

@@ -39,7 +39,7 @@ from operators.spelled import spelled
 from operators.tagging import Tagger, bind
 from operators.window_groups import WindowGroups
 from operators.window_results import Results, Stamp, checked
-from operators.windows import Windows
+from operators.windows import Windows, divisible_by
 
 __all__ = ["WindowAggregate"]
 
@@ -82,6 +82,12 @@ class WindowAggregate(Operator):
     def _results(self, schema: Schema) -> Results:
         extents = bind(self.windows, schema, self.by, "WindowAggregate")
         return Results(extents, self.aggregates, schema, self.by, self.stamp, "WindowAggregate")
+
+    def partition_keys(self, inputs: tuple[Schema, ...]) -> list[tuple[str, ...]]:
+        return divisible_by(self.windows, self.by, inputs[0])
+
+    def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
+        return (column if column in self.by else None,) * len(inputs)
 
     def open(self) -> None:
         schema = self.schemas_in[0]

@@ -16,6 +16,7 @@ which nobody knows while a disordered stream runs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol, runtime_checkable
@@ -37,6 +38,7 @@ __all__ = [
     "Tumbling",
     "TupleBased",
     "Windows",
+    "divisible_by",
 ]
 
 Integers = NDArray[np.int64]
@@ -216,6 +218,17 @@ class PartitionedTupleBased:
 
     def bound(self, schema: Schema, what: str = "PartitionedTupleBased") -> Extents:
         return _rows(self.range, self.slide, Over.GROUP_ROWS, what)
+
+
+def divisible_by(windows: Windows, by: Sequence[str], schema: Schema) -> list[tuple[str, ...]]:
+    """Return the columns by which an aggregate of these windows may be divided, each by itself.
+
+    All of its groups: but landmark windows run to the last tuple of the whole stream, and
+    tuple-based ones count all of its tuples.
+    """
+    extents = windows.bound(schema)
+    whole = extents.landmark or extents.over is Over.ROWS
+    return [] if whole else [(name,) for name in by]
 
 
 def _rows(range: Length, slide: Length, over: Over, what: str) -> Extents:

@@ -8,6 +8,7 @@ import pickle
 import pkgutil
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -17,6 +18,7 @@ import operators
 import tests.cases
 from oop_engine import Message, Operator, Page
 from oop_engine.contract import EdgeContract
+from oop_engine.runners.spark.key_groups import key_groups
 from oop_engine.testing import Driver, multiset
 from tests.cases import Case
 from tests.streams import Script, as_messages, row_lists, rows_of, scripts
@@ -165,7 +167,61 @@ def fresh(case: Case, data: st.DataObject) -> None:
     assert run(case, script).out == again.out == run(case, script).out
 
 
-LAWS = [oracle, order, cuts, grammar, schema, purge, end, snapshot, untouched, empty, fresh]
+def division(case: Case, data: st.DataObject) -> None:
+    """Copies that share the tuples out by partition keys give together what one operator gives."""
+    keys = case.operator.partition_keys(case.inputs)
+    if keys == []:
+        return  # one operator has to see everything
+    script = draw_script(case, data)
+    chosen = [data.draw(st.sampled_from(keys))] if keys else None
+    copies = [Driver(case.operator, *case.inputs) for _ in range(3)]
+    for port, message in as_messages(script, case.inputs):
+        parts = [message] * 3
+        if isinstance(message, Page):
+            columns = [message.column(key[port]) for key in chosen or ()]
+            owner = key_groups(columns, 3) if columns else np.arange(len(message)) % 3
+            parts = [message.filter(owner == copy) for copy in range(3)]
+        for copy, part in zip(copies, parts, strict=True):
+            copy.feed(port, part)
+    for copy in copies:
+        copy.run([])
+    whole = run(case, script)
+    for port in range(len(case.operator.outputs)):
+        divided = [row for copy in copies for row in copy.rows(port)]
+        assert multiset(divided) == multiset(whole.rows(port))
+
+
+def descent(case: Case, data: st.DataObject) -> None:
+    """A column that repeats one of the input has values of it, and of its row."""
+    script = draw_script(case, data)
+    messages = as_messages(script, case.inputs)
+    given = [
+        [row for to, m in messages if to == port and isinstance(m, Page) for row in m.to_pylist()]
+        for port in range(len(case.inputs))
+    ]
+    driver = run(case, script)
+    for number, schema in enumerate(driver.operator.schemas_out):
+        for name in schema.names:
+            sources = case.operator.lineage(name, case.inputs)
+            known = [str(r[c]) for rows, c in zip(given, sources, strict=True) if c for r in rows]
+            assert not known or all(str(row[name]) in known for row in driver.rows(number))
+
+
+LAWS = [
+    oracle,
+    order,
+    cuts,
+    grammar,
+    schema,
+    purge,
+    end,
+    snapshot,
+    untouched,
+    empty,
+    fresh,
+    division,
+    descent,
+]
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)

@@ -40,7 +40,7 @@ from operators.partials import States
 from operators.spelled import spelled
 from operators.tagging import bind
 from operators.window_results import Results, Stamp, checked
-from operators.windows import Over, Windows
+from operators.windows import Over, Windows, divisible_by
 
 __all__ = ["BufferingAggregate"]
 
@@ -96,6 +96,12 @@ class BufferingAggregate(Operator):
             msg = f"{_WHAT}: windows {on}: use WindowAggregate"
             raise GraphError(msg)
         return Results(extents, self.aggregates, schema, self.by, self.stamp, _WHAT)
+
+    def partition_keys(self, inputs: tuple[Schema, ...]) -> list[tuple[str, ...]]:
+        return [key * len(inputs) for key in divisible_by(self.windows, self.by, inputs[0])]
+
+    def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
+        return (column if column in self.by else None,) * len(inputs)
 
     def open(self) -> None:
         schema = self.schemas_in[0]

@@ -60,6 +60,12 @@ class Merge(Operator):
                 raise GraphError(msg)
         return (inputs[0],)
 
+    def partition_keys(self, inputs: tuple[Schema, ...]) -> None:
+        return None
+
+    def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
+        return (column,) * len(inputs)
+
     def open(self) -> None:
         self._reached = Progress(len(self.inputs))  # what each input has come to
         self._waiting: list[list[Page]] = [[] for _ in self.inputs]

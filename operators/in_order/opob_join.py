@@ -62,6 +62,12 @@ class OPOBJoin(Operator):
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
         return (self.terms.output_schema(*inputs),)
 
+    def partition_keys(self, inputs: tuple[Schema, ...]) -> list[tuple[str, ...]]:
+        return list(self.terms.keys)
+
+    def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
+        return self.terms.lineage(column, *inputs)
+
     def open(self) -> None:
         self._held = JoinState(self.terms, self.schemas_in, self.schemas_out[0])
         self._results = SortedRows(self.schemas_out[0])

@@ -84,6 +84,9 @@ class Sort(Operator):
             return None
         return length_of(self._granularity, schema, "Sort: granularity", least=1)
 
+    def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
+        return (column,) * len(inputs)
+
     def open(self) -> None:
         self._every = self._granule(self.schemas_in[0])
         self._watermark = self._policy.watermark(self.schemas_in[0], "Sort")

@@ -82,6 +82,14 @@ class JoinTerms:
         """Return the output's name of the right progressing attribute."""
         return self.right_names(left, right)[right.names.index(right.progressing)]
 
+    def lineage(self, column: str, left: Schema, right: Schema) -> tuple[str | None, str | None]:
+        """Return the left and the right column that ``column`` of the output repeats."""
+        on_right = dict(zip(self.right_names(left, right), right.names, strict=True)).get(column)
+        side = 0 if column in left.names else 1
+        own = column if side == 0 else on_right
+        pair = next((pair for pair in self.keys if pair[side] == own), None)
+        return pair or (own if side == 0 else None, own if side == 1 else None)
+
     def passing(self, joined: pa.RecordBatch) -> pa.RecordBatch:
         """Return the joined tuples of which the residual holds (null does not hold)."""
         if self.residual is None:
