@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from operators.apply import Apply
     from operators.bands import Band, TumblingBand
     from operators.bucket import Bucket
+    from operators.consolidate import Consolidate
     from operators.describe import Describe
     from operators.distinct import Distinct
     from operators.guard import Ahead, Guard
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from operators.late import Late, Slack
     from operators.meld import Meld
     from operators.oa_join import OAJoin
+    from operators.partial_aggregate import PartialAggregate
     from operators.policies import (
         BoundedCount,
         BoundedDisorder,
@@ -69,6 +71,7 @@ __all__ = [
     "Bucket",
     "BufferingAggregate",
     "Carried",
+    "Consolidate",
     "Count",
     "Describe",
     "Distinct",
@@ -86,6 +89,7 @@ __all__ = [
     "OPIBJoin",
     "OPOBJoin",
     "Ordered",
+    "PartialAggregate",
     "PartitionedTupleBased",
     "PerGroup",
     "Project",
@@ -111,6 +115,7 @@ _NAMES_OF = {
     "apply": "Apply",
     "bands": "Band TumblingBand",
     "bucket": "Bucket",
+    "consolidate": "Consolidate",
     "describe": "Describe",
     "distinct": "Distinct",
     "guard": "Ahead Guard",
@@ -122,6 +127,7 @@ _NAMES_OF = {
     "late": "Late Slack",
     "meld": "Meld",
     "oa_join": "OAJoin",
+    "partial_aggregate": "PartialAggregate",
     "policies": "BoundedCount BoundedDisorder Carried Heartbeat Ordered PerGroup",
     "project": "Project",
     "punctuate": "Punctuate",

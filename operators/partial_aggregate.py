@@ -1,0 +1,151 @@
+"""PartialAggregate: the first half of window aggregation, which keeps nothing.
+
+Of each page it makes one row a group and pane, which ``Consolidate`` merges with the rows
+of other pages and other instances.  Any instance may see any tuple, so the input can be
+divided, and divided anew, at any time.
+
+    Pass       at most one page of partial aggregates a page; tuples in no window are gone.
+    Keep       no tuple and no partial aggregate; what has been promised.
+    Propagate  linear and group-wise bounds, rounded down to the start of a pane, when that
+               has grown; group-wise ones only if their attributes are among ``by``.  Joint
+               ones are dropped.
+    Cost       O(1) a tuple, in Arrow and kernels; O(its groups) a punctuation.  Order
+               needed: none.
+    Source     thesis 6.2 (panes), where the first half runs close to the source; compute
+               and consolidate: Madsen, Zhou, Su, Enorm, DEBS 2016, section 4.
+
+See ``operators/partial_rows.py`` for what a pane is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from oop_engine.errors import ContractError
+from oop_engine.operator import Emission, Operator, State
+from oop_engine.page import Page
+from oop_engine.progress import Progress
+from oop_engine.punctuation import GroupWise, Linear, Punctuation
+from oop_engine.schema import Schema
+from operators.aggregates import Aggregation, Arrays
+from operators.components import SumOverflowError
+from operators.partial_rows import PartialRows, pane_starts
+from operators.partials import States
+from operators.row_codes import row_codes
+from operators.spelled import spelled
+from operators.window_results import checked
+from operators.windows import Windows
+
+__all__ = ["PartialAggregate"]
+
+
+class PartialAggregate(Operator):
+    """Partial ``aggregates`` of each page, for each group of ``by`` and pane of ``windows``.
+
+    Output: ``by``, ``pane_start`` (its progressing attribute, of the input's type and unit),
+    and the columns of state of the aggregates' parts.  Raises ``GraphError`` for windows on
+    the order of arrival and landmark windows, and if lengths, columns, types or names do not
+    fit; ``ContractError`` if an integer sum passes 64 bits.
+
+    >>> import pyarrow as pa
+    >>> from oop_engine import Linear, Page, Schema
+    >>> from operators.aggregates import Sum
+    >>> from operators.windows import Sliding
+    >>> schema = Schema({"ts": pa.int64(), "x": pa.int64()}, "ts", "s")
+    >>> first = PartialAggregate(Sliding(range=20, slide=10), {"s": Sum("x")}).opened(schema)
+    >>> [(_, page)] = first.on_page(0, Page.of(schema, {"ts": [12, 3, 14], "x": [1, 2, 4]}))
+    >>> for row in page.to_pylist():
+    ...     print(row)
+    {'pane_start': 10, 'state0_sum': 5, 'state1_count': 2}
+    {'pane_start': 0, 'state0_sum': 2, 'state1_count': 1}
+    >>> list(first.on_punctuation(0, Linear(15)))
+    [(0, Linear(below=10))]
+    """
+
+    def __init__(
+        self, windows: Windows, aggregates: Mapping[str, Aggregation], by: Sequence[str] = ()
+    ) -> None:
+        self.by = checked(aggregates, by, "end", "PartialAggregate")
+        self.windows = windows
+        self.aggregates = dict(aggregates)
+
+    def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
+        return (self._rows_of(inputs[0]).schema,)
+
+    def _rows_of(self, schema: Schema) -> PartialRows:
+        return PartialRows(self.windows, self.aggregates, self.by, schema, "PartialAggregate")
+
+    def partition_keys(self, inputs: tuple[Schema, ...]) -> None:
+        return None
+
+    def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
+        return (column if column in self.by else None,)
+
+    def open(self) -> None:
+        self._rows = self._rows_of(self.schemas_in[0])
+        self._promised = Progress()
+
+    def on_page(self, port: int, page: Page) -> Iterator[Emission]:
+        first, last = self._rows.extents.wids(page.times)
+        inside = last >= first
+        if not inside.all():
+            page = page.filter(inside)
+        if len(page):
+            yield 0, self._partial(page)
+
+    def _partial(self, page: Page) -> Page:
+        panes = pane_starts(self._rows.extents, page.times)
+        keys = [page.column(name) for name in self.by]
+        numbers, first = row_codes([*keys, pa.array(panes)])
+        at = pa.array(first)
+        keys, panes = [key.take(at) for key in keys], panes[first]
+        return self._rows.page(keys, panes, self._states(page, numbers, keys, panes))
+
+    def _states(
+        self, page: Page, numbers: NDArray[np.int64], keys: list[pa.Array], panes: NDArray[np.int64]
+    ) -> list[Arrays]:
+        """Return the states of all rows; ``numbers`` tells to which row each tuple goes."""
+        states = States(self._rows.parts, panes.size)
+        inputs = states.prepare(page, page.times)
+        try:
+            states.update(numbers, np.arange(numbers.size + 1), 0, numbers.size, inputs)
+        except SumOverflowError as error:
+            raise self._overflow(error, keys, panes) from None
+        return states.columns
+
+    def _overflow(
+        self, error: SumOverflowError, keys: list[pa.Array], panes: NDArray[np.int64]
+    ) -> ContractError:
+        (wid, *_), _ = self._rows.extents.wids(panes[[error.at]])
+        group = {name: key[error.at : error.at + 1] for name, key in zip(self.by, keys, strict=True)}
+        return self._rows.results.overflow(error.column, int(wid), group)
+
+    def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
+        match punctuation:
+            case Linear(below):
+                yield from self._say(Linear(int(self._rows.promise(below))))
+            case GroupWise(groups, below) if set(punctuation.attributes) <= set(self.by):
+                yield from self._say(GroupWise(groups, self._rows.promise(below)))
+
+    def _say(self, promise: Linear | GroupWise) -> Iterator[Emission]:
+        for said in self._promised.advance(0, promise):
+            yield 0, said
+
+    def state(self) -> State:
+        return State(groups=self._promised.groups, nbytes=self._promised.nbytes)
+
+    def save(self) -> dict[str, Any]:
+        return {"promised": self._promised.save()}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self._promised.load(state["promised"])
+
+    def describe(self) -> str:
+        asked = ", ".join(f"{name}={spelled(aggregate)}" for name, aggregate in self.aggregates.items())
+        by = f"; by {', '.join(self.by)}" if self.by else ""
+        return f"PartialAggregate({spelled(self.windows)}; {asked}{by})"

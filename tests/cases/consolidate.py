@@ -1,0 +1,71 @@
+"""The two halves of window aggregation for the contract suite."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from oop_engine import Schema
+from operators.aggregates import Avg, Count, First, Max, Sum, Var
+from operators.consolidate import Consolidate
+from operators.partial_aggregate import PartialAggregate
+from operators.windows import Sliding, Tumbling
+from tests.cases import Case, Row
+from tests.naive import windows as naive
+
+__all__ = ["CASES"]
+
+SCHEMA = Schema(
+    {"ts": pa.int64(), "k": pa.string(), "j": pa.int32(), "v": pa.int64(), "x": pa.float64()}, "ts", "s"
+)
+DOMAINS: dict[str, list[Any]] = {"ts": list(range(-30, 90)), "k": ["a", "b", None], "j": [0, 1, 2]}
+# States as they come from a first half: 1 to 3 tuples, of which 0 to 2 have a value.
+ROWS: dict[str, list[Any]] = {
+    "pane_start": list(range(-30, 90, 10)), "k": ["a", "b", None],
+    "state0_count": [1, 2, 3], "state1_sum": [-5, 0, 7], "state2_count": [0, 1, 2],
+}  # fmt: skip
+MANY = {"n": Count(), "s": Sum("v"), "avg": Avg("x"), "hi": Max("v"), "f": First("v"), "var": Var("x")}
+PAGES = "its output is a row a page, group and pane: the rows of all pages together are what counts"
+BY_PAGES = {"oracle": PAGES, "order": PAGES, "cuts": PAGES, "division": PAGES}
+TWO = {"n": Count(), "s": Sum("v")}
+
+
+def _merged(of: list[Row], *, empty: bool = False, range: int = 20) -> list[Row]:
+    """The counts and sums of the windows, from those of the panes."""
+    functions = {
+        "n": lambda rows: sum(row["state0_count"] for row in rows),
+        "s": lambda rows: (
+            sum(row["state1_sum"] for row in rows) if any(row["state2_count"] for row in rows) else None
+        ),
+    }
+    return naive.sliding(of, "pane_start", ("k",), functions, range, 10, empty=empty)
+
+
+def _second(windows: Sliding | Tumbling, **more: Any) -> tuple[Consolidate, tuple[Schema]]:
+    first = PartialAggregate(windows, TWO, ("k",))
+    [schema] = first.output_schemas((SCHEMA,))
+    return Consolidate(windows, TWO, ("k",), tuples=SCHEMA, **more), (schema,)
+
+
+CASES = [
+    Case(
+        "partial-sliding", PartialAggregate(Sliding(20, 10), MANY, ("k", "j")), (SCHEMA,),
+        lambda inputs: [], DOMAINS, BY_PAGES,
+    ),
+    Case(
+        "partial-gaps", PartialAggregate(Sliding(7, 12, 2), {"n": Count()}), (SCHEMA,),
+        lambda inputs: [], DOMAINS, BY_PAGES,
+    ),
+    Case(
+        "consolidate-sliding", *_second(Sliding(20, 10)), lambda inputs: _merged(inputs[0]), ROWS,
+    ),
+    Case(
+        "consolidate-tumbling-start", *_second(Tumbling(10), stamp="start"),
+        lambda inputs: _merged(inputs[0], range=10), ROWS,
+    ),
+    Case(
+        "consolidate-empty", *_second(Sliding(20, 10), empty=True),
+        lambda inputs: _merged(inputs[0], empty=True), ROWS,
+    ),
+]  # fmt: skip
