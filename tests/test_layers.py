@@ -23,7 +23,7 @@ RANK = [
 AT_MOST = {"traces": "operator", "testing": "runners"}
 KNOWS_OPERATORS = RANK[RANK.index("replay") :]
 FOR_OPERATORS = RANK[: RANK.index("operator") + 1]
-KNOWS_ALL_OPERATORS = {"operators/in_order/rewrite.py"}
+KNOWS_ALL_OPERATORS = {"operators/in_order/rewrite.py", "operators/consolidated.py"}
 ONLY_IN = {
     "asyncio": ["oop_engine/runners/local.py", "oop_engine/replay.py", "oop_engine/testing.py"],
     "uvloop": ["oop_engine/runners/local.py"],
