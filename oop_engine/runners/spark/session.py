@@ -8,6 +8,7 @@ it writes beside results in one temporary folder.  It dies with the session, and
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import sys
@@ -29,6 +30,11 @@ __all__ = ["active_session", "session"]
 
 JVM_ENDS_WITHIN_S = 20
 LINES_OF_LOG = 12
+
+WORKER = """\
+#!/bin/sh
+PYTHONPATH={path}:"$PYTHONPATH" exec {python} "$@"
+"""
 
 
 @contextmanager
@@ -124,7 +130,7 @@ def _started(master: str, app: str, quick: bool, given: dict[str, str]) -> Itera
         named = settings_for(master, folder, quick=quick, given=given)
         conf = SparkConf(loadDefaults=False).setAll([*named.items()]).setAppName(app)
         stack.enter_context(_interrupts_as_before())
-        with _environment(master):
+        with _environment(master, folder):
             gateway = stack.enter_context(_jvm(conf, folder / "spark.log"))
             context = SparkContext(conf=conf, gateway=gateway)
         stack.callback(context.stop)
@@ -144,12 +150,13 @@ def _stop(made: SparkSession) -> None:
 
 
 @contextmanager
-def _environment(master: str) -> Iterator[None]:
+def _environment(master: str, folder: Path) -> Iterator[None]:
     """Set what a JVM and its Python workers take from the environment, while they are started."""
-    ours = {"JAVA_HOME": str(java_home()), "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable)}
-    if is_local(master):  # workers import what this process can import, a checkout for example
-        path = os.pathsep.join(p or os.getcwd() for p in sys.path)
-        ours |= {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": path, "SPARK_LOCAL_IP": "127.0.0.1"}
+    ours = {"JAVA_HOME": str(java_home())}
+    if is_local(master):
+        ours |= {"PYSPARK_PYTHON": str(_python(folder)), "SPARK_LOCAL_IP": "127.0.0.1"}
+    else:
+        ours["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
     ours["PYSPARK_DRIVER_PYTHON"] = sys.executable
     before = {name: os.environ.get(name) for name in ours}
     os.environ.update(ours)
@@ -161,6 +168,22 @@ def _environment(master: str) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+def _python(folder: Path) -> Path:
+    """Return the Python of the workers of this machine, which imports what this process imports.
+
+    A checkout, for example; and PySpark itself as it is installed.  Spark would put a zip file of
+    PySpark in front of all, and every process would compile it anew: that is half the time of the
+    first micro-batch.
+    """
+    if os.name == "nt":
+        return Path(sys.executable)
+    path = os.pathsep.join(p or os.getcwd() for p in sys.path)
+    script = folder / "python"
+    script.write_text(WORKER.format(path=shlex.quote(path), python=shlex.quote(sys.executable)))
+    script.chmod(0o700)
+    return script
 
 
 @contextmanager
