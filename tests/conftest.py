@@ -1,8 +1,15 @@
-"""Property tests try the same examples on every machine and on every run."""
+"""What all tests share: examples that are the same on every machine and run, and one Spark session."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 settings.register_profile(
     "deterministic",
@@ -15,3 +22,21 @@ settings.register_profile(
 )
 settings.register_profile("thorough", settings.get_profile("deterministic"), max_examples=2000)
 settings.load_profile("deterministic")
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The session that all tests marked ``spark`` share: it takes seconds to start."""
+    from oop_engine.runners.spark.session import session
+
+    with session("local[2]", app="tests", quick=True) as made:
+        yield made
+
+
+@pytest.hookimpl(tryfirst=True)  # before the groups are read
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep all tests that need Spark in one process, and begin with them: together they take longest."""
+    items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+    for item in items:
+        if item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.xdist_group("spark"))

@@ -14,7 +14,7 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["active_session", "session"]
 
 JVM_ENDS_WITHIN_S = 20
+LOG = "spark.log"
 LINES_OF_LOG = 12
 
 WORKER = """\
@@ -39,7 +40,11 @@ PYTHONPATH={path}:"$PYTHONPATH" exec {python} "$@"
 
 @contextmanager
 def session(
-    master: str | None = None, *, app: str = "oop-engine", quick: bool = False, **settings: object
+    master: str | None = None,
+    settings: Mapping[str, object] | None = None,
+    *,
+    app: str = "oop-engine",
+    quick: bool = False,
 ) -> Iterator[SparkSession]:
     """Yield a Spark session that our graphs can run in.
 
@@ -52,13 +57,13 @@ def session(
     master
         As Spark writes it: ``local[2]``, ``spark://host:7077``...  None: that of ``spark-submit``
         or of the active session, and where there is neither ``local[*]``.
+    settings
+        Any settings of Spark, on top of ours: ``{"spark.driver.memory": "4g"}``.
     app
         Name of the application.
     quick
         For tests and short replays: compile less (about half the processor time of a start; slower
         where the JVM itself works through rows).
-    settings
-        Any settings of Spark, on top of ours: ``**{"spark.driver.memory": "4g"}``.
 
     Raises
     ------
@@ -66,7 +71,7 @@ def session(
         A Java, a package or a setting is missing or too old, or Spark did not start.
     """
     check_packages()
-    given = {name: _text(value) for name, value in settings.items()}
+    given = {name: _text(value) for name, value in (settings or {}).items()}
     if (running := active_session()) is not None:
         _check_same(running, master, given)
         check(running)
@@ -130,8 +135,8 @@ def _started(master: str, app: str, quick: bool, given: dict[str, str]) -> Itera
         named = settings_for(master, folder, quick=quick, given=given)
         conf = SparkConf(loadDefaults=False).setAll([*named.items()]).setAppName(app)
         stack.enter_context(_interrupts_as_before())
-        with _environment(master, folder):
-            gateway = stack.enter_context(_jvm(conf, folder / "spark.log"))
+        with _environment(master, folder), _told(folder / LOG):
+            gateway = stack.enter_context(_jvm(conf, folder / LOG))
             context = SparkContext(conf=conf, gateway=gateway)
         stack.callback(context.stop)
         made = SparkSession(context)
@@ -200,19 +205,27 @@ def _interrupts_as_before() -> Iterator[None]:
 
 
 @contextmanager
-def _jvm(conf: Any, log: Path) -> Iterator[Any]:
-    """Yield the gateway to a JVM of Spark that writes its log to a file, and that has ended afterwards."""
-    from pyspark import SparkContext
+def _told(log: Path) -> Iterator[None]:
+    """Make one error of whatever goes wrong while Spark starts."""
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError, OSError) as error:
+        lines = log.read_text(errors="replace").splitlines()[-LINES_OF_LOG:]
+        msg = "\n    ".join([f"Spark did not start: {str(error).strip()}", *lines])
+        raise SetupError(msg) from error
+
+
+@contextmanager
+def _jvm(conf: Any, log: Path) -> Iterator[Any]:
+    """Yield the gateway to a JVM of Spark that speaks to a file, and that has ended afterwards."""
+    from pyspark import SparkContext
     from pyspark.java_gateway import launch_gateway
 
     with log.open("wb") as file:
-        try:
-            gateway = launch_gateway(conf, popen_kwargs={"stderr": file})
-        except (PySparkException, OSError) as error:
-            lines = log.read_text(errors="replace").splitlines()[-LINES_OF_LOG:]
-            msg = "\n    ".join(["Spark did not start; the end of its log:", *lines])
-            raise SetupError(msg) from error
+        gateway = launch_gateway(conf, popen_kwargs={"stdout": file, "stderr": file})
     try:
         yield gateway
     finally:

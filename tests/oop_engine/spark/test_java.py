@@ -119,7 +119,7 @@ def test_where_there_is_none_the_message_tells_the_way_out() -> None:
 def test_the_package_is_seen_through_a_shim_that_works(tmp_path: Path) -> None:
     home = java.java_home()
     assert home.is_relative_to(tmp_path / "cache" / "oop-engine")
-    command = [home / "bin" / "java", f"--add-modules={java.MODULE}", "-Dtwo words=a 'b'", "-version"]
+    command = [str(home / "bin" / "java"), f"--add-modules={java.MODULE}", "-Dtwo words=a 'b'", "-version"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert 'version "21.' in done.stderr
     assert (home / "lib" / "modules").exists()
