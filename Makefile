@@ -9,17 +9,21 @@ JOBS   ?= auto
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types format clean
+.PHONY: help demo demo-spark test lint types format clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo ## run the flights of New York in order and out of order, and compare
 	@mkdir -p out
 	$(BIN)/oop-engine compare nyc_flights --report out/nyc_flights.html
 
+demo-spark: $(VENV)/.spark ## run the flights and the links on Spark too (Java comes along), and compare
+	$(BIN)/oop-engine replay nyc_flights --on spark --compare
+	$(BIN)/oop-engine replay links --on spark --compare
+
 test: lint types ## lint, strict types, then all tests: layers, docs, examples, laws
-	$(BIN)/python -m pytest --numprocesses $(JOBS) $(ARGS)
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup $(ARGS)
 
 lint: $(VENV)/.dev ## style and format, changing nothing
 	$(BIN)/ruff check $(SOURCE)
@@ -44,6 +48,10 @@ $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	$(PIP) install --editable '.[scenarios]'
 	@touch $@
 
+$(VENV)/.spark: pyproject.toml | $(BIN)/python
+	$(PIP) install --editable '.[java,scenarios,spark]'
+	@touch $@ $(VENV)/.demo
+
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(PIP) install --editable '.[dev,scenarios]'
-	@touch $@ $(VENV)/.demo
+	@touch $@ $(VENV)/.spark $(VENV)/.demo
