@@ -8,7 +8,7 @@ shrinks when most of it is free.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from oop_engine.page import Page
 from operators.aggregates import Arrays, Part
-from operators.components import component
+from operators.closed import Closed, narrow
+from operators.components import SumOverflowError, component
 from operators.kernels.partials import NO_WINDOW, Table, collect, fill, locate, remove
 
 __all__ = ["NO_WINDOW", "Partials", "States"]
@@ -104,6 +105,11 @@ class Partials:
         """No group has an open window below this one."""
         return int(self._counts[2])
 
+    @property
+    def counts(self) -> Integers:
+        """How many rows, groups that have windows, and the lowest window, int64 (3,), kept up to date."""
+        return self._counts
+
     def note(self, alive: int, lowest: int) -> None:
         """Take the truth about the groups after some of their windows were closed."""
         self._counts[1:] = alive, lowest
@@ -134,11 +140,29 @@ class Partials:
         inputs: Sequence[Arrays],
     ) -> None:  # fmt: skip
         rows = np.empty(starts[-1], np.int64)
+        for begin, done in self._located(slots, spans, first, starts, rows):
+            self.states.update(rows, starts, begin, done, inputs)
+
+    def merge(self, closed: Closed, spans: Integers) -> None:
+        """Take in states of windows, all different, as if their tuples had come here."""
+        rows, starts = np.empty_like(closed.slots), np.arange(closed.slots.size + 1)
+        for begin, done in self._located(closed.slots, spans, closed.wids, starts, rows):
+            some = rows[begin:done]
+            new = [tuple(column[begin:done] for column in state) for state in closed.states]
+            try:
+                self.states.put(some, self.states.combine(self.states.take(some), new))
+            except SumOverflowError as error:
+                raise SumOverflowError(error.column, int(some[error.at])) from None
+
+    def _located(
+        self, slots: Integers, spans: Integers, first: Integers, starts: Integers, rows: Integers
+    ) -> Iterator[tuple[int, int]]:
+        """Find rows as ``locate`` does; yield from which tuple to which they are there, before they move."""
         begin = 0
         slots, first = _read_only(slots), _read_only(first)  # one signature of the kernel, whoever calls
         while True:
             done = locate(self._table, spans, slots, first, starts, rows, begin)
-            self.states.update(rows, starts, begin, done, inputs)
+            yield begin, done
             if done == slots.size:
                 return
             self._resize(max(2 * len(self._owner), len(self) + int(starts[done + 1] - starts[done])))
@@ -164,6 +188,13 @@ class Partials:
         of, wid = self._owner[:, 0], self._owner[:, 1]
         return np.flatnonzero((wid < below[of]) & (wid >= lowest[of]) & (of >= 0))
 
+    def pop(self, slots: Integers, low: Integers, stop: Integers, groups: int) -> Closed:
+        """Take out windows ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]``."""
+        rows = self.find(slots, low, stop, groups)
+        closed = Closed(*self.owner(rows), self.states.take(rows))
+        self.remove(rows)
+        return closed
+
     def remove(self, rows: Integers) -> None:
         """Forget some rows."""
         if rows.size == len(self):
@@ -187,12 +218,13 @@ class Partials:
     def save(self) -> dict[str, Any]:
         """Return the partial aggregates for a snapshot."""
         used = np.flatnonzero(self._owner[:, 0] >= 0)
-        states = [list(state) for state in self.states.take(used)]
-        return {"owner": self._owner[used], "states": states, "counts": self._counts}
+        states = [[narrow(column) for column in state] for state in self.states.take(used)]
+        owner = [narrow(column) for column in self._owner[used].T]
+        return {"owner": owner, "states": states, "counts": self._counts}
 
     def load(self, saved: dict[str, Any]) -> None:
         """Take what ``save`` returned."""
-        self._owner = saved["owner"]
+        self._owner = np.stack(saved["owner"], axis=1)
         self.states.columns = [tuple(state) for state in saved["states"]]
         self._resize(2 * len(self._owner))
         self._counts[:] = saved["counts"]

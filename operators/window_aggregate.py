@@ -1,19 +1,25 @@
 """WindowAggregate: aggregates of windows, in one pass over tuples in any order (WID).
 
-Each tuple goes at once into a partial aggregate of every window it is in, and is gone.
-Punctuation, not order, tells which windows are complete.
+Each tuple goes at once into the partial aggregate of its pane, or into those of every
+window it is in, and is gone.  Punctuation, not order, tells which windows are complete.
 
     Pass       results, as soon as a promise completes their window (and group); never tuples.
-    Keep       one partial aggregate for each open (group, window), in columns, and the keys
-               of groups that have one.  Group-wise promises until the linear one catches up.
+    Keep       one partial aggregate for each open (group, pane), or (group, window), in
+               columns, and the keys of groups that have one.  Group-wise promises until the
+               linear one catches up.
     Propagate  linear      the end (start, by ``stamp``) of the earliest window still open
                group-wise  the same for each group, if its attributes are among ``by``
                each only when it has grown.  Joint promises whose attributes are the
                progressing one and some of ``by`` close windows and end here (7.2).
                Others are dropped.
-    Cost       O(windows of the tuple) a tuple, in kernels; O(windows closed) a punctuation,
-               at most O(windows open).  Order needed: none
+    Cost       by panes O(1) a tuple, and O(panes passed + windows closed) a punctuation;
+               by windows O(windows of the tuple) a tuple, and O(windows closed) a
+               punctuation, at most O(windows open); all in kernels.  Order needed: none
                (``operators/in_order/buffering_aggregate.py`` is the in-order twin).
+
+A pane is as long as the greatest common divisor of range and slide; windows are put
+together from panes when they close (``operators/pane_ring.py``).  Where groups or times are
+sparse, panes would take more memory than windows: such tuples go into windows all the same.
 
 ``empty=True`` adds the windows without a tuple between a group's first and last one.  That
 such a window exists is known only when the group's next tuple has come, so the promise
@@ -21,27 +27,32 @@ stays behind the last window of each group until then, or until the group is end
 group-wise ``FOREVER``.  Landmark windows run to the stream's last tuple: their promise
 stays behind that, and a group is kept for as long as the stream lasts.
 
-Source: thesis 6.1 (figures 6-1 to 6-4), 7.2 (joint punctuation).  A bound closes all
+Source: thesis 6.1 (figures 6-1 to 6-4), 7.2 (joint punctuation); panes: Li et al., No Pane,
+No Gain, SIGMOD Record 2005.  A bound closes all
 windows with end <= bound, not only the one whose id equals the punctuation's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
+from oop_engine.errors import GraphError
 from oop_engine.operator import Emission, Operator, State
 from oop_engine.page import Page
 from oop_engine.punctuation import Punctuation
 from oop_engine.schema import Schema
 from operators.aggregates import Aggregation
+from operators.pane_folds import foldable
 from operators.spelled import spelled
 from operators.tagging import Tagger, bind
 from operators.window_groups import WindowGroups
 from operators.window_results import Results, Stamp, checked
 from operators.windows import Windows, divisible_by
 
-__all__ = ["WindowAggregate"]
+__all__ = ["Strategy", "WindowAggregate"]
+
+Strategy = Literal["auto", "windows", "panes"]
 
 
 class WindowAggregate(Operator):
@@ -50,7 +61,9 @@ class WindowAggregate(Operator):
     Output: ``by``, ``window_start``, ``window_end``, the aggregates; progressing attribute is
     ``window_end`` (``window_start`` if ``stamp="start"``), of the input's type and unit; in
     tuple-based windows it is a number of tuples, unit ``rows``.  A group without a tuple in a
-    window gives no result there, unless ``empty``.  Raises ``GraphError`` if lengths, columns,
+    window gives no result there, unless ``empty``.  ``strategy``: "windows" (WID, as in the
+    thesis), "panes", which takes windows of one length, no ``empty`` ones and no ``UserDefined``,
+    or "auto": by panes where that can be.  Raises ``GraphError`` if lengths, columns,
     types or names do not fit; ``ContractError`` if an integer sum passes 64 bits.
 
     >>> import pyarrow as pa
@@ -68,16 +81,30 @@ class WindowAggregate(Operator):
 
     def __init__(
         self, windows: Windows, aggregates: Mapping[str, Aggregation], by: Sequence[str] = (),
-        *, empty: bool = False, stamp: Stamp = "end",
+        *, empty: bool = False, stamp: Stamp = "end", strategy: Strategy = "auto",
     ) -> None:  # fmt: skip
         self.by = checked(aggregates, by, stamp, "WindowAggregate")
         self.windows = windows
         self.aggregates = dict(aggregates)
         self.empty = empty
         self.stamp: Stamp = stamp
+        if strategy not in ("auto", "windows", "panes"):
+            msg = f"WindowAggregate: strategy must be 'auto', 'windows' or 'panes'; got {strategy!r}"
+            raise GraphError(msg)
+        self.strategy: Strategy = strategy
 
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
-        return (self._results(inputs[0]).schema,)
+        results = self._results(inputs[0])
+        if self.strategy == "panes" and not self._has_panes(results):
+            msg = (
+                "WindowAggregate: strategy='panes' needs windows of one length, no empty ones, and no "
+                f"UserDefined aggregate; got {self.describe()}: leave the choice to strategy='auto'"
+            )
+            raise GraphError(msg)
+        return (results.schema,)
+
+    def _has_panes(self, results: Results) -> bool:
+        return not (self.empty or results.extents.landmark) and foldable(results.parts)
 
     def _results(self, schema: Schema) -> Results:
         extents = bind(self.windows, schema, self.by, "WindowAggregate")
@@ -92,13 +119,13 @@ class WindowAggregate(Operator):
     def open(self) -> None:
         schema = self.schemas_in[0]
         results = self._results(schema)
-        self._extents = results.extents
+        panes = self.strategy != "windows" and self._has_panes(results)
         self._tagger = Tagger(results.extents, schema, self.by)
-        self._groups = WindowGroups(results, schema, self.by, empty=self.empty)
+        self._groups = WindowGroups(results, schema, self.by, empty=self.empty, panes=panes)
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         positions, promise = self._tagger.tag(page)
-        self._groups.add(page, positions, *self._extents.wids(positions))
+        self._groups.add_at(page, positions)
         if promise is not None:
             yield from self._groups.take(promise)
 
@@ -120,4 +147,5 @@ class WindowAggregate(Operator):
     def describe(self) -> str:
         asked = ", ".join(f"{name}={spelled(aggregate)}" for name, aggregate in self.aggregates.items())
         by = f"; by {', '.join(self.by)}" if self.by else ""
-        return f"WindowAggregate({spelled(self.windows)}; {asked}{by})"
+        how = "" if self.strategy == "auto" else f"; by {self.strategy}"
+        return f"WindowAggregate({spelled(self.windows)}; {asked}{by}{how})"

@@ -25,7 +25,9 @@ from oop_engine.page import Page
 from oop_engine.progress import Progress
 from oop_engine.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation
 from oop_engine.schema import Schema
+from operators.closed import Closed, joined, narrow
 from operators.components import SumOverflowError
+from operators.pane_ring import Panes, PaneSumOverflowError
 from operators.partials import NO_WINDOW, Partials
 from operators.window_dense import Dense
 from operators.window_results import Results
@@ -38,27 +40,58 @@ Integers = NDArray[np.int64]
 class WindowGroups:
     """Open windows of the groups of ``by``; ``schema`` is that of the input."""
 
-    def __init__(self, results: Results, schema: Schema, by: tuple[str, ...], *, empty: bool) -> None:
+    def __init__(
+        self, results: Results, schema: Schema, by: tuple[str, ...], *, empty: bool, panes: bool = False
+    ) -> None:
         self._results = results
         self._schema = schema
         self._by = by
         self._groups = GroupIndex([schema.type_of(name) for name in by])
         self._partials = Partials(results.parts)
-        self._spans = np.empty((0, 2), np.int64)  # (groups, 2)  lowest open, highest window
+        self._spans = _no_spans(0)  # (groups, 2)  lowest open, highest window
         self._promised = Progress()
         self._dense = Dense(results) if empty or results.extents.landmark else None
+        self._panes = Panes(results.parts, results.extents) if panes else None
 
     def state(self) -> State:
         """Return what is held: partial aggregates, the groups that have some, bytes."""
         held = self._partials.nbytes + self._groups.nbytes + 16 * len(self._groups)
-        return State(0, len(self._partials), self._partials.alive, held + self._promised.nbytes)
+        partials, alive = len(self._partials), self._partials.alive
+        if self._panes is not None:
+            held += self._panes.nbytes(alive)
+            partials += len(self._panes)
+        return State(0, partials, alive, held + self._promised.nbytes)
 
     def add(self, page: Page, times: Integers, first: Integers, last: Integers) -> None:
         """Add tuples at ``times`` to the windows ``first`` to ``last`` (inclusive)."""
-        if not len(page):
+        if len(page):
+            self._add(page, times, self._slots(page), first, last)
+            self._forget_dead()
+
+    def add_at(self, page: Page, times: Integers) -> None:
+        """Add tuples at ``times`` to the windows they are in, by panes where that is the way."""
+        if self._panes is None or not len(page):
+            self.add(page, times, *self._results.extents.wids(times))
             return
+        slots = self._slots(page)
+        try:
+            left = self._panes.add(page, times, slots, self._spans, self._partials.counts)
+        except PaneSumOverflowError as error:
+            raise self._overflow(error.column, error.slot, error.wid) from None
+        if left.size:
+            self._add(page.take(left), times[left], slots[left], *self._results.extents.wids(times[left]))
+            if left.size > len(self._panes):  # it has the wrong panes: let it begin anew
+                self._give_up_panes()
+        self._forget_dead()
+
+    def _slots(self, page: Page) -> Integers:
         slots = self._groups.encode([page.column(name) for name in self._by], len(page))
-        self._grow()
+        if len(self._groups) > len(self._spans):
+            size = max(len(self._groups), 2 * len(self._spans))
+            self._spans = np.concatenate([self._spans, _no_spans(size - len(self._spans))])
+        return slots
+
+    def _add(self, page: Page, times: Integers, slots: Integers, first: Integers, last: Integers) -> None:
         widths = np.maximum(last - first + 1, 0)
         if self._results.extents.landmark:  # kept where it came; closing adds it to all later ones
             widths = (last >= first).astype(np.int64)
@@ -67,9 +100,18 @@ class WindowGroups:
         try:
             self._partials.add(page, times, slots, self._spans, first, widths)
         except SumOverflowError as error:
-            slot, wid = self._partials.owner(np.array([error.at]))
-            raise self._overflow(error, slot, wid) from None
-        self._forget_dead()
+            raise self._overflow(error.column, *self._partials.owner(np.array([error.at]))) from None
+
+    def _give_up_panes(self) -> None:
+        """Move what is in panes to the table of windows, as it is now."""
+        assert self._panes is not None
+        low, high = self._spans.T
+        alive = np.flatnonzero(low != NO_WINDOW)
+        try:
+            self._partials.merge(self._panes.take(alive, low[alive], high[alive] + 1), self._spans)
+        except SumOverflowError as error:
+            raise self._overflow(error.column, *self._partials.owner(np.array([error.at]))) from None
+        self._panes.clear()
 
     def take(self, punctuation: Punctuation) -> Iterator[Emission]:
         """Close what a promise (about the positions in windows) completes, and pass it on."""
@@ -87,7 +129,8 @@ class WindowGroups:
         return {
             "groups": self._groups.save(),
             "partials": self._partials.save(),
-            "spans": self._spans,
+            "panes": None if self._panes is None else self._panes.save(),
+            "spans": self._save_spans(),
             "promised": self._promised.save(),
             "latest": self._dense.latest if self._dense else 0,
         }
@@ -96,10 +139,24 @@ class WindowGroups:
         """Take what ``save`` returned."""
         self._groups.load(saved["groups"])
         self._partials.load(saved["partials"])
-        self._spans = saved["spans"]
+        self._load_spans(*saved["spans"])
+        if self._panes is not None and saved["panes"] is not None:
+            self._panes.load(saved["panes"])
         self._promised.load(saved["promised"])
         if self._dense:
             self._dense.latest = saved["latest"]
+
+    def _save_spans(self) -> list[Any]:
+        known = self._spans[: len(self._groups)]
+        alive = known[:, 0] != NO_WINDOW
+        low, high = known[alive].T
+        lowest = int(low.min()) if low.size else 0
+        return [lowest, np.packbits(alive), narrow(low - lowest), narrow(high - lowest)]
+
+    def _load_spans(self, lowest: int, alive: NDArray[np.uint8], low: Integers, high: Integers) -> None:
+        self._spans = _no_spans(len(self._groups))
+        rows = np.flatnonzero(np.unpackbits(alive, count=len(self._spans)))
+        self._spans[rows] = np.stack([low, high], axis=1).astype(np.int64) + lowest
 
     def _linear(self, below: int) -> Iterator[Emission]:
         cut = int(self._results.extents.closed_by(below))
@@ -159,14 +216,40 @@ class WindowGroups:
             yield 0, page
 
     def _close_plain(self, slots: Integers, cuts: Integers, low: Integers, high: Integers) -> Iterator[Page]:
-        rows = self._partials.find(slots, low, np.minimum(cuts, high + 1), len(self._groups))
-        rows = rows[_by_window(*self._partials.owner(rows), len(self._groups))]
-        of, wids = self._partials.owner(rows)
-        states = self._partials.states.take(rows)
-        keys = self._groups.keys(of)
-        self._partials.remove(rows)
+        try:
+            closed = self._closed(slots, low, np.minimum(cuts, high + 1))
+        except PaneSumOverflowError as error:
+            raise self._overflow(error.column, error.slot, error.wid) from None
+        keys = self._groups.keys(closed.slots)
         self._reopen(slots, np.where(high < cuts, NO_WINDOW, cuts))
-        return self._results.pages(keys, wids, states)
+        return self._results.pages(keys, closed.wids, closed.states)
+
+    def _closed(self, slots: Integers, low: Integers, stop: Integers) -> Closed:
+        """Take out windows, sorted; one may lie in panes and in the table."""
+        groups = len(self._groups)
+        if self._panes is None:
+            return self._partials.pop(slots, low, stop, groups).by_window(groups)
+        closed = self._panes.take(slots, low, stop)
+        if not len(self._partials):
+            return closed.by_window(groups)
+        closed = joined([closed, self._partials.pop(slots, low, stop, groups)]).by_window(groups)
+        return self._united(closed)
+
+    def _united(self, closed: Closed) -> Closed:
+        """Combine the states of windows that are there twice, one behind the other."""
+        same = (closed.slots[1:] == closed.slots[:-1]) & (closed.wids[1:] == closed.wids[:-1])
+        twice = np.flatnonzero(same)
+        if not twice.size:
+            return closed
+        one, other = closed.take(twice), closed.take(twice + 1)
+        try:
+            both = self._partials.states.combine(one.states, other.states)
+        except SumOverflowError as error:
+            raise PaneSumOverflowError(error.column, one.slots[error.at], one.wids[error.at]) from None
+        for state, together in zip(closed.states, both, strict=True):
+            for column, new in zip(state, together, strict=True):
+                column[twice] = new
+        return closed.take(np.flatnonzero(np.concatenate([[True], ~same])))
 
     def _close_dense(
         self, slots: Integers, cuts: Integers, low: Integers, high: Integers, *, over: bool
@@ -176,7 +259,7 @@ class WindowGroups:
         try:
             closing = self._dense.closing(self._partials, slots, low, stop, len(self._groups))
         except SumOverflowError as error:
-            raise self._overflow(error, *self._dense.overflown) from None
+            raise self._overflow(error.column, *self._dense.overflown) from None
         keys = self._groups.keys(np.sort(slots))
         self._reopen(slots, np.where(self._dense.ended(cuts, over=over), NO_WINDOW, np.maximum(low, stop)))
         if over:
@@ -194,12 +277,6 @@ class WindowGroups:
         for said in self._promised.advance(0, promise):
             yield 0, said
 
-    def _grow(self) -> None:
-        if len(self._groups) > len(self._spans):
-            size = max(len(self._groups), 2 * len(self._spans))
-            more = np.tile([NO_WINDOW, NEVER], (size - len(self._spans), 1))
-            self._spans = np.concatenate([self._spans, more])
-
     def _forget_dead(self) -> None:
         """Drop the groups that have no window, once they are most of all."""
         alive, known = self._partials.alive, len(self._groups)
@@ -211,17 +288,17 @@ class WindowGroups:
         slots[kept] = np.arange(kept.size)
         self._spans = self._spans[kept]
         self._partials.rename(slots)
+        if self._panes is not None:
+            self._panes.rename(slots, len(self._spans))
 
-    def _overflow(self, error: SumOverflowError, slot: Integers, wid: Integers) -> ContractError:
-        keys = dict(zip(self._by, self._groups.keys(slot), strict=True))
-        return self._results.overflow(error.column, int(wid[0]), keys)
+    def _overflow(self, column: str | None, slot: Any, wid: Any) -> ContractError:
+        """Return the error for a group and a window, integers or arrays of one."""
+        keys = dict(zip(self._by, self._groups.keys(np.ravel(slot)), strict=True))
+        return self._results.overflow(column, int(np.ravel(wid)[0]), keys)
 
 
-def _by_window(slots: Integers, wids: Integers, groups: int) -> Integers:
-    """Return the order by window, then group: the same wherever the rows happen to lie."""
-    if not wids.size or (int(wids.max()) - int(wids.min()) + 1) * groups >= FOREVER:
-        return np.lexsort((slots, wids))
-    return np.argsort((wids - wids.min()) * groups + slots)
+def _no_spans(groups: int) -> Integers:
+    return np.tile([NO_WINDOW, NEVER], (groups, 1))
 
 
 def _below(column: pa.Array, bound: int) -> NDArray[np.bool_]:

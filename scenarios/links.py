@@ -102,7 +102,8 @@ def plan(name: str, edge: Edge, union: Operator, every: str, values: Values) -> 
         graph.add(f"{link}-edge", edge(policy(link, values, heartbeat), every), graph.source(link, schema))
         for link in LINKS
     ]
-    count = WindowAggregate(Sliding(values["range"], values["slide"]), {"packets": Count()})
+    windows = Sliding(values["range"], values["slide"])
+    count = WindowAggregate(windows, {"packets": Count()}, strategy="windows")  # as in the thesis
     graph.sink("packets", graph.add("count", count, graph.add("union", union, *links)))
     return graph
 

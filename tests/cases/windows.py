@@ -97,6 +97,14 @@ CASES = [
         "wid-sliding-many", WindowAggregate(Sliding(20, 10), MANY, ("k", "j")), (SCHEMA,), _of(_many), DOMAINS,
     ),
     Case(
+        "wid-sliding-windows", WindowAggregate(Sliding(20, 10), MANY, ("k", "j"), strategy="windows"), (SCHEMA,),
+        _of(_many), DOMAINS,
+    ),
+    Case(
+        "wid-gaps-windows", WindowAggregate(Sliding(7, 12, 2), {"n": Count()}, ("k",), strategy="windows"), (SCHEMA,),
+        _of(lambda of: naive.sliding(of, "ts", ("k",), COUNT, 7, 12, 2)), DOMAINS,
+    ),
+    Case(
         "wid-gaps", WindowAggregate(Sliding(7, 12, 2), {"n": Count()}, ("k",)), (SCHEMA,),
         _of(lambda of: naive.sliding(of, "ts", ("k",), COUNT, 7, 12, 2)), DOMAINS,
     ),

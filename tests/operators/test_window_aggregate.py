@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from oop_engine import FOREVER, ContractError, GraphError, GroupWise, Joint, Linear, Page, Schema, State
 from oop_engine.testing import Driver, multiset
-from operators.aggregates import Avg, Count, First, Last, Max, Min, Stddev, Sum, Var
+from operators.aggregates import Avg, Count, First, Last, Max, Min, Stddev, Sum, UserDefined, Var
 from operators.window_aggregate import WindowAggregate
 from operators.windows import Landmark, PartitionedTupleBased, Sliding, Tumbling, TupleBased
 from tests.naive import windows as naive
@@ -30,6 +30,7 @@ ORACLE = {
 }  # fmt: skip
 BY = st.sampled_from([(), ("k",), ("j", "k")])
 LENGTH = st.integers(1, 25)
+STRATEGY = st.sampled_from(["windows", "panes"])
 
 
 def check(operator: WindowAggregate, said, expected) -> Checked:
@@ -47,11 +48,19 @@ def check(operator: WindowAggregate, said, expected) -> Checked:
     range_=LENGTH,
     slide=LENGTH,
     origin=st.integers(-9, 9),
-    empty=st.booleans(),
+    strategy=STRATEGY,
 )
-def test_sliding_windows_are_those_of_the_definition(data, of, by, range_, slide, origin, empty):
-    operator = WindowAggregate(Sliding(range_, slide, origin), AGGREGATES, by, empty=empty)
-    expected = naive.sliding(of, "ts", by, ORACLE, range_, slide, origin, empty=empty)
+def test_sliding_windows_are_those_of_the_definition(data, of, by, range_, slide, origin, strategy):
+    operator = WindowAggregate(Sliding(range_, slide, origin), AGGREGATES, by, strategy=strategy)
+    expected = naive.sliding(of, "ts", by, ORACLE, range_, slide, origin)
+    check(operator, data.draw(events(of)), expected)
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data(), of=rows(), by=BY, range_=LENGTH, slide=LENGTH, origin=st.integers(-9, 9))
+def test_empty_windows_are_those_of_the_definition(data, of, by, range_, slide, origin):
+    operator = WindowAggregate(Sliding(range_, slide, origin), AGGREGATES, by, empty=True)
+    expected = naive.sliding(of, "ts", by, ORACLE, range_, slide, origin, empty=True)
     check(operator, data.draw(events(of)), expected)
 
 
@@ -63,27 +72,34 @@ def test_landmark_windows_are_those_of_the_definition(data, of, by, slide, origi
 
 
 @settings(max_examples=30, deadline=None)
-@given(data=st.data(), of=rows(), by=BY, range_=st.integers(1, 6), slide=st.integers(1, 6))
-def test_tuple_based_windows_count_arrivals(data, of, by, range_, slide):
-    operator = WindowAggregate(TupleBased(range_, slide), {"n": Count(), "first": First("v")}, by)
+@given(data=st.data(), of=rows(), by=BY, range_=st.integers(1, 6), slide=st.integers(1, 6), strategy=STRATEGY)
+def test_tuple_based_windows_count_arrivals(data, of, by, range_, slide, strategy):
+    aggregates = {"n": Count(), "first": First("v")}
+    operator = WindowAggregate(TupleBased(range_, slide), aggregates, by, strategy=strategy)
     functions = {"n": ORACLE["n"], "first": naive.aggregate("first", "v", time="row")}
     expected = naive.sliding(naive.number(of), "row", by, functions, range_, slide)
     check(operator, data.draw(events(of)), expected)
 
 
 @settings(max_examples=30, deadline=None)
-@given(data=st.data(), of=rows(), range_=st.integers(1, 6), slide=st.integers(1, 6))
-def test_partitioned_windows_count_arrivals_of_a_group(data, of, range_, slide):
+@given(data=st.data(), of=rows(), range_=st.integers(1, 6), slide=st.integers(1, 6), strategy=STRATEGY)
+def test_partitioned_windows_count_arrivals_of_a_group(data, of, range_, slide, strategy):
     by = ("k", "j")
-    operator = WindowAggregate(PartitionedTupleBased(range_, slide), {"n": Count()}, by)
+    windows = PartitionedTupleBased(range_, slide)
+    operator = WindowAggregate(windows, {"n": Count()}, by, strategy=strategy)
     expected = naive.sliding(naive.number(of, by), "row", by, {"n": ORACLE["n"]}, range_, slide)
     check(operator, data.draw(events(of)), expected)
 
 
 @settings(max_examples=30, deadline=None)
-@given(data=st.data(), of=rows(st.sampled_from([-(2**62), -(2**62) + 3, 0, 2**62, 2**62 + 9])), by=BY)
-def test_times_far_apart(data, of, by):
-    operator = WindowAggregate(Sliding(7, 3), {"n": Count()}, by)
+@given(
+    data=st.data(),
+    of=rows(st.sampled_from([-(2**62), -(2**62) + 3, 0, 2**62, 2**62 + 9])),
+    by=BY,
+    strategy=STRATEGY,
+)
+def test_times_far_apart(data, of, by, strategy):
+    operator = WindowAggregate(Sliding(7, 3), {"n": Count()}, by, strategy=strategy)
     expected = naive.sliding(of, "ts", by, {"n": ORACLE["n"]}, 7, 3)
     check(operator, data.draw(events(of, kinds="pm")), expected)
 
@@ -142,8 +158,9 @@ def test_stamp_start_promises_starts():
     assert driver.feed(0, Linear(30)) == [(0, Linear(20))]
 
 
-def test_integer_sums_are_checked():
-    driver = Driver(WindowAggregate(Tumbling(10), {"s": Sum("v")}, ("k",)), SCHEMA)
+@pytest.mark.parametrize("strategy", ["windows", "panes"])
+def test_integer_sums_are_checked(strategy):
+    driver = Driver(WindowAggregate(Tumbling(10), {"s": Sum("v")}, ("k",), strategy=strategy), SCHEMA)
     message = r"WindowAggregate: Sum\('v'\) must fit 64 bits.*\[0, 10\) of group \{'k': 'b'\}"
     with pytest.raises(ContractError, match=message):
         driver.feed(0, page([row(1, "a", v=5), row(1, "b", v=2**62), row(2, "b", v=2**62)]))
@@ -182,8 +199,9 @@ def test_types_of_results_and_keys():
     assert [result.column(n).to_pylist() for n in ("f", "anything", "s")] == [[0.5], [True], [60000]]
 
 
-def test_memory_follows_what_is_open():
-    driver = Driver(WindowAggregate(Tumbling(10), {"n": Count()}, ("v",)), SCHEMA)
+@pytest.mark.parametrize("strategy", ["windows", "panes"])
+def test_memory_follows_what_is_open(strategy):
+    driver = Driver(WindowAggregate(Tumbling(10), {"n": Count()}, ("v",), strategy=strategy), SCHEMA)
     before = driver.operator.state()
     assert before.partials == before.groups == 0
     for start in range(0, 100_000, 10_000):
@@ -194,8 +212,9 @@ def test_memory_follows_what_is_open():
     assert len(driver.rows()) == 30_000
 
 
-def test_many_windows_a_tuple_and_pages_of_results():
-    driver = Driver(WindowAggregate(Sliding(200_000, 1), {"s": Sum("v")}), SCHEMA)
+@pytest.mark.parametrize("strategy", ["windows", "panes"])
+def test_many_windows_a_tuple_and_pages_of_results(strategy):
+    driver = Driver(WindowAggregate(Sliding(200_000, 1), {"s": Sum("v")}, strategy=strategy), SCHEMA)
     driver.run([(0, page([row(0, v=1), row(5, v=2)]))])
     sizes = [len(p) for p in driver.pages()]
     assert sum(sizes) == 200_005
@@ -235,6 +254,30 @@ def test_wrong_parameters_are_refused(arguments, message):
     with pytest.raises(GraphError, match=message) as error:
         WindowAggregate(*arguments).opened(SCHEMA)
     assert str(error.value).startswith("WindowAggregate: ")
+
+
+PRODUCT = UserDefined(
+    lift=lambda v: (v.to_numpy(),), combine=lambda a, b: (a[0] * b[0],), lower=lambda state: state[0],
+    reads=("v",), state_types=("float64",), returns=pa.float64(),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("windows", "aggregate", "empty"),
+    [(Landmark(1), Count(), False), (Tumbling(1), Count(), True), (Tumbling(1), PRODUCT, False)],
+)
+def test_panes_are_refused_where_there_are_none(windows, aggregate, empty):
+    aggregates = {"n": aggregate}
+    with pytest.raises(GraphError, match="strategy='panes' needs windows of one length"):
+        WindowAggregate(windows, aggregates, empty=empty, strategy="panes").opened(SCHEMA)
+    WindowAggregate(windows, aggregates, empty=empty).opened(SCHEMA)
+
+
+def test_the_strategy_is_told_unless_it_is_left_open():
+    assert "panes" not in WindowAggregate(Tumbling(1), {"n": Count()}).describe()
+    assert WindowAggregate(Tumbling(1), {"n": Count()}, strategy="panes").describe().endswith("; by panes)")
+    with pytest.raises(GraphError, match="got 'slices'"):
+        WindowAggregate(Tumbling(1), {"n": Count()}, strategy="slices")
 
 
 def test_landmark_cannot_progress_by_start():

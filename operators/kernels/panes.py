@@ -1,0 +1,160 @@
+"""The ring of panes: where tuples go, and how windows are put together.
+
+A cell is what a group has in a pane; cell ``(pane & mask) * groups + slot``.  Behind the
+cells, at ``(mask + 1) * groups + slot``, is each group's *back*.
+
+A group's windows are put together in order, by two stacks.  The *front* are the panes
+below ``turn``: their cells hold what they and all later panes of the front have together.
+The back holds the panes from ``turn`` to ``done`` together.  So a window is one cell of
+the front and the back, however many panes it has.  When its start passes the turn, the
+panes of the window become the new front.
+
+Combining is left to ``operators.kernels.panes_fold``; ``plan`` only writes down the steps:
+(to, a, b), cells all three; b -1: copy a; to negative: into result ``~to``.
+
+Source: van Herk 1992; Tangwongsan, Hirzel, Schneider, DEBS 2017 (two stacks).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from operators.kernels.partials import NO_WINDOW
+
+__all__ = ["Geometry", "place", "plan"]
+
+NOTHING = np.iinfo(np.int64).min
+
+
+class Geometry(NamedTuple):
+    """Windows in panes and the ring's measures, all plain integers.
+
+    Window ``w`` has the panes ``(w + 1) * step - length`` to ``(w + 1) * step`` (exclusive);
+    panes ``low`` to ``high`` (inclusive) may have cells, of the slots below ``groups``;
+    ``mask`` + 1 panes have room, a power of two.
+    """
+
+    step: int
+    length: int
+    low: int
+    high: int
+    mask: int
+    groups: int
+
+
+@njit(cache=True)
+def place(geometry, present, spans, counts, turns, slots, panes, rows, starts, fresh):
+    """Find the cell of each tuple; return how many cells are new, and how many tuples are left out.
+
+    present uint8 (cells,), spans int64 (slots, 2): lowest open and highest window, counts
+    int64 (3,) as in ``Table``, and turns int64 (4, groups) are updated.  Tuple i has cell
+    rows[starts[i]]; starts[i + 1] is starts[i] if it is in no window or was left out, and
+    then rows[-1 - j] says so of the j-th left out.  fresh int64 (tuples,): the new cells.
+    """
+    step, length, low, high, mask, groups = geometry
+    new, at, out = 0, 0, 0
+    gaps = length < step
+    for i in range(len(slots)):
+        pane, slot = panes[i], slots[i]
+        starts[i] = at
+        if gaps and (pane + length) // step - 1 < pane // step:
+            continue
+        if pane < low or pane > high or slot >= groups:
+            out += 1
+            rows[-out] = i
+            continue
+        cell = (pane & mask) * groups + slot
+        rows[at] = cell
+        at += 1
+        if not present[cell]:
+            present[cell] = 1
+            fresh[new] = cell
+            new += 1
+            if spans[slot, 0] == NO_WINDOW:
+                counts[1] += 1
+                turns[0, slot] = NOTHING
+            first = pane // step
+            spans[slot, 0] = min(spans[slot, 0], first)
+            spans[slot, 1] = max(spans[slot, 1], (pane + length) // step - 1)
+            counts[2] = min(counts[2], first)
+    starts[len(slots)] = at
+    return new, out
+
+
+@njit(cache=True)
+def _turn(present, turns, slot, begin, end, mask, steps, used):
+    """Make panes ``begin`` to ``end`` the front; return how many steps there are then."""
+    groups = turns.shape[1]
+    above, front = -1, end
+    for pane in range(end - 1, begin - 1, -1):
+        cell = (pane & mask) * groups + slot
+        if present[cell]:
+            if above >= 0:
+                steps[0, used], steps[1, used], steps[2, used] = cell, cell, above
+                used += 1
+            above, front = cell, pane
+    turns[0, slot], turns[1, slot], turns[2, slot], turns[3, slot] = end, end, front, 0
+    return used
+
+
+@njit(cache=True)
+def _slide(present, turns, slot, begin, end, mask, steps, used):
+    """Let the front begin at ``begin`` and the back end at ``end``; return how many steps there are then."""
+    groups = turns.shape[1]
+    back = (mask + 1) * groups + slot
+    for pane in range(turns[1, slot], end):
+        cell = (pane & mask) * groups + slot
+        if present[cell]:
+            steps[0, used], steps[1, used], steps[2, used] = back, cell, back if turns[3, slot] else -1
+            turns[3, slot] = 1
+            used += 1
+    turns[1, slot] = max(turns[1, slot], end)
+    front = max(turns[2, slot], begin)
+    while front < turns[0, slot] and not present[(front & mask) * groups + slot]:
+        front += 1
+    turns[2, slot] = front
+    return used
+
+
+@njit(cache=True)
+def plan(geometry, present, turns, slots, first, stop, begin, steps, results):
+    """Write down how windows ``first[i]`` to ``stop[i]`` (exclusive) of ``slots[i]`` come about.
+
+    present uint8 (cells,): panes that no later window needs are freed; turns int64
+    (4, groups): turn, done, lowest pane of the front, whether there is a back.  steps int64
+    (3, room), results int64 (2, room): slot and window of those with a tuple.  Starts at
+    ``begin``; returns the group at which there was no more room, how many steps and
+    results there are, and how many cells were freed.  O(panes passed), amortized.
+    """
+    step, length, low, high, mask, groups = geometry
+    used, found, freed = 0, 0, 0
+    for i in range(begin, len(slots)):
+        slot = slots[i]
+        panes = min(high - low + 1, (stop[i] - first[i] - 1) * step + length)
+        if used + stop[i] - first[i] + 2 * panes > steps.shape[1]:
+            return i, used, found, freed
+        for wid in range(first[i], stop[i]):
+            start, end = max((wid + 1) * step - length, low), min((wid + 1) * step, high + 1)
+            if start >= turns[0, slot]:
+                used = _turn(present, turns, slot, start, end, mask, steps, used)
+            else:
+                used = _slide(present, turns, slot, start, end, mask, steps, used)
+            front = (turns[2, slot] & mask) * groups + slot if turns[2, slot] < turns[0, slot] else -1
+            back = (mask + 1) * groups + slot if turns[3, slot] else -1
+            if front < 0 and back < 0:
+                continue
+            steps[0, used], steps[1, used], steps[2, used] = ~found, max(front, back), min(front, back)
+            if front >= 0 and back >= 0:
+                steps[1, used], steps[2, used] = front, back
+            results[0, found], results[1, found] = slot, wid
+            used, found = used + 1, found + 1
+        for pane in range(
+            max((first[i] + 1) * step - length, low), min((stop[i] + 1) * step - length, high + 1)
+        ):
+            cell = (pane & mask) * groups + slot
+            freed += present[cell]
+            present[cell] = 0
+    return len(slots), used, found, freed

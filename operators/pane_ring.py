@@ -1,0 +1,249 @@
+"""The ring of panes: partial aggregates of (group, pane), in a rectangle of memory.
+
+A pane is as long as the greatest common divisor of range and slide, so each window is a
+whole number of panes, and a tuple goes into one of them instead of into all its windows.
+The ring has room for some panes in a row, from the lowest open one on, and for some
+groups.  It grows as long as enough of the rectangle is in use; tuples that do not fit, of
+a time far away or of groups too sparse, are left to the table of windows (``Partials``).
+
+Source: Li, Maier, Tufte, Papadimos, Tucker, No Pane, No Gain, SIGMOD Record 2005.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import gcd
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oop_engine.page import Page
+from oop_engine.punctuation import NEVER
+from operators.aggregates import Arrays, Part
+from operators.closed import Closed, joined, narrow
+from operators.components import SumOverflowError
+from operators.kernels.panes import Geometry, place, plan
+from operators.pane_folds import fold
+from operators.partials import States
+from operators.windows import Extents
+
+__all__ = ["PaneSumOverflowError", "Panes"]
+
+Integers = NDArray[np.int64]
+
+_FLOOR = 1 << 16  # cells: a rectangle so small may be as empty as it likes
+_SPARSE = 4  # cells there may be for each one in use and window a tuple is in
+_WINDOWS = 16  # windows a tuple at most that count for that
+_STEPS = 1 << 18  # of windows put together at a time: 6 MB
+_TURNS = 4
+
+
+class PaneSumOverflowError(Exception):
+    """A checked sum of ``column`` would wrap in window ``wid`` of group ``slot``."""
+
+    def __init__(self, column: str | None, slot: int, wid: int) -> None:
+        super().__init__(column, slot, wid)
+        self.column, self.slot, self.wid = column, slot, wid
+
+
+class Panes:
+    """Open panes of the groups, by slot; windows as ``extents`` has them (not landmark ones)."""
+
+    def __init__(self, parts: Sequence[Part], extents: Extents) -> None:
+        assert extents.range is not None
+        self._parts = parts
+        self._extents = extents
+        self._pane = gcd(extents.range, extents.slide)
+        self._step, self._length = extents.slide // self._pane, extents.range // self._pane
+        self._cells = 0
+        self._low, self._high = 0, -1
+        self._allot(0, 0)
+
+    def __len__(self) -> int:
+        return self._cells
+
+    def nbytes(self, alive: int) -> int:
+        """Bytes of the panes in use, and of the backs of ``alive`` groups."""
+        row = self._states.row_bytes
+        return self._cells * (row + 1) + alive * (row + 8 * _TURNS)
+
+    def add(
+        self, page: Page, times: Integers, slots: Integers, spans: Integers, counts: Integers
+    ) -> Integers:
+        """Add tuples to their panes; return the rows of those that do not fit.
+
+        ``spans`` int64 (groups, 2) and ``counts`` are as in ``Partials``, and kept up to date.
+        O(tuples), in kernels.  Raises ``ContractError`` if a time is too large for extents.
+        """
+        panes = self._panes_of(times)
+        if self._cells:  # what no open window needs is free
+            self._low = max(self._low, (int(counts[2]) + 1) * self._step - self._length)
+        self._admit(panes, len(spans))
+        rows, fresh, starts = np.empty_like(panes), np.empty_like(panes), np.empty(panes.size + 1, np.int64)
+        new, out = place(
+            self._geometry(), self._present, spans, counts, self._turns, slots, panes, rows, starts, fresh
+        )
+        self._cells += new
+        self._states.reset(fresh[:new])
+        self._update(page, times, rows, starts)
+        return np.sort(rows[rows.size - out :])
+
+    def take(self, slots: Integers, low: Integers, stop: Integers) -> Closed:
+        """Put windows ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]`` together, and forget them.
+
+        A group's windows are taken in order.  O(panes passed), in kernels.
+        """
+        first = np.maximum(low, self._low // self._step)
+        stop = np.minimum(stop, (self._high + self._length) // self._step)
+        some = (first < stop) & (slots < self._groups)
+        if not some.any():
+            return Closed(np.empty(0, np.int64), np.empty(0, np.int64), States(self._parts).columns)
+        return joined(list(self._closing(slots[some], first[some], stop[some])))
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._cells = 0
+        self._allot(0, 0)
+
+    def rename(self, slots: Integers, groups: int) -> None:
+        """Give group ``g`` the slot ``slots[g]``, -1 for none; there are ``groups`` then."""
+        if self._cells:
+            self._move(self._room, groups, slots[: self._groups])
+        else:
+            self.clear()
+
+    def save(self) -> dict[str, Any]:
+        """Return the panes for a snapshot: which there are, a bit each, and their columns."""
+        cells, panes, slots = self._used()
+        held = np.zeros((self._high - self._low + 1 if self._cells else 0, self._groups), np.bool_)
+        held[panes - self._low, slots] = True
+        panes, slots = held.nonzero()
+        cells = ((panes + self._low) & (self._room - 1)) * self._groups + slots
+        backs = np.flatnonzero(self._turns[3])
+        rows = np.concatenate([cells, self._room * self._groups + backs])
+        turns = np.maximum(self._turns[:3], self._low) - self._low
+        return {
+            "low": self._low,
+            "shape": list(held.shape),
+            "held": np.packbits(held),
+            "turns": narrow(turns),
+            "backs": np.packbits(self._turns[3].astype(np.bool_)),
+            "states": [[narrow(column) for column in state] for state in self._states.take(rows)],
+        }
+
+    def load(self, saved: dict[str, Any]) -> None:
+        """Take what ``save`` returned."""
+        panes, groups = saved["shape"]
+        held = np.unpackbits(saved["held"], count=panes * groups).reshape(panes, groups)
+        self._low, self._high = saved["low"], saved["low"] + panes - 1
+        self._allot(_power(panes), groups)
+        turns = saved["turns"].astype(np.int64)
+        self._turns[:3] = np.where(turns[0] > 0, turns + self._low, NEVER)  # 0: there is no front
+        self._turns[3] = np.unpackbits(saved["backs"], count=groups)
+        at, slots = held.nonzero()
+        cells = ((at + self._low) & (self._room - 1)) * groups + slots
+        self._cells = cells.size
+        self._present[cells] = 1
+        rows = np.concatenate([cells, self._room * groups + np.flatnonzero(self._turns[3])])
+        self._states.put(rows, saved["states"])
+
+    def _geometry(self) -> Geometry:
+        return Geometry(self._step, self._length, self._low, self._high, self._room - 1, self._groups)
+
+    def _allot(self, room: int, groups: int) -> None:
+        """Make an empty rectangle; memory that is not written to costs nothing."""
+        self._room, self._groups = room, groups
+        self._present = np.zeros(room * groups, np.uint8)
+        self._turns = np.full((_TURNS, groups), NEVER)
+        self._turns[3] = 0
+        self._states = States(self._parts)
+        self._states.columns = [
+            tuple(np.empty((room + 1) * groups, column.dtype) for column in state)
+            for state in self._states.columns
+        ]
+
+    def _used(self) -> tuple[Integers, Integers, Integers]:
+        """Return the cells in use, with their panes and slots."""
+        cells = np.flatnonzero(self._present)
+        at, slots = np.divmod(cells, max(self._groups, 1))
+        return cells, self._low + ((at - self._low) & (self._room - 1)), slots
+
+    def _panes_of(self, times: Integers) -> Integers:
+        self._extents.wids(np.array([times.min(), times.max()]))  # refuses what is too large
+        origin = self._extents.origin
+        panes: Integers = (times - origin if origin else times) // self._pane
+        return panes
+
+    def _admit(self, panes: Integers, groups: int) -> None:
+        """Make room for tuples of ``panes``, or else for most of them, as far as it is worth it."""
+        low, high = int(panes.min()), int(panes.max())
+        if not self._grow(low, high, groups, panes.size):
+            low, high = map(int, np.sort(panes)[[panes.size // 50, -1 - panes.size // 50]])
+            if not self._grow(low, high, groups, panes.size):
+                self._low = max(min(low, self._low), self._high - self._room + 1) if self._cells else low
+        top = self._low + self._room - 1
+        self._high = min(max(self._high, int(panes.max())), top) if self._cells else top
+
+    def _grow(self, low: int, high: int, groups: int, rows: int) -> bool:
+        if self._cells:
+            low, high = min(low, self._low), max(high, self._high)
+        room, groups = high - low + 1, max(groups, self._groups)
+        if room > self._room or groups > self._groups:
+            windows = min(-(-self._length // self._step), _WINDOWS)
+            if room * groups > max(_FLOOR, _SPARSE * windows * (self._cells + rows)):
+                return False
+            self._move(max(_power(room), self._room), groups, np.arange(self._groups))
+        elif self._room > 8 * _power(room) and self._room * groups > _FLOOR:
+            self._move(_power(room), groups, np.arange(self._groups))
+        self._low = low
+        return True
+
+    def _move(self, room: int, groups: int, slots: Integers) -> None:
+        """Move everything to a rectangle of other measures; group ``g`` gets slot ``slots[g]``, -1: none."""
+        cells, panes, of = self._used()
+        states, turns, backs = self._states, self._turns, self._room * self._groups
+        old = np.flatnonzero(slots >= 0)
+        self._allot(room, groups)
+        self._turns[:, slots[old]] = turns[:, old]
+        moved = (panes & (room - 1)) * groups + slots[of]
+        self._present[moved] = 1
+        self._states.put(moved, states.take(cells))
+        self._states.put(room * groups + slots[old], states.take(backs + old))
+
+    def _update(self, page: Page, times: Integers, rows: Integers, starts: Integers) -> None:
+        try:
+            self._states.update(rows, starts, 0, times.size, self._states.prepare(page, times))
+        except SumOverflowError as error:
+            at, slot = divmod(error.at, self._groups)
+            pane = self._low + ((at - self._low) & (self._room - 1))
+            raise PaneSumOverflowError(error.column, slot, pane // self._step) from None
+
+    def _closing(self, slots: Integers, first: Integers, stop: Integers) -> Iterator[Closed]:
+        """Yield closed windows in blocks of groups."""
+        widest = int((stop - first).max())
+        room = max(
+            _STEPS, widest + 2 * min(self._high - self._low + 1, (widest - 1) * self._step + self._length)
+        )
+        steps, results = np.empty((3, room), np.int64), np.empty((2, room), np.int64)
+        begin = 0
+        while begin < slots.size:
+            begin, used, found, freed = plan(
+                self._geometry(), self._present, self._turns, slots, first, stop, begin, steps, results
+            )
+            self._cells -= freed
+            done = results[:, :found].copy()
+            yield Closed(done[0], done[1], self._fold(steps[:, :used], done))
+
+    def _fold(self, steps: Integers, results: Integers) -> list[Arrays]:
+        try:
+            return fold(self._parts, self._states.columns, steps, results.shape[1])
+        except SumOverflowError as error:
+            following = steps[0, error.at :]
+            slot, wid = results[:, ~following[following < 0][0]]  # the window for which the step was taken
+            raise PaneSumOverflowError(error.column, int(slot), int(wid)) from None
+
+
+def _power(size: int) -> int:
+    """Return the least power of two that is not less, 0 for 0."""
+    return 1 << (size - 1).bit_length() if size else 0
