@@ -4,12 +4,14 @@ Everything that keeps something per group keeps it in arrays, and a group's plac
 is its *slot*.  Slots are dense and given in order of first sight; the keys may be columns
 of any type that Arrow can ``take`` rows of.  Integers, and what can be seen as such (floats,
 instants, booleans), are looked up in NumPy, all rows of a page at once.  Others take a hash
-lookup a tuple inside Arrow; Python sees only the keys that differ within a page.
+lookup a tuple inside Arrow; Python sees only the keys that differ within a page, and of
+texts, as long as there are not many more than rows, only new ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import msgpack
@@ -132,14 +134,34 @@ class GroupIndex:
 
 
 class _Codes:
-    """Codes of the distinct values of one column."""
+    """Codes of the distinct values of one column; Arrow finds known ``texts`` by itself."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, texts: bool = False) -> None:
         self._code: dict[Any, int] = {}
+        self._texts = texts
+        self._known: pa.Array | None = None  # by code, as far as they have been asked for
 
     def encode(self, column: pa.Array, *, add: bool) -> Integers:
         if len(column) <= _FEW:
             return self._look_up(column.to_pylist(), add=add)
+        if not self._texts or not _is_text(column.type) or len(self._code) > 2 * len(column):
+            return self._encode(column, add=add)
+        found = pc.index_in(column, value_set=self._values(column.type))
+        codes: Integers = found.fill_null(_UNKNOWN).to_numpy().astype(np.int64)
+        missing = np.flatnonzero(codes < 0)
+        if missing.size:
+            codes[missing] = self._encode(column.take(pa.array(missing)), add=add)
+        return codes
+
+    def _values(self, kind: pa.DataType) -> pa.Array:
+        if self._known is None or self._known.type != kind:
+            self._known = pa.array([], kind)
+        if len(self._known) < len(self._code):
+            new = list(islice(self._code, len(self._known), None))
+            self._known = pa.concat_arrays([self._known, pa.array(new, kind)])
+        return self._known
+
+    def _encode(self, column: pa.Array, *, add: bool) -> Integers:
         encoded = column.dictionary_encode(null_encoding="encode")
         codes = self._look_up(encoded.dictionary.to_pylist(), add=add)
         rows: Integers = codes[encoded.indices.to_numpy(zero_copy_only=False)]
@@ -176,7 +198,11 @@ def _codes_of(kind: pa.DataType) -> _Codes | _IntegerCodes:
         return _codes_of(kind.value_type)
     instant = pa.types.is_temporal(kind) and not pa.types.is_interval(kind)
     plain = instant or pa.types.is_floating(kind) or (_is_plain(kind) and not pa.types.is_uint64(kind))
-    return _IntegerCodes() if plain else _Codes()
+    return _IntegerCodes() if plain else _Codes(texts=_is_text(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _is_plain(kind: pa.DataType) -> bool:

@@ -129,7 +129,28 @@ def test_equal_keys_of_other_types_are_found() -> None:
     assert index.find([pa.array([5, 6], pa.int64())]).tolist() == [0, -1]
     words = GroupIndex([pa.string()])
     words.encode([pa.array(["a"])])
+    for many in (pa.large_string(), pa.binary()):
+        expected = 0 if many == pa.large_string() else -1
+        assert words.find([pa.array(["a", "b"] * 50, many)]).tolist() == [expected, -1] * 50
     assert words.find([pa.array(["b", "a"]).dictionary_encode()]).tolist() == [-1, 0]
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.large_string(), pa.binary(), pa.int16(), pa.float32()], ids=str
+)
+def test_slots_of_large_pages(kind: pa.DataType) -> None:
+    rng = np.random.default_rng(0)
+    index, known = GroupIndex([kind]), {}  # type: ignore[var-annotated]
+    for rows, values in [(500, 40), (70, 400), (1000, 400), (100, 2000), (3000, 2000)]:
+        keys = pa.array(rng.integers(0, values, rows), mask=rng.random(rows) < 0.01)
+        page = keys.cast(kind) if pa.types.is_primitive(kind) else keys.cast(pa.string()).cast(kind)
+        expected = slots_of([(key,) for key in page.to_pylist()], known, add=False)
+        assert index.find([page]).tolist() == expected
+        assert index.encode([page]).tolist() == slots_of(
+            [(key,) for key in page.to_pylist()], known, add=True
+        )
+    index.keep(np.arange(0, len(index), 3))
+    assert index.find([index.keys(np.arange(len(index)))[0]]).tolist() == list(range(len(index)))
 
 
 def test_bytes_follow_the_keys() -> None:
