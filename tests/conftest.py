@@ -33,10 +33,11 @@ def spark() -> Iterator[SparkSession]:
         yield made
 
 
-@pytest.hookimpl(tryfirst=True)  # before the groups are read
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)  # around the hook of pytest-xdist, which reads the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     """Keep all tests that need Spark in one process, and begin with them: together they take longest."""
     items.sort(key=lambda item: item.get_closest_marker("spark") is None)
     for item in items:
         if item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.xdist_group("spark"))
+    yield
