@@ -217,6 +217,20 @@ class Plan:
         """Return the schema of a stream (its port may be left out)."""
         return self.schemas[self._full(stream)]
 
+    def node(self, name: str) -> Node:
+        """Return a node by its name."""
+        return next(node for node in self.nodes if node.name == name)
+
+    def operator(self, name: str) -> Operator:
+        """Return the description of the operator of a node."""
+        operator = self.node(name).operator
+        assert operator is not None, name
+        return operator
+
+    def inputs(self, name: str) -> tuple[Schema, ...]:
+        """Return the schemas of the inputs of a node, by port."""
+        return tuple(map(self.schema, self.node(name).inputs))
+
     def of_kind(self, kind: str) -> list[Node]:
         """Return the sources, the operators or the sinks."""
         return [node for node in self.nodes if node.kind == kind]

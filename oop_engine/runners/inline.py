@@ -13,7 +13,7 @@ import heapq
 import itertools
 from collections.abc import Callable, Iterator
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from oop_engine.contract import EdgeContract
 from oop_engine.errors import UsageError
@@ -22,9 +22,12 @@ from oop_engine.operator import Emission, Message, Operator
 from oop_engine.page import Page
 from oop_engine.punctuation import NEVER
 from oop_engine.runners.dispatch import Result, Signal, edge_name, handle, source_stream
+from oop_engine.snapshot import pack, unpack
 from oop_engine.statistics import EdgeStatistics, OperatorStatistics, Statistics
 
 __all__ = ["Inline", "Result"]
+
+_OWN, _OWN_NAME = "", "Inline"  # no node has an empty name
 
 
 class _Event(NamedTuple):
@@ -43,10 +46,18 @@ class _Event(NamedTuple):
 class Inline:
     """Runs ``graph`` as messages are pushed; ``on_result`` gets everything that reaches a sink.
 
-    ``check=True`` holds every edge against its promises (``contract``).
+    ``on_end`` is told the name of a sink when its stream has ended.  ``check=True`` holds every
+    edge against its promises (``contract``).
     """
 
-    def __init__(self, graph: Graph, on_result: Callable[[Result], None], *, check: bool = False) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        on_result: Callable[[Result], None],
+        *,
+        check: bool = False,
+        on_end: Callable[[str], None] | None = None,
+    ) -> None:
         self.plan = graph.plan()
         self.operators = self.plan.open()
         self.statistics = Statistics(
@@ -54,6 +65,7 @@ class Inline:
             operators={name: OperatorStatistics() for name in self.operators},
         )
         self._on_result = on_result
+        self._on_end = on_end or (lambda sink: None)
         self._routes = {
             s: [_Route(s, n, p, self, check) for n, p in to] for s, to in self.plan.consumers().items()
         }
@@ -107,16 +119,27 @@ class Inline:
             self._do(heapq.heappop(self._heap))
 
     def snapshot(self) -> dict[str, bytes]:
-        """Return the state of every operator; nothing may be queued (``drain`` first)."""
+        """Return the state of every operator, and of the runner; nothing may be queued (``drain`` first)."""
         if self._heap:
             msg = f"graph {self.plan.name!r}: {len(self._heap)} messages are queued; drain before a snapshot"
             raise UsageError(msg)
-        return {name: operator.snapshot() for name, operator in self.operators.items()}
+        states = {name: operator.snapshot() for name, operator in self.operators.items()}
+        return states | {_OWN: pack(_OWN_NAME, self._save())}
 
     def restore(self, states: dict[str, bytes]) -> None:
         """Take over the state of the same graph; edge checks start anew."""
-        for name, state in states.items():
-            self.operators[name].restore(state)
+        for name, operator in self.operators.items():
+            operator.restore(states[name])
+        self._load(unpack(_OWN_NAME, states[_OWN]))
+
+    def _save(self) -> dict[str, Any]:
+        """Return what has ended, and when each source was last heard of."""
+        open_ports = {name: sorted(ports) for name, ports in self._open_ports.items()}
+        return {"open_ports": open_ports, "last": self._last, "ended": sorted(self._ended_sources)}
+
+    def _load(self, saved: dict[str, Any]) -> None:
+        self._open_ports = {name: set(ports) for name, ports in saved["open_ports"].items()}
+        self._last, self._ended_sources = saved["last"], set(saved["ended"])
 
     def _queue(self, event: _Event) -> None:
         heapq.heappush(self._heap, event)
@@ -192,7 +215,9 @@ class Inline:
                 route.send(Signal.END, event.moment, event.now, event.born)
 
     def _deliver_to_sink(self, event: _Event) -> None:
-        if not isinstance(event.message, Signal):
+        if event.message is Signal.END:
+            self._on_end(event.node)
+        elif not isinstance(event.message, Signal):
             self._on_result(Result(event.node, event.message, event.now, perf_counter() - event.born))
 
 

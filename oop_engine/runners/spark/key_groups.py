@@ -79,11 +79,13 @@ def _mixed(values: Hashes) -> Hashes:
     """Spread the bits (the finalizer of SplitMix64)."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
+    mixed: Hashes = values ^ (values >> np.uint64(31))
+    return mixed
 
 
 def _hashes(column: pa.Array) -> Hashes:
     kind = column.type
+    hashes: Hashes
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
         wide = column if pa.types.is_uint64(kind) else column.cast(pa.int64())
         hashes = wide.fill_null(0).to_numpy(zero_copy_only=False).astype(np.uint64) + np.uint64(1)

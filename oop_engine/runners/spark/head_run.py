@@ -1,0 +1,113 @@
+"""Running the head of a source: what comes in order of arrival, slice after slice, before any shuffle."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from oop_engine.operator import Message
+from oop_engine.page import Page
+from oop_engine.punctuation import NEVER
+from oop_engine.runners.spark.letters import Letter
+from oop_engine.runners.spark.notes import head_name, note
+from oop_engine.runners.spark.routing import Addresses, Router
+from oop_engine.runners.spark.slices import Slices
+from oop_engine.runners.spark.stages import Cut, Head
+from oop_engine.snapshot import pack, unpack
+
+__all__ = ["HeadRun"]
+
+_NAME = "Head"
+
+
+class HeadRun:
+    """Runs a head over slices of its source, from the first or from a snapshot on.
+
+    Where an operator of the graph wants the arrival clock, it ticks at the multiples of ``cut.clock_every``
+    that arrivals pass, those of other sources too if the slices know them, as in a replay.
+    """
+
+    def __init__(self, cut: Cut, head: Head, addresses: Addresses, slices: Slices) -> None:
+        self._head, self._slices = head, slices
+        self._router = Router(cut, addresses, head.outlets)
+        self._inline = self._router.inline(head.graph)
+        self._every = cut.clock_every
+        self._due: int | None = None
+        self._now = NEVER
+        self._tuples = 0
+
+    def run(self, start: int, stop: int) -> Iterator[Letter]:
+        """Yield the letters that follow from slices ``start`` to ``stop``; the one after the last is the end."""
+        for number in range(start, stop):
+            if number < self._slices.count():
+                self._slice(number)
+            else:
+                self._inline.end(self._head.source)
+                self._inline.drain()
+            yield from self._router.letters(number)
+        yield note(head_name(self._head.source), 0, self._tuples, self._inline)
+
+    def snapshot(self) -> bytes:
+        """Return the state as bytes."""
+        state = {
+            "inline": self._inline.snapshot(),
+            "due": self._due,
+            "now": self._now,
+            "tuples": self._tuples,
+        }
+        return pack(_NAME, state)
+
+    def restore(self, data: bytes) -> None:
+        """Take over the state of the same head."""
+        state: dict[str, Any] = unpack(_NAME, data)
+        self._inline.restore(state["inline"])
+        self._due, self._now, self._tuples = state["due"], state["now"], state["tuples"]
+
+    def _slice(self, number: int) -> None:
+        clock = self._slices.clock(number)
+        if clock is not None:
+            self._start_clock(clock[0])
+        for message in self._slices.read(number):
+            self._take(message)
+        if clock is not None:
+            self._tick(clock[1])
+
+    def _take(self, message: Message) -> None:
+        self._tuples += len(message) if isinstance(message, Page) else 0
+        if not isinstance(message, Page) or message.arrival is None or not len(message):
+            self._push(message)
+            return
+        self._start_clock(int(message.arrival[0]))
+        for part in self._cut(message):
+            assert part.arrival is not None
+            self._tick(int(part.arrival[0]))
+            self._now = int(part.arrival[-1])
+            self._push(part)
+
+    def _push(self, message: Message) -> None:
+        self._inline.push(self._head.source, message, None if self._now == NEVER else self._now)
+        self._inline.drain()
+
+    def _start_clock(self, first: int) -> None:
+        if self._every is not None and self._due is None:
+            self._due = (first // self._every + 1) * self._every
+
+    def _tick(self, now: int) -> None:
+        """Let the clock tick at the multiples up to ``now``."""
+        while self._every is not None and self._due is not None and self._due <= now:
+            self._inline.clock(self._due)
+            self._inline.drain()
+            self._due += self._every
+
+    def _cut(self, page: Page) -> Iterator[Page]:
+        """Cut a page where the clock ticks."""
+        if self._every is None:
+            yield page
+            return
+        assert page.arrival is not None
+        crossed = np.flatnonzero(np.diff(page.arrival // self._every)) + 1
+        for start, stop in itertools.pairwise([0, *crossed.tolist(), len(page)]):
+            yield page.slice(start, stop)

@@ -1,0 +1,70 @@
+"""Job: all that the tasks of a query have to know, as one value that travels with it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from oop_engine.errors import GraphError
+from oop_engine.graph import Plan
+from oop_engine.runners.spark.key_groups import spread
+from oop_engine.runners.spark.routing import Addresses
+from oop_engine.runners.spark.slices import Slices
+from oop_engine.runners.spark.stages import Cut
+
+__all__ = ["Job", "addresses_of", "check_travels"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """``states``: the folder for the states of heads; "": none are kept (a batch needs none)."""
+
+    cut: Cut
+    addresses: Addresses
+    sources: Mapping[str, Slices]
+    states: str = ""
+    slices_per_batch: int = 4
+
+    def to_text(self) -> str:
+        """Return the job as an option of a data source can carry it."""
+        from pyspark import cloudpickle
+
+        return base64.b64encode(cloudpickle.dumps(self)).decode()
+
+    @classmethod
+    def from_text(cls, text: str) -> Job:
+        """Return the job that the driver of this very query has put into ``text``."""
+        from pyspark import cloudpickle
+
+        job = cloudpickle.loads(base64.b64decode(text))
+        assert isinstance(job, cls)
+        return job
+
+
+def addresses_of(cut: Cut, partitions: int) -> Addresses:
+    """Return a number for each key group, so that those of a level are in all partitions alike."""
+    wanted: list[int] = []
+    for level in range(1, cut.levels + 1):
+        groups = sum(component.groups for component in cut.at(level))
+        wanted += [group % partitions for group in range(groups)]
+    numbers = iter(spread(wanted, partitions))
+    by_level = sorted(cut.components, key=lambda component: component.level)
+    found = {c.number: tuple(next(numbers) for _ in range(c.groups)) for c in by_level}
+    return tuple(found[component.number] for component in cut.components)
+
+
+def check_travels(plan: Plan) -> None:
+    """Raise ``GraphError`` if an operator cannot be sent to another process."""
+    from pyspark import cloudpickle
+
+    for node in plan.of_kind("operator"):
+        try:
+            cloudpickle.dumps(node.operator)
+        except Exception as error:  # whatever an object of the user raises when it is pickled
+            what = " ".join(str(error).split()) or type(error).__name__
+            msg = (
+                f"node {node.name!r}: {plan.operator(node.name).describe()} has to travel to the tasks of Spark and "
+                f"cannot be pickled ({what}): let its functions use plain values, and open files or connections inside"
+            )
+            raise GraphError(msg) from error

@@ -1,0 +1,88 @@
+"""Notes: what a task tells the driver beside results: tuples, state and counts of its operators.
+
+Figures are totals since the start of the query, or what is held now, so the last note of a copy holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+import msgpack
+
+from oop_engine.operator import State
+from oop_engine.runners.inline import Inline
+from oop_engine.runners.spark.letters import NOTE, Letter
+from oop_engine.statistics import OperatorStatistics, Statistics
+
+__all__ = ["Totals", "head_name", "note"]
+
+_HEAD = "head of "
+
+
+def head_name(source: str) -> str:
+    """Return the name under which the head of a source tells."""
+    return f"{_HEAD}{source}"
+
+
+def note(of: str, copy: int, tuples: int, inline: Inline) -> Letter:
+    """Return a note on what ``inline`` has done and holds.
+
+    ``of``: the component or head; ``copy``: its key group; ``tuples``: how many came in so far.
+    """
+    operators = {
+        name: {
+            "held": asdict(op.state()),
+            "counts": op.counts(),
+            "busy_s": inline.statistics.operators[name].busy_s,
+        }
+        for name, op in inline.operators.items()
+    }
+    body = {
+        "of": of,
+        "copy": copy,
+        "tuples": tuples,
+        "peak": asdict(inline.statistics.peak),
+        "operators": operators,
+    }
+    return Letter(NOTE, NOTE, copy, 0, 0, bytes(msgpack.packb(body)))
+
+
+class Totals:
+    """What all notes together say: the last one of each copy holds."""
+
+    def __init__(self) -> None:
+        self._notes: dict[tuple[str, int], dict[str, Any]] = {}
+        self._peak = State()
+
+    def take(self, notes: Iterable[Letter]) -> None:
+        """Take the notes of a micro-batch."""
+        for letter in notes:
+            said = msgpack.unpackb(letter.body)
+            self._notes[said["of"], said["copy"]] = said
+        held = sum((State(**said["peak"]) for said in self._notes.values()), State())
+        if held.nbytes >= self._peak.nbytes:
+            self._peak = held
+
+    @property
+    def tuples(self) -> int:
+        """How many tuples the sources have given."""
+        return sum(said["tuples"] for (of, _), said in self._notes.items() if of.startswith(_HEAD))
+
+    def by_copy(self) -> dict[tuple[str, int], dict[str, Any]]:
+        """Return the last note of each copy, by component and key group."""
+        return dict(self._notes)
+
+    def statistics(self) -> Statistics:
+        """Return state and counts, summed over copies.  The peak is that of the fullest micro-batch."""
+        found = Statistics(peak=self._peak)
+        for said in self._notes.values():
+            for name, told in said["operators"].items():
+                operator = found.operators.setdefault(name, OperatorStatistics())
+                operator.state += State(**told["held"])
+                operator.busy_s += told["busy_s"]
+                for what, number in told["counts"].items():
+                    operator.counts[what] = operator.counts.get(what, 0) + number
+        found.state = sum((operator.state for operator in found.operators.values()), State())
+        return found

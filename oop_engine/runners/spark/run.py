@@ -1,0 +1,266 @@
+"""Running a graph on Spark: a streaming query, or one batch over all there is."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pyarrow as pa
+
+from oop_engine.errors import UsageError
+from oop_engine.graph import Graph, Plan, Stream
+from oop_engine.operator import Message
+from oop_engine.runners.spark.checkpoint import Checkpoint
+from oop_engine.runners.spark.failures import failure_of
+from oop_engine.runners.spark.fusion import Score
+from oop_engine.runners.spark.job import Job, addresses_of, check_travels
+from oop_engine.runners.spark.letters import DDL, NOTE, Letter
+from oop_engine.runners.spark.notes import Totals
+from oop_engine.runners.spark.session import session
+from oop_engine.runners.spark.sinks import Memory, Outlets, Sink
+from oop_engine.runners.spark.slices import SLICE_ROWS, Files, Slices, spool
+from oop_engine.runners.spark.stages import Cut, cut
+from oop_engine.statistics import Statistics
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["BatchDone", "Feed", "SparkOutcome", "run_on_spark"]
+
+Work: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+Feed = Slices | str | Path | Iterable[Message]
+"""A source: slices, the path of a trace or of a folder of traces, or messages (which are spooled first)."""
+
+
+@dataclass(frozen=True)
+class BatchDone:
+    """One micro-batch: its number, the tuples that came in with it, results, wall seconds."""
+
+    number: int
+    tuples: int
+    results: int
+    wall_s: float
+
+
+@dataclass
+class SparkOutcome:
+    """What a run on Spark gave.
+
+    ``results``: a table for each sink of the graph if they were kept in ``Memory``, else empty.
+    ``tuples``: how many came in since the query was first started.  ``batches``: one by one; the first also
+    pays for what Spark and its Python workers load once.  ``start_s``: wall seconds until Spark was there.
+    """
+
+    results: dict[str, pa.Table]
+    statistics: Statistics
+    tuples: int
+    batches: list[BatchDone]
+    start_s: float
+    wall_s: float
+    cut: Cut = field(repr=False)
+
+
+def run_on_spark(
+    graph: Graph,
+    feeds: Mapping[str, Feed],
+    *,
+    spark: SparkSession | None = None,
+    master: str | None = None,
+    batch: bool = False,
+    checkpoint: str | Path | None = None,
+    sink: Sink | None = None,
+    follow: bool = False,
+    groups: int | None = None,
+    score: Score = "components",
+    rates: Mapping[Stream, int] | None = None,
+    slices_per_batch: int = 4,
+    slice_rows: int = SLICE_ROWS,
+    quick: bool = False,
+    on_batch: Callable[[BatchDone], None] | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> SparkOutcome:
+    """Run ``graph`` over ``feeds`` on Spark, with the results that it has everywhere.
+
+    Parameters
+    ----------
+    spark, master, quick, settings
+        A session to use; or what to make one with (see ``session``), which is stopped afterwards.
+    batch
+        Read everything there is in one batch, without state; else in micro-batches.
+    checkpoint
+        Folder in which a query keeps where it is: run again with the same folder and graph, it goes
+        on there.  On a cluster it must be on a file system that driver and tasks share.  None: a temporary one.
+    sink
+        Where results go; None: ``Memory``.
+    follow
+        Wait for more slices until interrupted; else stop when all there are have been read.
+    groups
+        Key groups of a component; None: two a partition.
+    score, rates
+        How operators are fused (see ``fusion``).
+    slices_per_batch, slice_rows
+        How many slices a source gives to a micro-batch, and how many tuples are in a slice that is spooled.
+
+    Raises ``GraphError`` for a graph that cannot be cut up or sent to tasks, ``UsageError`` for feeds that do
+    not fit it and for a checkpoint of another graph, ``SetupError`` for a missing Java or package, all before
+    anything runs; and what an operator or a trace raised in a task.
+    """
+    plan = graph.plan()
+    _check_feeds(plan, feeds)
+    began = time.perf_counter()
+    with ExitStack() as stack:
+        kept = Checkpoint(_folder(checkpoint, stack))
+        check_travels(plan)
+        kept.check(plan)
+        cut(graph, groups=1)  # tells what cannot run on Spark
+        sources = _slices(plan, feeds, kept.folder, slice_rows)
+        sink = sink or Memory()
+        sink.start({n.name: plan.schema(n.inputs[0]) for n in plan.of_kind("sink")})
+        spark = spark or stack.enter_context(session(master, quick=quick, **(settings or {})))
+        partitions, groups = kept.sizes(
+            int(str(spark.conf.get("spark.sql.shuffle.partitions"))), groups, plan
+        )
+        pieces = cut(graph, groups=groups, score=score, rates=rates)
+        job = Job(
+            pieces, addresses_of(pieces, partitions), sources, str(kept.folder / "heads"), slices_per_batch
+        )
+        run = _Run(spark, job, sink, on_batch)
+        start_s = time.perf_counter() - began
+        run.all_at_once() if batch else run.in_batches(kept.folder / "spark", follow=follow)
+        results = sink.results() if isinstance(sink, Memory) else {}
+        wall_s = time.perf_counter() - began - start_s
+        return SparkOutcome(
+            results, run.totals.statistics(), run.totals.tuples, run.batches, start_s, wall_s, pieces
+        )
+
+
+def _check_feeds(plan: Plan, feeds: Mapping[str, Feed]) -> None:
+    sources = [node.name for node in plan.of_kind("source")]
+    if set(feeds) != set(sources):
+        got = ", ".join(feeds) or "none"
+        msg = f"graph {plan.name!r} has the sources {', '.join(sources)}; got feeds for {got}: give one for each"
+        raise UsageError(msg)
+
+
+def _folder(checkpoint: str | Path | None, stack: ExitStack) -> Path:
+    if checkpoint is not None:
+        return Path(checkpoint).absolute()
+    folder = Path(tempfile.mkdtemp(prefix="oop-engine-run-"))
+    stack.callback(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _slices(plan: Plan, feeds: Mapping[str, Feed], folder: Path, rows: int) -> dict[str, Slices]:
+    """Return every source in slices; those given as messages are spooled together."""
+    schemas = {node.name: plan.schema(Stream(node.name)) for node in plan.of_kind("source")}
+    found: dict[str, Slices] = {}
+    messages: dict[str, Iterable[Message]] = {}
+    for name, feed in feeds.items():
+        match feed:
+            case str() | Path():
+                found[name] = Files(str(Path(feed).absolute()), schemas[name])
+            case Slices():
+                found[name] = feed
+            case _:
+                messages[name] = feed
+    if messages:
+        spooled = spool(messages, {name: schemas[name] for name in messages}, folder / "feeds", rows)
+        found |= spooled
+    return {name: found[name] for name in schemas}
+
+
+class _Run:
+    """One run of a job; it puts together what its tasks tell."""
+
+    def __init__(
+        self, spark: SparkSession, job: Job, sink: Sink, on_batch: Callable[[BatchDone], None] | None
+    ) -> None:
+        from oop_engine.runners.spark.source import LetterSource
+
+        spark.dataSource.register(LetterSource)
+        self._spark, self._job, self._sink = spark, job, sink
+        self._on_batch = on_batch or (lambda done: None)
+        edges = [edge for edge in job.cut.edges if edge.component is None]
+        self._schemas = {edge.number: (edge.sink, edge.schema) for edge in edges}
+        self._last = time.perf_counter()
+        self.totals = Totals()
+        self.batches: list[BatchDone] = []
+
+    def in_batches(self, checkpoint: Path, *, follow: bool) -> None:
+        """Run a streaming query until everything has been read, or for ever."""
+        letters = self._levels(
+            self._spark.readStream.format("oop-engine").option("job", self._job.to_text()).load()
+        )
+        writer = letters.writeStream.foreachBatch(self._batch).option("checkpointLocation", str(checkpoint))
+        with failure_of():
+            query = writer.trigger(
+                **({"processingTime": "0 seconds"} if follow else {"availableNow": True})
+            ).start()
+            try:
+                query.awaitTermination()
+            finally:
+                query.stop()
+
+    def all_at_once(self) -> None:
+        """Run one batch."""
+        with failure_of():
+            self._batch(
+                self._levels(self._spark.read.format("oop-engine").option("job", self._job.to_text()).load()),
+                0,
+            )
+
+    def _levels(self, letters: DataFrame) -> DataFrame:
+        from oop_engine.runners.spark.level import add_level
+
+        for level in range(1, self._job.cut.levels + 1):
+            letters = add_level(letters, self._job, level, streaming=letters.isStreaming)
+        return letters
+
+    def _batch(self, letters: DataFrame, number: int) -> None:
+        """Run the tasks of a batch, hand results to the sink, and take down what was told."""
+        from oop_engine.runners.spark.source import letters_of
+
+        arrived = [
+            letter
+            for part in letters.mapInArrow(_working(self._sink, self._schemas, number), DDL)
+            .toArrow()
+            .to_batches()
+            for letter in letters_of(part)
+        ]
+        results = [letter for letter in arrived if letter.edge != NOTE]
+        self._sink.commit(number, self._schemas, results)
+        before = self.totals.tuples
+        self.totals.take(letter for letter in arrived if letter.edge == NOTE)
+        now = time.perf_counter()
+        rows = sum(letter.tuples for letter in results)
+        done = BatchDone(number, self.totals.tuples - before, rows, now - self._last)
+        self._last = now
+        self.batches.append(done)
+        self._on_batch(done)
+
+
+def _working(sink: Sink, schemas: Outlets, number: int) -> Work:
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from oop_engine.runners.spark.source import batch_of, letters_of
+
+        notes: list[Letter] = []
+
+        def results() -> Iterator[Letter]:
+            for batch in batches:
+                for letter in letters_of(batch):
+                    if letter.edge == NOTE:
+                        notes.append(letter)
+                    else:
+                        yield letter
+
+        for letter in sink.work(number, schemas, results()):
+            yield batch_of([letter])
+        yield batch_of(notes)
+
+    return work
