@@ -1,18 +1,19 @@
 """The ring of panes: partial aggregates of (group, pane), in a rectangle of memory.
 
-A pane is as long as the greatest common divisor of range and slide, so each window is a
-whole number of panes, and a tuple goes into one of them instead of into all its windows.
+A pane is what lies between two neighbouring ends or starts of windows: a slide, or two
+parts of one where range is no multiple of slide.  So each window is a whole number of panes,
+and a tuple goes into one of them instead of into all its windows.
 The ring has room for some panes in a row, from the lowest open one on, and for some
 groups.  It grows as long as enough of the rectangle is in use; tuples that do not fit, of
 a time far away or of groups too sparse, are left to the table of windows (``Partials``).
 
-Source: Li, Maier, Tufte, Papadimos, Tucker, No Pane, No Gain, SIGMOD Record 2005.
+Source: Li, Maier, Tufte, Papadimos, Tucker, No Pane, No Gain, SIGMOD Record 2005;
+panes of two lengths: Krishnamurthy, Wu, Franklin, On-the-fly sharing, SIGMOD 2006.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import gcd
 from typing import Any
 
 import numpy as np
@@ -54,8 +55,9 @@ class Panes:
         assert extents.range is not None
         self._parts = parts
         self._extents = extents
-        self._pane = gcd(extents.range, extents.slide)
-        self._step, self._length = extents.slide // self._pane, extents.range // self._pane
+        whole, self._rest = divmod(extents.range, extents.slide)
+        self._step = 2 if self._rest else 1
+        self._length = self._step * whole + self._step - 1
         self._cells = 0
         self._low, self._high = 0, -1
         self._allot(0, 0)
@@ -171,9 +173,10 @@ class Panes:
 
     def _panes_of(self, times: Integers) -> Integers:
         self._extents.wids(np.array([times.min(), times.max()]))  # refuses what is too large
-        origin = self._extents.origin
-        panes: Integers = (times - origin if origin else times) // self._pane
-        return panes
+        origin, slide = self._extents.origin, self._extents.slide
+        offsets = times - origin if origin else times
+        panes: Integers = offsets // slide
+        return 2 * panes + (offsets - panes * slide >= slide - self._rest) if self._rest else panes
 
     def _admit(self, panes: Integers, groups: int) -> None:
         """Make room for tuples of ``panes``, or else for most of them, as far as it is worth it."""

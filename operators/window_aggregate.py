@@ -17,9 +17,9 @@ window it is in, and is gone.  Punctuation, not order, tells which windows are c
                punctuation, at most O(windows open); all in kernels.  Order needed: none
                (``operators/in_order/buffering_aggregate.py`` is the in-order twin).
 
-A pane is as long as the greatest common divisor of range and slide; windows are put
-together from panes when they close (``operators/pane_ring.py``).  Where groups or times are
-sparse, panes would take more memory than windows: such tuples go into windows all the same.
+Panes are what the starts and ends of windows cut the attribute into; windows are put together
+from them when they close (``operators/pane_ring.py``).  Where groups or times are sparse,
+panes would take more memory than windows: such tuples go into windows all the same.
 
 ``empty=True`` adds the windows without a tuple between a group's first and last one.  That
 such a window exists is known only when the group's next tuple has come, so the promise
