@@ -185,8 +185,8 @@ class Panes:
             low, high = map(int, np.sort(panes)[[panes.size // 50, -1 - panes.size // 50]])
             if not self._grow(low, high, groups, panes.size):
                 self._low = max(min(low, self._low), self._high - self._room + 1) if self._cells else low
-        top = self._low + self._room - 1
-        self._high = min(max(self._high, int(panes.max())), top) if self._cells else top
+        highest = max(int(panes.max()), self._high if self._cells else self._low)
+        self._high = min(highest, self._low + self._room - 1)
 
     def _grow(self, low: int, high: int, groups: int, rows: int) -> bool:
         if self._cells:
