@@ -17,7 +17,7 @@ from oop_engine.scenario import COMPLETE_AT, Claim, Scenario, Values, Variant
 from oop_engine.statistics import Sample
 from oop_engine.units import to_seconds
 
-__all__ = ["Comparison", "Run", "compare"]
+__all__ = ["Comparison", "Run", "compare", "missing_and_wrong"]
 
 _JSON_KEYS = (
     "order", "variant", "parameters", "tuples", "results", "missing", "wrong", "late", "peak_tuples",
@@ -124,6 +124,17 @@ def compare(
         truth = runs[-1].truth
     claims = [_agreement(runs), *scenario.claims(runs)]
     return Comparison(scenario, values, runs, claims, scenario.variants(values))
+
+
+def missing_and_wrong(table: pa.Table, truth: pa.Table, keys: tuple[str, ...]) -> tuple[int, int]:
+    """Return how many rows of ``truth`` are not in ``table``, and how many of ``table`` should not be.
+
+    Rows are found by ``keys``; floats may differ in the last digits.
+    """
+    if COMPLETE_AT not in truth.schema.names:
+        truth = truth.append_column(COMPLETE_AT, pa.array(np.zeros(truth.num_rows, np.int64)))
+    match = _Match(table, truth, keys)
+    return match.missing, match.wrong
 
 
 def _grid(scenario: Scenario, values: Values, settings: dict[str, str]) -> list[Values]:

@@ -29,10 +29,22 @@ _SHOWN = _HEADINGS[:3]
 @scenario_argument
 @set_option
 @order_option
+@click.option(
+    "--on", "runner", type=click.Choice(["spark"]), help="How the plans are cut up to run on Spark."
+)
+@click.option(
+    "--groups", type=click.IntRange(min=1), default=8, show_default=True, help="Spark: key groups a stage."
+)
 @click.option("--svg", type=click.Path(path_type=Path), metavar="FILE", help="Draw the plans into this file.")
 @json_option
 def explain(
-    scenario: str, settings: dict[str, str], order: str | None, svg: Path | None, as_json: bool
+    scenario: str,
+    settings: dict[str, str],
+    order: str | None,
+    runner: str | None,
+    groups: int,
+    svg: Path | None,
+    as_json: bool,
 ) -> None:
     """Show each plan of a scenario: its graph, its streams, and what its operators keep and promise.
 
@@ -42,6 +54,7 @@ def explain(
       oop-engine explain nyc_flights
       oop-engine explain packet_join --order out --set band=3
       oop-engine explain links --svg links.svg
+      oop-engine explain packet_join --on spark
     """
     from oop_engine.scenario import load
 
@@ -57,6 +70,9 @@ def explain(
             from oop_engine.report.drawing import draw
 
             write_whole(svg, draw(variants))
+    if runner == "spark":
+        _show_cuts(loaded.name, values, variants, groups, as_json=as_json)
+        return
     if as_json:
         plans = [_plain(variant) for variant in variants]
         contracts = {name: contract(operator) for name, operator in _kinds(variants).items()}
@@ -111,6 +127,22 @@ def _show(variants: list[Variant]) -> None:
         said = contract(operator)
         for heading in [h for h in (*_SHOWN, "About") if h in said]:
             click.echo(indent(f"{heading}\n{indent(said[heading], '  ')}", "    "))
+
+
+def _show_cuts(
+    scenario: str, values: dict[str, Any], variants: list[Variant], groups: int, *, as_json: bool
+) -> None:
+    from oop_engine.runners.spark.explained import explained, plain
+    from oop_engine.runners.spark.run import pieces_of
+
+    cuts = [(variant, pieces_of(variant.graph, groups)) for variant in variants]
+    if as_json:
+        plans = [{"name": v.name, "order": v.order, **plain(cut)} for v, cut in cuts]
+        print_json({"scenario": scenario, "parameters": values, "variants": plans})
+        return
+    for variant, cut in cuts:
+        click.secho(f"{'in order' if variant.order == 'in' else 'out of order'}: {variant.name}", bold=True)
+        click.echo(f"{explained(cut)}\n")
 
 
 def _by_schema(plan: Plan) -> dict[str, list[str]]:

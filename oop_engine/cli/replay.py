@@ -5,17 +5,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from oop_engine.cli.on_spark import OnSpark, spark_options
 from oop_engine.cli.options import check_folder, json_option, order_option, scenario_argument, set_option
 from oop_engine.cli.output import only_json, print_json, terminal, watching
 from oop_engine.errors import UsageError
 from oop_engine.page import Page
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from oop_engine.operator import Message
     from oop_engine.replay import Outcome
     from oop_engine.scenario import Scenario, Variant
@@ -29,9 +33,10 @@ __all__ = ["choose", "limited", "replay"]
 @click.option("--variant", metavar="NAME", help="The plan to run; default: the first one out of order.")
 @order_option
 @click.option(
-    "--on", "runner", type=click.Choice(["inline", "local"]), default="inline", show_default=True,
-    help="inline: a plain loop. local: a task per operator and bounded queues.",
+    "--on", "runner", type=click.Choice(["inline", "local", "spark"]), default="inline", show_default=True,
+    help="inline: a plain loop. local: a task per operator and bounded queues. spark: Apache Spark.",
 )  # fmt: skip
+@spark_options
 @click.option(
     "--speed", type=click.FloatRange(min=0, min_open=True), metavar="X", help="In real time, X times faster."
 )
@@ -53,7 +58,8 @@ def replay(
     settings: dict[str, str],
     variant: str | None,
     order: str | None,
-    runner: Literal["inline", "local"],
+    runner: Literal["inline", "local", "spark"],
+    on_spark: OnSpark,
     speed: float | None,
     flat_out: bool,
     limit: int | None,
@@ -61,7 +67,7 @@ def replay(
     rows: int,
     output: Path | None,
     as_json: bool,
-) -> None:
+) -> int:
     """Run one plan of a scenario and show its results, and what each operator did and kept.
 
     \b
@@ -73,6 +79,8 @@ def replay(
       oop-engine replay nyc_flights --speed 60 --on local
     How fast it is:
       oop-engine replay links --flat-out --limit 5000000
+    On Spark, and beside it in this process; results must be equal:
+      oop-engine replay nyc_flights --on spark --compare
     """
     from oop_engine.replay import replay as run
     from oop_engine.scenario import load
@@ -81,22 +89,39 @@ def replay(
         msg = "--flat-out has no clock, so it has no --speed: leave one of them out"
         raise UsageError(msg)
     _check_output(output)
+    on_spark.check(
+        runner, clock="--speed" if speed else "--flat-out" if flat_out else "--check" if check else ""
+    )
     with only_json(as_json):
         loaded = load(scenario)
         values = loaded.values(settings)
         chosen = choose(loaded, loaded.variants(values), variant, order)
-        feeds = {name: limited(feed, limit) for name, feed in loaded.feeds(values).items()}
+
+        def feeds() -> dict[str, Iterator[Message]]:
+            return {name: limited(feed, limit) for name, feed in loaded.feeds(values).items()}
+
+        if runner == "spark":
+            compared = on_spark.run(
+                loaded, chosen, feeds, partial(click.echo, err=True) if not as_json else _silent
+            )
+            _write_results(output, chosen, compared.results)
+            return compared.show(loaded, values, rows, output, as_json=as_json)
         with watching() as watch:
             watch.on_run(chosen.name, 0, 1)
             outcome = run(
-                chosen.graph, feeds, on=runner, speed=speed, flat_out=flat_out, check=check,
+                chosen.graph, feeds(), on=runner, speed=speed, flat_out=flat_out, check=check,
                 on_tuples=watch.on_tuples,
             )  # fmt: skip
-        _write_results(output, chosen, outcome)
+        _write_results(output, chosen, outcome.results)
     if as_json:
         print_json(_plain(loaded, values, chosen, outcome))
     else:
         _show(chosen, outcome, rows, output)
+    return 0
+
+
+def _silent(line: str) -> None:
+    """Show nothing."""
 
 
 def choose(scenario: Scenario, variants: list[Variant], name: str | None, order: str | None) -> Variant:
@@ -133,7 +158,7 @@ def _check_output(output: Path | None) -> None:
         check_folder(output)
 
 
-def _write_results(output: Path | None, variant: Variant, outcome: Outcome) -> None:
+def _write_results(output: Path | None, variant: Variant, results: dict[str, pa.Table]) -> None:
     if output is None:
         return
     from oop_engine.traces import write_trace
@@ -141,7 +166,7 @@ def _write_results(output: Path | None, variant: Variant, outcome: Outcome) -> N
     plan = variant.graph.plan()
     sink = plan.of_kind("sink")[0]
     schema = plan.schema(sink.inputs[0])
-    batches = outcome.results[sink.name].to_batches()
+    batches = results[sink.name].to_batches()
     write_trace(output, schema, (Page(schema, batch) for batch in batches))
 
 

@@ -31,7 +31,7 @@ from oop_engine.statistics import Statistics
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["BatchDone", "Feed", "SparkOutcome", "run_on_spark"]
+__all__ = ["BatchDone", "Feed", "SparkOutcome", "pieces_of", "run_on_spark"]
 
 Work: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 Feed = Slices | str | Path | Iterable[Message]
@@ -118,15 +118,15 @@ def run_on_spark(
         kept = Checkpoint(_folder(checkpoint, stack))
         check_travels(plan)
         kept.check(plan)
-        cut(graph, groups=1)  # tells what cannot run on Spark
+        pieces_of(graph)  # tells what cannot run on Spark
         sources = _slices(plan, feeds, kept.folder, slice_rows)
         sink = sink or Memory()
         sink.start({n.name: plan.schema(n.inputs[0]) for n in plan.of_kind("sink")})
-        spark = spark or stack.enter_context(session(master, quick=quick, **(settings or {})))
+        spark = spark or stack.enter_context(session(master, settings, quick=quick))
         partitions, groups = kept.sizes(
             int(str(spark.conf.get("spark.sql.shuffle.partitions"))), groups, plan
         )
-        pieces = cut(graph, groups=groups, score=score, rates=rates)
+        pieces = pieces_of(graph, groups, score, rates)
         job = Job(
             pieces, addresses_of(pieces, partitions), sources, str(kept.folder / "heads"), slices_per_batch
         )
@@ -138,6 +138,13 @@ def run_on_spark(
         return SparkOutcome(
             results, run.totals.statistics(), run.totals.tuples, run.batches, start_s, wall_s, pieces
         )
+
+
+def pieces_of(
+    graph: Graph, groups: int = 1, score: Score = "components", rates: Mapping[Stream, int] | None = None
+) -> Cut:
+    """Return ``graph`` as it is cut up to run."""
+    return cut(graph, groups=groups, score=score, rates=rates)
 
 
 def _check_feeds(plan: Plan, feeds: Mapping[str, Feed]) -> None:
