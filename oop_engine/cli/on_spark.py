@@ -229,7 +229,7 @@ class OnSpark:
         outcome = run_on_spark(
             variant.graph, feeds(), spark=spark, batch=batch, checkpoint=self.checkpoint, groups=self.groups,
             slice_rows=self.batch_tuples or BATCH_TUPLES, slices_per_batch=1,
-            slice_rows=self.batch_tuples or BATCH_TUPLES, slices_per_batch=1,
+            on_batch=lambda done: tell(_progress(done)),
         )  # fmt: skip
         late = outcome.statistics.count("late")
         start_s = time.perf_counter() - began - outcome.wall_s
