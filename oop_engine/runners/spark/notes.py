@@ -16,7 +16,7 @@ from oop_engine.runners.inline import Inline
 from oop_engine.runners.spark.letters import NOTE, Letter
 from oop_engine.statistics import OperatorStatistics, Statistics
 
-__all__ = ["Totals", "head_name", "note"]
+__all__ = ["Totals", "frame_note", "head_name", "note"]
 
 _HEAD = "head of "
 
@@ -49,26 +49,39 @@ def note(of: str, copy: int, tuples: int, inline: Inline) -> Letter:
     return Letter(NOTE, NOTE, copy, 0, 0, bytes(msgpack.packb(body)))
 
 
+def frame_note(source: str, partition: int, tuples: int, refused: int) -> Letter:
+    """Return a note on the rows of a DataFrame in one micro-batch: these are added up."""
+    body = {"frame": source, "tuples": tuples, "refused": refused}
+    return Letter(NOTE, NOTE, partition, 0, 0, bytes(msgpack.packb(body)))
+
+
 class Totals:
     """What all notes together say: the last one of each copy holds."""
 
     def __init__(self) -> None:
         self._notes: dict[tuple[str, int], dict[str, Any]] = {}
         self._peak = State()
+        self._frames: dict[str, dict[str, int]] = {}
 
     def take(self, notes: Iterable[Letter]) -> None:
         """Take the notes of a micro-batch."""
         for letter in notes:
             said = msgpack.unpackb(letter.body)
-            self._notes[said["of"], said["copy"]] = said
+            if "frame" in said:
+                told = self._frames.setdefault(said["frame"], {"tuples": 0, "refused": 0})
+                told["tuples"] += said["tuples"]
+                told["refused"] += said["refused"]
+            else:
+                self._notes[said["of"], said["copy"]] = said
         held = sum((State(**said["peak"]) for said in self._notes.values()), State())
         if held.nbytes >= self._peak.nbytes:
             self._peak = held
 
     @property
     def tuples(self) -> int:
-        """How many tuples the sources have given."""
-        return sum(said["tuples"] for (of, _), said in self._notes.items() if of.startswith(_HEAD))
+        """How many tuples the sources have given (DataFrames: since this start)."""
+        from_heads = sum(said["tuples"] for (of, _), said in self._notes.items() if of.startswith(_HEAD))
+        return from_heads + sum(told["tuples"] for told in self._frames.values())
 
     def by_copy(self) -> dict[tuple[str, int], dict[str, Any]]:
         """Return the last note of each copy, by component and key group."""
@@ -77,6 +90,8 @@ class Totals:
     def statistics(self) -> Statistics:
         """Return state and counts, summed over copies.  The peak is that of the fullest micro-batch."""
         found = Statistics(peak=self._peak)
+        for source, rows in self._frames.items():
+            found.operators[source] = OperatorStatistics(counts={"refused": rows["refused"]})
         for said in self._notes.values():
             for name, told in said["operators"].items():
                 operator = found.operators.setdefault(name, OperatorStatistics())

@@ -5,9 +5,10 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -18,6 +19,7 @@ from oop_engine.graph import Graph, Plan, Stream
 from oop_engine.operator import Message
 from oop_engine.runners.spark.checkpoint import Checkpoint
 from oop_engine.runners.spark.failures import failure_of
+from oop_engine.runners.spark.frames import check_frames, is_frame, letters_of_frame
 from oop_engine.runners.spark.fusion import Score
 from oop_engine.runners.spark.job import Job, addresses_of, check_travels
 from oop_engine.runners.spark.letters import DDL, NOTE, Letter
@@ -26,16 +28,19 @@ from oop_engine.runners.spark.session import session
 from oop_engine.runners.spark.sinks import Memory, Outlets, Sink
 from oop_engine.runners.spark.slices import SLICE_ROWS, Files, Slices, spool
 from oop_engine.runners.spark.stages import Cut, cut
+from oop_engine.schema import Schema
 from oop_engine.statistics import Statistics
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql.streaming import DataStreamReader
 
 __all__ = ["BatchDone", "Feed", "SparkOutcome", "pieces_of", "run_on_spark"]
 
 Work: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-Feed = Slices | str | Path | Iterable[Message]
-"""A source: slices, the path of a trace or of a folder of traces, or messages (which are spooled first)."""
+Feed = Any
+"""A source: ``Slices``, the path of a trace or of a folder of traces, messages (``Iterable[Message]``, which are
+spooled first), or a DataFrame of Spark."""
 
 
 @dataclass(frozen=True)
@@ -118,19 +123,21 @@ def run_on_spark(
         kept = Checkpoint(_folder(checkpoint, stack))
         check_travels(plan)
         kept.check(plan)
-        pieces_of(graph)  # tells what cannot run on Spark
-        sources = _slices(plan, feeds, kept.folder, slice_rows)
+        frames = {name: feed for name, feed in feeds.items() if is_frame(feed)}
+        check_frames(frames, _schemas(plan), batch=batch)
+        pieces_of(graph, unordered=frames)  # tells what cannot run on Spark
+        sources = _slices(plan, {n: f for n, f in feeds.items() if n not in frames}, kept.folder, slice_rows)
         sink = sink or Memory()
         sink.start({n.name: plan.schema(n.inputs[0]) for n in plan.of_kind("sink")})
         spark = spark or stack.enter_context(session(master, settings, quick=quick))
         partitions, groups = kept.sizes(
             int(str(spark.conf.get("spark.sql.shuffle.partitions"))), groups, plan
         )
-        pieces = pieces_of(graph, groups, score, rates)
+        pieces = pieces_of(graph, groups, score, rates, frames)
         job = Job(
             pieces, addresses_of(pieces, partitions), sources, str(kept.folder / "heads"), slices_per_batch
         )
-        run = _Run(spark, job, sink, on_batch)
+        run = _Run(spark, job, frames, sink, on_batch)
         start_s = time.perf_counter() - began
         run.all_at_once() if batch else run.in_batches(kept.folder / "spark", follow=follow)
         results = sink.results() if isinstance(sink, Memory) else {}
@@ -141,10 +148,14 @@ def run_on_spark(
 
 
 def pieces_of(
-    graph: Graph, groups: int = 1, score: Score = "components", rates: Mapping[Stream, int] | None = None
+    graph: Graph,
+    groups: int = 1,
+    score: Score = "components",
+    rates: Mapping[Stream, int] | None = None,
+    unordered: Collection[str] = (),
 ) -> Cut:
     """Return ``graph`` as it is cut up to run."""
-    return cut(graph, groups=groups, score=score, rates=rates)
+    return cut(graph, groups=groups, score=score, rates=rates, unordered=unordered)
 
 
 def _check_feeds(plan: Plan, feeds: Mapping[str, Feed]) -> None:
@@ -165,7 +176,7 @@ def _folder(checkpoint: str | Path | None, stack: ExitStack) -> Path:
 
 def _slices(plan: Plan, feeds: Mapping[str, Feed], folder: Path, rows: int) -> dict[str, Slices]:
     """Return every source in slices; those given as messages are spooled together."""
-    schemas = {node.name: plan.schema(Stream(node.name)) for node in plan.of_kind("source")}
+    schemas = _schemas(plan)
     found: dict[str, Slices] = {}
     messages: dict[str, Iterable[Message]] = {}
     for name, feed in feeds.items():
@@ -179,19 +190,28 @@ def _slices(plan: Plan, feeds: Mapping[str, Feed], folder: Path, rows: int) -> d
     if messages:
         spooled = spool(messages, {name: schemas[name] for name in messages}, folder / "feeds", rows)
         found |= spooled
-    return {name: found[name] for name in schemas}
+    return {name: found[name] for name in schemas if name in found}
+
+
+def _schemas(plan: Plan) -> dict[str, Schema]:
+    return {node.name: plan.schema(Stream(node.name)) for node in plan.of_kind("source")}
 
 
 class _Run:
     """One run of a job; it puts together what its tasks tell."""
 
     def __init__(
-        self, spark: SparkSession, job: Job, sink: Sink, on_batch: Callable[[BatchDone], None] | None
+        self,
+        spark: SparkSession,
+        job: Job,
+        frames: Mapping[str, DataFrame],
+        sink: Sink,
+        on_batch: Callable[[BatchDone], None] | None,
     ) -> None:
         from oop_engine.runners.spark.source import LetterSource
 
         spark.dataSource.register(LetterSource)
-        self._spark, self._job, self._sink = spark, job, sink
+        self._spark, self._job, self._frames, self._sink = spark, job, frames, sink
         self._on_batch = on_batch or (lambda done: None)
         edges = [edge for edge in job.cut.edges if edge.component is None]
         self._schemas = {edge.number: (edge.sink, edge.schema) for edge in edges}
@@ -201,14 +221,11 @@ class _Run:
 
     def in_batches(self, checkpoint: Path, *, follow: bool) -> None:
         """Run a streaming query until everything has been read, or for ever."""
-        letters = self._levels(
-            self._spark.readStream.format("oop-engine").option("job", self._job.to_text()).load()
-        )
+        letters = self._levels(self._letters(self._spark.readStream))
         writer = letters.writeStream.foreachBatch(self._batch).option("checkpointLocation", str(checkpoint))
+        trigger: dict[str, Any] = {"processingTime": "0 seconds"} if follow else {"availableNow": True}
         with failure_of():
-            query = writer.trigger(
-                **({"processingTime": "0 seconds"} if follow else {"availableNow": True})
-            ).start()
+            query = writer.trigger(**trigger).start()
             try:
                 query.awaitTermination()
             finally:
@@ -217,10 +234,17 @@ class _Run:
     def all_at_once(self) -> None:
         """Run one batch."""
         with failure_of():
-            self._batch(
-                self._levels(self._spark.read.format("oop-engine").option("job", self._job.to_text()).load()),
-                0,
-            )
+            self._batch(self._levels(self._letters(self._spark.read)), 0)
+
+    def _letters(self, reader: DataFrameReader | DataStreamReader) -> DataFrame:
+        """Return the letters of all sources."""
+        schemas = _schemas(self._job.cut.plan)
+        parts = [
+            letters_of_frame(frame, name, schemas[name], self._job) for name, frame in self._frames.items()
+        ]
+        if self._job.sources:
+            parts.append(reader.format("oop-engine").option("job", self._job.to_text()).load())
+        return reduce(lambda one, other: one.union(other), parts)
 
     def _levels(self, letters: DataFrame) -> DataFrame:
         from oop_engine.runners.spark.level import add_level
