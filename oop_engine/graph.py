@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from oop_engine.errors import GraphError
@@ -219,7 +220,11 @@ class Plan:
 
     def node(self, name: str) -> Node:
         """Return a node by its name."""
-        return next(node for node in self.nodes if node.name == name)
+        return self._by_name[name]
+
+    @cached_property
+    def _by_name(self) -> dict[str, Node]:
+        return {node.name: node for node in self.nodes}
 
     def operator(self, name: str) -> Operator:
         """Return the description of the operator of a node."""
@@ -259,7 +264,7 @@ class Plan:
     def _full(self, stream: Stream) -> Stream:
         if stream.port:
             return stream
-        return next(known for known in self.schemas if known.node == stream.node)
+        return Stream(stream.node, self.node(stream.node).ports[0])
 
 
 def _stream(text: Stream | str) -> Stream:

@@ -48,13 +48,28 @@ def fused(plan: Plan, nodes: list[str], score: Score, rates: Mapping[Stream, int
     Operators that need order are never cut off from what they follow: a shuffle keeps none.
     O(nodes^2 x edges); graphs are small.
     """
-    parts = _Parts(plan, nodes)
-    for name in nodes:
-        if plan.operator(name).needs_order:
+    return [part for island in _islands(plan, nodes) for part in _fused(_Parts(plan, island), score, rates)]
+
+
+def _fused(parts: _Parts, score: Score, rates: Mapping[Stream, int]) -> list[Nodes]:
+    for name in parts.order:
+        if parts.plan.operator(name).needs_order:
             parts.join({name, *parts.before(parts.of[name])})
     while (best := max(parts.moves(score, rates), key=lambda move: move[0], default=None)) is not None:
         parts.join(best[1])
     return parts.all()
+
+
+def _islands(plan: Plan, nodes: list[str]) -> list[list[str]]:
+    """Return the nodes in sets that are not connected with each other, in order."""
+    of = {name: {name} for name in nodes}
+    for name in nodes:
+        for stream in plan.node(name).inputs:
+            if stream.node in of and of[stream.node] is not of[name]:
+                of[name] |= of[stream.node]
+                of.update(dict.fromkeys(of[name], of[name]))
+    distinct = {id(island): island for island in of.values()}
+    return [[name for name in nodes if name in island] for island in distinct.values()]
 
 
 def division(plan: Plan, nodes: Nodes) -> Division | None:
@@ -121,12 +136,12 @@ class _Parts:
     """The components while they are being fused."""
 
     def __init__(self, plan: Plan, nodes: list[str]) -> None:
-        self._plan = plan
-        self._order = nodes
+        self.plan = plan
+        self.order = nodes
         self.of: dict[str, Nodes] = {name: frozenset([name]) for name in nodes}
 
     def all(self) -> list[Nodes]:
-        return list(dict.fromkeys(self.of[name] for name in self._order))
+        return list(dict.fromkeys(self.of[name] for name in self.order))
 
     def join(self, names: set[str]) -> None:
         together: Nodes = frozenset().union(*(self.of[name] for name in names))
@@ -134,7 +149,7 @@ class _Parts:
 
     def before(self, part: Nodes) -> set[str]:
         """Return the nodes outside that feed ``part``."""
-        return {s.node for name in part for s in self._plan.node(name).inputs if s.node in self.of} - part
+        return {s.node for name in part for s in self.plan.node(name).inputs if s.node in self.of} - part
 
     def moves(self, score: Score, rates: Mapping[Stream, int]) -> Iterator[tuple[int, set[str]]]:
         """Yield what may be fused: a part with all that feed it, or a stateless part with one it feeds."""
@@ -142,7 +157,7 @@ class _Parts:
             for name in self.before(part):
                 feeds = self.of[name]
                 candidates = [{*part, *self.before(part)}]
-                if (own := division(self._plan, feeds)) is not None and own.anyhow:
+                if (own := division(self.plan, feeds)) is not None and own.anyhow:
                     candidates.append({*part, *feeds})
                 for names in candidates:
                     if (worth := self._worth(names, score, rates)) is not None:
@@ -150,7 +165,7 @@ class _Parts:
 
     def _worth(self, names: set[str], score: Score, rates: Mapping[Stream, int]) -> int | None:
         together: Nodes = frozenset().union(*(self.of[name] for name in names))
-        how = division(self._plan, together)
+        how = division(self.plan, together)
         if how is None or not self._acyclic(together):
             return None
         if score == "communication":
@@ -159,15 +174,15 @@ class _Parts:
 
     def _between(self, together: Nodes) -> set[Stream]:
         return {
-            s for name in together for s in self._plan.node(name).inputs
+            s for name in together for s in self.plan.node(name).inputs
             if s.node in self.of and self.of[s.node] != self.of[name]
-        } & {s for name in together for s in self._plan.node(name).inputs if s.node in together}  # fmt: skip
+        } & {s for name in together for s in self.plan.node(name).inputs if s.node in together}  # fmt: skip
 
     def _acyclic(self, together: Nodes) -> bool:
         of = self.of | dict.fromkeys(together, together)
         edges: dict[Nodes, set[Nodes]] = {}
-        for name in self._order:
-            inputs = {of[s.node] for s in self._plan.node(name).inputs if s.node in of}
+        for name in self.order:
+            inputs = {of[s.node] for s in self.plan.node(name).inputs if s.node in of}
             edges.setdefault(of[name], set()).update(inputs - {of[name]})
         try:
             TopologicalSorter(edges).prepare()

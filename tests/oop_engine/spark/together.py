@@ -1,0 +1,63 @@
+"""Many graphs in one: what a query costs on Spark is paid once."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from oop_engine import Graph, Message
+from oop_engine.graph import Stream
+from oop_engine.runners.spark.run import run_on_spark
+from oop_engine.runners.spark.stages import cut
+from tests.oop_engine.spark.staged import Given, Rows, Staged
+
+
+@dataclass
+class Together:
+    """Graphs side by side, each with messages for its sources; results come back by the graph's number."""
+
+    graph: Graph = field(default_factory=lambda: Graph("together"))
+    sources: dict[str, Given] = field(default_factory=dict)
+    count: int = 0
+
+    def add(self, graph: Graph, feeds: Mapping[str, Sequence[Sequence[Message]]]) -> int:
+        """Add ``graph``; ``feeds``: for each source its messages, in slices."""
+        number, self.count = self.count, self.count + 1
+        for node in graph.plan().nodes:
+            inputs = [Stream(f"g{number}-{s.node}", s.port) for s in node.inputs]
+            name = f"g{number}-{node.name}"
+            if node.schema is not None:
+                self.graph.source(name, node.schema)
+                self.sources[name] = Given(node.schema, feeds[node.name])
+            elif node.operator is None:
+                self.graph.sink(name, inputs[0])
+            else:
+                self.graph.add(name, node.operator, *inputs)
+        return number
+
+    def run(self, spark: Any, *, batch: bool = False) -> list[dict[str, Rows]]:
+        """Run all graphs on Spark; return for each the rows of its sinks."""
+        outcome = run_on_spark(
+            self.graph, self.sources, spark=spark, batch=batch, groups=3, slices_per_batch=2
+        )
+        return self._parted({name: table.to_pylist() for name, table in outcome.results.items()})
+
+    def run_staged(self, **how: Any) -> list[dict[str, Rows]]:
+        """Run all graphs without Spark."""
+        return self._parted(Staged(cut(self.graph, groups=3), self.sources, **how).run(per_batch=2))
+
+    def _parted(self, results: Mapping[str, Rows]) -> list[dict[str, Rows]]:
+        found: list[dict[str, Rows]] = [{} for _ in range(self.count)]
+        for name, rows in results.items():
+            number, sink = re.fullmatch(r"g(\d+)-(.*)", name).groups()  # type: ignore[union-attr]
+            found[int(number)][sink] = rows
+        return found
+
+
+def in_slices(messages: Sequence[Message], count: int) -> list[list[Message]]:
+    """Return messages in ``count`` slices, as even as can be."""
+    bounds = [len(messages) * i // count for i in range(count + 1)]
+    return [list(messages[start:stop]) for start, stop in itertools.pairwise(bounds)]
