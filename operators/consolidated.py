@@ -13,7 +13,7 @@ Source: thesis 6.2; compute and consolidate: Madsen, Zhou, Su, Enorm, DEBS 2016,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from oop_engine.errors import GraphError
@@ -49,8 +49,10 @@ class _Melded:
 _Tree = _Branch | _Melded
 
 
-def consolidated(graph: Graph) -> Graph:
+def consolidated(graph: Graph, only: Collection[str] | None = None) -> Graph:
     """Return ``graph`` with every ``WindowAggregate`` split that can be; ``graph`` stays as it is.
+
+    ``only``: the names of those that are to be split; None: all.
 
     Node ``x`` becomes ``x-partial`` (``x-partial-0``, ``x-partial-1``... where there are
     several) and ``x``.  A ``Meld`` keeps its name; operators copied to its inputs get the
@@ -60,7 +62,8 @@ def consolidated(graph: Graph) -> Graph:
     O(nodes x longest path).
     """
     plan = graph.plan()
-    trees = {node.name: _before(graph, plan, node) for node in plan.nodes if _can_be_split(node, plan)}
+    wanted = [node for node in plan.nodes if only is None or node.name in only]
+    trees = {node.name: _before(graph, plan, node) for node in wanted if _can_be_split(node, plan)}
     moved = {name for tree in trees.values() for name in _moved(tree)}
     twin = Graph(f"{graph.name} (consolidated)")
     for node in plan.nodes:

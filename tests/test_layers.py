@@ -16,12 +16,12 @@ PACKAGES = ("oop_engine", "operators", "scenarios")
 # The kernel: a file imports from its own place and to the left of it.
 RANK = [
     "errors", "units", "sizes", "schema", "page", "punctuation", "integer_table", "groups", "progress",
-    "snapshot", "operator", "contract", "graph", "statistics", "traces", "runners", "testing", "replay", "scenario",
-    "compare", "report", "cli",
+    "snapshot", "operator", "contract", "graph", "statistics", "traces", "runners", "spark", "testing", "replay",
+    "scenario", "compare", "report", "cli",
 ]  # fmt: skip
 # What may be reached at most, where the place in the rank alone would allow more.
 AT_MOST = {"traces": "operator", "testing": "runners"}
-KNOWS_OPERATORS = RANK[RANK.index("replay") :]
+KNOWS_OPERATORS = ["spark", *RANK[RANK.index("replay") :]]
 FOR_OPERATORS = RANK[: RANK.index("operator") + 1]
 KNOWS_ALL_OPERATORS = {"operators/in_order/rewrite.py", "operators/consolidated.py"}
 ONLY_IN = {
@@ -102,14 +102,19 @@ def breach(path: Path, name: str) -> str | None:
 def kernel_breach(path: Path, top: str, rest: list[str]) -> str | None:
     if path.name == "__init__.py" and len(path.parts) == 2:
         return None if top == "oop_engine" else "the kernel knows no operator"
-    layer = path.parts[1].removesuffix(".py")
+    layer = layer_of([*path.parts[1:-1], path.stem])
     if top == "operators":
         return None if layer in KNOWS_OPERATORS else "the kernel knows no operator"
     if not rest:
         return "the kernel imports its modules, not the package"
-    limit = AT_MOST.get(layer, layer)
-    reaches_up = RANK.index(rest[0]) > RANK.index(limit)
-    return f"reaches up, over {limit}" if reaches_up and rest[0] != layer else None
+    limit, wanted = AT_MOST.get(layer, layer), layer_of(rest)
+    reaches_up = RANK.index(wanted) > RANK.index(limit)
+    return f"reaches up, over {limit}" if reaches_up and wanted != layer else None
+
+
+def layer_of(parts: list[str]) -> str:
+    """Return the place in the rank: the first name below the package, but Spark is apart from other runners."""
+    return "spark" if parts[:2] == ["runners", "spark"] else parts[0]
 
 
 def operator_breach(path: Path, top: str, rest: list[str]) -> str | None:
@@ -149,6 +154,8 @@ def test_operators_take_no_graph_through_the_root(path: Path) -> None:
         ("operators/meld.py", "numba"),
         ("oop_engine/replay.py", "pyspark.sql"),
         ("operators/meld.py", "scenarios.links"),
+        ("oop_engine/runners/inline.py", "oop_engine.runners.spark.run"),
+        ("oop_engine/runners/inline.py", "operators.meld"),
     ],
 )
 def test_the_tables_forbid(path: str, name: str) -> None:
@@ -161,6 +168,8 @@ def test_the_tables_forbid(path: str, name: str) -> None:
         ("oop_engine/operator.py", "oop_engine.page"),
         ("oop_engine/runners/inline.py", "oop_engine.runners.clock"),
         ("oop_engine/replay.py", "operators.in_order.rewrite"),
+        ("oop_engine/replay.py", "oop_engine.runners.spark.run"),
+        ("oop_engine/runners/spark/split.py", "operators.consolidated"),
         ("operators/bucket.py", "operators.windows"),
         ("operators/in_order/rewrite.py", "operators.meld"),
         ("operators/kernels/panes.py", "numba"),

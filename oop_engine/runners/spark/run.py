@@ -27,6 +27,7 @@ from oop_engine.runners.spark.notes import Totals
 from oop_engine.runners.spark.session import session
 from oop_engine.runners.spark.sinks import Memory, Outlets, Sink
 from oop_engine.runners.spark.slices import SLICE_ROWS, Files, Slices, spool
+from oop_engine.runners.spark.split import scaled
 from oop_engine.runners.spark.stages import Cut, cut
 from oop_engine.schema import Schema
 from oop_engine.statistics import Statistics
@@ -84,6 +85,7 @@ def run_on_spark(
     groups: int | None = None,
     score: Score = "components",
     rates: Mapping[Stream, int] | None = None,
+    split: bool = True,
     slices_per_batch: int = 4,
     slice_rows: int = SLICE_ROWS,
     quick: bool = False,
@@ -109,6 +111,8 @@ def run_on_spark(
         Key groups of a component; None: two a partition.
     score, rates
         How operators are fused (see ``fusion``).
+    split
+        Split aggregates that one task would have to work on alone (see ``split``).
     slices_per_batch, slice_rows
         How many slices a source gives to a micro-batch, and how many tuples are in a slice that is spooled.
 
@@ -122,10 +126,10 @@ def run_on_spark(
     with ExitStack() as stack:
         kept = Checkpoint(_folder(checkpoint, stack))
         check_travels(plan)
-        kept.check(plan)
         frames = {name: feed for name, feed in feeds.items() if is_frame(feed)}
         check_frames(frames, _schemas(plan), batch=batch)
-        pieces_of(graph, unordered=frames)  # tells what cannot run on Spark
+        plan = pieces_of(graph, unordered=frames, split=split).plan  # tells what cannot run on Spark
+        kept.check(plan)
         sources = _slices(plan, {n: f for n, f in feeds.items() if n not in frames}, kept.folder, slice_rows)
         sink = sink or Memory()
         sink.start({n.name: plan.schema(n.inputs[0]) for n in plan.of_kind("sink")})
@@ -133,7 +137,7 @@ def run_on_spark(
         partitions, groups = kept.sizes(
             int(str(spark.conf.get("spark.sql.shuffle.partitions"))), groups, plan
         )
-        pieces = pieces_of(graph, groups, score, rates, frames)
+        pieces = pieces_of(graph, groups, score, rates, frames, split=split)
         job = Job(
             pieces, addresses_of(pieces, partitions), sources, str(kept.folder / "heads"), slices_per_batch
         )
@@ -153,9 +157,12 @@ def pieces_of(
     score: Score = "components",
     rates: Mapping[Stream, int] | None = None,
     unordered: Collection[str] = (),
+    *,
+    split: bool = True,
 ) -> Cut:
-    """Return ``graph`` as it is cut up to run."""
-    return cut(graph, groups=groups, score=score, rates=rates, unordered=unordered)
+    """Return ``graph`` as it is split and cut up to run."""
+    twin, _ = scaled(graph, unordered, split=split)
+    return cut(twin, groups=groups, score=score, rates=rates, unordered=unordered)
 
 
 def _check_feeds(plan: Plan, feeds: Mapping[str, Feed]) -> None:

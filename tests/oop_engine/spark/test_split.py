@@ -1,0 +1,122 @@
+"""What is split for Spark, what stays as it is, and that the results are the same."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from oop_engine import Graph, Schema
+from oop_engine.runners.spark.run import pieces_of
+from oop_engine.runners.spark.split import scaled
+from oop_engine.testing import multiset
+from operators.aggregates import Count
+from operators.bands import Band
+from operators.meld import Meld
+from operators.oa_join import OAJoin
+from operators.policies import BoundedDisorder
+from operators.punctuate import Punctuate
+from operators.window_aggregate import WindowAggregate
+from operators.windows import Landmark, Sliding, Windows
+from scenarios.links import SCENARIO as LINKS
+from tests.oop_engine.spark.staged import Given, run_staged
+from tests.test_random_graphs import SCHEMA as RANDOM
+from tests.test_random_graphs import Built, graphs, pages
+
+SCHEMA = Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s")
+SLIDING = Sliding(20, 10)
+
+
+def counted(by: tuple[str, ...] = (), sources: int = 2, windows: Windows = SLIDING) -> Graph:
+    graph = Graph("counted")
+    edges = [graph.add(f"edge{i}", Punctuate(BoundedDisorder(5)), graph.source(f"source{i}", SCHEMA))
+             for i in range(sources)]  # fmt: skip
+    tuples = graph.add("union", Meld(sources), *edges) if sources > 1 else edges[0]
+    graph.sink("counts", graph.add("count", WindowAggregate(windows, {"n": Count()}, by), tuples))
+    return graph
+
+
+def test_of_an_aggregate_without_by_the_sources_send_partials() -> None:
+    pieces = pieces_of(counted(), groups=4)
+    assert [head.nodes for head in pieces.heads] == [
+        ("edge0", "count-partial-0"),
+        ("edge1", "count-partial-1"),
+    ]
+    assert [(component.nodes, component.groups) for component in pieces.components] == [
+        (("union", "count"), 1)
+    ]
+
+
+def test_the_links_send_partials() -> None:
+    values = LINKS.values({"tuples": "1000"})
+    graph = next(variant.graph for variant in LINKS.variants(values) if variant.name == "meld")
+    sent = {edge.stream.node for edge in pieces_of(graph).edges if edge.component is not None}
+    assert sent == {"count-partial-0", "count-partial-1", "count-partial-2"}
+
+
+def test_the_copies_before_a_total_send_partials() -> None:
+    graph = counted(("k",))
+    graph.sink("totals", graph.add("total", WindowAggregate(SLIDING, {"n": Count()}), "count"))
+    pieces = pieces_of(graph, groups=4)
+    assert [(component.nodes, component.groups) for component in pieces.components] == [
+        (("union", "count", "total-partial"), 4),
+        (("total",), 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        counted(("k",)),
+        counted(sources=1),  # the source reads all of it anyway
+        counted(windows=Landmark(10)),  # has no panes
+        next(v.graph for v in LINKS.variants(LINKS.values({"tuples": "1000"})) if v.order == "in"),
+    ],
+    ids=["by", "one source", "landmark", "in order"],
+)
+def test_what_need_not_or_cannot_be_split_stays_as_it_is(graph: Graph) -> None:
+    assert scaled(graph) == (graph, {})
+
+
+def test_names_that_are_taken_are_no_error() -> None:
+    graph = counted()
+    graph.sink("count-partial-0", "count")
+    assert scaled(graph) == (graph, {})
+
+
+def test_what_is_not_asked_for_is_not_done() -> None:
+    graph = counted()
+    assert scaled(graph, split=False) == (graph, {})
+    assert pieces_of(graph, split=False).components[0].nodes == ("union", "count")
+
+
+def test_balanced_are_aggregates_by_a_key_behind_sources() -> None:
+    graph = counted(("k",))
+    twin, columns = scaled(graph, balance=True)
+    assert columns == {"count-partial-0": ("k",), "count-partial-1": ("k",)}
+    assert twin.nodes["union"].inputs[0].node == "count-partial-0"
+
+
+def test_not_balanced_is_what_comes_from_behind_a_shuffle() -> None:
+    graph = Graph("joined")
+    left, right = (
+        graph.add(f"{name}-edge", Punctuate(BoundedDisorder(5)), graph.source(name, SCHEMA))
+        for name in ("left", "right")
+    )
+    joined = graph.add("join", OAJoin((("k", "k"),), band=Band(0, 5)), left, right)
+    graph.sink("counts", graph.add("count", WindowAggregate(Sliding(20, 10), {"n": Count()}, ("k",)), joined))
+    assert scaled(graph, balance=True) == (graph, {})
+
+
+def test_random_graphs() -> None:
+    @settings(suppress_health_check=[HealthCheck.too_slow])
+    @given(graphs(), st.data())
+    def holds(built: Built, data: st.DataObject) -> None:
+        feeds = {n: Given(RANDOM, [[page] for page in pages(feed, 3)]) for n, feed in built.feeds.items()}
+        graph, _ = scaled(built.graph)
+        found = run_staged(graph, feeds, groups=2, per_batch=data.draw(st.integers(1, 5)))
+        for number, told in enumerate(built.told):
+            assert multiset(found[f"sink{number}"]) == multiset(told.rows)
+
+    holds()
