@@ -1,5 +1,6 @@
 """The checkpoint of a query: a folder in which it keeps where it is, and what it is.
 
+id           what sinks know the query by
 query.json   the graph, a line a node, and how it was spread out; a checkpoint is of one graph
 feeds/       what was spooled
 heads/       states of heads, by offset
@@ -8,28 +9,37 @@ spark/       Spark's own: offsets, commits, the state of components
 
 from __future__ import annotations
 
-import hashlib
 import json
+import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from oop_engine.errors import UsageError
 from oop_engine.graph import Node, Plan
+from oop_engine.runners.spark.fingerprint import fingerprint
+from oop_engine.runners.spark.slices import Slices
+from oop_engine.runners.spark.stages import Cut
 
 __all__ = ["Checkpoint"]
 
 GROUPS_A_PARTITION = 2
+_FRAME = "a DataFrame"
+_PARTS = {"graph": dict, "sizes": list, "components": list, "sources": dict, "batch": bool}
 
 
 class Checkpoint:
-    """What is in ``folder``, which need not be there yet."""
+    """What is in ``folder``, which need not be there yet.
+
+    Its methods raise ``UsageError`` for what cannot be read, and for what is of another query.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._file = folder / "query.json"
 
-    def check(self, plan: Plan) -> None:
-        """Raise ``UsageError`` if the folder is the checkpoint of another graph."""
+    def check(self, plan: Plan, *, batch: bool = False) -> None:
+        """Make sure that the folder is not the checkpoint of another graph, or of the other way to run one."""
         known = self._known()
         if known is None:
             return
@@ -37,52 +47,99 @@ class Checkpoint:
         changed = [name for name in [*now, *then] if now.get(name) != then.get(name)]
         if changed:
             name = changed[0]
-            was = then.get(name, ["not there"])[0]
-            msg = (
-                f"checkpoint {self.folder}: it is of another graph; node {name!r} was {was!r} and is "
-                f"{now.get(name, ['not there'])[0]!r} (or has other parameters): take another folder, or that graph"
-            )
-            raise UsageError(msg)
+            msg = f"it is of another graph; {_difference(name, then.get(name), now.get(name))}: take another folder"
+            raise self._error(msg)
+        if known["batch"] != batch:
+            was = "one batch" if known["batch"] else "micro-batches"
+            msg = f"it is of a run in {was}, and batch={batch} would give its results again: take another folder"
+            raise self._error(msg)
 
-    def sizes(self, partitions: int, groups: int | None, plan: Plan) -> tuple[int, int]:
-        """Return the numbers of partitions and key groups: those of the first start.
+    def query(self) -> str:
+        """Return a name that no other query has; it is made when first asked for."""
+        file = self.folder / "id"
+        if not file.exists():
+            self._write(file, uuid.uuid4().hex)
+        return file.read_text()
 
-        They are written down with the graph.  Raises ``UsageError`` if other ``groups`` are asked for now.
-        """
+    def sizes(self, partitions: int, groups: int | None) -> tuple[int, int]:
+        """Return the numbers of partitions and key groups: those of the first start, if there was one."""
         known = self._known()
         if known is None:
-            sizes = [partitions, groups or GROUPS_A_PARTITION * partitions]
-            self.folder.mkdir(parents=True, exist_ok=True)
-            unfinished = self._file.with_suffix(".part")
-            unfinished.write_text(json.dumps({"graph": _described(plan), "sizes": sizes}, indent=1))
-            unfinished.replace(self._file)
-            return sizes[0], sizes[1]
+            return partitions, groups or GROUPS_A_PARTITION * partitions
         partitions, then = known["sizes"]
         if groups not in (None, then):
-            msg = f"checkpoint {self.folder}: it has {then} key groups; got groups={groups}: leave it out"
-            raise UsageError(msg)
+            msg = f"it has {then} key groups; got groups={groups}: leave it out"
+            raise self._error(msg)
         return partitions, then
+
+    def keep(
+        self, cut: Cut, sources: Mapping[str, Slices], sizes: tuple[int, int], *, batch: bool = False
+    ) -> None:
+        """Write down how the query runs, or make sure that it runs as it did; clear away what a kill left."""
+        components = [list(component.nodes) for component in cut.components]
+        kinds = {name: type(slices).__name__ for name, slices in sources.items()}
+        known = self._known()
+        if known is None:
+            described = {"graph": _described(cut.plan), "sizes": sizes}
+            ways = {"components": components, "sources": kinds, "batch": batch}
+            self._write(self._file, json.dumps(described | ways, indent=1))
+        elif known["components"] != components:
+            msg = "its operators were fused in another way: give the score and rates of then"
+            raise self._error(msg)
+        elif known["sources"] != kinds:
+            was = known["sources"]
+            name = next(n for n in [*kinds, *was] if was.get(n) != kinds.get(n))
+            msg = f"the feed of {name!r} was {was.get(name, _FRAME)}, is {kinds.get(name, _FRAME)}: give it as then"
+            raise self._error(msg)
+        for left in self.folder.glob("heads/*/*.state.*"):
+            left.unlink(missing_ok=True)
 
     def _known(self) -> dict[str, Any] | None:
         if not self._file.exists():
             return None
         try:
-            known: dict[str, Any] = json.loads(self._file.read_text())
-        except ValueError as error:
-            msg = f"checkpoint {self.folder}: {self._file.name} cannot be read ({error}): use another folder"
-            raise UsageError(msg) from error
+            known = json.loads(self._file.read_text())
+        except (OSError, ValueError) as error:
+            msg = f"{self._file.name} cannot be read ({error}): take another folder"
+            raise self._error(msg) from error
+        if not isinstance(known, dict) or any(not isinstance(known.get(k), t) for k, t in _PARTS.items()):
+            msg = f"{self._file.name} is not of this version, or of something else: take another folder"
+            raise self._error(msg)
         return known
+
+    def _error(self, what: str) -> UsageError:
+        return UsageError(f"checkpoint {self.folder}: {what}")
+
+    def _write(self, file: Path, text: str) -> None:
+        """Write a file whole or not at all."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            unfinished = file.with_name(f"{file.name}.part")
+            unfinished.write_text(text)
+            unfinished.replace(file)
+        except OSError as error:
+            msg = f"it cannot be written ({error}): take another folder"
+            raise self._error(msg) from error
 
 
 def _described(plan: Plan) -> dict[str, list[str]]:
     return {
-        node.name: [node.describe(), " ".join(map(str, node.inputs)), _digest(node)] for node in plan.nodes
+        node.name: [_words(node), " ".join(map(str, node.inputs)), fingerprint(node.operator)]
+        for node in plan.nodes
     }
 
 
-def _digest(node: Node) -> str:
-    """Return a number that tells whether a node has the parameters it had."""
-    from pyspark import cloudpickle
+def _words(node: Node) -> str:
+    return node.describe() if node.schema is None else f"{node.describe()} of {node.schema}"
 
-    what = cloudpickle.dumps(node.operator) if node.operator is not None else str(node.schema).encode()
-    return hashlib.sha256(what).hexdigest()[:16]
+
+def _difference(name: str, was: list[str] | None, now: list[str] | None) -> str:
+    """Tell how two descriptions of a node differ: in what can be seen, or else in what cannot."""
+    if was is None or now is None:
+        there = (was or now or [""])[0]
+        return f"node {name!r} {'was not' if was is None else 'is no longer'} there: {there}"
+    if was[0] != now[0]:
+        return f"node {name!r} was {was[0]!r} and is {now[0]!r}"
+    if was[1] != now[1]:
+        return f"node {name!r}, {now[0]!r}, was fed by {was[1]} and is by {now[1]}"
+    return f"node {name!r}, {now[0]!r}, has other parameters or functions than it had"

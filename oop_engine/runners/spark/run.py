@@ -25,7 +25,7 @@ from oop_engine.runners.spark.job import Job, addresses_of, check_travels
 from oop_engine.runners.spark.letters import DDL, NOTE, Letter
 from oop_engine.runners.spark.notes import Totals
 from oop_engine.runners.spark.session import session
-from oop_engine.runners.spark.sinks import Memory, Outlets, Sink
+from oop_engine.runners.spark.sinks import Memory, Outlets, Sink, SinkWork
 from oop_engine.runners.spark.slices import SLICE_ROWS, Files, Slices, spool
 from oop_engine.runners.spark.split import scaled
 from oop_engine.runners.spark.stages import Cut, cut
@@ -129,15 +129,14 @@ def run_on_spark(
         frames = {name: feed for name, feed in feeds.items() if is_frame(feed)}
         check_frames(frames, _schemas(plan), batch=batch)
         plan = pieces_of(graph, unordered=frames, split=split).plan  # tells what cannot run on Spark
-        kept.check(plan)
-        sources = _slices(plan, {n: f for n, f in feeds.items() if n not in frames}, kept.folder, slice_rows)
+        kept.check(plan, batch=batch)
         sink = sink or Memory()
-        sink.start({n.name: plan.schema(n.inputs[0]) for n in plan.of_kind("sink")})
+        sink.start({n.name: plan.schema(n.inputs[0]) for n in plan.of_kind("sink")}, kept.query())
+        sources = _slices(plan, {n: f for n, f in feeds.items() if n not in frames}, kept.folder, slice_rows)
         spark = spark or stack.enter_context(session(master, settings, quick=quick))
-        partitions, groups = kept.sizes(
-            int(str(spark.conf.get("spark.sql.shuffle.partitions"))), groups, plan
-        )
+        partitions, groups = kept.sizes(int(str(spark.conf.get("spark.sql.shuffle.partitions"))), groups)
         pieces = pieces_of(graph, groups, score, rates, frames, split=split)
+        kept.keep(pieces, sources, (partitions, groups), batch=batch)
         job = Job(
             pieces, addresses_of(pieces, partitions), sources, str(kept.folder / "heads"), slices_per_batch
         )
@@ -266,7 +265,7 @@ class _Run:
 
         arrived = [
             letter
-            for part in letters.mapInArrow(_working(self._sink, self._schemas, number), DDL)
+            for part in letters.mapInArrow(_working(self._sink.worker(), self._schemas, number), DDL)
             .toArrow()
             .to_batches()
             for letter in letters_of(part)
@@ -283,7 +282,7 @@ class _Run:
         self._on_batch(done)
 
 
-def _working(sink: Sink, schemas: Outlets, number: int) -> Work:
+def _working(sink: SinkWork, schemas: Outlets, number: int) -> Work:
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from oop_engine.runners.spark.source import batch_of, letters_of
 
@@ -297,7 +296,7 @@ def _working(sink: Sink, schemas: Outlets, number: int) -> Work:
                     else:
                         yield letter
 
-        for letter in sink.work(number, schemas, results()):
+        for letter in sink(number, schemas, results()):
             yield batch_of([letter])
         yield batch_of(notes)
 

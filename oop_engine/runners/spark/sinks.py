@@ -3,47 +3,59 @@
 Spark may run a micro-batch again, after a failure or a restart.  It then has the same number and gives the
 same results, so a sink is exactly once if writing batch ``n`` a second time changes nothing.
 
-    Memory         exactly once while the process lives          results as tables, for tests and replays
-    ForeachBatch   as often as your function makes it            it is given the number of the batch
+    Memory         exactly once while the process lives   results as tables, for tests and replays (the default)
+    Parquet        exactly once                           a folder of files for each sink of the graph
+    Delta          exactly once                           a Delta table for each sink of the graph
+    ForeachBatch   as often as your function makes it     it is given the number of the batch
+
+"Exactly once" holds over kills of driver and tasks at any moment, with a checkpoint; a power cut may take
+what the operating system had not written yet.  ``Parquet`` and ``Delta`` write to a folder of this machine,
+or one that driver and all tasks have under the same path; for an object store there is ``ForeachBatch``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
 from oop_engine.page import Page
+from oop_engine.runners.spark.delta import Delta
 from oop_engine.runners.spark.letters import Letter, unpack_letter
+from oop_engine.runners.spark.parquet import Outlets, Parquet
 from oop_engine.schema import Schema
 
-__all__ = ["ForeachBatch", "Memory", "Outlets", "Sink", "tables"]
+__all__ = ["Delta", "ForeachBatch", "Memory", "Outlets", "Parquet", "Sink", "SinkWork", "tables"]
 
-Outlets = Mapping[int, tuple[str, Schema]]
-"""The sink of the graph and the schema, by the number of the edge that letters carry."""
+SinkWork: TypeAlias = Callable[[int, Outlets, Iterable[Letter]], Iterator[Letter]]
+"""What a sink does in tasks: batch, outlets and letters with results -> letters for the driver."""
 
 
 class Sink(Protocol):
     """``exactly_once``: what may be relied on, in a few words.
 
-    ``work`` runs in tasks, on letters that carry results, and yields what is to reach the driver;
-    ``commit`` runs at the driver, once all tasks of a batch have succeeded, and may run again.
+    What ``worker`` returns runs in tasks, on letters that carry results, and yields what is to reach the
+    driver; it is pickled for each batch.  ``commit`` runs at the driver, once all tasks of a batch have
+    succeeded, and may run again for the same batch.
     """
 
     exactly_once: str
 
-    def start(self, schemas: Mapping[str, Schema]) -> None:
-        """Check that results of ``schemas`` (by sink) can be written; called before anything runs."""
+    def start(self, schemas: Mapping[str, Schema], query: str) -> None:
+        """Check that results of ``schemas`` (by sink) can be written; called before anything runs.
+
+        ``query``: a name that only this query has, the same after a restart.
+        """
         ...
 
-    def work(self, batch: int, schemas: Outlets, letters: Iterable[Letter]) -> Iterator[Letter]:
-        """Take letters with results."""
+    def worker(self) -> SinkWork:
+        """Return what is done in tasks."""
         ...
 
-    def commit(self, batch: int, schemas: Outlets, letters: list[Letter]) -> None:
-        """Make the results of ``batch`` visible, all of them or none."""
+    def commit(self, batch: int, outlets: Outlets, letters: list[Letter]) -> None:
+        """Make the results of ``batch`` visible."""
         ...
 
 
@@ -58,16 +70,16 @@ class ForeachBatch:
     function: Callable[[dict[str, pa.Table], int], None]
     exactly_once: str = "at least once; exactly once if the function is idempotent in the number of the batch"
 
-    def start(self, schemas: Mapping[str, Schema]) -> None:
+    def start(self, schemas: Mapping[str, Schema], query: str) -> None:
         """Do nothing."""
 
-    def work(self, batch: int, schemas: Outlets, letters: Iterable[Letter]) -> Iterator[Letter]:
+    def worker(self) -> SinkWork:
         """Let letters pass."""
-        yield from letters
+        return _pass
 
-    def commit(self, batch: int, schemas: Outlets, letters: list[Letter]) -> None:
+    def commit(self, batch: int, outlets: Outlets, letters: list[Letter]) -> None:
         """Call the function."""
-        self.function(tables(schemas, letters), batch)
+        self.function(tables(outlets, letters), batch)
 
 
 @dataclass
@@ -77,17 +89,17 @@ class Memory:
     exactly_once: str = "exactly once while the process lives"
     batches: dict[int, dict[str, pa.Table]] = field(default_factory=dict)
 
-    def start(self, schemas: Mapping[str, Schema]) -> None:
+    def start(self, schemas: Mapping[str, Schema], query: str) -> None:
         """Start with empty tables."""
         self.batches = {-1: {name: schema.fields.empty_table() for name, schema in schemas.items()}}
 
-    def work(self, batch: int, schemas: Outlets, letters: Iterable[Letter]) -> Iterator[Letter]:
+    def worker(self) -> SinkWork:
         """Let letters pass."""
-        yield from letters
+        return _pass
 
-    def commit(self, batch: int, schemas: Outlets, letters: list[Letter]) -> None:
+    def commit(self, batch: int, outlets: Outlets, letters: list[Letter]) -> None:
         """Keep the results under the number of the batch."""
-        self.batches[batch] = tables(schemas, letters)
+        self.batches[batch] = tables(outlets, letters)
 
     def results(self) -> dict[str, pa.Table]:
         """Return all results so far, by sink."""
@@ -95,12 +107,16 @@ class Memory:
         return {name: pa.concat_tables(t[name] for t in self.batches.values()) for name in names}
 
 
-def tables(schemas: Outlets, letters: Iterable[Letter]) -> dict[str, pa.Table]:
+def tables(outlets: Outlets, letters: Iterable[Letter]) -> dict[str, pa.Table]:
     """Return the results in ``letters``, a table for each sink."""
-    found: dict[str, list[pa.RecordBatch]] = {name: [] for name, _ in schemas.values()}
+    found: dict[str, list[pa.RecordBatch]] = {name: [] for name, _ in outlets.values()}
     for letter in letters:
-        name, schema = schemas[letter.edge]
+        name, schema = outlets[letter.edge]
         found[name] += [m.batch for m in unpack_letter(schema, letter.body) if isinstance(m, Page)]
     return {
-        name: pa.Table.from_batches(found[name], schema=schema.fields) for name, schema in schemas.values()
+        name: pa.Table.from_batches(found[name], schema=schema.fields) for name, schema in outlets.values()
     }
+
+
+def _pass(batch: int, outlets: Outlets, letters: Iterable[Letter]) -> Iterator[Letter]:
+    yield from letters

@@ -1,0 +1,162 @@
+"""A folder of results: files come into it whole, under names that follow from batch and partition.
+
+    _unfinished/                  what tasks write; it is cleared at each start
+    _query                        whose results these are
+    batch-000012-00003.parquet    partition 3 of batch 12
+
+A file is moved to its place by a rename, over what the same batch has put there before.  So a reader
+sees whole files only; one that looks while a batch is being put in place may see part of its files.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgpack
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from oop_engine.errors import UsageError
+from oop_engine.runners.spark.letters import Letter
+
+__all__ = ["ResultFile", "ResultFolder", "Written"]
+
+_ROWS = 1 << 17  # rows of a row group
+
+
+@dataclass(frozen=True)
+class Written:
+    """A file that a task has written: where it is, and where it belongs, both within the folder."""
+
+    unfinished: str
+    place: str
+    rows: int
+
+    def letter(self, edge: int, partition: int) -> Letter:
+        """Return it as it travels to the driver."""
+        return Letter(0, edge, partition, 0, self.rows, bytes(msgpack.packb([self.unfinished, self.place])))
+
+    @classmethod
+    def of(cls, letter: Letter) -> Written:
+        """Return what ``letter`` tells."""
+        unfinished, place = msgpack.unpackb(letter.body)
+        return cls(unfinished, place, letter.tuples)
+
+
+class ResultFile:
+    """A Parquet file that is being written, some rows at a time."""
+
+    def __init__(self, folder: ResultFolder, place: str, fields: pa.Schema) -> None:
+        self._place, self._fields = place, fields
+        self._unfinished = f"_unfinished/{uuid.uuid4().hex}"
+        self._writer = pq.ParquetWriter(folder.path / self._unfinished, fields)
+        self._waiting: list[pa.RecordBatch] = []
+        self._rows = self._written = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Append rows."""
+        self._waiting.append(batch if batch.schema == self._fields else batch.cast(self._fields))
+        self._rows += batch.num_rows
+        if self._rows - self._written >= _ROWS:
+            self._flush()
+
+    def close(self) -> Written:
+        """Finish the file."""
+        self._flush()
+        self._writer.close()
+        return Written(self._unfinished, self._place, self._rows)
+
+    def _flush(self) -> None:
+        self._writer.write_table(pa.Table.from_batches(self._waiting, self._fields))
+        self._waiting, self._written = [], self._rows
+
+
+@dataclass(frozen=True)
+class ResultFolder:
+    """The folder at ``path``, of a sink of kind ``kind``; driver and tasks see it under the same path."""
+
+    path: Path
+    kind: str
+
+    def prepare(self, query: str) -> None:
+        """Make the folder ready for results of ``query``.
+
+        Raises ``UsageError`` if it cannot be written, or if there are results of others in it.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            owner = self._owner()
+            if owner not in (None, self._name(query)):
+                msg = "it has results of another query: take an empty folder, or the checkpoint of that query"
+                raise self._error(msg)
+            if owner is None and (others := sorted(self._others())):
+                msg = f"it is not empty, there is {others[0]}: take an empty folder"
+                raise self._error(msg)
+            shutil.rmtree(self.path / "_unfinished", ignore_errors=True)
+            (self.path / "_unfinished").mkdir()
+        except OSError as error:
+            msg = f"it cannot be written ({error}): give a folder that can"
+            raise self._error(msg) from error
+
+    def claim(self, query: str) -> None:
+        """Say whose results are here; raises ``UsageError`` if another query was faster."""
+        name = self._name(query)
+        if (owner := self._owner()) is None:
+            unfinished = self.path / "_unfinished" / uuid.uuid4().hex
+            unfinished.write_text(name)
+            try:
+                os.link(unfinished, self.path / "_query")  # never over what is there
+            except FileExistsError:
+                owner = self._owner()
+            unfinished.unlink()
+        if owner not in (None, name):
+            msg = "another query has begun to write to it: take an empty folder for each"
+            raise self._error(msg)
+
+    def put(self, files: list[Written]) -> None:
+        """Move files to their places."""
+        for file in files:
+            place = self.path / file.place
+            try:
+                place.parent.mkdir(exist_ok=True)
+                (self.path / file.unfinished).replace(place)
+            except FileNotFoundError as error:
+                msg = (
+                    f"a file that a task wrote is not here ({error}): driver and tasks must share the folder"
+                )
+                raise self._error(msg) from error
+
+    def drop(self, files: list[Written]) -> None:
+        """Remove files that are not wanted after all."""
+        for file in files:
+            (self.path / file.unfinished).unlink(missing_ok=True)
+
+    def of_batch(self, batch: int) -> Iterator[Path]:
+        """Yield the files of a batch that are in place.  O(files in the folder)."""
+        for pattern in ("", "*/"):
+            yield from self.path.glob(f"{pattern}{place_of(batch, None)}")
+
+    def _owner(self) -> str | None:
+        file = self.path / "_query"
+        return file.read_text() if file.exists() else None
+
+    def _name(self, query: str) -> str:
+        return f"{self.kind} {query}"
+
+    def _others(self) -> Iterator[str]:
+        for path in self.path.iterdir():
+            if path.name == "_delta_log" or path.name[0] not in "._":
+                yield path.name
+
+    def _error(self, what: str) -> UsageError:
+        return UsageError(f"sink {self.kind}: folder {self.path}: {what}")
+
+
+def place_of(batch: int, partition: int | None) -> str:
+    """Return the name of a file; ``partition`` None: a pattern for those of all partitions."""
+    return f"batch-{batch:06d}-{'*' if partition is None else f'{partition:05d}'}.parquet"
