@@ -38,7 +38,7 @@ class Router:
     addresses: Addresses
     outlets: dict[str, tuple[int, ...]]
     channel: int = 0
-    home: int = 0
+    home: int = -1  # no key group has it
     _said: list[tuple[str, Said]] = field(default_factory=list)
     _turn: int = 0
     _sent: int = 0  # letters of one number

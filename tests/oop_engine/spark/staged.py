@@ -92,11 +92,10 @@ class Staged:
         self.random.shuffle(letters)
         grouped: dict[int, list[Letter]] = {}
         for letter in letters:
-            edge = None if letter.edge == NOTE else self.cut.edges[letter.edge]
-            if edge is None or edge.component is None or self.cut.components[edge.component].level != level:
-                yield letter
-            else:
+            if letter.target in here:
                 grouped.setdefault(letter.target, []).append(letter)
+            else:
+                yield letter
         for number, own in grouped.items():
             component, group = here[number]
             copy = Copy(self.cut, component, self.addresses, group)
