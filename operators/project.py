@@ -112,7 +112,10 @@ class Project(Operator):
         self._linear = state["linear"]
 
     def describe(self) -> str:
-        names = (name if e == name else f"{name} = {text_of(e)}" for name, e in self.columns.items())
+        names = (
+            name if isinstance(e, str) and e == name else f"{name} = {text_of(e)}"
+            for name, e in self.columns.items()
+        )
         return f"Project {', '.join(names)}{f' by {self.progressing}' if self.progressing else ''}"
 
     def _progressing(self, schema: Schema) -> str:

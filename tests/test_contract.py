@@ -53,6 +53,11 @@ def test_every_operator_has_a_case(cls: type[Operator]) -> None:
     assert any(type(case.operator) is cls for case in CASES)
 
 
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_every_operator_describes_itself(case: Case) -> None:
+    assert case.operator.describe().startswith(type(case.operator).__name__)
+
+
 def test_exemptions_are_of_laws_that_exist_and_have_reasons() -> None:
     for case in CASES:
         assert set(case.exempt) <= {law.__name__ for law in LAWS}, case.id
