@@ -100,7 +100,7 @@ class ResultFolder:
             shutil.rmtree(self.path / "_unfinished", ignore_errors=True)
             (self.path / "_unfinished").mkdir()
         except OSError as error:
-            msg = f"it cannot be written ({error}): give a folder that can"
+            msg = f"it cannot be written ({error.strerror}): give one that can"
             raise self._error(msg) from error
 
     def claim(self, query: str) -> None:

@@ -1,0 +1,343 @@
+"""Sinks without Spark: batches come again, in part or with other partitions, and every result is there once."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Lock
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark import cloudpickle
+
+from oop_engine import Page, Schema
+from oop_engine.errors import SetupError, UnitError, UsageError
+from oop_engine.runners.spark import delta, parquet
+from oop_engine.runners.spark.letters import Letter, pack_letter
+from oop_engine.runners.spark.result_folder import ResultFolder
+from oop_engine.runners.spark.sinks import Delta, ForeachBatch, Memory, Parquet, Sink
+
+SCHEMA = Schema({"window_end": pa.timestamp("ms", "UTC"), "n": pa.int64()}, "window_end")
+DAY = 86_400_000
+OUTLETS = {7: ("out", SCHEMA)}
+Partitions = list[list[int]]
+"""What the tasks of a batch write: the numbers of each partition."""
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+def numbers_of(values: list[int], edge: int = 7) -> Letter:
+    page = Page.of(SCHEMA, {"window_end": [n * DAY // 4 for n in values], "n": values})
+    return Letter(0, edge, 0, 0, *pack_letter([page]))
+
+
+def work(sink: Sink, batch: int, partitions: Partitions, monkeypatch: pytest.MonkeyPatch) -> list[Letter]:
+    """Do what tasks do; the pieces travel as Spark sends them."""
+    worker = cloudpickle.loads(cloudpickle.dumps(sink.worker()))
+    found = []
+    for number, values in enumerate(partitions):
+        monkeypatch.setattr(parquet, "_partition", lambda number=number: number)
+        found += list(worker(batch, OUTLETS, [numbers_of([n]) for n in values]))
+    return found
+
+
+def run(
+    sink: Sink, batch: int, partitions: Partitions, monkeypatch: pytest.MonkeyPatch, query: str = "q"
+) -> None:
+    """Run one batch with a sink that was started just now."""
+    sink.start({"out": SCHEMA}, query)
+    sink.commit(batch, OUTLETS, work(sink, batch, partitions, monkeypatch))
+
+
+def blind(folder: Path) -> list[int]:
+    """Read what anybody sees who reads all the Parquet files there are."""
+    return sorted(
+        n for path in folder.rglob("*.parquet") for n in pq.ParquetFile(path).read().column("n").to_pylist()
+    )
+
+
+def from_log(folder: Path) -> list[int]:
+    """Read the Delta table."""
+    return sorted(DeltaTable(folder / "out").to_pyarrow_table().column("n").to_pylist())
+
+
+KINDS: list[tuple[Callable[[Path], Sink], Callable[[Path], list[int]]]] = [
+    (Parquet, blind),
+    (lambda folder: Parquet(folder, by_window="1 d"), blind),
+    (Delta, from_log),
+    (Delta, blind),
+]
+kinds = pytest.mark.parametrize(("make", "read"), KINDS, ids=["parquet", "by window", "delta", "delta blind"])
+
+
+@kinds
+def test_batches_come_once(make, read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sink = make(tmp_path)
+    sink.start({"out": SCHEMA}, "q")
+    for batch, partitions in enumerate([[[1, 5], [2]], [[], []], [[3], [4, 6]]]):
+        letters = work(sink, batch, partitions, monkeypatch)
+        assert sum(letter.tuples for letter in letters) == sum(map(len, partitions))
+        sink.commit(batch, OUTLETS, letters)
+    assert read(tmp_path) == [1, 2, 3, 4, 5, 6]
+
+
+@kinds
+def test_a_last_batch_that_comes_again_changes_nothing(
+    make, read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(make(tmp_path), 0, [[1], [2]], monkeypatch)
+    run(make(tmp_path), 1, [[3, 5], [4]], monkeypatch)
+    run(make(tmp_path), 1, [[3, 5], [4]], monkeypatch)
+    assert read(tmp_path) == [1, 2, 3, 4, 5]
+    run(make(tmp_path), 2, [[6]], monkeypatch)
+    assert read(tmp_path) == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("by_window", [None, "1 d"])
+def test_a_batch_may_come_again_in_fewer_partitions(
+    by_window, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a batch job on a machine with fewer cores."""
+    run(Parquet(tmp_path, by_window), 0, [[1], [2], [9]], monkeypatch)
+    run(Parquet(tmp_path, by_window), 0, [[9, 2, 1]], monkeypatch)
+    assert blind(tmp_path) == [1, 2, 9]
+
+
+@kinds
+def test_killed_anywhere_in_a_commit(make, read, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After ``files`` files were put in place, or after the whole commit; then the batch comes again."""
+
+    @settings(max_examples=20)
+    @given(st.lists(st.lists(st.integers(0, 4), max_size=3), min_size=1, max_size=4))
+    def holds(kills: list[list[int]]) -> None:
+        with TemporaryDirectory() as place:
+            folder, expected = Path(place), []
+            for batch, times in enumerate(kills):
+                rows = [[10 * batch + n for n in part] for part in ([1, 5], [2], [3, 8])]
+                expected += [n for part in rows for n in part]
+                for files in times:
+                    with monkeypatch.context() as patched, suppress(Killed):
+                        patched.setattr(ResultFolder, "put", _dying(files))
+                        run(make(folder), batch, rows, patched)
+                run(make(folder), batch, rows, monkeypatch)
+                assert read(folder) == sorted(expected)
+
+    holds()
+
+
+def _dying(files: int) -> Callable[..., None]:
+    def put(self: ResultFolder, written: list) -> None:
+        PUT(self, written[:files])
+        if files < len(written):
+            raise Killed
+
+    return put
+
+
+PUT = ResultFolder.put
+
+
+@kinds
+def test_what_is_not_committed_is_seen_by_nobody_and_goes_at_the_next_start(
+    make, read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(make(tmp_path), 0, [[1]], monkeypatch)
+    sink = make(tmp_path)
+    sink.start({"out": SCHEMA}, "q")
+    work(sink, 1, [[2], [3]], monkeypatch)
+    assert read(tmp_path) == blind(tmp_path) == [1]
+    assert len(list((tmp_path / "out" / "_unfinished").iterdir())) >= 2
+    make(tmp_path).start({"out": SCHEMA}, "q")
+    assert list((tmp_path / "out" / "_unfinished").iterdir()) == []
+
+
+def test_folders_of_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A window that ends at midnight is one of the day before."""
+    run(Parquet(tmp_path / "days", "1 d"), 3, [[-1, 0, 1, 4, 5]], monkeypatch)
+    run(Parquet(tmp_path / "hours", "6 h"), 3, [[1, 4]], monkeypatch)
+    places = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.parquet")}
+    name = "batch-000003-00000.parquet"
+    assert places == {
+        *(f"days/out/window={day}/{name}" for day in ("1969-12-31", "1970-01-01", "1970-01-02")),
+        *(f"hours/out/window=1970-01-01T{hour}-00-00/{name}" for hour in ("00", "18")),
+    }
+    assert pq.read_table(tmp_path / "days" / "out").num_rows == 5
+
+
+def test_folders_of_windows_by_number() -> None:
+    schema = Schema({"at": pa.int64()}, "at", "m")
+    page = Page.of(schema, {"at": [0, 9, 10, -1]})
+    found = {level: part.to_pylist() for level, part in parquet.divided(page, schema, 10)}
+    assert found == {
+        "window=-10/": [{"at": -1}],
+        "window=0/": [{"at": 0}, {"at": 9}],
+        "window=10/": [{"at": 10}],
+    }
+
+
+def test_many_small_pages_are_few_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(Parquet(tmp_path), 0, [list(range(500))], monkeypatch)
+    (path,) = tmp_path.rglob("*.parquet")
+    assert pq.ParquetFile(path).num_row_groups == 1
+
+
+def results_of(kind: str, query: str) -> Callable[[Path, pytest.MonkeyPatch], None]:
+    sinks = {"Parquet": Parquet, "Delta": Delta}
+    return lambda folder, monkeypatch: run(sinks[kind](folder), 0, [[1]], monkeypatch, query)
+
+
+def a_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.write_text("a file")
+
+
+def somebodys_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "out").mkdir(parents=True)
+    (folder / "out" / "mine.csv").write_text("1")
+
+
+def somebodys_table(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    results_of("Delta", "q")(folder, monkeypatch)
+    (folder / "out" / "_query").unlink()
+
+
+@pytest.mark.parametrize("make", [Parquet, Delta])
+@pytest.mark.parametrize(
+    ("before", "words"),
+    [
+        (a_file, r"cannot be written \(Not a directory\): give one that can"),
+        (
+            results_of("Parquet", "other"),
+            "has results of another query: take an empty folder, or the checkpoint",
+        ),
+        (
+            results_of("Delta", "other"),
+            "has results of another query: take an empty folder, or the checkpoint",
+        ),
+        (somebodys_files, "is not empty, there is mine.csv: take an empty folder"),
+        (somebodys_table, "is not empty, there is _delta_log: take an empty folder"),
+    ],
+)
+def test_bad_targets_are_told_at_the_start_and_left_alone(
+    make, before, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "place"
+    before(place, monkeypatch)
+    there = sorted(tmp_path.rglob("*"))
+    with pytest.raises(UsageError, match=f"sink {make.__name__}: folder .*{words}"):
+        make(place).start({"out": SCHEMA}, "q")
+    assert sorted(tmp_path.rglob("*")) == there
+
+
+@pytest.mark.parametrize("make", [Parquet, Delta])
+def test_elsewhere_is_told(make) -> None:
+    with pytest.raises(UsageError, match=r"s3://bucket/x is not a folder .* ForeachBatch"):
+        make("s3://bucket/x").start({"out": SCHEMA}, "q")
+
+
+@pytest.mark.parametrize("make", [Parquet, Delta])
+def test_of_two_queries_that_start_together_one_gets_the_folder(
+    make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = make(tmp_path), make(tmp_path)
+    one.start({"out": SCHEMA}, "one")
+    two.start({"out": SCHEMA}, "two")
+    two.commit(0, OUTLETS, work(two, 0, [[2]], monkeypatch))
+    with pytest.raises(UsageError, match="another query has begun to write to it"):
+        one.commit(0, OUTLETS, [])
+    assert blind(tmp_path) == [2]
+
+
+def test_tasks_that_do_not_share_the_folder_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sink = Parquet(tmp_path)
+    sink.start({"out": SCHEMA}, "q")
+    letters = work(sink, 0, [[1]], monkeypatch)
+    shutil.rmtree(tmp_path / "out" / "_unfinished")
+    (tmp_path / "out" / "_unfinished").mkdir()
+    with pytest.raises(UsageError, match="driver and tasks must share the folder"):
+        sink.commit(0, OUTLETS, letters)
+
+
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [
+        (Parquet, pa.month_day_nano_interval()),
+        (Delta, pa.uint8()),
+        (Delta, pa.duration("s")),
+        (Delta, pa.timestamp("ns")),
+        (Delta, pa.null()),
+        (Delta, pa.decimal256(50, 2)),
+    ],
+)
+def test_types_that_a_sink_cannot_hold(make, kind: pa.DataType, tmp_path: Path) -> None:
+    schema = Schema({"at": pa.int64(), "what": kind}, "at", "m")
+    with pytest.raises(UsageError, match=f"sink 'out': {make.__name__} cannot hold column 'what' of type"):
+        make(tmp_path / "new").start({"out": schema}, "q")
+    assert not (tmp_path / "new").exists()
+
+
+def test_types_that_delta_holds_as_others(tmp_path: Path) -> None:
+    types = {
+        "seconds": pa.timestamp("s"),
+        "zoned": pa.timestamp("ms", "America/New_York"),
+        "long": pa.large_string(),
+        "words": pa.dictionary(pa.int32(), pa.string()),
+    }
+    schema = Schema(types, "seconds")
+    row = {"seconds": [1], "zoned": [2], "long": ["a"], "words": ["b"]}
+    batch = pa.RecordBatch.from_pydict(
+        {name: pa.array(row[name], kind) for name, kind in types.items()}, schema=schema.fields
+    )
+    sink, outlets = Delta(tmp_path), {0: ("out", schema)}
+    sink.start({"out": schema}, "q")
+    letters = list(sink.worker()(0, outlets, [Letter(0, 0, 0, 0, *pack_letter([Page(schema, batch)]))]))
+    sink.commit(0, outlets, letters)
+    found = DeltaTable(tmp_path / "out").to_pyarrow_table()
+    wanted = [pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.string(), pa.string()]
+    assert found.schema.types == wanted
+    assert found.to_pylist()[0] == {
+        "seconds": pa.scalar(1, types["seconds"]).as_py(),
+        "zoned": pa.scalar(2, types["zoned"]).as_py(),
+        "long": "a",
+        "words": "b",
+    }
+
+
+def test_a_table_without_results_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(Delta(tmp_path), 0, [[]], monkeypatch)
+    assert from_log(tmp_path) == []
+
+
+@pytest.mark.parametrize("length", ["0 s", -5])
+def test_a_width_of_nothing_is_told(length, tmp_path: Path) -> None:
+    with pytest.raises(UnitError, match="by_window must be longer than nothing"):
+        Parquet(tmp_path, length).start({"out": SCHEMA}, "q")
+
+
+def test_a_column_with_the_name_of_the_folders_is_told(tmp_path: Path) -> None:
+    schema = Schema({"at": pa.int64(), "window": pa.int64()}, "at", "m")
+    with pytest.raises(UsageError, match="there is a column 'window': rename it"):
+        Parquet(tmp_path, 10).start({"out": schema}, "q")
+
+
+def test_delta_without_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delta, "find_spec", lambda name: None)
+    with pytest.raises(SetupError, match=r"pip install 'oop-engine\[delta\]'"):
+        Delta(tmp_path).start({"out": SCHEMA}, "q")
+
+
+def test_what_a_sink_keeps_does_not_travel() -> None:
+    lock = Lock()  # which cannot be pickled
+    memory, each = Memory(), ForeachBatch(lambda found, batch: lock.acquire())
+    memory.start({"out": SCHEMA}, "q")
+    memory.commit(0, OUTLETS, [numbers_of(list(range(10_000)))])
+    assert memory.results()["out"].num_rows == 10_000
+    assert len(cloudpickle.dumps((memory.worker(), each.worker()))) < 500
