@@ -20,18 +20,24 @@ class Together:
     """Graphs side by side, each with messages for its sources; results come back by the graph's number."""
 
     graph: Graph = field(default_factory=lambda: Graph("together"))
-    sources: dict[str, Given] = field(default_factory=dict)
+    sources: dict[str, Any] = field(default_factory=dict)
     count: int = 0
 
     def add(self, graph: Graph, feeds: Mapping[str, Sequence[Sequence[Message]]]) -> int:
         """Add ``graph``; ``feeds``: for each source its messages, in slices."""
+        plan = graph.plan()
+        schemas = {node.name: plan.schema(Stream(node.name)) for node in plan.of_kind("source")}
+        return self.join(graph, {name: Given(schemas[name], slices) for name, slices in feeds.items()})
+
+    def join(self, graph: Graph, sources: Mapping[str, Any]) -> int:
+        """Add ``graph`` with its sources in slices."""
         number, self.count = self.count, self.count + 1
         for node in graph.plan().nodes:
             inputs = [Stream(f"g{number}-{s.node}", s.port) for s in node.inputs]
             name = f"g{number}-{node.name}"
             if node.schema is not None:
                 self.graph.source(name, node.schema)
-                self.sources[name] = Given(node.schema, feeds[node.name])
+                self.sources[name] = sources[node.name]
             elif node.operator is None:
                 self.graph.sink(name, inputs[0])
             else:

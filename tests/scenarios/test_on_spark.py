@@ -1,0 +1,54 @@
+"""Every scenario on Spark, streaming and batch: the results of the embedded run, in order and out of order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from oop_engine import replay
+from oop_engine.compare import missing_and_wrong
+from oop_engine.graph import Stream
+from oop_engine.runners.spark.run import run_on_spark
+from oop_engine.runners.spark.slices import spool
+from oop_engine.scenario import load
+from tests.oop_engine.spark.together import Together
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SMALL = {
+    "nyc_flights": {"days": "4"},
+    "links": {"tuples": "12000", "rate": "50", "range": "25 s", "slide": "5 s", "lull": "15 s"},
+    "packet_join": {"rate": "20", "seconds": "130"},
+    "netflow": {"tuples": "40000"},
+}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", SMALL)
+def test_scenario(name: str, spark: SparkSession, tmp_path: Path) -> None:
+    scenario = load(name)
+    values = scenario.values(SMALL[name])
+    variants = [v for v in scenario.variants(values) if v.exact]
+    plan = variants[0].graph.plan()
+    schemas = {node.name: plan.schema(Stream(node.name)) for node in plan.of_kind("source")}
+    slices = spool(scenario.feeds(values), schemas, tmp_path, rows=12_000 if name == "netflow" else 2_500)
+    together = Together()
+    for variant in variants:
+        together.join(variant.graph, slices)
+    expected = [replay(variant.graph, scenario.feeds(values)).results for variant in variants]
+    for batch in (False, True):
+        outcome = run_on_spark(
+            together.graph, together.sources, spark=spark, batch=batch, groups=3, slices_per_batch=1
+        )
+        for number, (variant, results) in enumerate(zip(variants, expected, strict=True)):
+            for sink, table in results.items():
+                found = outcome.results[f"g{number}-{sink}"]
+                assert table.num_rows
+                assert missing_and_wrong(found, table, scenario.keys) == (0, 0), (
+                    variant.name,
+                    variant.order,
+                    batch,
+                )
