@@ -8,6 +8,7 @@ from oop_engine.errors import (
     EngineError,
     GraphError,
     LateTuple,
+    SetupError,
     SnapshotError,
     TraceError,
     UnitError,
@@ -20,6 +21,7 @@ from oop_engine.page import Page
 from oop_engine.progress import Progress
 from oop_engine.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation
 from oop_engine.replay import Outcome, replay
+from oop_engine.run import run
 from oop_engine.schema import Schema
 
 __all__ = [
@@ -42,6 +44,7 @@ __all__ = [
     "Progress",
     "Punctuation",
     "Schema",
+    "SetupError",
     "SnapshotError",
     "State",
     "Stream",
@@ -49,4 +52,5 @@ __all__ = [
     "UnitError",
     "UsageError",
     "replay",
+    "run",
 ]

@@ -16,7 +16,7 @@ PACKAGES = ("oop_engine", "operators", "scenarios")
 # The kernel: a file imports from its own place and to the left of it.
 RANK = [
     "errors", "units", "sizes", "schema", "page", "punctuation", "integer_table", "groups", "progress",
-    "snapshot", "operator", "contract", "graph", "statistics", "traces", "runners", "spark", "testing", "replay",
+    "snapshot", "operator", "contract", "graph", "statistics", "traces", "runners", "spark", "testing", "replay", "run",
     "scenario", "compare", "report", "cli",
 ]  # fmt: skip
 # What may be reached at most, where the place in the rank alone would allow more.

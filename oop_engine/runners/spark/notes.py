@@ -80,7 +80,7 @@ class Totals:
     @property
     def tuples(self) -> int:
         """How many tuples the sources have given (DataFrames: since this start)."""
-        from_heads = sum(said["tuples"] for (of, _), said in self._notes.items() if of.startswith(_HEAD))
+        from_heads: int = sum(said["tuples"] for (of, _), said in self._notes.items() if of.startswith(_HEAD))
         return from_heads + sum(told["tuples"] for told in self._frames.values())
 
     def by_copy(self) -> dict[tuple[str, int], dict[str, Any]]:
