@@ -13,6 +13,7 @@ import click
 from oop_engine.cli.compare import compare
 from oop_engine.cli.explain import explain
 from oop_engine.cli.generate import generate
+from oop_engine.cli.pipeline import pipeline
 from oop_engine.cli.profile import profile
 from oop_engine.cli.replay import replay
 from oop_engine.cli.scenarios import scenarios
@@ -82,7 +83,7 @@ def app(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-for _command in (scenarios, replay, compare, explain, profile, generate):
+for _command in (scenarios, replay, compare, explain, profile, generate, pipeline):
     app.add_command(_command)
 
 

@@ -23,7 +23,7 @@ from tests.oop_engine import toy_scenario
 
 ROOT = Path(__file__).parents[2]
 TOY = str(Path(toy_scenario.__file__))
-COMMANDS = ("scenarios", "replay", "compare", "explain", "profile", "generate")
+COMMANDS = ("scenarios", "replay", "compare", "explain", "profile", "generate", "pipeline")
 SMALL = ("--set", "tuples=300")
 
 

@@ -1,0 +1,281 @@
+"""Declaration: what the user says of raw events, in a TOML file; everything is checked before anything starts.
+
+    [columns]    what stands in the files, and of which type it is
+    [computed]   further columns, as expressions of Spark SQL over those above
+    [refuse]     which rows are no events: reason = condition in Spark SQL
+    [stream]     which column is the time, the arrival, the source, the group, and what is kept
+    [csv]        how the cells of a line are told apart
+    [run]        the file of the graph, a policy, how results are divided
+
+A Python file may say the same: ``DECLARATION = {"columns": {...}, "stream": {...}}``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+import zoneinfo
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from oop_engine.errors import UsageError
+from oop_engine.pipeline.python_file import load_file
+from oop_engine.units import TIME_UNITS
+
+__all__ = ["FORMATS", "SPARK_TYPES", "Column", "Declaration", "load_declaration"]
+
+FORMATS = ("csv", "json", "parquet")
+SPARK_TYPES = {
+    "int8": "tinyint", "int16": "smallint", "int32": "int", "int64": "bigint", "float32": "float",
+    "float64": "double", "string": "string", "bool": "boolean", "date32": "date", "timestamp": "timestamp",
+}  # fmt: skip
+"""The types that a column can be declared as, and what Spark calls them."""
+
+_INTEGERS = ("int8", "int16", "int32", "int64")
+_INSTANTS = ("s", "ms", "us")  # Spark keeps microseconds
+_NAME = re.compile(r"[A-Za-z]\w*")
+_KEYS = {
+    "": ("name", "format", "columns", "computed", "refuse", "stream", "csv", "run"),
+    "stream": ("time", "unit", "arrival", "source", "by", "keep"),
+    "csv": ("delimiter", "header"),
+    "run": ("graph", "policy", "partition"),
+    "columns": ("type", "format", "zone", "required"),
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the files.
+
+    ``format``: how a timestamp is written, as a pattern of Spark (``dd/MM/yyyy HH:mm``); "": ISO 8601.
+    ``zone``: the time zone of timestamps that carry none.  ``required``: a row without it is refused.
+    """
+
+    type: str
+    format: str = ""
+    zone: str = "UTC"
+    required: bool = False
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What is known of raw events; see the module.  ``path``: the file that says it."""
+
+    path: Path
+    columns: Mapping[str, Column]
+    time: str
+    name: str = "events"
+    format: str = "csv"
+    unit: str = ""
+    arrival: str | None = None
+    source: tuple[str, ...] = ()
+    by: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
+    computed: Mapping[str, str] = field(default_factory=dict)
+    refuse: Mapping[str, str] = field(default_factory=dict)
+    delimiter: str = ","
+    header: bool = True
+    graph: str = ""
+    policy: str = ""
+    partition: str = ""
+
+    @property
+    def stream(self) -> tuple[str, ...]:
+        """The columns of the stream: those kept, and the time."""
+        return self.keep if self.time in self.keep else (self.time, *self.keep)
+
+    @property
+    def graph_file(self) -> Path | None:
+        """The file that has the function ``graph``, if one is named or this is a Python file itself."""
+        if self.graph:
+            return self.path.parent / self.graph
+        return self.path if self.path.suffix == ".py" else None
+
+    def told(self) -> dict[str, Any]:
+        """Return what decides how rows are read, as plain values."""
+        shown = {name: vars(column) for name, column in self.columns.items()}
+        rest = {k: v for k, v in vars(self).items() if k not in ("path", "graph", "policy", "partition")}
+        return rest | {"columns": shown, "computed": dict(self.computed), "refuse": dict(self.refuse)}
+
+
+def load_declaration(path: str | Path) -> Declaration:
+    """Return the declaration in a file.
+
+    Raises ``UsageError`` if the file is missing or unreadable, or for the first thing in it that cannot be.
+    """
+    path = Path(path)
+    if path.suffix not in (".toml", ".py"):
+        msg = f"{path}: a declaration is a .toml file, or a .py file with DECLARATION = {{...}}"
+        raise UsageError(msg)
+    if not path.is_file():
+        msg = f"{path}: {'is no file' if path.exists() else 'does not exist'}: give the path of a declaration"
+        raise UsageError(msg)
+    found = _of_toml(path) if path.suffix == ".toml" else getattr(load_file(path), "DECLARATION", None)
+    if not isinstance(found, dict):
+        msg = f"{path}: must define DECLARATION = {{...}}, a dictionary; got {found!r}"
+        raise UsageError(msg)
+    declaration = _Reading(path).declaration(found)
+    _check(declaration)
+    return declaration
+
+
+def _of_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        msg = f"{path}: is no TOML: {error}"
+        raise UsageError(msg) from error
+
+
+class _Reading:
+    """Turns plain values into a declaration, and says where they are of the wrong kind."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def declaration(self, found: dict[str, Any]) -> Declaration:
+        self._known("", found)
+        tables = {
+            name: self._table(found, name) for name in ("columns", "computed", "refuse", *_KEYS) if name
+        }
+        for name in ("stream", "csv", "run"):
+            self._known(name, tables[name])
+        stream, csv, run = tables["stream"], tables["csv"], tables["run"]
+        columns = {name: self._column(name, said) for name, said in tables["columns"].items()}
+        computed = {name: self._text(tables["computed"], name, "computed") for name in tables["computed"]}
+        if "time" not in stream:
+            self._wrong('[stream] must name the time: time = "..."')
+        return Declaration(
+            path=self._path,
+            columns=columns,
+            time=self._text(stream, "time", "stream"),
+            name=self._text(found, "name", default=self._path.stem),
+            format=self._text(found, "format", default="csv"),
+            unit=self._text(stream, "unit", "stream", default=""),
+            arrival=self._text(stream, "arrival", "stream") if "arrival" in stream else None,
+            source=self._texts(stream, "source"),
+            by=self._texts(stream, "by"),
+            keep=self._texts(stream, "keep") or (*columns, *computed),
+            computed=computed,
+            refuse={name: self._text(tables["refuse"], name, "refuse") for name in tables["refuse"]},
+            delimiter=self._text(csv, "delimiter", "csv", default=","),
+            header=self._truth(csv, "header", True),
+            graph=self._text(run, "graph", "run", default=""),
+            policy=self._text(run, "policy", "run", default=""),
+            partition=self._text(run, "partition", "run", default=""),
+        )
+
+    def _column(self, name: str, said: Any) -> Column:
+        if isinstance(said, str):
+            return Column(said)
+        if not isinstance(said, dict) or "type" not in said:
+            self._wrong(f"column {name!r} must be a type or {{type = ..., zone = ...}}; got {said!r}")
+        self._known("columns", said, f"column {name!r}")
+        texts = {key: self._text(said, key, f"columns.{name}") for key in said if key != "required"}
+        return Column(**texts, required=self._truth(said, "required", False))
+
+    def _known(self, table: str, found: dict[str, Any], what: str = "") -> None:
+        for key in found:
+            if key not in _KEYS[table]:
+                where = what or (f"[{table}]" if table else "the declaration")
+                self._wrong(f"{where} has no {key!r}; {_did_you_mean(key, _KEYS[table])}")
+
+    def _table(self, found: dict[str, Any], name: str) -> dict[str, Any]:
+        table = found.get(name, {})
+        if not isinstance(table, dict):
+            self._wrong(f"[{name}] must be a table; got {table!r}")
+        return table
+
+    def _text(self, found: dict[str, Any], key: str, table: str = "", default: str | None = None) -> str:
+        value = found.get(key, default)
+        if not isinstance(value, str):
+            self._wrong(f"{f'[{table}] ' if table else ''}{key} must be a text; got {value!r}")
+        return value
+
+    def _texts(self, found: dict[str, Any], key: str) -> tuple[str, ...]:
+        value = found.get(key, [])
+        value = [value] if isinstance(value, str) else value
+        if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
+            self._wrong(f"[stream] {key} must be names of columns; got {value!r}")
+        return tuple(value)
+
+    def _truth(self, found: dict[str, Any], key: str, default: bool) -> bool:
+        value = found.get(key, default)
+        if not isinstance(value, bool):
+            self._wrong(f"{key} must be true or false; got {value!r}")
+        return value
+
+    def _wrong(self, what: str) -> NoReturn:
+        msg = f"{self._path}: {what}"
+        raise UsageError(msg)
+
+
+def _check(said: Declaration) -> None:
+    """Raise ``UsageError`` for the first thing that cannot be."""
+    for wrong in _wrongs(said):
+        msg = f"{said.path}: {wrong}"
+        raise UsageError(msg)
+
+
+def _wrongs(said: Declaration) -> Iterable[str]:
+    names = [*said.columns, *said.computed]
+    if said.format not in FORMATS:
+        yield f"format must be one of {', '.join(FORMATS)}; got {said.format!r}"
+    if not said.columns:
+        yield '[columns] must declare at least one column: name = "type"'
+    for name in names:
+        if not _NAME.fullmatch(name):
+            yield f"column {name!r}: a name begins with a letter, then come letters, digits and '_'"
+    for name in said.computed.keys() & said.columns.keys():
+        yield f"[computed] {name!r} is a column of the files already: give it another name"
+    folded = [name.lower() for name in names]
+    for name in names:
+        if folded.count(name.lower()) > 1:
+            yield f"column {name!r}: Spark tells no upper from lower case: names must differ by more than that"
+    for name, column in said.columns.items():
+        yield from _wrong_column(name, column)
+    named = {"time": [said.time], "arrival": [said.arrival] if said.arrival else []}
+    for key, wanted in (named | {"source": said.source, "by": said.by, "keep": said.keep}).items():
+        for name in wanted:
+            if name not in names:
+                yield f"[stream] {key}: no column {name!r}; {_did_you_mean(name, names)}"
+    for name in said.by:
+        if name not in said.stream:
+            yield f"[stream] by: {name!r} must be kept: add it to keep"
+    if len(said.delimiter) != 1:
+        yield f"[csv] delimiter must be one character; got {said.delimiter!r}"
+    if not re.fullmatch(r"[\w-]+", said.name):
+        yield f"name is made of letters, digits, '_' and '-'; got {said.name!r}"
+    yield from _wrong_unit(said)
+
+
+def _wrong_column(name: str, column: Column) -> Iterable[str]:
+    if column.type not in SPARK_TYPES:
+        yield f"column {name!r}: unknown type {column.type!r}; {_did_you_mean(column.type, SPARK_TYPES)}"
+    if column.type != "timestamp" and (column.format or column.zone != "UTC"):
+        yield f"column {name!r}: only a timestamp has a format or a zone; got type {column.type!r}"
+    zones = zoneinfo.available_timezones()  # empty where the machine has no time zones
+    if zones and column.zone not in zones:
+        yield f"column {name!r}: unknown time zone {column.zone!r}; {_did_you_mean(column.zone, zones)}"
+
+
+def _wrong_unit(said: Declaration) -> Iterable[str]:
+    column = said.columns.get(said.time)
+    if column is None:
+        return  # it is computed, so Spark knows its type
+    if column.type in _INTEGERS and not said.unit:
+        yield f"[stream] time: {said.time!r} is an integer, so it needs a unit: {', '.join(TIME_UNITS)}, or a word"
+    if column.type == "timestamp" and said.unit not in ("", *_INSTANTS):
+        yield f"[stream] unit of a timestamp must be one of {', '.join(_INSTANTS)}; got {said.unit!r}"
+    if column.type not in (*_INTEGERS, "timestamp"):
+        yield f"[stream] time: {said.time!r} must be an integer or a timestamp; got {column.type}"
+
+
+def _did_you_mean(name: str, known: Iterable[str]) -> str:
+    known = list(known)
+    close = difflib.get_close_matches(name, known, n=1)
+    few = ", ".join(known) if len(known) <= 20 else f"{len(known)} others"
+    return f"did you mean {close[0]!r}?" if close else f"there are: {few or 'none'}"

@@ -1,0 +1,65 @@
+"""The graph of a pipeline: what the function ``graph`` in a Python file of the user returns.
+
+``graph(schemas, policies)`` is given a schema and a policy for each source, by its name, and returns a
+``Graph`` with sources of these names::
+
+    def graph(schemas: Mapping[str, Schema], policies: Mapping[str, Policy]) -> Graph: ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+from oop_engine.errors import EngineError, UsageError
+from oop_engine.graph import Graph
+from oop_engine.pipeline.python_file import load_file
+from oop_engine.runners.spark.fingerprint import fingerprint
+from oop_engine.schema import Schema
+from operators.policies import Policy
+
+__all__ = ["Build", "build", "described", "load_build"]
+
+Build: TypeAlias = Callable[[Mapping[str, Schema], Mapping[str, Policy]], Graph]
+
+
+def load_build(path: Path) -> Build:
+    """Return the function ``graph`` in a file; raises ``UsageError`` if there is none."""
+    module = load_file(path)
+    found = getattr(module, "graph", None)
+    if not callable(found):
+        msg = f"{path}: must define def graph(schemas, policies) -> Graph; got {found!r}"
+        raise UsageError(msg)
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(module)  # tasks cannot import it
+    made: Build = found
+    return made
+
+
+def build(made: Build, path: Path, schemas: Mapping[str, Schema], policies: Mapping[str, Policy]) -> Graph:
+    """Return the graph, checked; raises ``UsageError`` if its function fails, or its sources are others."""
+    try:
+        graph: object = made(schemas, policies)
+    except EngineError:
+        raise
+    except Exception as error:
+        msg = f"{path}: graph() failed: {type(error).__name__}: {error}"
+        raise UsageError(msg) from error
+    if not isinstance(graph, Graph):
+        msg = f"{path}: graph() must return a Graph; got {graph!r}"
+        raise UsageError(msg)
+    names = [node.name for node in graph.plan().of_kind("source")]
+    if set(names) != set(schemas):
+        msg = f"{path}: the graph has the sources {', '.join(names)}; the events have {', '.join(schemas)}"
+        raise UsageError(msg)
+    return graph
+
+
+def described(graph: Graph) -> dict[str, list[str]]:
+    """Return what each node is and what feeds it, so that a changed graph is told from the same one."""
+    return {
+        node.name: [node.describe(), " ".join(map(str, node.inputs)), fingerprint(node.operator)]
+        for node in graph.plan().nodes
+    }

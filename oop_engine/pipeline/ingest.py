@@ -1,0 +1,108 @@
+"""Ingest: files of raw events become slices in order of arrival, a folder of them for each source.
+
+    parse    every row once: what can be used, and what cannot with its reason, in one job
+    order    range partitions by arrival, each sorted and written as a slice; nothing comes to the driver
+
+Rows that arrive together keep the order of their files, and within a file that of its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from oop_engine.errors import TraceError
+from oop_engine.pipeline.declaration import Declaration
+from oop_engine.pipeline.inputs import Layout
+from oop_engine.pipeline.parse import BLOCK, FILE, RAW, REASON, ROW, SOURCE, SOURCE_PARTS, parsed
+from oop_engine.pipeline.spark_errors import told
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["order", "parse", "prepare"]
+
+_FATE, _USED, _REFUSED = "_fate", "used", "refused"
+_SETTINGS = {
+    "spark.sql.ansi.enabled": "true",  # else a computed column wraps around silently
+    "spark.sql.legacy.parquet.nanosAsLong": "true",
+    "spark.sql.maxConcurrentOutputFileWriters": "16",  # else each task sorts its rows by their fate
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+}
+
+
+def prepare(spark: SparkSession, declaration: Declaration, found: Sequence[Layout]) -> DataFrame:
+    """Return all rows, which are parsed when they are asked for.
+
+    Raises ``UsageError`` for an expression of the declaration that Spark refuses.
+    """
+    for name, value in _SETTINGS.items():
+        spark.conf.set(name, value)
+    return reduce(lambda a, b: a.unionByName(b), [parsed(spark, declaration, one) for one in found])
+
+
+def parse(rows: DataFrame, files: Sequence[Path], staged: Path, quarantine: Path) -> dict[str, Any]:
+    """Write what can be used to ``staged``, and what cannot to ``quarantine`` with raw row and reason.
+
+    Returns how many rows there were, and what became of them: ``used`` by source, ``quarantined`` by source
+    and reason, ``rows_in`` by file.  Raises ``TraceError`` if a row was lost on the way.
+    """
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F
+
+    seen = Observation()
+    fate = F.when(F.col(REASON).isNull(), _USED).otherwise(_REFUSED)
+    counted = rows.observe(seen, F.count(F.lit(1)).alias("rows")).withColumn(_FATE, fate)
+    with told("a row could not be parsed"):
+        counted.write.mode("overwrite").partitionBy(_FATE).parquet(str(staged))
+    written = rows.sparkSession.read.schema(counted.schema).parquet(str(staged))
+    _write_quarantine(written, files, quarantine)
+    fates = [row.asDict() for row in written.groupBy(_FATE, SOURCE, REASON).count().collect()]
+    in_files = {row[FILE]: row["count"] for row in written.groupBy(FILE).count().collect()}
+    total = sum(fate["count"] for fate in fates)
+    if total != seen.get["rows"]:
+        msg = f"ingest: {seen.get['rows']} rows were read and {total} are there afterwards: run it again"
+        raise TraceError(msg)
+    return {
+        "rows": total,
+        "files": [in_files.get(number, 0) for number in range(len(files))],
+        "used": {fate[SOURCE]: fate["count"] for fate in fates if fate[_FATE] == _USED},
+        "quarantined": [
+            {"source": fate[SOURCE], "reason": fate[REASON], "rows": fate["count"]}
+            for fate in sorted(fates, key=lambda fate: -fate["count"])
+            if fate[_FATE] == _REFUSED
+        ],
+    }
+
+
+def _write_quarantine(written: DataFrame, files: Sequence[Path], quarantine: Path) -> None:
+    from pyspark.sql import functions as F
+
+    names = F.array(*(F.lit(str(path)) for path in files))
+    written.filter(F.col(_FATE) == _REFUSED).select(
+        F.col(REASON).alias("reason"),
+        F.col(RAW).alias("raw"),
+        F.replace(SOURCE, F.lit(SOURCE_PARTS), F.lit("-")).alias("source"),
+        F.element_at(names, F.col(FILE) + 1).alias("file"),
+    ).write.mode("overwrite").parquet(str(quarantine))
+
+
+def order(rows: DataFrame, arrival: str | None, staged: Path, count: int, folder: Path) -> None:
+    """Write what was parsed to ``folder`` in ``count`` range partitions, by source within each."""
+    from pyspark.sql import functions as F
+
+    written = rows.sparkSession.read.schema(rows.withColumn(_FATE, F.lit("")).schema).parquet(str(staged))
+    by = [*([arrival] if arrival else []), FILE, BLOCK, ROW]
+    with told("the rows could not be put in order"):
+        (
+            written.filter(F.col(_FATE) == _USED)
+            .drop(REASON, RAW, _FATE)
+            .repartitionByRange(count, *by)
+            .sortWithinPartitions(SOURCE, *by)
+            .drop(FILE, BLOCK, ROW)
+            .write.mode("overwrite")
+            .partitionBy(SOURCE)
+            .parquet(str(folder))
+        )

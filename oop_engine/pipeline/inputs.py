@@ -1,0 +1,138 @@
+"""The files that go in: found, opened at their heads, and held against the declaration before anything starts."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from oop_engine.errors import TraceError, UsageError
+from oop_engine.pipeline.declaration import Column, Declaration
+from oop_engine.traces.cells import fits
+
+__all__ = ["ARROW_TYPES", "Input", "Layout", "find_inputs", "layouts"]
+
+_SUFFIXES = {
+    "csv": (".csv", ".tsv", ".txt"),
+    "json": (".json", ".jsonl", ".ndjson"),
+    "parquet": (".parquet", ".pq"),
+}
+_COMPRESSED = ".gz"
+
+ARROW_TYPES = {
+    "int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "int64": pa.int64(), "float32": pa.float32(),
+    "float64": pa.float64(), "string": pa.string(), "bool": pa.bool_(), "date32": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+}  # fmt: skip
+"""What the types of a declaration are in Arrow."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """A file; ``number``: its place in the order of the files, which orders rows that nothing else orders."""
+
+    number: int
+    path: Path
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Files with the same columns; ``types``: those of Parquet, by column (text formats: all are text)."""
+
+    names: tuple[str, ...]
+    types: tuple[pa.DataType, ...]
+    files: tuple[Input, ...]
+
+
+def find_inputs(paths: Sequence[Path], format: str) -> list[Input]:
+    """Return the files given, and those in the folders given, by name; names with '.' or '_' in front are of others.
+
+    Raises ``UsageError`` if a path does not exist, is given twice, or a folder has no file of this format.
+    """
+    found: list[Path] = []
+    for path in paths:
+        if not path.exists():
+            msg = f"{path}: there is no such file or folder"
+            raise UsageError(msg)
+        found += _in_folder(path, format) if path.is_dir() else [path]
+    absolute = [path.resolve() for path in found]
+    for at, path in enumerate(absolute):
+        if path in absolute[:at]:
+            msg = f"{found[at]}: is given twice, its rows would count twice"
+            raise UsageError(msg)
+    return [Input(number, path, path.stat().st_size) for number, path in enumerate(absolute)]
+
+
+def _in_folder(folder: Path, format: str) -> list[Path]:
+    suffixes = (*_SUFFIXES[format], *(s + _COMPRESSED for s in _SUFFIXES[format] if format != "parquet"))
+    found = sorted(p for p in folder.iterdir() if p.name[0] not in "._" and p.name.lower().endswith(suffixes))
+    if not found:
+        msg = f"{folder}: no {format} file in it: names must end in {', '.join(suffixes)}"
+        raise UsageError(msg)
+    return found
+
+
+def layouts(declaration: Declaration, inputs: Iterable[Input]) -> list[Layout]:
+    """Return the files by their columns.
+
+    Raises ``TraceError`` if a file has no head that can be read, lacks a declared column, or (Parquet) has one
+    of a type whose values cannot become the declared one.
+    """
+    together: dict[tuple[tuple[str, ...], tuple[pa.DataType, ...]], list[Input]] = {}
+    for file in inputs:
+        names, types = _columns(declaration, file.path)
+        for name, column in declaration.columns.items():
+            if name not in names:
+                msg = f"{file.path}: no column {name!r}; there are {', '.join(names)}"
+                raise TraceError(msg)
+            _check_type(file.path, name, column, types[names.index(name)])
+        together.setdefault((names, types), []).append(file)
+    return [Layout(names, types, tuple(files)) for (names, types), files in together.items()]
+
+
+def _columns(declaration: Declaration, path: Path) -> tuple[tuple[str, ...], tuple[pa.DataType, ...]]:
+    if declaration.format == "parquet":
+        try:
+            fields = pq.read_schema(path)
+        except (pa.ArrowException, OSError) as error:
+            msg = f"{path}: cannot be read ({' '.join(str(error).split())}): give Parquet files, or another format"
+            raise TraceError(msg) from error
+        return tuple(fields.names), tuple(fields.types)
+    names = tuple(declaration.columns)
+    if declaration.format == "csv" and declaration.header:
+        names = _header(path, declaration.delimiter)
+    return names, (pa.string(),) * len(names)
+
+
+def _header(path: Path, delimiter: str) -> tuple[str, ...]:
+    opened = gzip.open if path.suffix == _COMPRESSED else open
+    try:
+        with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
+            names = next(csv.reader(file, delimiter=delimiter), [])
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        msg = f"{path}: its first line must be the names of the columns ({error})"
+        raise TraceError(msg) from error
+    folded = [name.lower() for name in names]
+    if not names or len(set(folded)) < len(folded) or not all(names):
+        msg = (
+            f"{path}: its first line must be names of columns, each another; got {', '.join(names) or 'none'}"
+        )
+        raise TraceError(msg)
+    return tuple(names)
+
+
+def _check_type(path: Path, name: str, column: Column, found: pa.DataType) -> None:
+    wanted = ARROW_TYPES[column.type]
+    if pa.types.is_timestamp(found) and pa.types.is_timestamp(wanted):
+        return
+    if pa.types.is_date(found) and pa.types.is_timestamp(wanted):
+        return
+    if not fits(found, wanted):
+        msg = f"{path}: column {name!r} must be {column.type}; got {found}: declare it as what it is"
+        raise TraceError(msg)

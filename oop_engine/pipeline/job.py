@@ -1,0 +1,235 @@
+"""The pipeline: raw events in, results and a manifest out, in steps of which each is done once.
+
+parse     files -> rows that can be used, and a quarantine with the reason for each that cannot
+order     -> slices in order of arrival, by source
+profile   -> how late tuples are, by source and by group
+policy    -> what can be promised, for each source
+run       -> results, by window
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from oop_engine.errors import TraceError, UsageError
+from oop_engine.pipeline import ingest, slicing
+from oop_engine.pipeline.declaration import Declaration
+from oop_engine.pipeline.graph_file import build, described, load_build
+from oop_engine.pipeline.inputs import Input, Layout, find_inputs, layouts
+from oop_engine.pipeline.manifest import manifest, write_manifest
+from oop_engine.pipeline.measure import Measured, measure
+from oop_engine.pipeline.policy import Choice, choose, read_policy
+from oop_engine.pipeline.running import Folders, default_partition, run_graph
+from oop_engine.pipeline.sliced import Sliced
+from oop_engine.pipeline.steps import Steps
+from oop_engine.runners.spark.run import BatchDone
+from oop_engine.runners.spark.session import session
+from oop_engine.runners.spark.slices import SLICE_ROWS
+from oop_engine.units import Length
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["STEPS", "Wanted", "run_pipeline"]
+
+STEPS = ("parse", "order", "profile", "policy", "run")
+_SETTINGS = {"spark.driver.memory": "4g"}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a pipeline is to do.
+
+    ``share``: the least share of tuples that are to be in time, if ``policy`` is "".  ``graph``: the file of the
+    graph; None: that of the declaration.  ``until``: the last step to do.  ``slice_rows``: about how many
+    rows are in a slice.  ``batch``: run the graph in one batch, not in micro-batches.
+    """
+
+    declaration: Declaration
+    inputs: Sequence[Path]
+    out: Path
+    graph: Path | None = None
+    policy: str = ""
+    share: float = 1.0
+    partition: str = ""
+    until: str = "run"
+    batch: bool = False
+    slice_rows: int = SLICE_ROWS
+    master: str | None = None
+    settings: dict[str, str] = field(default_factory=dict)
+
+
+def run_pipeline(
+    wanted: Wanted,
+    *,
+    spark: SparkSession | None = None,
+    on_step: Callable[[str], None] | None = None,
+    on_batch: Callable[[BatchDone], None] | None = None,
+) -> dict[str, Any]:
+    """Do what is not done yet, and return the manifest, which is in ``out/manifest.json`` too.
+
+    ``spark``: a session to use; None: one is made when it is needed.  Raises ``UsageError``, ``TraceError`` or
+    ``SetupError`` for what the user can mend, before anything runs where that can be known.
+    """
+    with ExitStack() as stack:
+        return _Pipeline(wanted, spark, stack, on_step, on_batch).run()
+
+
+class _Pipeline:
+    """One run of a pipeline; what is checked is checked when it is made."""
+
+    def __init__(
+        self,
+        wanted: Wanted,
+        spark: SparkSession | None,
+        stack: ExitStack,
+        on_step: Callable[[str], None] | None,
+        on_batch: Callable[[BatchDone], None] | None,
+    ) -> None:
+        self._wanted, self._said = wanted, wanted.declaration
+        self._spark, self._stack, self._on_batch = spark, stack, on_batch
+        self._inputs = find_inputs(wanted.inputs, self._said.format)
+        self._layouts: list[Layout] = layouts(self._said, self._inputs)
+        self._policy = wanted.policy or self._said.policy
+        if self._policy:
+            read_policy(self._policy, "policy")
+        self._graph_file = wanted.graph or self._said.graph_file
+        if wanted.until == "run":
+            self._build = load_build(self._file_of_graph())
+        self._on_step, self._start_s = on_step or _silent, 0.0
+        self._steps = Steps(wanted.out, self._on_step)
+        self._rows: DataFrame | None = None
+
+    def run(self) -> dict[str, Any]:
+        """Do the steps in their order."""
+        work = (self._parse, self._order, self._profile, self._choose, self._run)
+        for _, step in zip(STEPS[: STEPS.index(self._wanted.until) + 1], work, strict=False):
+            step()
+        told = manifest(self._said, self._inputs, self._steps, self._start_s)
+        write_manifest(self._wanted.out / "manifest.json", told)
+        return told
+
+    def _file_of_graph(self) -> Path:
+        if self._graph_file is None:
+            msg = f'{self._said.path}: names no graph: add [run] graph = "graph.py", or give --graph, or --until policy'
+            raise UsageError(msg)
+        return self._graph_file
+
+    def _session(self) -> SparkSession:
+        if self._spark is None:
+            self._on_step("start")
+            began = time.perf_counter()
+            settings = _SETTINGS | self._wanted.settings
+            self._spark = self._stack.enter_context(session(self._wanted.master, settings))
+            self._start_s = time.perf_counter() - began
+        return self._spark
+
+    def _prepared(self) -> DataFrame:
+        if self._rows is None:
+            self._rows = ingest.prepare(self._session(), self._said, self._layouts)
+            slicing.stream_schema(self._said, self._rows)
+        return self._rows
+
+    def _parse(self) -> None:
+        out = self._wanted.out
+        given = {"declaration": self._said.told(), "files": [_identity(file) for file in self._inputs]}
+        both = [("parse", given), ("order", self._ordered_as())]
+        if not self._steps.all_known(both) and not (out / "staged").exists():
+            self._steps.forget("parse")  # what it left is there no more
+        paths = [file.path for file in self._inputs]
+        self._steps.do(
+            "parse", given,
+            lambda: ingest.parse(self._prepared(), paths, out / "staged", out / "quarantine"), self._session,
+        )  # fmt: skip
+
+    def _ordered_as(self) -> dict[str, Any]:
+        return {"slice_rows": self._wanted.slice_rows}
+
+    def _order(self) -> None:
+        self._steps.do("order", self._ordered_as(), self._put_in_order, self._session)
+        for name in ("staged", "ordered"):
+            shutil.rmtree(self._wanted.out / name, ignore_errors=True)
+
+    def _put_in_order(self) -> dict[str, Any]:
+        out, used = self._wanted.out, self._steps.told("parse")["used"]
+        slicing.source_names(list(used))
+        total = sum(used.values())
+        if not total:
+            msg = f"no row can be used: all are in {out / 'quarantine'}, with the reasons"
+            raise TraceError(msg)
+        shutil.rmtree(out / "traces", ignore_errors=True)
+        schema = slicing.stream_schema(self._said, self._prepared())
+        count = max(1, round(total / self._wanted.slice_rows))
+        ingest.order(self._prepared(), self._said.arrival, out / "staged", count, out / "ordered")
+        told = slicing.collect_slices(out / "ordered", out / "traces", schema, self._said.arrival)
+        found = sum(source["rows"] for source in told["sources"].values())
+        if found != total:
+            msg = f"order: {total} rows went in and {found} came out: run it again"
+            raise TraceError(msg)
+        return told
+
+    def _profile(self) -> None:
+        self._steps.do("profile", {}, self._measure, self._session)
+
+    def _measure(self) -> dict[str, Any]:
+        folder = self._wanted.out / "profile"
+        tasks = int(str(self._session().conf.get("spark.sql.shuffle.partitions")))
+        found = measure(self._session(), self._sources(), self._said.by, folder, tasks)
+        shutil.rmtree(folder)
+        return {name: measured.to_dict() for name, measured in found.items()}
+
+    def _sources(self) -> dict[str, Sliced]:
+        return slicing.open_slices(self._wanted.out / "traces")
+
+    def _choose(self) -> None:
+        given = {"policy": self._policy} if self._policy else {"share": self._wanted.share}
+        self._steps.do("policy", given, self._choices)
+
+    def _choices(self) -> dict[str, Any]:
+        found = {name: Measured.of(told) for name, told in self._steps.told("profile").items()}
+        if self._policy:
+            schema = next(iter(self._sources().values())).schema
+            read_policy(self._policy, "policy", schema)
+            return {name: asdict(Choice(self._policy, "as it was set")) for name in found}
+        return {name: asdict(choose(measured, self._wanted.share)) for name, measured in found.items()}
+
+    def _run(self) -> None:
+        sources = self._sources()
+        schemas = {name: source.schema for name, source in sources.items()}
+        policies = {
+            name: read_policy(choice["policy"], f"policy of {name}", schemas[name])
+            for name, choice in self._steps.told("policy").items()
+        }
+        file = self._file_of_graph()
+        graph = build(self._build, file, schemas, policies)
+        partition = self._wanted.partition or self._said.partition or self._default_partition()
+        nodes = described(graph)
+        given = {"graph": nodes, "batch": self._wanted.batch, "partition": partition}
+        key = self._steps.key(given)
+        self._steps.do(
+            "run", given,
+            lambda: {"graph": graph.text()} | run_graph(
+                self._session(), graph, sources, Folders(self._wanted.out), key=key, batch=self._wanted.batch,
+                partition=partition, on_batch=self._on_batch,
+            ),
+            self._session,
+        )  # fmt: skip
+
+    def _default_partition(self) -> Length:
+        profiles = [told["profile"] for told in self._steps.told("profile").values()]
+        span = max(p["last"] for p in profiles) - min(p["first"] for p in profiles)
+        return default_partition(span, profiles[0]["unit"])
+
+
+def _silent(step: str) -> None:
+    """Say nothing."""
+
+
+def _identity(file: Input) -> list[Any]:
+    return [str(file.path), file.nbytes, file.path.stat().st_mtime_ns]

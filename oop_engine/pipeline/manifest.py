@@ -1,0 +1,104 @@
+"""The manifest: what went in and what came out, row by row, and what was chosen on the way.
+
+For each source, and for all together: rows in = used + late + quarantined.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from oop_engine.errors import TraceError
+from oop_engine.pipeline.declaration import Declaration
+from oop_engine.pipeline.inputs import Input
+from oop_engine.pipeline.slicing import source_names
+from oop_engine.pipeline.steps import Steps
+
+__all__ = ["manifest", "write_manifest"]
+
+_PACKAGES = ("oop-engine", "pyspark", "pyarrow", "numpy")
+_NOBODY = "unknown"
+
+
+def manifest(
+    declaration: Declaration, inputs: Sequence[Input], steps: Steps, start_s: float
+) -> dict[str, Any]:
+    """Return the manifest of the steps that are done.  Raises ``TraceError`` if rows are not accounted for."""
+    done = steps.done
+    parsed = steps.told("parse")
+    files = [
+        {"path": str(file.path), "bytes": file.nbytes, "rows": rows}
+        for file, rows in zip(inputs, parsed["files"], strict=True)
+    ]
+    late = steps.told("run")["late"] if "run" in done else {}
+    sources = _sources(parsed, late)
+    rows = {what: sum(source[what] for source in sources.values()) for what in ("rows", "used", "late")}
+    rows["quarantined"] = sum(sum(source["quarantined"].values()) for source in sources.values())
+    if not parsed["rows"] == rows["rows"] == rows["used"] + rows["late"] + rows["quarantined"]:
+        msg = f"manifest: {parsed['rows']} rows went in, and what became of them does not add up: {rows}"
+        raise TraceError(msg)
+    return {
+        "name": declaration.name,
+        "declaration": str(declaration.path),
+        "in": {"files": files, "bytes": sum(file.nbytes for file in inputs), "rows": parsed["rows"]},
+        "rows": rows,
+        "quarantined": _by_reason(parsed["quarantined"]),
+        "sources": sources,
+        "slices": steps.told("order")["slices"] if "order" in done else None,
+        "profile": {name: told["profile"] for name, told in _told(steps, "profile").items()},
+        "policy": _told(steps, "policy"),
+        "run": {key: value for key, value in _told(steps, "run").items() if key != "late"},
+        "seconds": {"start": round(start_s, 3)} | {name: mark["seconds"] for name, mark in done.items()},
+        "done_before": [name for name, mark in done.items() if mark["again"]],
+        "versions": {"python": platform.python_version()} | {name: _version(name) for name in _PACKAGES},
+    }
+
+
+def _sources(parsed: Mapping[str, Any], late: Mapping[str, int]) -> dict[str, dict[str, Any]]:
+    """Return what became of the rows of each source; those of which nobody knows whose they are come last."""
+    values = {q["source"] for q in parsed["quarantined"] if q["source"] is not None} | {*parsed["used"]}
+    names: dict[str | None, str] = {value: _name(value, parsed["used"]) for value in sorted(values)}
+    found: dict[str, dict[str, Any]] = {}
+    for value, name in (names | {None: _NOBODY}).items():
+        refused = [q for q in parsed["quarantined"] if q["source"] == value]
+        if value is None and not refused:
+            continue
+        used, by_reason = parsed["used"].get(value, 0), _by_reason(refused)
+        behind = late.get(name, 0)
+        rows = used + sum(by_reason.values())
+        name = name if name not in found else f"{name} (2)"
+        found[name] = {"rows": rows, "used": used - behind, "late": behind, "quarantined": by_reason}
+    return found
+
+
+def _name(value: str, used: Mapping[str, int]) -> str:
+    return source_names(list(used)).get(value, value)
+
+
+def _by_reason(refused: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for one in refused:
+        found[one["reason"]] = found.get(one["reason"], 0) + one["rows"]
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def _told(steps: Steps, name: str) -> dict[str, Any]:
+    return steps.told(name) if name in steps.done else {}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def write_manifest(path: Path, told: Mapping[str, Any]) -> None:
+    """Write a manifest, whole or not at all."""
+    unfinished = path.with_suffix(".part")
+    unfinished.write_text(json.dumps(told, indent=1, default=str), encoding="utf-8")
+    unfinished.replace(path)

@@ -1,0 +1,134 @@
+"""Running the graph over the slices, and counting what came of every row."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+
+from oop_engine.errors import TraceError
+from oop_engine.graph import Graph, Plan
+from oop_engine.pipeline.sliced import Sliced
+from oop_engine.runners.spark.parquet import Parquet
+from oop_engine.runners.spark.run import BatchDone, SparkOutcome, run_on_spark
+from oop_engine.units import TIME_UNITS, Length
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Folders", "default_partition", "run_graph"]
+
+_WIDTHS = ("1 s", "1 min", "1 h", "1 d", "30 d")
+_SECONDS = (1, 60, 3600, 86_400)
+_MOST_PARTITIONS = 400
+
+
+class Folders:
+    """Where a run keeps its results and its checkpoint, within ``folder``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.results, self.checkpoint = folder / "results", folder / "checkpoint"
+        self._key = folder / "steps" / "running"
+
+    def claim(self, key: str) -> bool:
+        """Tell whether a run of ``key`` was begun here; else clear what another has left."""
+        if self._key.exists() and self._key.read_text() == key:
+            return True
+        self.clear()
+        self._key.write_text(key)
+        return False
+
+    def clear(self) -> None:
+        """Remove results and checkpoint."""
+        for path in (self.results, self.checkpoint):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def run_graph(
+    spark: SparkSession,
+    graph: Graph,
+    sources: Mapping[str, Sliced],
+    folders: Folders,
+    *,
+    key: str,
+    batch: bool,
+    partition: Length,
+    on_batch: Callable[[BatchDone], None] | None = None,
+) -> dict[str, Any]:
+    """Run ``graph``; return late tuples by source, and results by sink.
+
+    A run in micro-batches that was stopped goes on where it was.  Raises ``TraceError`` if not every tuple of the
+    slices went in.
+    """
+    goes_on = folders.claim(key) and not batch
+    if not goes_on:
+        folders.clear()
+    wanted = sum(map(_rows, sources.values()))
+
+    def run() -> SparkOutcome:
+        return run_on_spark(
+            graph, dict(sources), spark=spark, batch=batch, checkpoint=folders.checkpoint,
+            sink=Parquet(folders.results, partition), on_batch=on_batch,
+        )  # fmt: skip
+
+    outcome = run()
+    if goes_on and outcome.tuples != wanted:  # what ended before the stop was not told again
+        folders.clear()
+        outcome = run()
+    if outcome.tuples != wanted:
+        msg = f"run: {wanted} tuples are there and {outcome.tuples} went in: give another --out"
+        raise TraceError(msg)
+    shutil.rmtree(folders.checkpoint, ignore_errors=True)
+    return {
+        "late": _late(graph.plan(), outcome),
+        "results": {
+            node.name: _written(folders.results / node.name) for node in graph.plan().of_kind("sink")
+        },
+        "tuples": outcome.tuples,
+        "batches": len(outcome.batches),
+        "peak_state_bytes": outcome.statistics.peak.nbytes,
+    }
+
+
+def _rows(source: Sliced) -> int:
+    return sum(pq.read_metadata(path).num_rows for path in Path(source.folder).glob("*.parquet"))
+
+
+def _late(plan: Plan, outcome: SparkOutcome) -> dict[str, int]:
+    """Return the late tuples by source: those that the generators of punctuation behind it refused."""
+    found = {node.name: 0 for node in plan.of_kind("source")}
+    for node in plan.of_kind("operator"):
+        if plan.operator(node.name).makes_progress and node.name in outcome.statistics.operators:
+            late = outcome.statistics.operators[node.name].counts.get("late", 0)
+            source = node.name
+            while source not in found:  # generators have one input each, and stand at the edge
+                source = plan.node(source).inputs[0].node
+            found[source] += late
+    return found
+
+
+def _written(folder: Path) -> dict[str, Any]:
+    files = [path for path in folder.rglob("*.parquet") if "_unfinished" not in path.parts]
+    return {
+        "folder": str(folder),
+        "rows": sum(pq.read_metadata(path).num_rows for path in files),
+        "files": len(files),
+        "bytes": sum(path.stat().st_size for path in files),
+        "partitions": len({path.parent for path in files}),
+    }
+
+
+def default_partition(span: int, unit: str) -> Length:
+    """Return the length of a partition of results, so that there are some hundreds at most."""
+    if unit not in TIME_UNITS:
+        width = 1
+        while span > _MOST_PARTITIONS * width:
+            width *= 10
+        return width
+    enough = (
+        w for w, s in zip(_WIDTHS, _SECONDS, strict=False) if span <= _MOST_PARTITIONS * s * TIME_UNITS[unit]
+    )
+    return next(enough, _WIDTHS[-1])
