@@ -83,7 +83,8 @@ kinds = pytest.mark.parametrize(("make", "read"), KINDS, ids=["parquet", "by win
 def test_batches_come_once(make, read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sink = make(tmp_path)
     sink.start({"out": SCHEMA}, "q")
-    for batch, partitions in enumerate([[[1, 5], [2]], [[], []], [[3], [4, 6]]]):
+    batches: list[Partitions] = [[[1, 5], [2]], [[], []], [[3], [4, 6]]]
+    for batch, partitions in enumerate(batches):
         letters = work(sink, batch, partitions, monkeypatch)
         assert sum(letter.tuples for letter in letters) == sum(map(len, partitions))
         sink.commit(batch, OUTLETS, letters)
@@ -336,7 +337,7 @@ def test_delta_without_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_what_a_sink_keeps_does_not_travel() -> None:
     lock = Lock()  # which cannot be pickled
-    memory, each = Memory(), ForeachBatch(lambda found, batch: lock.acquire())
+    memory, each = Memory(), ForeachBatch(lambda found, batch: lock.release())
     memory.start({"out": SCHEMA}, "q")
     memory.commit(0, OUTLETS, [numbers_of(list(range(10_000)))])
     assert memory.results()["out"].num_rows == 10_000
