@@ -3,6 +3,7 @@
 id           what sinks know the query by
 query.json   the graph, a line a node, and how it was spread out; a checkpoint is of one graph
 feeds/       what was spooled
+maps/        which shard has which key groups, by version
 heads/       states of heads, by offset
 spark/       Spark's own: offsets, commits, the state of components
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from time import process_time
 from typing import Any
 
 from oop_engine.page import Page
@@ -40,6 +41,7 @@ class Copy:
 
     def run(self, letters: Iterable[Letter]) -> Iterator[Letter]:
         """Take letters, sorted by ``seq`` and channel; yield those that follow, at each change of number."""
+        began = process_time()
         number: int | None = None
         for letter in letters:
             if number is not None and letter.seq // LETTERS_A_NUMBER != number:
@@ -48,7 +50,8 @@ class Copy:
             self._take(letter)
         if number is not None:
             yield from self._router.letters(number)
-            yield note(self._component.name, self._group, self._tuples, self._inline)
+            spent = process_time() - began
+            yield note(self._component.name, self._group, self._tuples, self._inline, spent)
 
     def snapshot(self) -> bytes:
         """Return the state as bytes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from oop_engine.operator import Message
 from oop_engine.page import Page
 from oop_engine.punctuation import NEVER
+from oop_engine.runners.spark.balance import Maps
 from oop_engine.runners.spark.letters import Letter
 from oop_engine.runners.spark.notes import head_name, note
 from oop_engine.runners.spark.routing import Addresses, Router
@@ -30,9 +32,11 @@ class HeadRun:
     that arrivals pass, those of other sources too if the slices know them, as in a replay.
     """
 
-    def __init__(self, cut: Cut, head: Head, addresses: Addresses, slices: Slices) -> None:
+    def __init__(
+        self, cut: Cut, head: Head, addresses: Addresses, slices: Slices, maps: Maps | None = None
+    ) -> None:
         self._head, self._slices = head, slices
-        self._router = Router(cut, addresses, head.outlets)
+        self._router = Router(cut, addresses, head.outlets, maps=maps or {})
         self._inline = self._router.inline(head.graph)
         self._every = cut.clock_every
         self._due: int | None = None
@@ -41,6 +45,7 @@ class HeadRun:
 
     def run(self, start: int, stop: int) -> Iterator[Letter]:
         """Yield the letters that follow from slices ``start`` to ``stop``; the one after the last is the end."""
+        began = process_time()
         for number in range(start, stop):
             if number < self._slices.count():
                 self._slice(number)
@@ -48,7 +53,8 @@ class HeadRun:
                 self._inline.end(self._head.source)
                 self._inline.drain()
             yield from self._router.letters(number)
-        yield note(head_name(self._head.source), 0, self._tuples, self._inline)
+        spent = process_time() - began
+        yield note(head_name(self._head.source), 0, self._tuples, self._inline, spent, self._router.loads())
 
     def snapshot(self) -> bytes:
         """Return the state as bytes."""

@@ -11,20 +11,24 @@ from oop_engine.graph import Plan
 from oop_engine.runners.spark.key_groups import spread
 from oop_engine.runners.spark.routing import Addresses
 from oop_engine.runners.spark.slices import Slices
-from oop_engine.runners.spark.stages import Cut
+from oop_engine.runners.spark.stages import SHARDS, Cut
 
 __all__ = ["Job", "addresses_of", "check_travels"]
 
 
 @dataclass(frozen=True)
 class Job:
-    """``states``: the folder for the states of heads; "": none are kept (a batch needs none)."""
+    """``states``: the folder for the states of heads; "": none are kept (a batch needs none).
+
+    ``maps``: the folder with the maps of shards; "": what is divided is divided evenly, for good.
+    """
 
     cut: Cut
     addresses: Addresses
     sources: Mapping[str, Slices]
     states: str = ""
     slices_per_batch: int = 4
+    maps: str = ""
 
     def to_text(self) -> str:
         """Return the job as an option of a data source can carry it."""
@@ -45,7 +49,7 @@ class Job:
 def addresses_of(cut: Cut, partitions: int) -> Addresses:
     """Return a number for each key group, so that those of a level are in all partitions alike."""
     wanted: list[int] = []
-    for level in range(1, cut.levels + 1):
+    for level in range(SHARDS, cut.levels + 1):
         groups = sum(component.groups for component in cut.at(level))
         wanted += [group % partitions for group in range(groups)]
     numbers = iter(spread(wanted, partitions))

@@ -20,7 +20,7 @@ from oop_engine.runners.spark.job import Job
 from oop_engine.runners.spark.letters import DDL, Letter
 from oop_engine.runners.spark.source import batch_of, letters_of
 
-__all__ = ["add_level"]
+__all__ = ["add_level", "places_of"]
 
 _CHUNK = 1 << 20  # bytes; larger values slow Spark's state store down more than their size
 
@@ -41,7 +41,7 @@ class _Processor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._state = handle.getListState("snapshot", "chunk binary")
-        self._places = _places(self._job, self._level)
+        self._places = places_of(self._job, self._level)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         """Run one copy, or let letters pass by that are for later levels."""
@@ -62,7 +62,7 @@ class _Processor(StatefulProcessor):
         """Do nothing: all there is is in the store."""
 
 
-def _places(job: Job, level: int) -> dict[int, tuple[int, int]]:
+def places_of(job: Job, level: int) -> dict[int, tuple[int, int]]:
     """Return which component and key group a target of this level is."""
     return {
         number: (component.number, group)
@@ -73,7 +73,7 @@ def _places(job: Job, level: int) -> dict[int, tuple[int, int]]:
 
 def _in_batch(job: Job, level: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        places = _places(job, level)
+        places = places_of(job, level)
         letters = (letter for batch in batches for letter in letters_of(batch))
         for target, own in itertools.groupby(letters, key=lambda letter: letter.target):
             place = places.get(target)

@@ -5,7 +5,7 @@ Figures are totals since the start of the query, or what is held now, so the las
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -26,10 +26,19 @@ def head_name(source: str) -> str:
     return f"{_HEAD}{source}"
 
 
-def note(of: str, copy: int, tuples: int, inline: Inline) -> Letter:
+def note(
+    of: str,
+    copy: int,
+    tuples: int,
+    inline: Inline,
+    spent_s: float = 0.0,
+    loads: Mapping[int, list[int]] | None = None,
+) -> Letter:
     """Return a note on what ``inline`` has done and holds.
 
     ``of``: the component or head; ``copy``: its key group; ``tuples``: how many came in so far.
+    Of this micro-batch alone: ``spent_s``, CPU seconds of the task, and ``loads``, the tuples that it sent to
+    each key group of components with a map.
     """
     operators = {
         name: {
@@ -43,6 +52,8 @@ def note(of: str, copy: int, tuples: int, inline: Inline) -> Letter:
         "of": of,
         "copy": copy,
         "tuples": tuples,
+        "spent_s": spent_s,
+        "loads": loads or {},
         "peak": asdict(inline.statistics.peak),
         "operators": operators,
     }
@@ -61,18 +72,21 @@ class Totals:
     def __init__(self) -> None:
         self._notes: dict[tuple[str, int], dict[str, Any]] = {}
         self._peak = State()
+        self._last: list[dict[str, Any]] = []
         self._frames: dict[str, dict[str, int]] = {}
 
     def take(self, notes: Iterable[Letter]) -> None:
         """Take the notes of a micro-batch."""
+        self._last = []
         for letter in notes:
-            said = msgpack.unpackb(letter.body)
+            said = msgpack.unpackb(letter.body, strict_map_key=False)
             if "frame" in said:
                 told = self._frames.setdefault(said["frame"], {"tuples": 0, "refused": 0})
                 told["tuples"] += said["tuples"]
                 told["refused"] += said["refused"]
             else:
                 self._notes[said["of"], said["copy"]] = said
+                self._last.append(said)
         held = sum((State(**said["peak"]) for said in self._notes.values()), State())
         if held.nbytes >= self._peak.nbytes:
             self._peak = held
@@ -82,6 +96,19 @@ class Totals:
         """How many tuples the sources have given (DataFrames: since this start)."""
         from_heads: int = sum(said["tuples"] for (of, _), said in self._notes.items() if of.startswith(_HEAD))
         return from_heads + sum(told["tuples"] for told in self._frames.values())
+
+    def spent(self) -> dict[tuple[str, int], tuple[int, float]]:
+        """Return the tuples so far and the CPU seconds of each copy that had work in the last micro-batch."""
+        return {(said["of"], said["copy"]): (said["tuples"], said["spent_s"]) for said in self._last}
+
+    def loads(self) -> dict[int, list[int]]:
+        """Return the tuples of each key group in the last micro-batch, by component with a map."""
+        found: dict[int, list[int]] = {}
+        for said in self._last:
+            for component, counts in said["loads"].items():
+                before = found.get(component, [0] * len(counts))
+                found[component] = [a + b for a, b in zip(before, counts, strict=True)]
+        return found
 
     def by_copy(self) -> dict[tuple[str, int], dict[str, Any]]:
         """Return the last note of each copy, by component and key group."""

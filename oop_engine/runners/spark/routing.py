@@ -6,12 +6,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from oop_engine.graph import Graph
 from oop_engine.page import Page
 from oop_engine.punctuation import GroupWise
 from oop_engine.runners.dispatch import Signal
 from oop_engine.runners.inline import Inline
+from oop_engine.runners.spark.balance import Maps
 from oop_engine.runners.spark.key_groups import key_groups
 from oop_engine.runners.spark.letters import Letter, Said, gathered, pack_letter
 from oop_engine.runners.spark.stages import Cut, Edge
@@ -32,6 +35,7 @@ class Router:
 
     Pages are divided by the keys of the edge, promises about groups of these keys too; all
     other promises, and the end, go to every group.  Without keys a page goes to the groups in turn.
+    Where ``maps`` has a component, the copies of that are shards, and it says which groups each has.
     """
 
     cut: Cut
@@ -39,6 +43,8 @@ class Router:
     outlets: dict[str, tuple[int, ...]]
     channel: int = 0
     home: int = -1  # no key group has it
+    maps: Maps = field(default_factory=dict)
+    _loads: dict[int, NDArray[np.int64]] = field(default_factory=dict)
     _said: list[tuple[str, Said]] = field(default_factory=list)
     _turn: int = 0
     _sent: int = 0  # letters of one number
@@ -67,6 +73,11 @@ class Router:
             for edge in (self.cut.edges[number] for number in self.outlets[outlet]):
                 if self._in_order(edge):
                     yield from self._to(edge, [message], seq)
+
+    def loads(self) -> dict[int, list[int]]:
+        """Return the tuples of each key group since the last time, for each component that has a map."""
+        loads, self._loads = self._loads, {}
+        return {component: counts.tolist() for component, counts in loads.items()}
 
     def _in_order(self, edge: Edge) -> bool:
         return edge.component is not None and self.cut.components[edge.component].ordered
@@ -98,19 +109,32 @@ class Router:
             self._turn += 1
             yield self._turn % groups, message
         elif isinstance(message, Page):
-            yield from _page_parts(message, edge.keys, groups)
+            owner = self._owners(edge, [message.column(name) for name in edge.keys], groups, count=True)
+            yield from _page_parts(message, owner, groups)
         elif isinstance(message, GroupWise) and edge.keys and set(edge.keys) <= set(message.attributes):
-            columns = [message.groups.column(name) for name in edge.keys]
-            owner = key_groups(columns, groups)
+            owner = self._owners(edge, [message.groups.column(name) for name in edge.keys], groups)
             for group in np.unique(owner).tolist():
                 yield group, message.filter(owner == group)
         else:
             yield from ((group, message) for group in range(groups))
 
+    def _owners(
+        self, edge: Edge, columns: list[pa.Array], groups: int, *, count: bool = False
+    ) -> NDArray[np.int64]:
+        """Return the copy that each row belongs to; ``count``: its tuples are a load."""
+        assert edge.component is not None
+        places = self.maps.get(edge.component)
+        if places is None:
+            return key_groups(columns, groups)
+        of = key_groups(columns, len(places))
+        if count:
+            before = self._loads.get(edge.component, 0)
+            self._loads[edge.component] = before + np.bincount(of, minlength=len(places))
+        return np.array(places, np.int64)[of]
 
-def _page_parts(page: Page, keys: tuple[str, ...], groups: int) -> Iterator[tuple[int, Page]]:
-    """Yield the rows of each key group, in their order.  O(rows)."""
-    owner = key_groups([page.column(name) for name in keys], groups)
+
+def _page_parts(page: Page, owner: NDArray[np.int64], groups: int) -> Iterator[tuple[int, Page]]:
+    """Yield the rows of each copy, in their order.  O(rows)."""
     order = np.argsort(owner.astype(np.uint16 if groups < 1 << 16 else np.int64), kind="stable")
     together = page.take(order)
     ends = np.cumsum(np.bincount(owner, minlength=groups)).tolist()

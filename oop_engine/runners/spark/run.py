@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -17,18 +17,20 @@ import pyarrow as pa
 from oop_engine.errors import UsageError
 from oop_engine.graph import Graph, Plan, Stream
 from oop_engine.operator import Message
+from oop_engine.runners.spark.balance import Balance, Move
 from oop_engine.runners.spark.checkpoint import Checkpoint
 from oop_engine.runners.spark.failures import failure_of
 from oop_engine.runners.spark.frames import check_frames, is_frame, letters_of_frame
 from oop_engine.runners.spark.fusion import Score
 from oop_engine.runners.spark.job import Job, addresses_of, check_travels
 from oop_engine.runners.spark.letters import DDL, NOTE, Letter
+from oop_engine.runners.spark.maps import Control
 from oop_engine.runners.spark.notes import Totals
 from oop_engine.runners.spark.session import session
 from oop_engine.runners.spark.sinks import Memory, Outlets, Sink, SinkWork
 from oop_engine.runners.spark.slices import SLICE_ROWS, Files, Slices, spool
 from oop_engine.runners.spark.split import scaled
-from oop_engine.runners.spark.stages import Cut, cut
+from oop_engine.runners.spark.stages import SHARDS, Cut, cut
 from oop_engine.schema import Schema
 from oop_engine.statistics import Statistics
 
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
     from pyspark.sql.streaming import DataStreamReader
 
-__all__ = ["BatchDone", "Feed", "SparkOutcome", "pieces_of", "run_on_spark"]
+__all__ = ["BatchDone", "Feed", "ShardDone", "SparkOutcome", "pieces_of", "run_on_spark"]
 
 Work: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 Feed = Any
@@ -46,12 +48,23 @@ spooled first), or a DataFrame of Spark."""
 
 @dataclass(frozen=True)
 class BatchDone:
-    """One micro-batch: its number, the tuples that came in with it, results, wall seconds."""
+    """One micro-batch: its number, the tuples that came in with it, results, wall seconds; shards, if there are."""
 
     number: int
     tuples: int
     results: int
     wall_s: float
+    shards: tuple[ShardDone, ...] = ()
+
+
+@dataclass(frozen=True)
+class ShardDone:
+    """What a shard did in a micro-batch: its tuples, and the CPU seconds its task took over them."""
+
+    operator: str
+    shard: int
+    tuples: int
+    spent_s: float
 
 
 @dataclass
@@ -61,6 +74,7 @@ class SparkOutcome:
     ``results``: a table for each sink of the graph if they were kept in ``Memory``, else empty.
     ``tuples``: how many came in since the query was first started.  ``batches``: one by one; the first also
     pays for what Spark and its Python workers load once.  ``start_s``: wall seconds until Spark was there.
+    ``moves``: when key groups were moved between shards.
     """
 
     results: dict[str, pa.Table]
@@ -70,6 +84,7 @@ class SparkOutcome:
     start_s: float
     wall_s: float
     cut: Cut = field(repr=False)
+    moves: list[Move] = field(default_factory=list)
 
 
 def run_on_spark(
@@ -86,6 +101,7 @@ def run_on_spark(
     score: Score = "components",
     rates: Mapping[Stream, int] | None = None,
     split: bool = True,
+    balance: Balance | bool = False,
     slices_per_batch: int = 4,
     slice_rows: int = SLICE_ROWS,
     quick: bool = False,
@@ -113,6 +129,10 @@ def run_on_spark(
         How operators are fused (see ``fusion``).
     split
         Split aggregates that one task would have to work on alone (see ``split``).
+    balance
+        Work on aggregates by a key in shards, one a partition, and move key groups from one to another as
+        soon as they are not loaded alike (see ``balance``).  For keys that are far from equally frequent: the
+        shards are one shuffle more.  In a batch there are shards, but nothing moves.
     slices_per_batch, slice_rows
         How many slices a source gives to a micro-batch, and how many tuples are in a slice that is spooled.
 
@@ -128,25 +148,37 @@ def run_on_spark(
         check_travels(plan)
         frames = {name: feed for name, feed in feeds.items() if is_frame(feed)}
         check_frames(frames, _schemas(plan), batch=batch)
-        plan = pieces_of(graph, unordered=frames, split=split).plan  # tells what cannot run on Spark
+        balanced = bool(balance)
+        plan = pieces_of(graph, unordered=frames, split=split, balance=balanced).plan  # tells what cannot run
         kept.check(plan, batch=batch)
         sink = sink or Memory()
         sink.start({n.name: plan.schema(n.inputs[0]) for n in plan.of_kind("sink")}, kept.query())
         sources = _slices(plan, {n: f for n, f in feeds.items() if n not in frames}, kept.folder, slice_rows)
         spark = spark or stack.enter_context(session(master, settings, quick=quick))
         partitions, groups = kept.sizes(int(str(spark.conf.get("spark.sql.shuffle.partitions"))), groups)
-        pieces = pieces_of(graph, groups, score, rates, frames, split=split)
+        pieces = pieces_of(
+            graph, groups, score, rates, frames, split=split, balance=balanced, shards=partitions
+        )
         kept.keep(pieces, sources, (partitions, groups), batch=batch)
         job = Job(
             pieces, addresses_of(pieces, partitions), sources, str(kept.folder / "heads"), slices_per_batch
         )
-        run = _Run(spark, job, frames, sink, on_batch)
+        if pieces.at(SHARDS) and not batch:
+            job = replace(job, maps=str(kept.folder / "maps"))
+        run = _Run(spark, job, frames, sink, on_batch, balance if isinstance(balance, Balance) else Balance())
         start_s = time.perf_counter() - began
         run.all_at_once() if batch else run.in_batches(kept.folder / "spark", follow=follow)
         results = sink.results() if isinstance(sink, Memory) else {}
         wall_s = time.perf_counter() - began - start_s
         return SparkOutcome(
-            results, run.totals.statistics(), run.totals.tuples, run.batches, start_s, wall_s, pieces
+            results,
+            run.totals.statistics(),
+            run.totals.tuples,
+            run.batches,
+            start_s,
+            wall_s,
+            pieces,
+            run.moves,
         )
 
 
@@ -158,10 +190,20 @@ def pieces_of(
     unordered: Collection[str] = (),
     *,
     split: bool = True,
+    balance: bool = False,
+    shards: int = 1,
 ) -> Cut:
     """Return ``graph`` as it is split and cut up to run."""
-    twin, _ = scaled(graph, unordered, split=split)
-    return cut(twin, groups=groups, score=score, rates=rates, unordered=unordered)
+    twin, in_shards = scaled(graph, unordered, split=split, balance=balance)
+    return cut(
+        twin,
+        groups=groups,
+        score=score,
+        rates=rates,
+        unordered=unordered,
+        shards=shards,
+        in_shards=in_shards,
+    )
 
 
 def _check_feeds(plan: Plan, feeds: Mapping[str, Feed]) -> None:
@@ -213,6 +255,7 @@ class _Run:
         frames: Mapping[str, DataFrame],
         sink: Sink,
         on_batch: Callable[[BatchDone], None] | None,
+        balance: Balance,
     ) -> None:
         from oop_engine.runners.spark.source import LetterSource
 
@@ -221,9 +264,15 @@ class _Run:
         self._on_batch = on_batch or (lambda done: None)
         edges = [edge for edge in job.cut.edges if edge.component is None]
         self._schemas = {edge.number: (edge.sink, edge.schema) for edge in edges}
+        self._control = Control(balance, job.cut, job.maps) if job.maps else None
         self._last = time.perf_counter()
         self.totals = Totals()
         self.batches: list[BatchDone] = []
+
+    @property
+    def moves(self) -> list[Move]:
+        """When key groups were moved."""
+        return [] if self._control is None else self._control.moves
 
     def in_batches(self, checkpoint: Path, *, follow: bool) -> None:
         """Run a streaming query until everything has been read, or for ever."""
@@ -254,7 +303,10 @@ class _Run:
 
     def _levels(self, letters: DataFrame) -> DataFrame:
         from oop_engine.runners.spark.level import add_level
+        from oop_engine.runners.spark.shards import add_shards
 
+        if self._job.cut.at(SHARDS):
+            letters = add_shards(letters, self._job)
         for level in range(1, self._job.cut.levels + 1):
             letters = add_level(letters, self._job, level, streaming=letters.isStreaming)
         return letters
@@ -274,12 +326,22 @@ class _Run:
         self._sink.commit(number, self._schemas, results)
         before = self.totals.tuples
         self.totals.take(letter for letter in arrived if letter.edge == NOTE)
+        if self._control is not None:
+            self._control.take(number, self.totals.loads())
         now = time.perf_counter()
         rows = sum(letter.tuples for letter in results)
-        done = BatchDone(number, self.totals.tuples - before, rows, now - self._last)
+        done = BatchDone(number, self.totals.tuples - before, rows, now - self._last, self._shards())
         self._last = now
         self.batches.append(done)
         self._on_batch(done)
+
+    def _shards(self) -> tuple[ShardDone, ...]:
+        spent = self.totals.spent()
+        return tuple(
+            ShardDone(component.name, shard, *spent.get((component.name, shard), (0, 0.0)))
+            for component in self._job.cut.at(SHARDS)
+            for shard in range(component.groups)
+        )
 
 
 def _working(sink: SinkWork, schemas: Outlets, number: int) -> Work:

@@ -1,7 +1,8 @@
 """The data source of Spark that reads our traces, runs their heads and puts out letters.
 
 One task a source and micro-batch.  The offset is the number of slices that have been read, for
-each source; one more than there are says that the source has ended.
+each source; one more than there are says that the source has ended.  Where there are shards, the
+version of their map is in the offset too.
 """
 
 from __future__ import annotations
@@ -18,14 +19,17 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from oop_engine.runners.spark.balance import Maps
 from oop_engine.runners.spark.head_run import HeadRun
 from oop_engine.runners.spark.head_states import HeadStates
 from oop_engine.runners.spark.job import Job
 from oop_engine.runners.spark.letters import COLUMNS, DDL, FIELDS, Letter
+from oop_engine.runners.spark.maps import MapFolder
 
 __all__ = ["LetterSource", "batch_of", "letters_of"]
 
 Offset = dict[str, int]
+_MAP = "(map)"  # beside the sources; none can have this name
 _BATCH_BYTES = 16 << 20
 
 
@@ -51,11 +55,11 @@ class LetterSource(DataSource):
 
 
 class _Part(InputPartition):
-    """Slices of one source."""
+    """Slices of one source, and the map of the shards then."""
 
-    def __init__(self, source: str, start: int, stop: int) -> None:
+    def __init__(self, source: str, start: int, stop: int, maps: Maps | None = None) -> None:
         super().__init__(source)
-        self.source, self.start, self.stop = source, start, stop
+        self.source, self.start, self.stop, self.maps = source, start, stop, maps
 
 
 class _BatchReader(DataSourceReader):
@@ -67,16 +71,18 @@ class _BatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Part)
-        yield from _batches(_head(self._job, partition.source).run(partition.start, partition.stop))
+        yield from _batches(_head(self._job, partition).run(partition.start, partition.stop))
 
 
 class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, job: Job) -> None:
         self._job = job
+        self._maps = MapFolder(job.maps) if job.maps else None
         self._target: Offset | None = None
 
     def initialOffset(self) -> Offset:
-        return dict.fromkeys(self._job.sources, 0)
+        nothing = dict.fromkeys(self._job.sources, 0)
+        return nothing if self._maps is None else nothing | {_MAP: self._maps.newest()}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxFiles(self._job.slices_per_batch)
@@ -87,10 +93,18 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         there = self._target or _available(self._job)
         most = max(there.values()) if isinstance(limit, ReadAllAvailable) else self._job.slices_per_batch
-        return {source: max(at, min(there[source], at + most)) for source, at in start.items()}
+        latest = {source: max(start[source], min(there[source], start[source] + most)) for source in there}
+        if self._maps is None:
+            return latest
+        moved = any(
+            latest[source] > start[source] for source in there
+        )  # a new map alone is no reason for a batch
+        return latest | {_MAP: self._maps.newest() if moved else start[_MAP]}
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
-        return [_Part(source, at, end[source]) for source, at in start.items() if end[source] > at]
+        maps = None if self._maps is None else self._maps.read(end[_MAP])
+        read = ((source, start[source], end[source]) for source in self._job.sources)
+        return [_Part(source, at, to, maps) for source, at, to in read if to > at]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Part)
@@ -107,14 +121,14 @@ def _available(job: Job) -> Offset:
     return {name: slices.count() + slices.ended() for name, slices in job.sources.items()}
 
 
-def _head(job: Job, source: str) -> HeadRun:
-    head = next(head for head in job.cut.heads if head.source == source)
-    return HeadRun(job.cut, head, job.addresses, job.sources[source])
+def _head(job: Job, part: _Part) -> HeadRun:
+    head = next(head for head in job.cut.heads if head.source == part.source)
+    return HeadRun(job.cut, head, job.addresses, job.sources[part.source], part.maps)
 
 
 def _restored(job: Job, part: _Part, states: HeadStates) -> HeadRun:
     """Return a head that has read all before ``part``; again, if the state of then is gone."""
-    head = _head(job, part.source)
+    head = _head(job, part)
     if part.start == 0:
         return head
     state = states.load(part.source, part.start)

@@ -8,6 +8,9 @@ that feed it, and a level is one shuffle and one stateful operator of Spark: all
     source -> head --+-- level 1: component, component --+-- level 2: component -- sinks
     source -> head --+                                    |
                      +------------------------------------+   (rows for later levels pass by)
+
+Operators that are to be balanced are in components of their own, at level 0, between heads and level 1:
+they run in *shards*, which keep nothing, so that their tuples may go elsewhere in the next micro-batch.
 """
 
 from __future__ import annotations
@@ -22,7 +25,10 @@ from oop_engine.operator import Operator
 from oop_engine.runners.spark.fusion import Division, Nodes, Score, division, fused, repeats
 from oop_engine.schema import Schema
 
-__all__ = ["Component", "Cut", "Edge", "Head", "cut"]
+__all__ = ["SHARDS", "Component", "Cut", "Edge", "Head", "cut"]
+
+SHARDS = 0
+"""The level of components that run in shards."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,7 @@ class Component:
 
     ``attributes``: what it is divided by, as its first operators name it; ``anyhow``: nothing is kept
     of tuples, so they may be anywhere; ``ordered``: tuples must stay in the order they were sent.
+    At the level ``SHARDS`` the copies are shards, and a map says which of them has a key.
     """
 
     number: int
@@ -96,11 +103,11 @@ class Cut:
 
     @property
     def levels(self) -> int:
-        """How many shuffles there are, one behind the other."""
+        """How many shuffles to operators with state there are, one behind the other."""
         return max((c.level for c in self.components), default=0)
 
     def at(self, level: int) -> list[Component]:
-        """Return the components of a level (1 is the first)."""
+        """Return the components of a level (1 is the first with state)."""
         return [c for c in self.components if c.level == level]
 
 
@@ -111,15 +118,18 @@ def cut(
     score: Score = "components",
     rates: Mapping[Stream, int] | None = None,
     unordered: Collection[str] = (),
+    shards: int = 1,
+    in_shards: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Cut:
     """Cut ``graph`` up; components that can be divided get ``groups`` key groups.
 
     ``unordered``: sources that cannot be read in order of arrival in one place, so that all
-    of their operators are in components.  ``score`` and ``rates``: see ``fusion``.
+    of their operators are in components.  ``score`` and ``rates``: see ``fusion``.  ``in_shards``: operators
+    behind heads that keep nothing of tuples and are to run in ``shards``, and by which columns these are found.
     Raises ``GraphError`` for what cannot run on Spark: an operator that keeps state and cannot be saved,
     or one that wants the arrival clock and is not at the head of a source.
     """
-    return _Cutter(graph.plan(), groups, score, rates or {}, unordered).cut()
+    return _Cutter(graph.plan(), groups, score, rates or {}, unordered, shards, in_shards or {}).cut()
 
 
 @dataclass
@@ -129,6 +139,8 @@ class _Cutter:
     score: Score
     rates: Mapping[Stream, int]
     unordered: Collection[str]
+    shards: int
+    in_shards: Mapping[str, tuple[str, ...]]
     edges: list[Edge] = field(default_factory=list)
 
     def cut(self) -> Cut:
@@ -150,18 +162,23 @@ class _Cutter:
         for node in self.plan.of_kind("operator"):
             sources = {found.get(s.node, "") for s in node.inputs}
             keys = self.plan.operator(node.name).partition_keys(self.plan.inputs(node.name))
-            if len(sources) == 1 and not sources & {"", *self.unordered} and not keys:
+            alone = len(sources) == 1 and not sources & {"", *self.unordered} and not keys
+            if alone and node.name not in self.in_shards:
                 found[node.name] = sources.pop()
         return found
 
     @cached_property
     def components(self) -> list[Nodes]:
-        behind = [n.name for n in self.plan.of_kind("operator") if n.name not in self.source_of]
-        return fused(self.plan, behind, self.score, self.rates)
+        apart = self.source_of.keys() | self.in_shards.keys()
+        behind = [n.name for n in self.plan.of_kind("operator") if n.name not in apart]
+        shards = [frozenset([name]) for name in self.in_shards]
+        return [*shards, *fused(self.plan, behind, self.score, self.rates)]
 
     @cached_property
     def divisions(self) -> list[Division]:
-        return [division(self.plan, nodes) or Division(anyhow=False) for nodes in self.components]
+        shards = [Division(True, tuple({(n, 0): c} for c in by)) for n, by in self.in_shards.items()]
+        others = self.components[len(shards) :]
+        return [*shards, *(division(self.plan, nodes) or Division(anyhow=False) for nodes in others)]
 
     @cached_property
     def component_of(self) -> dict[str, int]:
@@ -169,14 +186,16 @@ class _Cutter:
 
     @cached_property
     def levels(self) -> list[int]:
-        levels = [0] * len(self.components)
+        levels = [SHARDS] * len(self.components)
         for _ in self.components:  # as often as the longest path at most
-            for number, nodes in enumerate(self.components):
+            for number, nodes in list(enumerate(self.components))[len(self.in_shards) :]:
                 before = [self.component_of.get(s.node, -1) for n in nodes for s in self.plan.node(n).inputs]
                 levels[number] = 1 + max((levels[b] for b in before if b not in (-1, number)), default=0)
         return levels
 
     def _copies(self, number: int) -> int:
+        if number < len(self.in_shards):
+            return self.shards
         how = self.divisions[number]
         return self.groups if how.anyhow or how.keys else 1
 

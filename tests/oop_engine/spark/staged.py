@@ -7,15 +7,16 @@ within what the shuffle promises: so what is tested here is all but Spark itself
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from oop_engine import Graph, Message, Page, Schema
+from oop_engine.runners.spark.balance import Maps
 from oop_engine.runners.spark.copy import Copy
 from oop_engine.runners.spark.head_run import HeadRun
 from oop_engine.runners.spark.letters import NOTE, Letter, unpack_letter
-from oop_engine.runners.spark.stages import Cut, cut
+from oop_engine.runners.spark.stages import SHARDS, Cut, cut
 
 Rows = list[dict[str, Any]]
 
@@ -43,11 +44,12 @@ class Given:
 
 @dataclass
 class Staged:
-    """Runs ``cut`` over sources, ``per_batch`` slices at a time."""
+    """Runs ``cut`` over sources, ``per_batch`` slices at a time; ``maps``: those of shards, anew for each batch."""
 
     cut: Cut
     sources: Mapping[str, Given]
     seed: int = 0
+    maps: Callable[[], Maps] = dict
     states: dict[tuple[str, int], bytes] = field(default_factory=dict)
     results: dict[str, Rows] = field(default_factory=dict)
 
@@ -64,8 +66,9 @@ class Staged:
         return self.results
 
     def batch(self, start: int, stop: int) -> None:
-        letters = [letter for head in self.cut.heads for letter in self._head(head, start, stop)]
-        for level in range(1, self.cut.levels + 1):
+        maps = self.maps()
+        letters = [letter for head in self.cut.heads for letter in self._head(head, start, stop, maps)]
+        for level in range(SHARDS, self.cut.levels + 1):
             letters = list(self._level(level, letters))
         for letter in letters:
             if letter.edge != NOTE:
@@ -74,8 +77,8 @@ class Staged:
                     assert isinstance(message, Page)
                     self.results[edge.sink] += message.to_pylist()
 
-    def _head(self, head: Any, start: int, stop: int) -> list[Letter]:
-        run = HeadRun(self.cut, head, self.addresses, self.sources[head.source])
+    def _head(self, head: Any, start: int, stop: int, maps: Maps) -> list[Letter]:
+        run = HeadRun(self.cut, head, self.addresses, self.sources[head.source], maps)
         if ("head", head.source) in self.states:
             run.restore(self.states["head", head.source])
         total = self.sources[head.source].count() + 1
@@ -99,7 +102,7 @@ class Staged:
         for number, own in grouped.items():
             component, group = here[number]
             copy = Copy(self.cut, component, self.addresses, group)
-            if ("copy", number) in self.states:
+            if ("copy", number) in self.states and level != SHARDS:
                 copy.restore(self.states["copy", number])
             yield from copy.run(sorted(own, key=lambda letter: (letter.seq, letter.channel)))
             self.states["copy", number] = copy.snapshot()
