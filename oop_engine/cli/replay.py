@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from oop_engine.cli.on_spark import OnSpark, spark_options
+from oop_engine.cli.on_spark import Compared, OnSpark, spark_options
 from oop_engine.cli.options import check_folder, json_option, order_option, scenario_argument, set_option
 from oop_engine.cli.output import only_json, print_json, terminal, watching
 from oop_engine.errors import UsageError
@@ -100,19 +100,20 @@ def replay(
         def feeds() -> dict[str, Iterator[Message]]:
             return {name: limited(feed, limit) for name, feed in loaded.feeds(values).items()}
 
+        compared: Compared | None = None
         if runner == "spark":
-            compared = on_spark.run(
-                loaded, chosen, feeds, partial(click.echo, err=True) if not as_json else _silent
-            )
-            _write_results(output, chosen, compared.results)
-            return compared.show(loaded, values, rows, output, as_json=as_json)
-        with watching() as watch:
-            watch.on_run(chosen.name, 0, 1)
-            outcome = run(
-                chosen.graph, feeds(), on=runner, speed=speed, flat_out=flat_out, check=check,
-                on_tuples=watch.on_tuples,
-            )  # fmt: skip
-        _write_results(output, chosen, outcome.results)
+            tell = _silent if as_json else partial(click.echo, err=True)
+            compared = on_spark.run(loaded, chosen, feeds, tell)
+        else:
+            with watching() as watch:
+                watch.on_run(chosen.name, 0, 1)
+                outcome = run(
+                    chosen.graph, feeds(), on=runner, speed=speed, flat_out=flat_out, check=check,
+                    on_tuples=watch.on_tuples,
+                )  # fmt: skip
+        _write_results(output, chosen, outcome.results if compared is None else compared.results)
+    if compared is not None:
+        return compared.show(loaded, values, rows, output, as_json=as_json)
     if as_json:
         print_json(_plain(loaded, values, chosen, outcome))
     else:

@@ -1,0 +1,66 @@
+"""``--on spark`` from outside."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from oop_engine.cli.app import app
+
+ROOT = Path(__file__).parents[3]
+
+
+def invoke(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--batch"], "--batch is for Spark: add --on spark"),
+        (["--groups", "3"], "--groups is for Spark: add --on spark"),
+        (["--batch-tuples", "9"], "--batch-tuples is for Spark"),
+        (["--on", "spark", "--speed", "2"], "--speed is for runs in this process"),
+        (["--on", "spark", "--flat-out"], "--flat-out is for runs in this process"),
+        (["--on", "spark", "--compare", "--batch"], "--compare runs everything from the start"),
+    ],
+)
+def test_options_that_do_not_go_together(arguments: list[str], words: str) -> None:
+    result = invoke("replay", "links", *arguments)
+    assert result.exit_code == 2
+    assert words in result.output
+    assert "Traceback" not in result.output
+
+
+def test_explain_tells_stages_and_why_there_is_a_shuffle() -> None:
+    result = invoke("explain", "packet_join", "--on", "spark", "--order", "out")
+    assert result.exit_code == 0
+    assert "stage 1, behind a shuffle" in result.output
+    assert "no column divides both" in result.output
+    said = json.loads(invoke("explain", "nyc_flights", "--on", "spark", "--json").output)
+    assert {variant["shuffles"] for variant in said["variants"]} == {1}
+    assert said["variants"][0]["stages"][0][0]["by"] == ["carrier"]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_compare_says_that_results_are_equal() -> None:
+    command = ["replay", "nyc_flights", "--on", "spark", "--compare", "--set", "days=2", "--json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "oop_engine.cli", *command, "--master", "local[2]"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["equal"] is True
+    assert [run["on"] for run in said["runs"]] == [
+        "this process", "this process, in order", "spark, streaming", "spark, batch"
+    ]  # fmt: skip
+    assert len({run["results"]["delays"] for run in said["runs"]}) == 1
+    assert said["runs"][2]["batches"]
+    assert done.stderr == ""
