@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oop_engine.errors import SetupError
+from oop_engine.runners.spark.daemon import LOADED, loaded_here
 from oop_engine.runners.spark.java import java_home
 from oop_engine.runners.spark.settings import check, check_packages, is_local, settings_for
 
@@ -160,6 +161,7 @@ def _environment(master: str, folder: Path) -> Iterator[None]:
     ours = {"JAVA_HOME": str(java_home())}
     if is_local(master):
         ours |= {"PYSPARK_PYTHON": str(_python(folder)), "SPARK_LOCAL_IP": "127.0.0.1"}
+        ours[LOADED] = loaded_here()
     else:
         ours["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
     ours["PYSPARK_DRIVER_PYTHON"] = sys.executable
