@@ -140,7 +140,7 @@ def _difference(name: str, was: list[str] | None, now: list[str] | None) -> str:
         there = (was or now or [""])[0]
         return f"node {name!r} {'was not' if was is None else 'is no longer'} there: {there}"
     if was[0] != now[0]:
-        return f"node {name!r} was {was[0]!r} and is {now[0]!r}"
+        return f"node {name!r} was {was[0]} and is {now[0]}"
     if was[1] != now[1]:
-        return f"node {name!r}, {now[0]!r}, was fed by {was[1]} and is by {now[1]}"
-    return f"node {name!r}, {now[0]!r}, has other parameters or functions than it had"
+        return f"node {name!r}, {now[0]}, was fed by {was[1]} and is by {now[1]}"
+    return f"node {name!r}, {now[0]}, has other parameters or functions than it had"

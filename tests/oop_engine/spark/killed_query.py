@@ -2,7 +2,7 @@
 
 It says a line at the end of each micro-batch.  DIES, such as ``middle:4``, has the process kill itself in the
 commit of batch 4: ``before`` anything is visible, in the ``middle``, or ``after`` all is, when
-Spark has not written down that the batch is done.
+Spark has not written down that the batch is done.  ``follow`` has it wait for more slices at the end.
 """
 
 from __future__ import annotations
@@ -91,6 +91,7 @@ def main(place: Path, sink: str, dies: str) -> None:
         master="local[2]",
         checkpoint=place / "checkpoint",
         sink=Dying(kind(place / "results"), how, int(batch or -1)),
+        follow=how == "follow",
         slices_per_batch=slices,
         slice_rows=ROWS,
         quick=True,
