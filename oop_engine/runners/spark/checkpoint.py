@@ -19,14 +19,13 @@ from typing import Any
 from oop_engine.errors import UsageError
 from oop_engine.graph import Node, Plan
 from oop_engine.runners.spark.fingerprint import fingerprint
-from oop_engine.runners.spark.slices import Slices
+from oop_engine.runners.spark.slices import Files, Slices
 from oop_engine.runners.spark.stages import Cut
 
 __all__ = ["Checkpoint"]
 
 GROUPS_A_PARTITION = 2
-_FRAME = "a DataFrame"
-_PARTS = {"graph": dict, "sizes": list, "components": list, "sources": dict, "batch": bool}
+_PARTS = {"graph": dict, "sizes": list, "components": list, "sources": dict, "files": dict, "batch": bool}
 
 
 class Checkpoint:
@@ -77,23 +76,39 @@ class Checkpoint:
         self, cut: Cut, sources: Mapping[str, Slices], sizes: tuple[int, int], *, batch: bool = False
     ) -> None:
         """Write down how the query runs, or make sure that it runs as it did; clear away what a kill left."""
-        components = [list(component.nodes) for component in cut.components]
-        kinds = {name: type(slices).__name__ for name, slices in sources.items()}
-        known = self._known()
-        if known is None:
-            described = {"graph": _described(cut.plan), "sizes": sizes}
-            ways = {"components": components, "sources": kinds, "batch": batch}
-            self._write(self._file, json.dumps(described | ways, indent=1))
-        elif known["components"] != components:
-            msg = "its operators were fused in another way: give the score and rates of then"
-            raise self._error(msg)
-        elif known["sources"] != kinds:
-            was = known["sources"]
-            name = next(n for n in [*kinds, *was] if was.get(n) != kinds.get(n))
-            msg = f"the feed of {name!r} was {was.get(name, _FRAME)}, is {kinds.get(name, _FRAME)}: give it as then"
-            raise self._error(msg)
+        now: dict[str, Any] = {
+            "graph": _described(cut.plan),
+            "sizes": sizes,
+            "components": [list(component.nodes) for component in cut.components],
+            "sources": {name: type(slices).__name__ for name, slices in sources.items()},
+            "files": {
+                name: [path.name for path in s.paths()] for name, s in sources.items() if isinstance(s, Files)
+            },
+            "batch": batch,
+        }
+        if (known := self._known()) is not None:
+            self._compare(known, now)
+        self._write(self._file, json.dumps(now, indent=1))
         for left in self.folder.glob("heads/*/*.state.*"):
             left.unlink(missing_ok=True)
+
+    def _compare(self, then: dict[str, Any], now: dict[str, Any]) -> None:
+        """Make sure that the operators are fused as they were, and that sources have what they had."""
+        if then["components"] != now["components"]:
+            msg = "its operators were fused in another way: give the score and rates of then"
+            raise self._error(msg)
+        for name in [*now["sources"], *then["sources"]]:
+            was, is_ = (known["sources"].get(name, "a DataFrame") for known in (then, now))
+            if was != is_:
+                msg = f"the feed of {name!r} was {was}, is {is_}: give it as then"
+                raise self._error(msg)
+        for name, files in then["files"].items():
+            if now["files"][name][: len(files)] != files:
+                msg = (
+                    f"the first {len(files)} files of {name!r} are not those of then, and it knows by their number "
+                    f"what was read: leave files where they are, and give new ones names that sort behind"
+                )
+                raise self._error(msg)
 
     def _known(self) -> dict[str, Any] | None:
         if not self._file.exists():

@@ -212,6 +212,25 @@ def test_a_checkpoint_knows_how_it_was_run(tmp_path: Path) -> None:
         kept.keep(replace(other, components=()), {}, (2, 4))
 
 
+@pytest.mark.parametrize(
+    "change", [lambda folder: (folder / "1.csv").unlink(), lambda folder: (folder / "0a.csv").touch()]
+)
+def test_files_that_were_read_must_stay(change: Callable[[Path], None], tmp_path: Path) -> None:
+    folder, pieces = tmp_path / "source", pieces_of(of(plus(1)))
+    folder.mkdir()
+    for number in range(2):
+        write_trace(folder / f"{number}.csv", SCHEMA, [page(number)])
+    source = {"source": Files(str(folder), SCHEMA)}
+    for number in range(2, 4):
+        Checkpoint(tmp_path).keep(pieces, source, (2, 4))
+        write_trace(folder / f"{number}.csv", SCHEMA, [page(number)])
+    change(folder)
+    with pytest.raises(
+        UsageError, match=r"the first 3 files of 'source' are not those of then, .*: leave files"
+    ):
+        Checkpoint(tmp_path).keep(pieces, source, (2, 4))
+
+
 def test_what_a_kill_left_is_cleared_away(tmp_path: Path) -> None:
     states = HeadStates(str(tmp_path / "heads"))
     states.save("source", 3, b"state")
