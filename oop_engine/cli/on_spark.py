@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from oop_engine.operator import Message
+    from oop_engine.runners.spark.balance import Move
     from oop_engine.runners.spark.run import BatchDone, SparkOutcome
     from oop_engine.scenario import Scenario, Variant
 
@@ -35,7 +36,7 @@ def spark_options(command: F) -> F:
 
     @functools.wraps(command)
     def wrapped(*args: Any, **options: Any) -> Any:
-        names = ("master", "batch", "compare", "checkpoint", "groups", "batch_tuples")
+        names = ("master", "batch", "compare", "checkpoint", "groups", "batch_tuples", "balance")
         return command(*args, on_spark=OnSpark(**{name: options.pop(name) for name in names}), **options)
 
     for option in reversed(_OPTIONS):
@@ -59,6 +60,10 @@ _OPTIONS = [
         "--batch-tuples", type=click.IntRange(min=1), metavar="N",
         help=f"Spark: about how many tuples make a micro-batch; default: {BATCH_TUPLES:,}.",
     ),
+    click.option(
+        "--balance", is_flag=True,
+        help="Spark: aggregates by a key in shards; key groups move from the most to the least loaded one.",
+    ),
 ]  # fmt: skip
 
 
@@ -74,6 +79,7 @@ class Shown:
     wall_s: float
     steady: float | None = None
     batches: list[BatchDone] = field(default_factory=list)
+    moves: list[Move] = field(default_factory=list)
 
     @property
     def rows(self) -> int:
@@ -112,6 +118,7 @@ class Compared:
         return 0 if equal else 1
 
     def _print(self, rows: int, output: Path | None) -> None:
+        from oop_engine.cli.shard_table import shard_table
         from oop_engine.report.table import grid, result_table
         from oop_engine.report.words import count, seconds
 
@@ -140,6 +147,9 @@ class Compared:
         console.print(grid(self.variant.graph.name, headings, lines, words=("run", "against the first")))
         if any(run.steady for run in self.runs):
             console.print("steady: tuples/s of the micro-batches after the first two", style="dim")
+        for run in self.runs:
+            if any(batch.shards for batch in run.batches):
+                console.print(shard_table(run.how, run.batches, run.moves))
         if output is not None:
             console.print(f"results: {output}", markup=False)
 
@@ -162,6 +172,7 @@ def _plain(run: Shown, off: tuple[int, int]) -> dict[str, Any]:
         "wall_s": run.wall_s,
         "steady_tuples_per_s": run.steady,
         "batches": [asdict(batch) for batch in run.batches],
+        "moves": [asdict(move) for move in run.moves],
     }
 
 
@@ -175,6 +186,7 @@ class OnSpark:
     checkpoint: Path | None
     groups: int | None
     batch_tuples: int | None
+    balance: bool = False
 
     def check(self, runner: str, *, clock: str) -> None:
         """Raise ``UsageError`` if options do not go together; ``clock``: one that Spark has no use for."""
@@ -228,15 +240,16 @@ class OnSpark:
         began = time.perf_counter()
         outcome = run_on_spark(
             variant.graph, feeds(), spark=spark, batch=batch, checkpoint=self.checkpoint, groups=self.groups,
-            slice_rows=self.batch_tuples or BATCH_TUPLES, slices_per_batch=1,
+            balance=self.balance, slice_rows=self.batch_tuples or BATCH_TUPLES, slices_per_batch=1,
             on_batch=lambda done: tell(_progress(done)),
         )  # fmt: skip
         late = outcome.statistics.count("late")
         start_s = time.perf_counter() - began - outcome.wall_s
         steady = _steady(outcome)
         return Shown(
-            how, outcome.tuples, late, outcome.results, start_s, outcome.wall_s, steady, outcome.batches
-        )
+            how, outcome.tuples, late, outcome.results, start_s, outcome.wall_s, steady, outcome.batches,
+            outcome.moves,
+        )  # fmt: skip
 
 
 def _steady(outcome: SparkOutcome) -> float | None:

@@ -6,20 +6,21 @@ from collections.abc import Iterator
 from typing import Any
 
 from oop_engine.runners.spark.fusion import Division, Nodes, division
-from oop_engine.runners.spark.stages import Component, Cut, Edge
+from oop_engine.runners.spark.stages import SHARDS, Component, Cut, Edge
 
 __all__ = ["explained", "plain"]
 
 
 def explained(cut: Cut) -> str:
     """Return what runs where, a paragraph a stage."""
-    lines = [f"{cut.plan.name}: {_number(cut.levels, 'shuffle')}"]
+    shards = [SHARDS] if cut.at(SHARDS) else []
+    lines = [f"{cut.plan.name}: {_number(cut.levels + len(shards), 'shuffle')}"]
     for head in cut.heads:
         does = " + ".join(head.nodes) or "nothing, tuples go on as they are"
         lines.append(f"  where {head.source!r} is read: {does}")
         lines += [f"    -> {_goes(cut, cut.edges[n])}" for numbers in head.outlets.values() for n in numbers]
-    for level in range(1, cut.levels + 1):
-        lines.append(f"  stage {level}, behind a shuffle")
+    for level in [*shards, *range(1, cut.levels + 1)]:
+        lines.append(f"  {'shards' if level == SHARDS else f'stage {level}'}, behind a shuffle")
         for component in cut.at(level):
             lines.append(f"    {component.name}")
             lines.append(f"      {_spread(component)}")
@@ -58,9 +59,9 @@ def plain(cut: Cut) -> dict[str, Any]:
             }
             for c in cut.at(level)
         ]
-        for level in range(1, cut.levels + 1)
+        for level in range(SHARDS if cut.at(SHARDS) else 1, cut.levels + 1)
     ]
-    return {"shuffles": cut.levels, "heads": heads, "stages": stages}
+    return {"shuffles": len(stages), "heads": heads, "stages": stages}
 
 
 def _why(how: Division | None) -> str:
@@ -74,6 +75,9 @@ def _why(how: Division | None) -> str:
 
 
 def _spread(component: Component) -> str:
+    if component.level == SHARDS:
+        by = ", ".join(component.attributes)
+        return f"in {_number(component.groups, 'shard')}, which keep nothing; key groups of {by} move between them"
     if component.groups == 1:
         return "in one copy: nothing divides it"
     by = "anyhow" if component.anyhow else f"by {', '.join(component.attributes)}"
