@@ -10,10 +10,10 @@ sees whole files only; one that looks while a batch is being put in place may se
 
 from __future__ import annotations
 
-import os
 import shutil
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -105,16 +105,12 @@ class ResultFolder:
 
     def claim(self, query: str) -> None:
         """Say whose results are here; raises ``UsageError`` if another query was faster."""
-        name = self._name(query)
-        if (owner := self._owner()) is None:
-            unfinished = self.path / "_unfinished" / uuid.uuid4().hex
-            unfinished.write_text(name)
-            try:
-                os.link(unfinished, self.path / "_query")  # never over what is there
-            except FileExistsError:
-                owner = self._owner()
-            unfinished.unlink()
-        if owner not in (None, name):
+        name, file = self._name(query), self.path / "_query"
+        with suppress(FileExistsError), file.open("x") as new:
+            new.write(name)
+        if self._owner() is None:  # there was a kill between the two lines above
+            file.write_text(name)
+        if self._owner() != name:
             msg = "another query has begun to write to it: take an empty folder for each"
             raise self._error(msg)
 
@@ -143,7 +139,7 @@ class ResultFolder:
 
     def _owner(self) -> str | None:
         file = self.path / "_query"
-        return file.read_text() if file.exists() else None
+        return (file.read_text() or None) if file.exists() else None
 
     def _name(self, query: str) -> str:
         return f"{self.kind} {query}"

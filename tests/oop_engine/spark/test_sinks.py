@@ -257,6 +257,14 @@ def test_of_two_queries_that_start_together_one_gets_the_folder(
     assert blind(tmp_path) == [2]
 
 
+def test_a_kill_before_the_folder_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "_query").touch()
+    run(Parquet(tmp_path), 0, [[1]], monkeypatch)
+    with pytest.raises(UsageError, match="results of another query"):
+        Parquet(tmp_path).start({"out": SCHEMA}, "other")
+
+
 def test_tasks_that_do_not_share_the_folder_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sink = Parquet(tmp_path)
     sink.start({"out": SCHEMA}, "q")
