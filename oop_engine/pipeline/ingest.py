@@ -62,7 +62,7 @@ def parse(rows: DataFrame, files: Sequence[Path], staged: Path, quarantine: Path
     fates = [row.asDict() for row in written.groupBy(_FATE, SOURCE, REASON).count().collect()]
     in_files = {row[FILE]: row["count"] for row in written.groupBy(FILE).count().collect()}
     total = sum(fate["count"] for fate in fates)
-    if total != seen.get["rows"]:
+    if not total == seen.get["rows"] == sum(in_files.get(number, 0) for number in range(len(files))):
         msg = f"ingest: {seen.get['rows']} rows were read and {total} are there afterwards: run it again"
         raise TraceError(msg)
     return {

@@ -23,6 +23,7 @@ _SUFFIXES = {
     "parquet": (".parquet", ".pq"),
 }
 _COMPRESSED = ".gz"
+_LONGEST_HEADER = 1 << 20
 
 ARROW_TYPES = {
     "int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "int64": pa.int64(), "float32": pa.float32(),
@@ -113,8 +114,9 @@ def _columns(declaration: Declaration, path: Path) -> tuple[tuple[str, ...], tup
 def _header(path: Path, delimiter: str) -> tuple[str, ...]:
     opened = gzip.open if path.suffix == _COMPRESSED else open
     try:
-        with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
-            names = next(csv.reader(file, delimiter=delimiter), [])
+        with opened(path, "rb") as file:
+            line = file.readline(_LONGEST_HEADER).decode("utf-8-sig")
+        names = next(csv.reader([line], delimiter=delimiter), [])
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         msg = f"{path}: its first line must be the names of the columns ({error})"
         raise TraceError(msg) from error

@@ -23,13 +23,13 @@ from oop_engine.pipeline.declaration import Declaration
 from oop_engine.pipeline.graph_file import build, described, load_build
 from oop_engine.pipeline.inputs import Input, Layout, find_inputs, layouts
 from oop_engine.pipeline.manifest import manifest, write_manifest
-from oop_engine.pipeline.measure import Measured, measure
+from oop_engine.pipeline.measure import Measured, in_spark, measure
 from oop_engine.pipeline.policy import Choice, choose, read_policy
 from oop_engine.pipeline.running import Folders, default_partition, run_graph
 from oop_engine.pipeline.sliced import Sliced
 from oop_engine.pipeline.steps import Steps
 from oop_engine.runners.spark.run import BatchDone
-from oop_engine.runners.spark.session import session
+from oop_engine.runners.spark.session import active_session, session
 from oop_engine.runners.spark.slices import SLICE_ROWS
 from oop_engine.units import Length
 
@@ -125,8 +125,10 @@ class _Pipeline:
         if self._spark is None:
             self._on_step("start")
             began = time.perf_counter()
-            settings = _SETTINGS | self._wanted.settings
-            self._spark = self._stack.enter_context(session(self._wanted.master, settings))
+            ours = {} if active_session() else _SETTINGS
+            self._spark = self._stack.enter_context(
+                session(self._wanted.master, ours | self._wanted.settings)
+            )
             self._start_s = time.perf_counter() - began
         return self._spark
 
@@ -180,7 +182,7 @@ class _Pipeline:
     def _measure(self) -> dict[str, Any]:
         folder = self._wanted.out / "profile"
         tasks = int(str(self._session().conf.get("spark.sql.shuffle.partitions")))
-        found = measure(self._session(), self._sources(), self._said.by, folder, tasks)
+        found = measure(in_spark(self._session()), self._sources(), self._said.by, folder, tasks)
         shutil.rmtree(folder)
         return {name: measured.to_dict() for name, measured in found.items()}
 

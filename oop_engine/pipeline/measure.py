@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import itertools
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -33,9 +33,12 @@ from oop_engine.traces.profile import GroupProfile, Lateness
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Measured", "SourceProfile", "measure"]
+__all__ = ["InTasks", "Measured", "SourceProfile", "in_spark", "measure"]
 
 Ints = NDArray[np.int64]
+InTasks: TypeAlias = Callable[[Sequence[Any], Callable[[Any], Any]], list[Any]]
+"""Does a work for each of some jobs, anywhere, and returns the answers in their order."""
+
 _MOST_GROUPS = 20
 _DDL = "at int, body binary"
 
@@ -120,19 +123,19 @@ class _Found:
 
 
 def measure(
-    spark: SparkSession, sources: Mapping[str, Sliced], by: tuple[str, ...], folder: Path, tasks: int
+    in_tasks: InTasks, sources: Mapping[str, Sliced], by: tuple[str, ...], folder: Path, tasks: int
 ) -> dict[str, Measured]:
     """Return the disorder of each source; ``folder`` is for what tasks leave to each other.
 
-    ``tasks``: how many may run at once.  O(n log page) time, twice the reading of time and key columns.
+    ``in_tasks``: what does the work (see ``in_spark``); ``tasks``: how many may run at once.  O(n log page)
+    time, twice the reading of time and key columns.
     """
     each = max(1, -(-2 * tasks // max(len(sources), 1)))
     runs = [run for name in sources for run in _runs(name, sources[name], by, folder, each)]
     folder.mkdir(parents=True, exist_ok=True)
-    with failure_of():
-        largest: list[int] = _in_tasks(spark, runs, _largest)
-        before = [_before(runs, largest, at) for at in range(len(runs))]
-        found: list[_Found] = _in_tasks(spark, [*zip(runs, before, strict=True)], lambda job: _lateness(*job))
+    largest: list[int] = in_tasks(runs, _largest)
+    before = [_before(runs, largest, at) for at in range(len(runs))]
+    found: list[_Found] = in_tasks([*zip(runs, before, strict=True)], _lateness)
     return {
         name: _measured([run for run in runs if run.source == name], [
             one for run, one in zip(runs, found, strict=True) if run.source == name
@@ -149,18 +152,22 @@ def _runs(name: str, slices: Sliced, by: tuple[str, ...], folder: Path, count: i
     ]
 
 
-def _in_tasks(spark: SparkSession, jobs: list[Any], work: Callable[[Any], Any]) -> list[Any]:
-    """Return what ``work`` returns for each job, a task each."""
+def in_spark(spark: SparkSession) -> InTasks:
+    """Return what does each of some jobs in a task of Spark, and returns the answers at the driver."""
 
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for at in batch.column(0).to_pylist():
-                body = pickle.dumps(work(jobs[at]))
-                yield pa.RecordBatch.from_pydict({"at": pa.array([at], pa.int32()), "body": [body]})
+    def do(jobs: Sequence[Any], work: Callable[[Any], Any]) -> list[Any]:
+        def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                for at in batch.column(0).to_pylist():
+                    body = pickle.dumps(work(jobs[at]))
+                    yield pa.RecordBatch.from_pydict({"at": pa.array([at], pa.int32()), "body": [body]})
 
-    rows = spark.range(0, len(jobs), 1, len(jobs)).mapInArrow(run, _DDL).toArrow().to_pylist()
-    told = {row["at"]: pickle.loads(row["body"]) for row in rows}
-    return [told[at] for at in range(len(jobs))]
+        with failure_of():
+            rows = spark.range(0, len(jobs), 1, len(jobs)).mapInArrow(run, _DDL).toArrow().to_pylist()
+        told = {row["at"]: pickle.loads(row["body"]) for row in rows}
+        return [told[at] for at in range(len(jobs))]
+
+    return do
 
 
 def _largest(run: _Run) -> int:
@@ -181,8 +188,9 @@ def _before(runs: list[_Run], largest: list[int], at: int) -> int:
     return max(earlier, default=NEVER)
 
 
-def _lateness(run: _Run, before: int) -> _Found:
+def _lateness(job: tuple[_Run, int]) -> _Found:
     """Second pass: return how late the tuples of a run are, after the runs before it."""
+    run, before = job
     index, lateness, own = run.index(), Histogram(), Histogram()
     within = OwnLateness(index)
     for number in range(run.number if run.by else 0):

@@ -6,8 +6,10 @@ guessed, and the row goes to quarantine with what it was.  The words for null ar
 
 from __future__ import annotations
 
+import re
 from functools import reduce
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -31,6 +33,7 @@ SOURCE_PARTS = "\x1f"
 _MISFIT = "_misfit"
 _BAD = "_bad_"
 _CELL = "_cell_"
+_SCHEME = re.compile("^file:/+")
 _ROUND = {"s": 1_000_000, "ms": 1_000}  # microseconds in a unit
 
 
@@ -40,7 +43,7 @@ def parsed(spark: SparkSession, declaration: Declaration, layout: Layout) -> Dat
     ``_reason`` is null for a row that can be used.  Raises ``UsageError`` for an expression of the
     declaration that Spark refuses.
     """
-    cells = _numbered(spark, _cells(spark, declaration, layout), layout)
+    cells = _cells(spark, declaration, layout)
     rows = _typed(cells, declaration, layout)
     for name, expression in declaration.computed.items():
         rows = rows.withColumn(name, _expression(rows, expression, f"{declaration.path}: [computed] {name}"))
@@ -53,14 +56,12 @@ def _cells(spark: SparkSession, declaration: Declaration, layout: Layout) -> Dat
     if declaration.format == "parquet":
         frame, misfit, row = spark.read.parquet(*paths), "CAST(NULL AS STRING)", "_metadata.row_index"
     else:
-        frame, misfit, row = (
-            _lines(spark, declaration, layout, paths),
-            _MISFIT,
-            "monotonically_increasing_id()",
-        )
+        frame, misfit = _lines(spark, declaration, layout, paths), _MISFIT
+        row = "monotonically_increasing_id()"  # grows within a block, which is all that is asked of it
     cells = [f"`{name}` AS `{_CELL}{name}`" for name in layout.names if name != _MISFIT]
     stood = ["_metadata.file_path AS _path", f"_metadata.file_block_start AS {BLOCK}", f"{row} AS {ROW}"]
-    return frame.selectExpr(*cells, f"{misfit} AS {_MISFIT}", *stood)
+    found = frame.selectExpr(*cells, f"{misfit} AS {_MISFIT}", *stood)
+    return _numbered(spark, found, frame.inputFiles(), layout)
 
 
 def _lines(spark: SparkSession, declaration: Declaration, layout: Layout, paths: list[str]) -> DataFrame:
@@ -77,14 +78,16 @@ def _lines(spark: SparkSession, declaration: Declaration, layout: Layout, paths:
     )
 
 
-def _numbered(spark: SparkSession, cells: DataFrame, layout: Layout) -> DataFrame:
-    """Put the number of its file to each row."""
+def _numbered(spark: SparkSession, cells: DataFrame, uris: list[str], layout: Layout) -> DataFrame:
+    """Put the number of its file to each row; ``uris``: the files as Spark spells them, but for slashes in front."""
     from pyspark.sql import functions as F
 
-    numbers = {file.path.as_uri(): file.number for file in layout.files}
-    if len(numbers) == 1:
+    if len(layout.files) == 1:
         return cells.withColumn(FILE, F.lit(layout.files[0].number).cast("int")).drop("_path")
-    table = pa.table({"_path": list(numbers), FILE: pa.array(list(numbers.values()), pa.int32())})
+    numbers = {str(file.path): file.number for file in layout.files}
+    paths = [_SCHEME.sub("/", uri) for uri in uris]
+    known = {f"file:{slashes}{p}": numbers[unquote(p)] for p in paths for slashes in ("", "//")}
+    table = pa.table({"_path": list(known), FILE: pa.array([*known.values()], pa.int32())})
     return cells.join(F.broadcast(spark.createDataFrame(table)), "_path", "left").drop("_path")
 
 

@@ -52,7 +52,7 @@ class Sliced:
         return self.clocks[number]
 
     def pages(self, start: int, stop: int) -> Iterator[Page]:
-        """Yield the pages of some slices, without their arrivals."""
+        """Yield the pages of slices ``start`` to ``stop``."""
         for number in range(start, stop):
             for message in self.read(number):
                 assert isinstance(message, Page)

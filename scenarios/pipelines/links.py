@@ -1,0 +1,29 @@
+"""Bytes per key, RANGE 10 s SLIDE 1 s, over all links."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from oop_engine import Schema
+from oop_engine.graph import Graph
+from operators.aggregates import Count, Sum
+from operators.meld import Meld
+from operators.policies import Policy
+from operators.punctuate import Punctuate
+from operators.window_aggregate import WindowAggregate
+from operators.windows import Sliding
+
+__all__ = ["graph"]
+
+
+def graph(schemas: Mapping[str, Schema], policies: Mapping[str, Policy]) -> Graph:
+    """Return the query over a source for each link."""
+    query = Graph("bytes per key")
+    links = [
+        query.add(f"{name}-progress", Punctuate(policies[name], granularity="1 s"), query.source(name, schema))
+        for name, schema in schemas.items()
+    ]
+    union = query.add("links", Meld(len(links)), *links)
+    sums = WindowAggregate(Sliding("10 s", "1 s"), {"packets": Count(), "bytes": Sum("len")}, by=("key",))
+    query.sink("bytes", query.add("per-key", sums, union))
+    return query

