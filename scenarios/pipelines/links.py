@@ -20,7 +20,9 @@ def graph(schemas: Mapping[str, Schema], policies: Mapping[str, Policy]) -> Grap
     """Return the query over a source for each link."""
     query = Graph("bytes per key")
     links = [
-        query.add(f"{name}-progress", Punctuate(policies[name], granularity="1 s"), query.source(name, schema))
+        query.add(
+            f"{name}-progress", Punctuate(policies[name], granularity="1 s"), query.source(name, schema)
+        )
         for name, schema in schemas.items()
     ]
     union = query.add("links", Meld(len(links)), *links)
