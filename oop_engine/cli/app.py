@@ -18,6 +18,7 @@ from oop_engine.cli.profile import profile
 from oop_engine.cli.replay import replay
 from oop_engine.cli.scenarios import scenarios
 from oop_engine.errors import EngineError
+from oop_engine.stopwatch import COMPILED
 
 __all__ = ["app", "main"]
 
@@ -31,7 +32,10 @@ class App(click.Group):
         """Run a command and leave with its exit code."""
         extra["standalone_mode"] = False
         run = super().main
-        sys.exit(_exit_code(lambda: run(*args, **extra)))
+        COMPILED.on_first = _compiling
+        code = _exit_code(lambda: run(*args, **extra))
+        _compiled()
+        sys.exit(code)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; click's own way with Ctrl-C and closed pipes is not ours."""
@@ -110,6 +114,16 @@ def _exit_code(run: Callable[[], Any]) -> int:
     except Exception:
         return _bug()
     return found if isinstance(found, int) else 0
+
+
+def _compiling() -> None:
+    print("compiling kernels, once on this machine ...", file=sys.stderr, flush=True)
+
+
+def _compiled() -> None:
+    if COMPILED.kernels:
+        took = f"{COMPILED.wall_s:.1f} s, which no figure contains"
+        print(f"compiled {COMPILED.kernels} kernels in {took}; from now on they are loaded", file=sys.stderr)
 
 
 def _fail(message: str, code: int) -> int:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Callable, Iterator
-from time import perf_counter
 from typing import Any, NamedTuple
 
 from oop_engine.contract import EdgeContract
@@ -24,6 +23,7 @@ from oop_engine.punctuation import NEVER
 from oop_engine.runners.dispatch import Result, Signal, edge_name, handle, source_stream
 from oop_engine.snapshot import pack, unpack
 from oop_engine.statistics import EdgeStatistics, OperatorStatistics, Statistics
+from oop_engine.stopwatch import wall
 
 __all__ = ["Inline", "Result"]
 
@@ -97,7 +97,7 @@ class Inline:
             moment, now = int(message.arrival[0]), int(message.arrival[-1])
         self._last[source] = max(self._last[source], moment if now is None else now)
         for route in self._routes[stream]:
-            route.send(message, moment, self._last[source], perf_counter())
+            route.send(message, moment, self._last[source], wall())
 
     def end(self, source: str, now: int | None = None) -> None:
         """Queue the end of a source."""
@@ -105,13 +105,13 @@ class Inline:
         self._ended_sources.add(source)
         moment = max(self._last[source], NEVER if now is None else now)
         for route in self._routes[stream]:
-            route.send(Signal.END, moment, moment, perf_counter())
+            route.send(Signal.END, moment, moment, wall())
 
     def clock(self, now: int) -> None:
         """Queue a tick of the arrival clock, for the operators that want it."""
         for name, operator in self.operators.items():
             if operator.clock_every:
-                self._queue(_Event(now, 0, next(self._serial), name, 0, Signal.TICK, now, perf_counter()))
+                self._queue(_Event(now, 0, next(self._serial), name, 0, Signal.TICK, now, wall()))
 
     def drain(self, before: int | None = None) -> None:
         """Do all that is to be done (at moments before ``before``)."""
@@ -167,14 +167,14 @@ class Inline:
                 self._ended(event)
 
     def _exhaust(self, operator: Operator, event: _Event, emissions: Iterator[Emission]) -> None:
-        began = perf_counter()
+        began = wall()
         for port, message in emissions:
             self._emit(operator, event, port, message)
-        self._observe(operator, event, perf_counter() - began)
+        self._observe(operator, event, wall() - began)
 
     def _step(self, operator: Operator, event: _Event) -> None:
         """Take one emission of a generator, and go on when all that follows from it is done."""
-        born = perf_counter()
+        born = wall()
         found = next(self._suspended[event.node], None)
         if found is None:
             del self._suspended[event.node]
@@ -182,7 +182,7 @@ class Inline:
             moment = self._emit(operator, event._replace(born=born), *found)
             again = event._replace(moment=moment, again=1, serial=next(self._serial), message=Signal.GO_ON)
             self._queue(again)
-        self._observe(operator, event, perf_counter() - born)
+        self._observe(operator, event, wall() - born)
 
     def _emit(self, operator: Operator, event: _Event, port: int, message: Message) -> int:
         """Queue an output; return its moment."""
@@ -218,7 +218,7 @@ class Inline:
         if event.message is Signal.END:
             self._on_end(event.node)
         elif not isinstance(event.message, Signal):
-            self._on_result(Result(event.node, event.message, event.now, perf_counter() - event.born))
+            self._on_result(Result(event.node, event.message, event.now, wall() - event.born))
 
 
 class _Route:

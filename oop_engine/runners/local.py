@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine
-from time import perf_counter
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -21,6 +20,7 @@ from oop_engine.page import Page
 from oop_engine.punctuation import NEVER
 from oop_engine.runners.dispatch import Result, Signal, edge_name, handle, source_stream
 from oop_engine.statistics import EdgeStatistics, OperatorStatistics, Statistics
+from oop_engine.stopwatch import wall
 
 __all__ = ["Local", "run_async"]
 
@@ -99,18 +99,18 @@ class Local:
         if isinstance(message, Page) and message.arrival is not None and len(message):
             now = int(message.arrival[-1])
         self._now[source] = max(self._now[source], NEVER if now is None else now)
-        await self._send(stream, message, self._now[source], perf_counter())
+        await self._send(stream, message, self._now[source], wall())
 
     async def end(self, source: str) -> None:
         """End a source."""
         stream = source_stream(self.plan.name, source, self._now, self._ended)
         self._ended.add(source)
-        await self._send(stream, Signal.END, self._now[source], perf_counter())
+        await self._send(stream, Signal.END, self._now[source], wall())
 
     async def clock(self, now: int) -> None:
         """Let the arrival clock show ``now``, for the operators that want it, after all that was pushed before."""
         for source in [name for name in self._now if name not in self._ended]:
-            await self._send(Stream(source, "out"), Signal.TICK, now, perf_counter())
+            await self._send(Stream(source, "out"), Signal.TICK, now, wall())
 
     async def _end_all(self) -> None:
         for source in [name for name in self._now if name not in self._ended]:
@@ -150,9 +150,9 @@ class Local:
         now, busy_s = letter.now, 0.0
         emissions = handle(operator, letter.port, letter.message, now)
         while True:
-            began = perf_counter()
+            began = wall()
             found = next(emissions, None)
-            busy_s += perf_counter() - began
+            busy_s += wall() - began
             if found is None:
                 break
             port, message = found
@@ -174,7 +174,7 @@ class Local:
             if node in self._inbox:
                 await self._inbox[node].put(_Letter(port, message, now, born))
             elif not isinstance(message, Signal):
-                self._on_result(Result(node, message, now, perf_counter() - born))
+                self._on_result(Result(node, message, now, wall() - born))
 
     def _note(self, edge: str, message: Message | Signal) -> None:
         if isinstance(message, Signal):

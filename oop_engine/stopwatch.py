@@ -1,0 +1,56 @@
+"""Stopwatch: wall and CPU seconds, less those that went into compiling kernels.
+
+A kernel is compiled when it is first used on a machine, which takes seconds; later processes load it from a
+cache.  Figures are to be the same the first time and the tenth, so time spent compiling counts for
+nothing but itself.  Whoever compiles says so with ``COMPILED``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+__all__ = ["COMPILED", "Compiled", "cpu", "wall"]
+
+
+@dataclass
+class Compiled:
+    """What was compiled in this process, with all it calls; ``on_first`` is called before the first kernel is."""
+
+    kernels: int = 0
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
+    on_first: Callable[[], None] | None = None
+    _depth: int = 0
+    _began: tuple[float, float] = (0.0, 0.0)
+
+    def begin(self) -> None:
+        """Note that a kernel is being compiled now; those that it calls are inside it."""
+        if not self._depth:
+            if not self.kernels and self.on_first is not None:
+                self.on_first()
+            self._began = time.perf_counter(), time.process_time()
+            self.kernels += 1
+        self._depth += 1
+
+    def end(self) -> None:
+        """Note that it is done."""
+        self._depth -= 1
+        if not self._depth:
+            self.wall_s += time.perf_counter() - self._began[0]
+            self.cpu_s += time.process_time() - self._began[1]
+
+
+COMPILED = Compiled()
+"""Of this process, which has one compiler."""
+
+
+def wall() -> float:
+    """Return seconds that have a meaning only as differences."""
+    return time.perf_counter() - COMPILED.wall_s
+
+
+def cpu() -> float:
+    """Return CPU seconds of this process."""
+    return time.process_time() - COMPILED.cpu_s
