@@ -1,0 +1,89 @@
+"""What the workloads read: generated columns, in order of arrival, the same for the same seed.
+
+Times are microseconds since 1970.  Where more rows are asked for than the smallest trace has
+the trace gets longer, not denser, so that what is open at a time stays the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["ORIGIN", "SECOND", "Columns", "cycles", "flows", "links", "numbers"]
+
+Columns = dict[str, NDArray[Any]]
+
+SECOND = 1_000_000
+ORIGIN = 1_704_067_200 * SECOND  # 2024-01-01
+SHORTEST_S = 120
+DELAYED, DELAY = 0.2, 2 * SECOND  # so many tuples are late by up to so much
+
+
+def links(rows: int, seed: int = 7, keys: int = 10_000, per_second: float = 5_000_000 / 1200) -> Columns:
+    """Return packets of three links: two fast ones, of which B is 5 s behind, and a nearly silent one.
+
+    ``src``: one of ``keys`` senders, Zipf with exponent 1.1; ``len``: 40 to 1 500 bytes.
+    No packet arrives more than 7 s behind an earlier one.
+    """
+    rng = np.random.default_rng(seed)
+    seconds = max(rows / per_second, SHORTEST_S)
+    silent = int(0.8 * seconds)
+    link = np.where(np.arange(rows) < silent, 2, np.arange(rows) % 2)
+    ts = ORIGIN + (rng.random(rows) * seconds * SECOND).astype(np.int64)
+    arrival = ts + _delays(rng, rows) + np.where(link == 1, 5 * SECOND, 0)
+    order = np.argsort(arrival, kind="stable")
+    src, length = zipf(rng, rows, keys), rng.integers(40, 1501, rows)
+    return {"ts": ts[order], "src": src[order], "len": length[order].astype(np.int32)}
+
+
+def zipf(rng: np.random.Generator, rows: int, keys: int, exponent: float = 1.1) -> NDArray[np.int32]:
+    """Return int32 (rows,) below ``keys``; which of them are frequent is up to chance."""
+    weight = np.cumsum(np.arange(1, keys + 1, dtype=np.float64) ** -exponent)
+    rank = np.searchsorted(weight, rng.random(rows) * weight[-1], side="right")
+    names = rng.permutation(keys).astype(np.int32)
+    return names.take(rank, mode="clip")
+
+
+def flows(rows: int, seed: int = 11) -> Columns:
+    """Return two streams of ``rows / 2`` sightings of flows; the second arrives 5 s behind.
+
+    Each flow that is seen on side 1 is seen on side 2, 4 s earlier or later (standard
+    deviation).  A tenth as many flows as rows; times are whole milliseconds.
+    """
+    rng = np.random.default_rng(seed)
+    each = rows // 2
+    ms = int(max(each / 1_000_000 * 1200, SHORTEST_S) * 1000)
+    first = rng.integers(0, ms, each)
+    flow = rng.integers(0, max(rows // 10, 1), each).astype(np.int32)
+    shuffled = rng.permutation(each)
+    second = np.clip(first[shuffled] + rng.normal(0, 4000, each).astype(np.int64), 0, ms - 1)
+    ts = ORIGIN + np.concatenate([first, second]) * 1000
+    side = np.repeat(np.array([0, 1], np.int8), each)
+    arrival = ts + _delays(rng, 2 * each) + np.where(side == 1, 5 * SECOND, 0)
+    order = np.argsort(arrival, kind="stable")
+    return {"ts": ts[order], "flow": np.concatenate([flow, flow[shuffled]])[order], "side": side[order]}
+
+
+def cycles(rows: int, seed: int = 13) -> Columns:
+    """Return values 0 to 999 in cycles of 12 s, the last 1.5 s of which are silent; 20 % out of order."""
+    rng = np.random.default_rng(seed)
+    seconds = max(rows / 5_000_000 * 1200, SHORTEST_S)
+    at = np.sort(rng.random(rows)) * seconds
+    cycle = at // 12
+    ts = ORIGIN + ((cycle * 12 + (at - cycle * 12) * (10.5 / 12)) * SECOND).astype(np.int64)
+    order = np.argsort(ts + _delays(rng, rows), kind="stable")
+    return {"ts": ts[order], "v": rng.integers(0, 1000, rows).astype(np.int32)}
+
+
+def numbers(rows: int, seed: int = 17) -> Columns:
+    """Return a row number, int32 ``v`` over half of their range, float32 ``f`` from 0 to 1."""
+    rng = np.random.default_rng(seed)
+    v = rng.integers(-(2**30), 2**30, rows).astype(np.int32)
+    return {"row": np.arange(rows), "v": v, "f": rng.random(rows, np.float32)}
+
+
+def _delays(rng: np.random.Generator, rows: int) -> NDArray[np.int64]:
+    late = rng.random(rows) < DELAYED
+    return np.where(late, rng.random(rows) * DELAY, 0).astype(np.int64)

@@ -1,0 +1,66 @@
+"""Ours: the floor and the engine, as contenders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from benchmarks.contender import Contender
+from benchmarks.data import Columns
+from benchmarks.workload import PAGE, Workload
+from oop_engine import Graph, Page
+from oop_engine.runners.dispatch import Result
+from oop_engine.runners.inline import Inline
+from operators.in_order.rewrite import in_order as twin
+
+__all__ = ["engine", "floor", "run_graph"]
+
+
+def floor(workload: Workload, columns: Columns) -> Contender:
+    """Return the loop of one purpose; it is compiled before."""
+    run = workload.floor(columns)
+    return Contender(lambda: None, lambda _: run(), lambda found: found)
+
+
+def engine(workload: Workload, columns: Columns, *, page: int = PAGE, in_order: bool = False) -> Contender:
+    """Return the graph, or its in-order twin, in the plain loop."""
+    graph = twin(workload.graph()) if in_order else workload.graph()
+    feed = list(workload.feed(columns, page))
+    schemas = _sink_schemas(graph)
+
+    def prepare() -> list[tuple[str, Page]]:
+        # New objects over the same columns: a page remembers what it was asked for.
+        return [(source, Page(cut.schema, cut.batch)) for source, cut in feed]
+
+    def run(pages: list[tuple[str, Page]]) -> list[Result]:
+        kept: list[Result] = []
+        run_graph(graph, pages, kept.append)
+        return kept
+
+    def columns_of(kept: list[Result]) -> Columns:
+        batches: dict[str, list[pa.RecordBatch]] = {sink: [] for sink in schemas}
+        for result in kept:
+            if isinstance(result.message, Page):
+                batches[result.sink].append(result.message.batch)
+        return workload.results({s: pa.Table.from_batches(b, schema=schemas[s]) for s, b in batches.items()})
+
+    return Contender(prepare, run, columns_of)
+
+
+def run_graph(graph: Graph, pages: Sequence[tuple[str, Page]], on_result: Callable[[Result], Any]) -> Inline:
+    """Push ``pages``, each as soon as the one before is dealt with; return the runner."""
+    runner = Inline(graph, on_result)
+    for source, page in pages:
+        runner.push(source, page)
+        runner.drain()
+    for node in runner.plan.of_kind("source"):
+        runner.end(node.name)
+    runner.drain()
+    return runner
+
+
+def _sink_schemas(graph: Graph) -> dict[str, pa.Schema]:
+    plan = graph.plan()
+    return {node.name: plan.schema(node.inputs[0]).fields for node in plan.of_kind("sink")}

@@ -1,0 +1,31 @@
+"""The workloads by name."""
+
+from __future__ import annotations
+
+from benchmarks.workload import Workload
+from benchmarks.workloads.w1 import PacketsOfFiveMinutes
+from benchmarks.workloads.w2 import BytesBySender
+from benchmarks.workloads.w3 import PacketsByAddress, PacketsBySender
+from benchmarks.workloads.w4 import FlowsSeenTwice
+from benchmarks.workloads.w5 import TwentyWindows, TwentyWindowsApart
+from benchmarks.workloads.w6 import LastTuples
+
+__all__ = ["WORKLOADS"]
+
+WORKLOADS: dict[str, Workload] = {
+    workload.name: workload
+    for workload in (
+        PacketsOfFiveMinutes("W1"),
+        BytesBySender("W2"),
+        PacketsBySender("W3"),
+        PacketsByAddress("W3-text"),
+        FlowsSeenTwice("W4"),
+        TwentyWindows("W5"),
+        TwentyWindowsApart("W5-apart"),
+        *(
+            LastTuples(f"W6-{kind}-{slide}", kind, slide)
+            for kind in ("min", "avg")
+            for slide in (1, 64, 1024)
+        ),
+    )
+}
