@@ -67,7 +67,8 @@ class Delta:
 
         where = str(table.folder.path)
         known = DeltaTable(where) if DeltaTable.is_deltatable(where) else None
-        if known is not None and (known.transaction_version(self._query) or 0) >= batch:
+        done = None if known is None else known.transaction_version(self._query)
+        if done is not None and done >= batch:
             table.folder.drop(files)
             return
         table.folder.put(files)

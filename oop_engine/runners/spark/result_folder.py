@@ -49,12 +49,16 @@ class Written:
 
 
 class ResultFile:
-    """A Parquet file that is being written, some rows at a time."""
+    """A Parquet file that is being written, some rows at a time.
+
+    It is opened for its first row group: a task may have thousands of small ones, and may not open so many.
+    """
 
     def __init__(self, folder: ResultFolder, place: str, fields: pa.Schema) -> None:
         self._place, self._fields = place, fields
         self._unfinished = f"_unfinished/{uuid.uuid4().hex}"
-        self._writer = pq.ParquetWriter(folder.path / self._unfinished, fields)
+        self._path = folder.path / self._unfinished
+        self._writer: pq.ParquetWriter | None = None
         self._waiting: list[pa.RecordBatch] = []
         self._rows = self._written = 0
 
@@ -67,13 +71,14 @@ class ResultFile:
 
     def close(self) -> Written:
         """Finish the file."""
-        self._flush()
-        self._writer.close()
+        self._flush().close()
         return Written(self._unfinished, self._place, self._rows)
 
-    def _flush(self) -> None:
-        self._writer.write_table(pa.Table.from_batches(self._waiting, self._fields))
+    def _flush(self) -> pq.ParquetWriter:
+        writer = self._writer = self._writer or pq.ParquetWriter(self._path, self._fields)
+        writer.write_table(pa.Table.from_batches(self._waiting, self._fields))
         self._waiting, self._written = [], self._rows
+        return writer
 
 
 @dataclass(frozen=True)

@@ -185,6 +185,20 @@ def test_folders_of_windows_by_number() -> None:
     }
 
 
+def test_there_may_be_more_folders_of_windows_than_files_that_a_process_may_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resource = pytest.importorskip("resource", reason="this platform does not bound open files so")
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/dev/fd").iterdir())) + 40, before[1]))
+    try:
+        run(Parquet(tmp_path, "6 h"), 0, [list(range(1, 201))], monkeypatch)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert len(list(tmp_path.rglob("window=*"))) == 200
+    assert blind(tmp_path) == list(range(1, 201))
+
+
 def test_many_small_pages_are_few_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(Parquet(tmp_path), 0, [list(range(500))], monkeypatch)
     (path,) = tmp_path.rglob("*.parquet")
