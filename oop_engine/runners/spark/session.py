@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["active_session", "session"]
 
 JVM_ENDS_WITHIN_S = 20
+SHUFFLE = "spark.sql.shuffle.partitions"
 LOG = "spark.log"
 LINES_OF_LOG = 12
 
@@ -112,15 +113,16 @@ def _check_same(running: SparkSession, master: str | None, given: dict[str, str]
 
 @contextmanager
 def _submitted(master: str | None, app: str, given: dict[str, str]) -> Iterator[SparkSession]:
-    from pyspark.conf import SparkConf
+    from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
+    SparkContext._ensure_initialized()  # without its JVM a SparkConf knows nothing of what was submitted
     conf = SparkConf()
-    master = master or conf.get("spark.master", "local[*]")
-    ours = settings_for(str(master), Path(tempfile.gettempdir()), quick=False, given=given)
-    named = {"spark.app.name": app} | {k: v for k, v in ours.items() if not conf.contains(k)} | given
-    builder = SparkSession.builder.config(map=named)
-    with builder.getOrCreate() as made:
+    master = master or str(conf.get("spark.master", "local[*]"))
+    ours = {"spark.app.name": app} | settings_for(master, given={})
+    named = {k: v for k, v in ours.items() if not conf.contains(k)} | given | {"spark.master": master}
+    with SparkSession.builder.config(map=named).getOrCreate() as made:
+        _spread(made, master, given_here=conf.contains(SHUFFLE) or SHUFFLE in given)
         check(made)
         yield made
 
@@ -142,10 +144,15 @@ def _started(master: str, app: str, quick: bool, given: dict[str, str]) -> Itera
         stack.callback(context.stop)
         made = SparkSession(context)
         stack.callback(_stop, made)
-        if is_local(master) and "spark.sql.shuffle.partitions" not in given:
-            made.conf.set("spark.sql.shuffle.partitions", context.defaultParallelism)
+        _spread(made, master, given_here=SHUFFLE in given)
         check(made)
         yield made
+
+
+def _spread(made: SparkSession, master: str, *, given_here: bool) -> None:
+    """Have a partition a core where the cores are known from the start; Spark itself has 200 everywhere."""
+    if is_local(master) and not given_here:
+        made.conf.set(SHUFFLE, made.sparkContext.defaultParallelism)
 
 
 def _stop(made: SparkSession) -> None:

@@ -38,7 +38,6 @@ ANYWHERE = (
 ON_THIS_MACHINE = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.python.daemon.module": "oop_engine.runners.spark.daemon",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     "spark.sql.streaming.checkpointFileManagerClass": f"{STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager",
 }
@@ -48,16 +47,22 @@ QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 JVM_OPTIONS = "spark.driver.extraJavaOptions"
 
 
-def settings_for(master: str, folder: Path, *, quick: bool, given: dict[str, str]) -> dict[str, str]:
+DAEMON = {"spark.python.daemon.module": "oop_engine.runners.spark.daemon"}
+
+
+def settings_for(
+    master: str, folder: Path | None = None, *, quick: bool = False, given: dict[str, str]
+) -> dict[str, str]:
     """Return all settings of a session: ours, and on top of them those given.
 
-    ``folder``: a place of this machine for what Spark writes beside results; used for a local master.
+    ``folder``: a place of this machine for what Spark writes beside results, where the JVM and the Python workers
+    of a local master are started by us; None: by ``spark-submit``.
     """
-    local = ON_THIS_MACHINE | {
-        "spark.local.dir": str(folder / "local"),
-        "spark.sql.warehouse.dir": str(folder / "warehouse"),
-    }
-    found = {"spark.master": master} | ANYWHERE | (local if is_local(master) else {}) | given
+    found = {"spark.master": master} | ANYWHERE | (ON_THIS_MACHINE if is_local(master) else {})
+    if folder is not None and is_local(master):
+        places = {"spark.local.dir": "local", "spark.sql.warehouse.dir": "warehouse"}
+        found |= DAEMON | {name: str(folder / place) for name, place in places.items()}
+    found |= given
     if quick:
         found[JVM_OPTIONS] = f"{QUICK_JVM} {given.get(JVM_OPTIONS, '')}".strip()
     return found

@@ -15,6 +15,7 @@ import pytest
 
 from oop_engine.errors import SetupError
 from oop_engine.runners.spark import session as module
+from oop_engine.runners.spark.java import java_home
 from oop_engine.runners.spark.session import active_session, session
 from oop_engine.runners.spark.settings import NEEDED, check, check_packages, settings_for
 
@@ -137,6 +138,35 @@ def test_a_start_that_fails_is_told_with_its_log(monkeypatch: pytest.MonkeyPatch
         pass
     assert list(tmp_path.iterdir()) == []
     gc.collect()
+
+
+SUBMITTED = """
+from oop_engine.runners.spark.session import session
+
+with session(settings={"spark.app.name": "mine"}) as spark:
+    names = "spark.master", "spark.app.name", "spark.sql.shuffle.partitions", "spark.sql.streaming.minBatchesToRetain"
+    print(*[spark.conf.get(name) for name in names], spark.conf.get("spark.python.daemon.module", "none"))
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_what_is_submitted_has_the_master_and_the_settings_it_was_submitted_with(tmp_path: Path) -> None:
+    import pyspark
+
+    script = tmp_path / "script.py"
+    script.write_text(SUBMITTED)
+    home = Path(pyspark.__file__).parent
+    environment = os.environ | {
+        "SPARK_HOME": str(home),
+        "JAVA_HOME": str(java_home()),
+        "PYTHONPATH": str(ROOT),
+    }
+    environment |= {"PYSPARK_PYTHON": sys.executable}
+    given = ["--master", "local[3]", "--conf", "spark.sql.streaming.minBatchesToRetain=7"]
+    command = [str(home / "bin" / "spark-submit"), *given, str(script)]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.stdout.split() == ["local[3]", "mine", "3", "7", "none"], done.stderr[-2000:]
 
 
 LEAVES_NOTHING = """
