@@ -32,7 +32,7 @@ from oop_engine.page import Page
 from oop_engine.punctuation import FOREVER, NEVER, shift
 from oop_engine.schema import Schema
 from oop_engine.units import Length
-from operators.kernels.ordering import nth_largest
+from operators.kernels.ordering import nth_largest, trail
 
 __all__ = [
     "BoundedCount",
@@ -52,6 +52,7 @@ __all__ = [
 ]
 
 Bounds = NDArray[np.int64]
+Late = NDArray[np.bool_]
 
 
 class Watermark:
@@ -65,6 +66,17 @@ class Watermark:
     def after(self, page: Page) -> Bounds:
         """Return the bound after each row, int64 (rows,), never decreasing within the page."""
         return np.full(len(page), NEVER)
+
+    def over(self, page: Page, promised: int, granularity: int | None) -> tuple[int, Late | None]:
+        """Return what is promised after a page that came as a whole, and which rows are late, bool (rows,).
+
+        A row is late if it is behind what would have been promised by then, had it come by itself.
+        None: no row is late.
+        """
+        after = promised_after(self.after(page), promised, granularity)
+        late = page.times[1:] < after[:-1]
+        late = np.concatenate([page.times[:1] < promised, late])
+        return (int(after[-1]) if len(page) else promised), (late if late.any() else None)
 
     def on_clock(self, now: int) -> int:
         """Return the bound that holds because the arrival clock shows ``now``."""
@@ -255,6 +267,17 @@ class _Trailing(Watermark):
             self._largest[0, 0] = found[-1] if found.size else self._largest[0, 0]
         # A tuple may have the largest integer as its time; that does not end the stream.
         return shift(np.minimum(found, FOREVER - 1, out=found), -self._slack)
+
+    def over(self, page: Page, promised: int, granularity: int | None) -> tuple[int, Late | None]:
+        if self._largest.size > 1:
+            return super().over(page, promised, granularity)
+        memory, late = np.array([self._largest[0, 0], promised]), np.empty(len(page), np.bool_)
+        found = trail(page.times, self._slack, granularity or 0, memory, late)
+        self._largest[0, 0] = memory[0]
+        below = int(memory[1])
+        if granularity is None and len(page):
+            below = max(promised, int(shift(memory[:1], -self._slack)[0]))
+        return below, (late if found else None)
 
     @property
     def nbytes(self) -> int:

@@ -1,7 +1,9 @@
 """Punctuate: makes the promises of a stream, and makes the stream keep to them.
 
-The edge of the graph.  A page is cut where the promise grows: no punctuation is ever held
-back behind a half-full page.  Inside the graph nobody looks at tuples to guess progress.
+The edge of the graph.  A page with arrivals is cut where the promise grows: no punctuation is ever held
+back behind a half-full page.  A page without has come as a whole: nothing would be known sooner, so
+it goes on as a whole, and what can be promised by its end follows it.  Inside the graph nobody looks at tuples
+to guess progress.
 
     Pass       every tuple that is not behind a promise, at once, in the order it came.
     Keep       what the policy keeps, and what was promised.  Never a tuple.
@@ -68,7 +70,7 @@ class Punctuate(Operator):
     >>> schema = Schema({"ts": pa.int64()}, "ts", "s")
     >>> driver = Driver(Punctuate(BoundedDisorder(slack=5), granularity=10), schema)
     >>> driver.feed(0, Page.of(schema, {"ts": [16, 9, 14]}))
-    [(0, Page(1 rows of ts)), (0, Linear(below=10)), (0, Page(1 rows of ts))]
+    [(0, Page(2 rows of ts)), (0, Linear(below=10))]
     >>> driver.operator.counts()
     {'late': 1}
     """
@@ -108,6 +110,9 @@ class Punctuate(Operator):
         self._late_rows = 0
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
+        if page.arrival is None and self._groups is None and self.late is not Late.RAISE:
+            yield from self._at_once(page)
+            return
         before = self._promised.linear
         linear = promised_after(self._watermark.after(page), before, self._every)
         stops = cut_rows(linear, before)
@@ -121,6 +126,19 @@ class Punctuate(Operator):
         yield from self._tuples(page, start, len(page))
         if self._groups is not None and self._promised.linear > before:
             self._groups.forget(self._promised.linear)
+
+    def _at_once(self, page: Page) -> Iterator[Emission]:
+        below, late = self._watermark.over(page, self._promised.linear, self._every)
+        if self._promised.groups:
+            behind = page.times < self._promised.bounds(page.batch)
+            late = behind if late is None else behind | late
+        if late is None:
+            yield 0, page
+        else:
+            yield from self._refuse(page, late)
+        self._rows += len(page)
+        if below > self._promised.linear:
+            yield from self._promise(below)
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
         before = self._promised.linear

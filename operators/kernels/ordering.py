@@ -6,10 +6,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["accept", "due", "nth_largest"]
+__all__ = ["accept", "due", "nth_largest", "trail"]
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+_LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max - 1
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
@@ -70,6 +71,41 @@ def due(bounds: Ints, slots: Ints, linear: Ints, table: Ints, last: Ints) -> Mas
             epoch += 1
     last[0], last[1] = epoch, leader
     return cut
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def trail(times: Ints, slack: int, every: int, memory: Ints, late: Mask) -> int:
+    """Tell which rows are behind what was promised by then, ``slack`` behind the largest value before them.
+
+    Promised are multiples of ``every``.
+    ``times``: int64 (rows,).  ``every``: 0 if nothing is promised meanwhile.  ``memory``: int64 (2,), the largest
+    value, which learns, and the promise, which learns unless ``every`` is 0.  ``late``: bool (rows,), written.
+    Returns how many are late.  O(rows), a few instructions each.
+    """
+    largest, promised, found = memory[0], memory[1], 0
+    due = _next_multiple(promised, every)
+    for i in range(times.size):
+        value = times[i]
+        late[i] = value < promised
+        found += late[i]
+        if value > largest:
+            largest = min(value, _MOST)  # a tuple may have the largest integer; that does not end the stream
+            bound = largest - slack if largest >= _LEAST + slack else _LEAST
+            if bound >= due:
+                # Multiples of very small numbers would be none any more.
+                grown = bound if bound < _LEAST + every else bound // every * every
+                promised = max(promised, grown)
+                due = _next_multiple(promised, every)
+    memory[0], memory[1] = largest, promised
+    return found
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _next_multiple(promised: int, every: int) -> int:
+    """Return from which bound on there is more to promise; the largest integer, which no bound is: never."""
+    if every == 0 or promised > _MOST - every:
+        return _MOST + 1
+    return _LEAST if promised < _LEAST + every else promised // every * every + every
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oop_engine import FOREVER, GraphError, GroupWise, LateTuple, Linear, Page, Schema
+from oop_engine import FOREVER, NEVER, GraphError, GroupWise, LateTuple, Linear, Page, Schema
 from oop_engine.contract import EdgeContract
 from oop_engine.testing import END, Driver
 from operators import punctuate as module
@@ -153,6 +153,31 @@ def test_a_promise_is_not_held_back_and_parts_keep_their_arrivals():
     assert [m if isinstance(m, Linear) else m.arrival.tolist() for _, m in said] == [
         [4], Linear(0), [12], Linear(10), [13, 26], Linear(20), [27],
     ]  # fmt: skip
+
+
+EXTREMES = [NEVER + 1, NEVER + 5, NEVER + 25, -30, -1, 0, 9, 10, 31, FOREVER - 30, FOREVER - 1, FOREVER]
+
+
+@pytest.mark.parametrize("granularity", [None, 1, 10])
+@pytest.mark.parametrize(
+    "policy", [Ordered(), BoundedDisorder(7), BoundedCount(2), Heartbeat(Ordered(), 1, 2)]
+)
+def test_a_page_without_arrivals_goes_on_as_a_whole_with_the_same_outcome(policy, granularity):
+    @given(st.lists(st.sampled_from(EXTREMES) | st.integers(-40, 40), max_size=25), CUTS, st.none() | CUTS)
+    def holds(values, cut, promised):
+        whole, parted = (Driver(Punctuate(policy, granularity, Late.DIVERT), SCHEMA) for _ in range(2))
+        if promised is not None:
+            for driver in (whole, parted):
+                driver.feed(0, Linear(promised))
+        for start in range(0, len(values), cut):
+            rows = [{"ts": value, "k": "a"} for value in values[start : start + cut]]
+            said = whole.feed(0, page(rows))
+            assert [type(m) for port, m in said if port == 0] in ([], [Page], [Linear], [Page, Linear])
+            parted.feed(0, page(rows, [start] * len(rows)))
+            assert whole.promises()[-1:] == parted.promises()[-1:]
+        assert (whole.rows(0), whole.rows(1)) == (parted.rows(0), parted.rows(1))
+
+    holds()
 
 
 def test_without_granularity_one_promise_a_page():
