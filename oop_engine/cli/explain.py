@@ -23,6 +23,7 @@ __all__ = ["contract", "explain"]
 
 _HEADINGS = ("Pass", "Keep", "Propagate", "Cost", "Source")
 _SHOWN = _HEADINGS[:3]
+GROUPS, SHARDS = 8, 2
 
 
 @click.command()
@@ -32,9 +33,8 @@ _SHOWN = _HEADINGS[:3]
 @click.option(
     "--on", "runner", type=click.Choice(["spark"]), help="How the plans are cut up to run on Spark."
 )
-@click.option(
-    "--groups", type=click.IntRange(min=1), default=8, show_default=True, help="Spark: key groups a stage."
-)
+@click.option("--groups", type=click.IntRange(min=1), help=f"Spark: key groups a stage; default: {GROUPS}.")
+@click.option("--balance", is_flag=True, help="Spark: as with replay --balance.")
 @click.option("--svg", type=click.Path(path_type=Path), metavar="FILE", help="Draw the plans into this file.")
 @json_option
 def explain(
@@ -42,7 +42,8 @@ def explain(
     settings: dict[str, str],
     order: str | None,
     runner: str | None,
-    groups: int,
+    groups: int | None,
+    balance: bool,
     svg: Path | None,
     as_json: bool,
 ) -> None:
@@ -55,9 +56,13 @@ def explain(
       oop-engine explain packet_join --order out --set band=3
       oop-engine explain links --svg links.svg
       oop-engine explain packet_join --on spark
+      oop-engine explain skew --on spark --balance
     """
     from oop_engine.scenario import load
 
+    if runner is None and (balance or groups):
+        msg = f"--{'balance' if balance else 'groups'} is for Spark: add --on spark, or leave it out"
+        raise UsageError(msg)
     check_folder(svg)
     with only_json(as_json):
         loaded = load(scenario)
@@ -71,15 +76,14 @@ def explain(
 
             write_whole(svg, draw(variants))
     if runner == "spark":
-        _show_cuts(loaded.name, values, variants, groups, as_json=as_json)
-        return
-    if as_json:
+        _show_cuts(loaded.name, values, variants, groups or GROUPS, balance=balance, as_json=as_json)
+    elif as_json:
         plans = [_plain(variant) for variant in variants]
         contracts = {name: contract(operator) for name, operator in _kinds(variants).items()}
         print_json({"scenario": loaded.name, "parameters": values, "variants": plans, "operators": contracts})
-        return
-    _show(variants)
-    if svg is not None:
+    else:
+        _show(variants)
+    if svg is not None and not as_json:
         click.echo(f"\npicture: {svg}")
 
 
@@ -130,12 +134,19 @@ def _show(variants: list[Variant]) -> None:
 
 
 def _show_cuts(
-    scenario: str, values: dict[str, Any], variants: list[Variant], groups: int, *, as_json: bool
+    scenario: str,
+    values: dict[str, Any],
+    variants: list[Variant],
+    groups: int,
+    *,
+    balance: bool,
+    as_json: bool,
 ) -> None:
     from oop_engine.runners.spark.explained import explained, plain
     from oop_engine.runners.spark.run import pieces_of
 
-    cuts = [(variant, pieces_of(variant.graph, groups)) for variant in variants]
+    shards = SHARDS if balance else 1
+    cuts = [(v, pieces_of(v.graph, groups, balance=balance, shards=shards)) for v in variants]
     if as_json:
         plans = [{"name": v.name, "order": v.order, **plain(cut)} for v, cut in cuts]
         print_json({"scenario": scenario, "parameters": values, "variants": plans})

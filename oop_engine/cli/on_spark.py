@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from oop_engine.runners.spark.run import BatchDone, SparkOutcome
     from oop_engine.scenario import Scenario, Variant
 
-__all__ = ["Compared", "OnSpark", "Shown", "spark_options"]
+__all__ = ["Compared", "OnSpark", "Shown", "progress", "spark_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 Tell = Callable[[str], None]
@@ -36,7 +36,7 @@ def spark_options(command: F) -> F:
 
     @functools.wraps(command)
     def wrapped(*args: Any, **options: Any) -> Any:
-        names = ("master", "batch", "compare", "checkpoint", "groups", "batch_tuples", "balance")
+        names = ("master", "batch", "compare", "checkpoint", "groups", "batch_tuples", "balance", "conf")
         return command(*args, on_spark=OnSpark(**{name: options.pop(name) for name in names}), **options)
 
     for option in reversed(_OPTIONS):
@@ -46,6 +46,10 @@ def spark_options(command: F) -> F:
 
 _OPTIONS = [
     click.option("--master", metavar="URL", help="Spark: where it runs; default: local[*], this machine."),
+    click.option(
+        "--conf", multiple=True, metavar="NAME=VALUE",
+        help="Spark: a setting of its own, such as spark.driver.memory=4g; may be repeated.",
+    ),
     click.option("--batch", is_flag=True, help="Spark: all in one batch, not in micro-batches."),
     click.option(
         "--compare", is_flag=True,
@@ -187,6 +191,7 @@ class OnSpark:
     groups: int | None
     batch_tuples: int | None
     balance: bool = False
+    conf: tuple[str, ...] = ()
 
     def check(self, runner: str, *, clock: str) -> None:
         """Raise ``UsageError`` if options do not go together; ``clock``: one that Spark has no use for."""
@@ -201,13 +206,26 @@ class OnSpark:
             other = "--batch" if self.batch else "--checkpoint"
             msg = f"--compare runs everything from the start in every way: leave {other} out"
             raise UsageError(msg)
+        self.settings()
+
+    def settings(self) -> dict[str, str]:
+        """Return what ``--conf`` gave, by name."""
+        found = {}
+        for given in self.conf:
+            name, equals, value = given.partition("=")
+            if not equals or not name.startswith("spark."):
+                msg = f"--conf must be spark.NAME=VALUE; got {given!r}"
+                raise UsageError(msg)
+            found[name] = value
+        return found
 
     def run(self, scenario: Scenario, variant: Variant, feeds: Feeds, tell: Tell) -> Compared:
         """Run the plan as asked, and hold all results against the first ones; ``tell`` shows progress."""
         from oop_engine.runners.spark.session import session
 
         runs = self._embedded(variant, feeds, tell) if self.compare else []
-        with session(self.master) as spark:
+        tell("spark: starting")
+        with session(self.master, self.settings()) as spark:
             for batch in (False, True) if self.compare else (self.batch,):
                 runs.append(self._on(spark, variant, feeds, tell, batch=batch))
         return Compared(variant, runs, [_off(scenario, runs[0].results, run.results) for run in runs])
@@ -241,7 +259,7 @@ class OnSpark:
         outcome = run_on_spark(
             variant.graph, feeds(), spark=spark, batch=batch, checkpoint=self.checkpoint, groups=self.groups,
             balance=self.balance, slice_rows=self.batch_tuples or BATCH_TUPLES, slices_per_batch=1,
-            on_batch=lambda done: tell(_progress(done)),
+            on_batch=lambda done: tell(progress(done)),
         )  # fmt: skip
         late = outcome.statistics.count("late")
         start_s = time.perf_counter() - began - outcome.wall_s
@@ -258,12 +276,13 @@ def _steady(outcome: SparkOutcome) -> float | None:
     return sum(batch.tuples for batch in later) / wall_s if wall_s else None
 
 
-def _progress(done: BatchDone) -> str:
+def progress(done: BatchDone) -> str:
+    """Return a line about a micro-batch."""
     from oop_engine.report.words import count, seconds
 
-    rate = f", {count(done.tuples / done.wall_s)} tuples/s" if done.wall_s else ""
-    figures = f"{count(done.tuples)} tuples, {count(done.results)} results, {seconds(done.wall_s)}{rate}"
-    return f"  batch {done.number}: {figures}"
+    rate = f", {count(done.tuples / done.wall_s)} tuples/s" if done.tuples and done.wall_s else ""
+    results = f"{count(done.results)} result{'' if done.results == 1 else 's'}"
+    return f"  batch {done.number}: {count(done.tuples)} tuples, {results}, {seconds(done.wall_s)}{rate}"
 
 
 def _off(scenario: Scenario, first: dict[str, pa.Table], other: dict[str, pa.Table]) -> tuple[int, int]:

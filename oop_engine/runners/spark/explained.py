@@ -32,15 +32,21 @@ def explained(cut: Cut) -> str:
 
 def reasons(cut: Cut, component: Component) -> Iterator[str]:
     """Yield for each component or source before why this one is not fused with it."""
-    plan = cut.plan
-    for edge in (cut.edges[number] for number in component.inlets):
-        before = next((c for c in cut.components if edge.stream.node in c.nodes), None)
-        if before is None:
-            yield f"tuples of {_stream(edge)!r} are read in one place, and are wanted {_by(edge)}"
+    edges = [cut.edges[number] for number in component.inlets]
+    before = [next((c for c in cut.components if e.stream.node in c.nodes), None) for e in edges]
+    read: dict[str, list[str]] = {}
+    for edge in (edge for edge, one in zip(edges, before, strict=True) if one is None):
+        read.setdefault(_by(edge), []).append(repr(_stream(edge)))
+    for by, streams in read.items():
+        where = "is read in one place, and is" if len(streams) == 1 else "are each read in one place, and are"
+        yield f"{', '.join(streams)} {where} wanted {by}"
+    for one in {one.number: one for one in before if one is not None}.values():
+        if one.level == SHARDS:
+            yield f"{one.name} is in shards, so what belongs to one group may be in any of them"
             continue
-        together: Nodes = frozenset([*before.nodes, *component.nodes])
-        how = division(plan, together)
-        yield f"{before.name} is divided {_attributes(before)}, {component.name} {_attributes(component)}: {_why(how)}"
+        together: Nodes = frozenset([*one.nodes, *component.nodes])
+        why = _why(division(cut.plan, together))
+        yield f"{one.name} is divided {_attributes(one)}, {component.name} {_attributes(component)}: {why}"
 
 
 def plain(cut: Cut) -> dict[str, Any]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from oop_engine.cli.app import app
+from oop_engine.cli.on_spark import progress
+from oop_engine.runners.spark.run import BatchDone
 
 ROOT = Path(__file__).parents[3]
 
@@ -28,6 +31,12 @@ def invoke(*arguments: str) -> Result:
         (["--on", "spark", "--speed", "2"], "--speed is for runs in this process"),
         (["--on", "spark", "--flat-out"], "--flat-out is for runs in this process"),
         (["--on", "spark", "--compare", "--batch"], "--compare runs everything from the start"),
+        (["--conf", "spark.a=b"], "--conf is for Spark: add --on spark"),
+        (
+            ["--on", "spark", "--conf", "driver.memory=4g"],
+            "--conf must be spark.NAME=VALUE; got 'driver.memory=4g'",
+        ),
+        (["--on", "spark", "--conf", "spark.a"], "--conf must be spark.NAME=VALUE; got 'spark.a'"),
     ],
 )
 def test_options_that_do_not_go_together(arguments: list[str], words: str) -> None:
@@ -45,6 +54,33 @@ def test_explain_tells_stages_and_why_there_is_a_shuffle() -> None:
     said = json.loads(invoke("explain", "nyc_flights", "--on", "spark", "--json").output)
     assert {variant["shuffles"] for variant in said["variants"]} == {1}
     assert said["variants"][0]["stages"][0][0]["by"] == ["carrier"]
+
+
+def test_explain_gives_one_reason_for_sources_that_have_the_same() -> None:
+    result = invoke("explain", "nyc_flights", "--on", "spark", "--order", "out")
+    words = "why a shuffle: 'EWR-progress', 'JFK-progress', 'LGA-progress' are each read in one place"
+    assert result.output.count("why a shuffle") == result.output.count(words) == 3
+
+
+def test_explain_tells_what_is_in_shards() -> None:
+    arguments = ["explain", "skew", "--on", "spark", "--order", "out"]
+    said = invoke(*arguments, "--balance").output
+    assert "in 2 shards, which keep nothing" in said
+    assert "why a shuffle: by-key-partial is in shards" in said
+    assert "shard" not in invoke(*arguments).output
+    for option in (["--balance"], ["--groups", "3"]):
+        result = invoke("explain", "skew", *option)
+        assert result.exit_code == 2
+        assert f"{option[0]} is for Spark: add --on spark" in result.output
+
+
+def test_progress_counts_as_people_do() -> None:
+    done = BatchDone(3, 0, 1, 0.5)
+    assert progress(done) == "  batch 3: 0 tuples, 1 result, 500 ms"
+    assert (
+        progress(replace(done, tuples=10, results=0))
+        == "  batch 3: 10 tuples, 0 results, 500 ms, 20 tuples/s"
+    )
 
 
 @pytest.mark.spark
