@@ -43,7 +43,8 @@ def zipf(rng: np.random.Generator, rows: int, keys: int, exponent: float = 1.1) 
     weight = np.cumsum(np.arange(1, keys + 1, dtype=np.float64) ** -exponent)
     rank = np.searchsorted(weight, rng.random(rows) * weight[-1], side="right")
     names = rng.permutation(keys).astype(np.int32)
-    return names.take(rank, mode="clip")
+    drawn: NDArray[np.int32] = names[np.minimum(rank, keys - 1)]
+    return drawn
 
 
 def flows(rows: int, seed: int = 11) -> Columns:

@@ -10,12 +10,32 @@ import pyarrow as pa
 from benchmarks.contender import Contender
 from benchmarks.data import Columns
 from benchmarks.workload import PAGE, Workload
+from benchmarks.workloads import WORKLOADS
+from benchmarks.workloads.w3 import PacketsByAddress
+from benchmarks.workloads.w5 import TwentyWindowsApart
 from oop_engine import Graph, Page
 from oop_engine.runners.dispatch import Result
 from oop_engine.runners.inline import Inline
 from operators.in_order.rewrite import in_order as twin
 
-__all__ = ["engine", "floor", "run_graph"]
+__all__ = ["contender", "engine", "floor", "run_graph"]
+
+
+def contender(name: str, workload: str, columns: Columns) -> Contender:
+    """Return the contender of that name: the floor, the engine, or the engine used in another way."""
+    asked = WORKLOADS[workload]
+    match name:
+        case "floor":
+            return floor(asked, columns)
+        case "in order":
+            return engine(asked, columns, in_order=True)
+        case "engine, pages of 256":
+            return engine(asked, columns, page=256)
+        case "engine, text keys":
+            return engine(PacketsByAddress(workload), columns)
+        case "engine, nothing shared":
+            return engine(TwentyWindowsApart(workload), columns)
+    return engine(asked, columns)
 
 
 def floor(workload: Workload, columns: Columns) -> Contender:

@@ -28,8 +28,8 @@ class Workload(ABC):
     rows: ClassVar[int] = 5_000_000
     keys: ClassVar[tuple[str, ...]]
     schema: ClassVar[Schema]
-    has_twin: ClassVar[bool] = True
-    """Whether the graph has an in-order twin that is of interest."""
+    ours: ClassVar[tuple[str, ...]] = ("floor", "engine", "in order")
+    """Ways of ours to answer."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -5,9 +5,9 @@ from __future__ import annotations
 from benchmarks.workload import Workload
 from benchmarks.workloads.w1 import PacketsOfFiveMinutes
 from benchmarks.workloads.w2 import BytesBySender
-from benchmarks.workloads.w3 import PacketsByAddress, PacketsBySender
+from benchmarks.workloads.w3 import PacketsBySender
 from benchmarks.workloads.w4 import FlowsSeenTwice
-from benchmarks.workloads.w5 import TwentyWindows, TwentyWindowsApart
+from benchmarks.workloads.w5 import TwentyWindows
 from benchmarks.workloads.w6 import LastTuples
 
 __all__ = ["WORKLOADS"]
@@ -18,10 +18,8 @@ WORKLOADS: dict[str, Workload] = {
         PacketsOfFiveMinutes("W1"),
         BytesBySender("W2"),
         PacketsBySender("W3"),
-        PacketsByAddress("W3-text"),
         FlowsSeenTwice("W4"),
         TwentyWindows("W5"),
-        TwentyWindowsApart("W5-apart"),
         *(
             LastTuples(f"W6-{kind}-{slide}", kind, slide)
             for kind in ("min", "avg")

@@ -19,6 +19,7 @@ __all__ = ["PacketsByAddress", "PacketsBySender"]
 
 class PacketsBySender(Workload):
     question = "count per key, tumbling 1 s, 10 k keys"
+    ours = (*Workload.ours, "engine, pages of 256", "engine, text keys")
     keys = ("window_start", "src")
     schema = Schema({"ts": pa.timestamp("us"), "src": pa.int32(), "len": pa.int32()}, "ts")
 
@@ -53,10 +54,8 @@ class PacketsBySender(Workload):
 
 
 class PacketsByAddress(PacketsBySender):
-    """The same with the key as text; the floor is that of integers."""
+    """The same with IPv4 addresses as text."""
 
-    question = "W3 with IPv4 addresses as text"
-    has_twin = False
     schema = Schema({"ts": pa.timestamp("us"), "src": pa.string(), "len": pa.int32()}, "ts")
 
     def feed(self, columns: Columns, page: int) -> Iterator[tuple[str, Page]]:

@@ -30,6 +30,7 @@ class TwentyWindows(Workload):
     """The sums of a second are made once; sums of sums make the longer windows."""
 
     question = "sum, 20 tumbling windows of 1 to 20 s, made of shared seconds"
+    ours = (*Workload.ours, "engine, nothing shared")
     keys = ("length", "window_start")
     schema = Schema({"ts": pa.timestamp("us"), "v": pa.int32()}, "ts")
 
@@ -88,9 +89,6 @@ class TwentyWindows(Workload):
 
 class TwentyWindowsApart(TwentyWindows):
     """The same with twenty operators that share nothing."""
-
-    question = "W5 with 20 operators that share nothing"
-    has_twin = False
 
     def graph(self) -> Graph:
         graph = Graph(self.name)

@@ -1,0 +1,49 @@
+"""``python -m benchmarks``: the workloads, in turns, and the targets; see README.md."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from benchmarks.field import entries
+from benchmarks.report import CONSOLE, machine, plot, show, show_targets, told, write
+from benchmarks.targets import reached
+from benchmarks.turns import Measured, measure
+from benchmarks.workloads import WORKLOADS
+
+OUT = Path(__file__).parent / "out"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure what is asked for; return 0 if every result was right."""
+    asked = _parser().parse_args(arguments)
+    found: list[Measured] = []
+    for name in asked.workloads or WORKLOADS:
+        workload = WORKLOADS[name]
+        field = entries(workload, tuple(asked.contenders))
+        present = [entry for entry in field if entry.python]
+        some = measure(workload, present, min(asked.rows, workload.rows), asked.rounds, asked.seconds)
+        show(some, workload.question, [entry.name for entry in field if entry not in present])
+        found += some
+    show_targets(list(reached(found)))
+    write(asked.out / "bench.json", told(found))
+    write(asked.out / "machine.json", machine())
+    plot(found, asked.out / "bench.png")
+    CONSOLE.print(f"written: {asked.out}/bench.json, machine.json, bench.png", style="dim")
+    return 0 if all(measured.correct for measured in found) else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
+    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=", ".join(WORKLOADS))
+    parser.add_argument("--rows", type=int, default=5_000_000, help="tuples at most (default 5 M)")
+    parser.add_argument("--rounds", type=int, default=5, help="turns of each contender (default 5)")
+    parser.add_argument("--seconds", type=float, default=0.5, help="least length of a turn (default 0.5)")
+    parser.add_argument("--contenders", nargs="+", default=[], metavar="NAME", help="these and the floor")
+    parser.add_argument("--out", type=Path, default=OUT, help="folder for figures (default benchmarks/out)")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,65 @@
+"""Field: who takes part, and with which Python; who is not installed is absent."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from benchmarks.workload import Workload
+
+__all__ = ["PEERS", "ROOT", "Entry", "entries"]
+
+ROOT = Path(__file__).parents[1]
+ENVIRONMENTS = Path(os.environ.get("BENCH_PEERS", ROOT / ".peers"))
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A contender: its name, the module that makes it, and the package that it stands on.
+
+    ``rows``: how many it is asked to do at most, in a sensible time.  ``threads``: how many it may use.
+    """
+
+    name: str
+    module: str
+    package: str = ""
+    rows: int | None = None
+    threads: int = 1
+    workloads: tuple[str, ...] = ()
+
+    @cached_property
+    def python(self) -> str | None:
+        """The interpreter that has the package: its own environment's, or this one; None: absent."""
+        own = ENVIRONMENTS / self.package / "bin" / "python"
+        return next((p for p in (str(own), sys.executable) if _has(p, self.package)), None)
+
+
+def _has(python: str, package: str) -> bool:
+    if not Path(python).exists():
+        return False
+    asked = f"import importlib.util as u; raise SystemExit(u.find_spec({package!r}) is None)"
+    return not package or subprocess.run([python, "-c", asked], check=False).returncode == 0
+
+
+PEERS = (
+    Entry("Polars", "benchmarks.peers.polars_batch", "polars", threads=2),
+    Entry("DuckDB", "benchmarks.peers.duckdb_batch", "duckdb", threads=2),
+    Entry(
+        "Bytewax",
+        "benchmarks.peers.bytewax_stream",
+        "bytewax",
+        100_000,
+        workloads=("W1", "W2", "W3", "W4", "W5"),
+    ),
+)
+
+
+def entries(workload: Workload, names: tuple[str, ...] = ()) -> list[Entry]:
+    """Return who is asked this workload's question (of ``names``, or all), installed or not."""
+    ours = [Entry(name, "benchmarks.ours") for name in workload.ours]
+    peers = [peer for peer in PEERS if workload.name in (peer.workloads or (workload.name,))]
+    return [entry for entry in (*ours, *peers) if entry.name in ("floor", *(names or (entry.name,)))]
