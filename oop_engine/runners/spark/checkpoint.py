@@ -5,7 +5,8 @@ query.json   the graph, a line a node, and how it was spread out; a checkpoint i
 feeds/       what was spooled
 maps/        which shard has which key groups, by version
 heads/       states of heads, by offset
-spark/       Spark's own: offsets, commits, the state of components
+copies/      states of the copies of components, by micro-batch
+spark/       Spark's own: offsets, commits; the states of copies, if they are in its store
 """
 
 from __future__ import annotations
@@ -25,7 +26,15 @@ from oop_engine.runners.spark.stages import Cut
 __all__ = ["Checkpoint"]
 
 GROUPS_A_PARTITION = 2
-_PARTS = {"graph": dict, "sizes": list, "components": list, "sources": dict, "files": dict, "batch": bool}
+_PARTS = {
+    "graph": dict,
+    "sizes": list,
+    "components": list,
+    "sources": dict,
+    "files": dict,
+    "batch": bool,
+    "state": str,
+}
 
 
 class Checkpoint:
@@ -38,7 +47,7 @@ class Checkpoint:
         self.folder = folder
         self._file = folder / "query.json"
 
-    def check(self, plan: Plan, *, batch: bool = False) -> None:
+    def check(self, plan: Plan, *, batch: bool = False, state: str = "files") -> None:
         """Make sure that the folder is not the checkpoint of another graph, or of the other way to run one."""
         known = self._known()
         if known is None:
@@ -52,6 +61,9 @@ class Checkpoint:
         if known["batch"] != batch:
             was = "one batch" if known["batch"] else "micro-batches"
             msg = f"it is of a run in {was}, and batch={batch} would give its results again: take another folder"
+            raise self._error(msg)
+        if known["state"] != state:
+            msg = f"it has states with state={known['state']!r}; got state={state!r}: leave it as it was"
             raise self._error(msg)
 
     def query(self) -> str:
@@ -73,7 +85,13 @@ class Checkpoint:
         return partitions, then
 
     def keep(
-        self, cut: Cut, sources: Mapping[str, Slices], sizes: tuple[int, int], *, batch: bool = False
+        self,
+        cut: Cut,
+        sources: Mapping[str, Slices],
+        sizes: tuple[int, int],
+        *,
+        batch: bool = False,
+        state: str = "files",
     ) -> None:
         """Write down how the query runs, or make sure that it runs as it did; clear away what a kill left."""
         now: dict[str, Any] = {
@@ -85,11 +103,12 @@ class Checkpoint:
                 name: [path.name for path in s.paths()] for name, s in sources.items() if isinstance(s, Files)
             },
             "batch": batch,
+            "state": state,
         }
         if (known := self._known()) is not None:
             self._compare(known, now)
         self._write(self._file, json.dumps(now, indent=1))
-        for left in self.folder.glob("heads/*/*.state.*"):
+        for left in self.folder.glob("*/*/*.state.*"):
             left.unlink(missing_ok=True)
 
     def _compare(self, then: dict[str, Any], now: dict[str, Any]) -> None:

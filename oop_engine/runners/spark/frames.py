@@ -76,7 +76,7 @@ def _to_letters(job: Job, source: str, schema: Schema) -> Work:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
-        from oop_engine.runners.spark.source import batch_of
+        from oop_engine.runners.spark.rows import batch_of
 
         router, outlets = _router(job, source)
         context = TaskContext.get()
@@ -95,7 +95,7 @@ def _to_letters(job: Job, source: str, schema: Schema) -> Work:
 
 def _the_end(job: Job, source: str) -> Work:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from oop_engine.runners.spark.source import batch_of
+        from oop_engine.runners.spark.rows import batch_of
 
         router, outlets = _router(job, source)
         if sum(batch.num_rows for batch in batches):

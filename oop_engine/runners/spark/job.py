@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from oop_engine.errors import GraphError
 from oop_engine.graph import Plan
@@ -13,37 +14,55 @@ from oop_engine.runners.spark.routing import Addresses
 from oop_engine.runners.spark.slices import Slices
 from oop_engine.runners.spark.stages import SHARDS, Cut
 
-__all__ = ["Job", "addresses_of", "check_travels"]
+__all__ = ["Job", "PackedJob", "addresses_of", "check_travels"]
 
 
 @dataclass(frozen=True)
 class Job:
-    """``states``: the folder for the states of heads; "": none are kept (a batch needs none).
+    """``partitions``: into how many a shuffle divides the key groups.
 
+    ``heads``, ``copies``: the folders for states of heads and of copies; "": none are kept there.
     ``maps``: the folder with the maps of shards; "": what is divided is divided evenly, for good.
     """
 
     cut: Cut
     addresses: Addresses
     sources: Mapping[str, Slices]
-    states: str = ""
+    partitions: int = 1
+    heads: str = ""
+    copies: str = ""
     slices_per_batch: int = 4
     maps: str = ""
 
-    def to_text(self) -> str:
-        """Return the job as an option of a data source can carry it."""
+    def packed(self) -> PackedJob:
+        """Return the job as it travels."""
         from pyspark import cloudpickle
 
-        return base64.b64encode(cloudpickle.dumps(self)).decode()
+        return PackedJob(base64.b64encode(cloudpickle.dumps(self)).decode())
 
-    @classmethod
-    def from_text(cls, text: str) -> Job:
-        """Return the job that the driver of this very query has put into ``text``."""
-        from pyspark import cloudpickle
 
-        job = cloudpickle.loads(base64.b64decode(text))
-        assert isinstance(job, cls)
-        return job
+@dataclass(frozen=True)
+class PackedJob:
+    """A job as text, such as an option of a data source can carry.
+
+    Workers live for many tasks, and each unpacks a job but once.
+    """
+
+    text: str
+
+    @property
+    def job(self) -> Job:
+        """The job that the driver of this very query has put into ``text``."""
+        return _unpacked(self.text)
+
+
+@lru_cache(maxsize=4)
+def _unpacked(text: str) -> Job:
+    from pyspark import cloudpickle
+
+    job = cloudpickle.loads(base64.b64decode(text))
+    assert isinstance(job, Job)
+    return job
 
 
 def addresses_of(cut: Cut, partitions: int) -> Addresses:

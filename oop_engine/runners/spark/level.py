@@ -1,65 +1,116 @@
-"""One level of a cut graph in Spark: a shuffle by target, and the copies behind it.
+"""The levels of a cut graph in Spark: each is a shuffle by target, and the copies behind it.
 
-Streaming   ``transformWithState``: a copy is restored from Spark's state store, takes the letters of
-            a micro-batch, and is saved again
-batch       ``mapInArrow`` over sorted partitions: copies live as long as their letters last
+Streaming   a copy takes over its state after the micro-batch before, takes the letters of this one, and
+            its state is kept in a file (``states``), or in Spark's state store (``stored``)
+batch       over sorted partitions: copies live as long as their letters last
+
+The tasks of the last level hand what it yields to the sink themselves: one task in Python is enough.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
-
-import pyarrow as pa
-from pyspark.sql import DataFrame, Row
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from oop_engine.runners.spark.copy import Copy
-from oop_engine.runners.spark.job import Job
+from oop_engine.runners.spark.job import Job, PackedJob
 from oop_engine.runners.spark.letters import DDL, Letter
-from oop_engine.runners.spark.source import batch_of, letters_of
+from oop_engine.runners.spark.rows import Step, in_task
+from oop_engine.runners.spark.stages import SHARDS
+from oop_engine.runners.spark.states import States
 
-__all__ = ["add_level", "places_of"]
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
-_CHUNK = 1 << 20  # bytes; larger values slow Spark's state store down more than their size
-
-
-def add_level(letters: DataFrame, job: Job, level: int, *, streaming: bool) -> DataFrame:
-    """Return the letters that the components of ``level`` make of ``letters``; others pass by."""
-    if streaming:
-        return letters.groupBy("target").transformWithState(_Processor(job, level), DDL, "append", "None")
-    together = letters.repartition("target").sortWithinPartitions("target", "seq", "channel")
-    return together.mapInArrow(_in_batch(job, level), DDL)
+__all__ = ["InBatch", "InMicroBatch", "InShards", "copy_at", "places_of", "through_levels"]
 
 
-class _Processor(StatefulProcessor):
-    """One key group is one grouping key; its state is the snapshot of its copy, in chunks."""
+def through_levels(letters: DataFrame, packed: PackedJob, *, batch: int | None, last: Step) -> DataFrame:
+    """Return what ``last`` makes of the results that follow from ``letters``, which are of all sources.
 
-    def __init__(self, job: Job, level: int) -> None:
-        self._job, self._level = job, level
+    ``batch``: the number of the micro-batch that they are; None: they are all there is.
+    """
+    job = packed.job
+    steps: list[Step] = []
+    for level in range(SHARDS, job.cut.levels + 1):
+        if not job.cut.at(level):
+            continue
+        before = letters.mapInArrow(in_task(*steps), DDL) if steps else letters
+        letters = before.repartition(job.partitions, "target")
+        if batch is None and level != SHARDS:
+            letters = letters.sortWithinPartitions("target", "seq", "channel")
+        steps = [_step(packed, level, batch)]
+    return letters.mapInArrow(in_task(*steps, last), DDL)
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        self._state = handle.getListState("snapshot", "chunk binary")
-        self._places = places_of(self._job, self._level)
 
-    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
-        """Run one copy, or let letters pass by that are for later levels."""
-        place = self._places.get(key[0])
-        if place is None:
-            yield from rows
-            return
-        copy = Copy(self._job.cut, self._job.cut.components[place[0]], self._job.addresses, place[1])
-        if state := b"".join(bytes(chunk[0]) for chunk in self._state.get()):
-            copy.restore(state)
-        letters = sorted((Letter(*row) for row in rows), key=lambda letter: (letter.seq, letter.channel))
-        for letter in copy.run(letters):
-            yield Row(**letter._asdict())
-        state = copy.snapshot()
-        self._state.put([(state[at : at + _CHUNK],) for at in range(0, len(state), _CHUNK)])
+def _step(packed: PackedJob, level: int, batch: int | None) -> Step:
+    if level == SHARDS:
+        return InShards(packed)
+    return InBatch(packed, level) if batch is None else InMicroBatch(packed, level, batch)
 
-    def close(self) -> None:
-        """Do nothing: all there is is in the store."""
+
+@dataclass(frozen=True)
+class InMicroBatch:
+    """Runs the copies of a level over their letters of one micro-batch; others pass by."""
+
+    packed: PackedJob
+    level: int
+    batch: int
+
+    def __call__(self, letters: Iterator[Letter]) -> Iterator[Letter]:
+        """Yield the letters that follow; the state of a copy is kept before its last one leaves."""
+        job = self.packed.job
+        places = places_of(job, self.level)
+        own: dict[int, list[Letter]] = {}
+        yield from _passing(letters, places.keys(), own)
+        states = States(job.copies)
+        for target, mine in own.items():
+            number, group = places[target]
+            owner = f"{number}-{group}"
+            copy = copy_at(job, number, group)
+            if (state := states.before(owner, self.batch)) is not None:
+                copy.restore(state)
+            yield from copy.run(_sorted(mine))
+            states.save(owner, self.batch, copy.snapshot())
+
+
+@dataclass(frozen=True)
+class InShards:
+    """Runs shards over what they are sent in a micro-batch, or all in all; others pass by.
+
+    They keep nothing: nothing is restored, and the next micro-batch may send the same keys elsewhere.
+    """
+
+    packed: PackedJob
+
+    def __call__(self, letters: Iterator[Letter]) -> Iterator[Letter]:
+        """Yield the letters that follow."""
+        job = self.packed.job
+        places = places_of(job, SHARDS)
+        own: dict[int, list[Letter]] = {}
+        yield from _passing(letters, places.keys(), own)
+        for target, mine in own.items():
+            yield from copy_at(job, *places[target]).run(_sorted(mine))
+
+
+@dataclass(frozen=True)
+class InBatch:
+    """Runs the copies of a level over letters that are sorted by target; others pass by."""
+
+    packed: PackedJob
+    level: int
+
+    def __call__(self, letters: Iterator[Letter]) -> Iterator[Letter]:
+        """Yield the letters that follow."""
+        job = self.packed.job
+        places = places_of(job, self.level)
+        for target, mine in itertools.groupby(letters, key=lambda letter: letter.target):
+            if target in places:
+                yield from copy_at(job, *places[target]).run(mine)
+            else:
+                yield from mine
 
 
 def places_of(job: Job, level: int) -> dict[int, tuple[int, int]]:
@@ -71,16 +122,21 @@ def places_of(job: Job, level: int) -> dict[int, tuple[int, int]]:
     }
 
 
-def _in_batch(job: Job, level: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        places = places_of(job, level)
-        letters = (letter for batch in batches for letter in letters_of(batch))
-        for target, own in itertools.groupby(letters, key=lambda letter: letter.target):
-            place = places.get(target)
-            if place is not None:
-                copy = Copy(job.cut, job.cut.components[place[0]], job.addresses, place[1])
-                own = copy.run(own)
-            for letter in own:
-                yield batch_of([letter])
+def copy_at(job: Job, component: int, group: int) -> Copy:
+    """Return the copy of a component for a key group, with nothing in it yet."""
+    return Copy(job.cut, job.cut.components[component], job.addresses, group)
 
-    return run
+
+def _passing(
+    letters: Iterator[Letter], here: Collection[int], own: dict[int, list[Letter]]
+) -> Iterator[Letter]:
+    """Yield letters to elsewhere; put the others into ``own``, by target."""
+    for letter in letters:
+        if letter.target in here:
+            own.setdefault(letter.target, []).append(letter)
+        else:
+            yield letter
+
+
+def _sorted(letters: list[Letter]) -> list[Letter]:
+    return sorted(letters, key=lambda letter: (letter.seq, letter.channel))

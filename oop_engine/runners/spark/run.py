@@ -5,12 +5,12 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pyarrow as pa
 
@@ -24,10 +24,12 @@ from oop_engine.runners.spark.frames import check_frames, is_frame, letters_of_f
 from oop_engine.runners.spark.fusion import Score
 from oop_engine.runners.spark.job import Job, addresses_of, check_travels
 from oop_engine.runners.spark.letters import DDL, NOTE, Letter
+from oop_engine.runners.spark.level import through_levels
 from oop_engine.runners.spark.maps import Control
 from oop_engine.runners.spark.notes import Totals
+from oop_engine.runners.spark.rows import in_task, letters_of
 from oop_engine.runners.spark.session import session
-from oop_engine.runners.spark.sinks import Memory, Outlets, Sink, SinkWork
+from oop_engine.runners.spark.sinks import Memory, Sink, ToSink
 from oop_engine.runners.spark.slices import SLICE_ROWS, Files, Slices, spool
 from oop_engine.runners.spark.split import scaled
 from oop_engine.runners.spark.stages import SHARDS, Cut, cut
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BatchDone", "Feed", "ShardDone", "SparkOutcome", "pieces_of", "run_on_spark"]
 
-Work: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+State: TypeAlias = Literal["files", "store"]
 Feed = Any
 """A source: ``Slices``, the path of a trace or of a folder of traces, messages (``Iterable[Message]``, which are
 spooled first), or a DataFrame of Spark."""
@@ -102,6 +104,7 @@ def run_on_spark(
     rates: Mapping[Stream, int] | None = None,
     split: bool = True,
     balance: Balance | bool = False,
+    state: State = "files",
     slices_per_batch: int = 4,
     slice_rows: int = SLICE_ROWS,
     quick: bool = False,
@@ -133,6 +136,9 @@ def run_on_spark(
         Work on aggregates by a key in shards, one a partition, and move key groups from one to another as
         soon as they are not loaded alike (see ``balance``).  For keys that are far from equally frequent: the
         shards are one shuffle more.  In a batch there are shards, but nothing moves.
+    state
+        Where micro-batches leave the states of components: in files of the checkpoint, or in Spark's state
+        store, which takes longer and which tools of Spark know.
     slices_per_batch, slice_rows
         How many slices a source gives to a micro-batch, and how many tuples are in a slice that is spooled.
 
@@ -150,7 +156,7 @@ def run_on_spark(
         check_frames(frames, _schemas(plan), batch=batch)
         balanced = bool(balance)
         plan = pieces_of(graph, unordered=frames, split=split, balance=balanced).plan  # tells what cannot run
-        kept.check(plan, batch=batch)
+        kept.check(plan, batch=batch, state=state)
         sink = sink or Memory()
         sink.start({n.name: plan.schema(n.inputs[0]) for n in plan.of_kind("sink")}, kept.query())
         sources = _slices(plan, {n: f for n, f in feeds.items() if n not in frames}, kept.folder, slice_rows)
@@ -159,12 +165,17 @@ def run_on_spark(
         pieces = pieces_of(
             graph, groups, score, rates, frames, split=split, balance=balanced, shards=partitions
         )
-        kept.keep(pieces, sources, (partitions, groups), batch=batch)
+        kept.keep(pieces, sources, (partitions, groups), batch=batch, state=state)
         job = Job(
-            pieces, addresses_of(pieces, partitions), sources, str(kept.folder / "heads"), slices_per_batch
+            pieces,
+            addresses_of(pieces, partitions),
+            sources,
+            partitions,
+            heads=str(kept.folder / "heads"),
+            copies=str(kept.folder / "copies") if state == "files" else "",
+            maps=str(kept.folder / "maps") if pieces.at(SHARDS) and not batch else "",
+            slices_per_batch=slices_per_batch,
         )
-        if pieces.at(SHARDS) and not batch:
-            job = replace(job, maps=str(kept.folder / "maps"))
         run = _Run(spark, job, frames, sink, on_batch, balance if isinstance(balance, Balance) else Balance())
         start_s = time.perf_counter() - began
         run.all_at_once() if batch else run.in_batches(kept.folder / "spark", follow=follow)
@@ -261,6 +272,8 @@ class _Run:
 
         spark.dataSource.register(LetterSource)
         self._spark, self._job, self._frames, self._sink = spark, job, frames, sink
+        self._packed = job.packed()
+        self._stored = not job.copies  # in Spark's store
         self._on_batch = on_batch or (lambda done: None)
         edges = [edge for edge in job.cut.edges if edge.component is None]
         self._schemas = {edge.number: (edge.sink, edge.schema) for edge in edges}
@@ -276,7 +289,11 @@ class _Run:
 
     def in_batches(self, checkpoint: Path, *, follow: bool) -> None:
         """Run a streaming query until everything has been read, or for ever."""
-        letters = self._levels(self._letters(self._spark.readStream))
+        letters = self._letters(self._spark.readStream)
+        if self._stored:
+            from oop_engine.runners.spark.stored import through_store
+
+            letters = through_store(letters, self._packed)
         writer = letters.writeStream.foreachBatch(self._batch).option("checkpointLocation", str(checkpoint))
         trigger: dict[str, Any] = {"processingTime": "0 seconds"} if follow else {"availableNow": True}
         with failure_of():
@@ -289,7 +306,7 @@ class _Run:
     def all_at_once(self) -> None:
         """Run one batch."""
         with failure_of():
-            self._batch(self._levels(self._letters(self._spark.read)), 0)
+            self._batch(self._letters(self._spark.read), None)
 
     def _letters(self, reader: DataFrameReader | DataStreamReader) -> DataFrame:
         """Return the letters of all sources."""
@@ -298,30 +315,21 @@ class _Run:
             letters_of_frame(frame, name, schemas[name], self._job) for name, frame in self._frames.items()
         ]
         if self._job.sources:
-            parts.append(reader.format("oop-engine").option("job", self._job.to_text()).load())
+            parts.append(reader.format("oop-engine").option("job", self._packed.text).load())
         return reduce(lambda one, other: one.union(other), parts)
 
-    def _levels(self, letters: DataFrame) -> DataFrame:
-        from oop_engine.runners.spark.level import add_level
-        from oop_engine.runners.spark.shards import add_shards
+    def _batch(self, letters: DataFrame, number: int | None) -> None:
+        """Run the tasks of a micro-batch, or of everything, hand results to the sink, take down what was told."""
+        to_sink = ToSink(self._sink.worker(), self._schemas, number or 0)
+        if self._stored and number is not None:
+            done = letters.mapInArrow(in_task(to_sink), DDL)
+        else:
+            done = through_levels(letters, self._packed, batch=number, last=to_sink)
+        self._take(
+            number or 0, [letter for part in done.toArrow().to_batches() for letter in letters_of(part)]
+        )
 
-        if self._job.cut.at(SHARDS):
-            letters = add_shards(letters, self._job)
-        for level in range(1, self._job.cut.levels + 1):
-            letters = add_level(letters, self._job, level, streaming=letters.isStreaming)
-        return letters
-
-    def _batch(self, letters: DataFrame, number: int) -> None:
-        """Run the tasks of a batch, hand results to the sink, and take down what was told."""
-        from oop_engine.runners.spark.source import letters_of
-
-        arrived = [
-            letter
-            for part in letters.mapInArrow(_working(self._sink.worker(), self._schemas, number), DDL)
-            .toArrow()
-            .to_batches()
-            for letter in letters_of(part)
-        ]
+    def _take(self, number: int, arrived: list[Letter]) -> None:
         results = [letter for letter in arrived if letter.edge != NOTE]
         self._sink.commit(number, self._schemas, results)
         before = self.totals.tuples
@@ -342,24 +350,3 @@ class _Run:
             for component in self._job.cut.at(SHARDS)
             for shard in range(component.groups)
         )
-
-
-def _working(sink: SinkWork, schemas: Outlets, number: int) -> Work:
-    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from oop_engine.runners.spark.source import batch_of, letters_of
-
-        notes: list[Letter] = []
-
-        def results() -> Iterator[Letter]:
-            for batch in batches:
-                for letter in letters_of(batch):
-                    if letter.edge == NOTE:
-                        notes.append(letter)
-                    else:
-                        yield letter
-
-        for letter in sink(number, schemas, results()):
-            yield batch_of([letter])
-        yield batch_of(notes)
-
-    return work

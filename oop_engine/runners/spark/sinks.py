@@ -23,11 +23,11 @@ import pyarrow as pa
 
 from oop_engine.page import Page
 from oop_engine.runners.spark.delta import Delta
-from oop_engine.runners.spark.letters import Letter, unpack_letter
+from oop_engine.runners.spark.letters import NOTE, Letter, unpack_letter
 from oop_engine.runners.spark.parquet import Outlets, Parquet
 from oop_engine.schema import Schema
 
-__all__ = ["Delta", "ForeachBatch", "Memory", "Outlets", "Parquet", "Sink", "SinkWork", "tables"]
+__all__ = ["Delta", "ForeachBatch", "Memory", "Outlets", "Parquet", "Sink", "SinkWork", "ToSink", "tables"]
 
 SinkWork: TypeAlias = Callable[[int, Outlets, Iterable[Letter]], Iterator[Letter]]
 """What a sink does in tasks: batch, outlets and letters with results -> letters for the driver."""
@@ -57,6 +57,30 @@ class Sink(Protocol):
     def commit(self, batch: int, outlets: Outlets, letters: list[Letter]) -> None:
         """Make the results of ``batch`` visible."""
         ...
+
+
+@dataclass(frozen=True)
+class ToSink:
+    """Hands results to the sink's part in tasks; notes follow what that yields."""
+
+    sink: SinkWork
+    schemas: Outlets
+    batch: int
+
+    def __call__(self, letters: Iterator[Letter]) -> Iterator[Letter]:
+        """Yield what is to reach the driver."""
+        notes: list[Letter] = []
+        yield from self.sink(self.batch, self.schemas, _results(letters, notes))
+        yield from notes
+
+
+def _results(letters: Iterator[Letter], notes: list[Letter]) -> Iterator[Letter]:
+    """Yield results, and put notes aside."""
+    for letter in letters:
+        if letter.edge == NOTE:
+            notes.append(letter)
+        else:
+            yield letter
 
 
 @dataclass

@@ -21,16 +21,16 @@ from pyspark.sql.streaming.datasource import (
 
 from oop_engine.runners.spark.balance import Maps
 from oop_engine.runners.spark.head_run import HeadRun
-from oop_engine.runners.spark.head_states import HeadStates
-from oop_engine.runners.spark.job import Job
-from oop_engine.runners.spark.letters import COLUMNS, DDL, FIELDS, Letter
+from oop_engine.runners.spark.job import Job, PackedJob
+from oop_engine.runners.spark.letters import DDL
 from oop_engine.runners.spark.maps import MapFolder
+from oop_engine.runners.spark.rows import batches_of
+from oop_engine.runners.spark.states import States
 
-__all__ = ["LetterSource", "batch_of", "letters_of"]
+__all__ = ["LetterSource"]
 
 Offset = dict[str, int]
 _MAP = "(map)"  # beside the sources; none can have this name
-_BATCH_BYTES = 16 << 20
 
 
 class LetterSource(DataSource):
@@ -47,11 +47,11 @@ class LetterSource(DataSource):
 
     def reader(self, schema: Any) -> DataSourceReader:
         """Return a reader of everything there is."""
-        return _BatchReader(Job.from_text(self.options["job"]))
+        return _BatchReader(PackedJob(self.options["job"]))
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:
         """Return a reader of micro-batches."""
-        return _StreamReader(Job.from_text(self.options["job"]))
+        return _StreamReader(PackedJob(self.options["job"]))
 
 
 class _Part(InputPartition):
@@ -63,22 +63,30 @@ class _Part(InputPartition):
 
 
 class _BatchReader(DataSourceReader):
-    def __init__(self, job: Job) -> None:
-        self._job = job
+    def __init__(self, packed: PackedJob) -> None:
+        self._packed = packed
+
+    @property
+    def _job(self) -> Job:
+        return self._packed.job
 
     def partitions(self) -> list[InputPartition]:
         return [_Part(source, 0, stop) for source, stop in _available(self._job).items()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Part)
-        yield from _batches(_head(self._job, partition).run(partition.start, partition.stop))
+        yield from batches_of(_head(self._job, partition).run(partition.start, partition.stop))
 
 
 class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    def __init__(self, job: Job) -> None:
-        self._job = job
-        self._maps = MapFolder(job.maps) if job.maps else None
+    def __init__(self, packed: PackedJob) -> None:
+        self._packed = packed
+        self._maps = MapFolder(packed.job.maps) if packed.job.maps else None
         self._target: Offset | None = None
+
+    @property
+    def _job(self) -> Job:
+        return self._packed.job
 
     def initialOffset(self) -> Offset:
         nothing = dict.fromkeys(self._job.sources, 0)
@@ -108,9 +116,9 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Part)
-        states = HeadStates(self._job.states)
+        states = States(self._job.heads)
         head = _restored(self._job, partition, states)
-        yield from _batches(head.run(partition.start, partition.stop))
+        yield from batches_of(head.run(partition.start, partition.stop))
         states.save(partition.source, partition.stop, head.snapshot())
 
     def commit(self, end: Offset) -> None:
@@ -126,7 +134,7 @@ def _head(job: Job, part: _Part) -> HeadRun:
     return HeadRun(job.cut, head, job.addresses, job.sources[part.source], part.maps)
 
 
-def _restored(job: Job, part: _Part, states: HeadStates) -> HeadRun:
+def _restored(job: Job, part: _Part, states: States) -> HeadRun:
     """Return a head that has read all before ``part``; again, if the state of then is gone."""
     head = _head(job, part)
     if part.start == 0:
@@ -138,28 +146,3 @@ def _restored(job: Job, part: _Part, states: HeadStates) -> HeadRun:
     else:
         head.restore(state)
     return head
-
-
-def _batches(letters: Iterator[Letter]) -> Iterator[pa.RecordBatch]:
-    """Put letters together, some megabytes at a time."""
-    waiting: list[Letter] = []
-    for letter in letters:
-        waiting.append(letter)
-        if sum(len(w.body) for w in waiting) > _BATCH_BYTES:
-            yield batch_of(waiting)
-            waiting = []
-    if waiting:
-        yield batch_of(waiting)
-
-
-def batch_of(letters: list[Letter]) -> pa.RecordBatch:
-    """Return letters as rows."""
-    columns = zip(*letters, strict=True) if letters else [[] for _ in COLUMNS]
-    arrays = [pa.array(values, field.type) for values, field in zip(columns, FIELDS, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=FIELDS)
-
-
-def letters_of(batch: pa.RecordBatch) -> Iterator[Letter]:
-    """Yield rows as letters."""
-    for values in zip(*(column.to_pylist() for column in batch.select(COLUMNS).columns), strict=True):
-        yield Letter(*values)

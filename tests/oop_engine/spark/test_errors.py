@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -34,10 +35,10 @@ from oop_engine import (
 from oop_engine.runners.spark import run
 from oop_engine.runners.spark.checkpoint import Checkpoint
 from oop_engine.runners.spark.fingerprint import fingerprint
-from oop_engine.runners.spark.head_states import HeadStates
 from oop_engine.runners.spark.run import pieces_of, run_on_spark
 from oop_engine.runners.spark.sinks import Parquet
 from oop_engine.runners.spark.slices import Files, spool
+from oop_engine.runners.spark.states import States
 from oop_engine.traces import write_trace
 from operators import Apply, BoundedDisorder, Count, Late, Meld, Punctuate, Sum, Tumbling, WindowAggregate
 from operators.policies import Heartbeat
@@ -232,7 +233,7 @@ def test_files_that_were_read_must_stay(change: Callable[[Path], None], tmp_path
 
 
 def test_what_a_kill_left_is_cleared_away(tmp_path: Path) -> None:
-    states = HeadStates(str(tmp_path / "heads"))
+    states = States(str(tmp_path / "heads"))
     states.save("source", 3, b"state")
     (tmp_path / "heads" / "source" / "000000000004.state.0123").write_bytes(b"half")
     checkpoint_of(of(plus(1)), tmp_path)
@@ -240,7 +241,7 @@ def test_what_a_kill_left_is_cleared_away(tmp_path: Path) -> None:
 
 
 def test_old_states_of_heads_are_forgotten(tmp_path: Path) -> None:
-    states = HeadStates(str(tmp_path))
+    states = States(str(tmp_path))
     for offset in range(100):
         states.save("source", offset, b"state")
     assert len(list((tmp_path / "source").iterdir())) == 16
@@ -264,6 +265,16 @@ def test_what_was_spooled_is_read_again_and_what_was_not_finished_is_spooled_ane
     assert spool({"source": never()}, schemas, tmp_path, rows=1) == first
     read = [m for number in range(first["source"].count()) for m in first["source"].read(number)]
     assert [row["ts"] for m in read if isinstance(m, Page) for row in m.to_pylist()] == [1, 2, 3]
+
+
+def test_what_was_spooled_where_tasks_cannot_see_it_is_no_silence(tmp_path: Path) -> None:
+    schemas = {"source": SCHEMA, "silent": SCHEMA}
+    found = spool({"source": [page(1, 2)], "silent": []}, schemas, tmp_path / "feeds")
+    assert list(found["silent"].read(0)) == []
+    shutil.rmtree(tmp_path / "feeds")
+    for slices in found.values():
+        with pytest.raises(TraceError, match="driver and tasks must share the folder of the checkpoint"):
+            list(slices.read(0))
 
 
 SPOKEN = """
