@@ -67,8 +67,27 @@ class Panes:
 
     def nbytes(self, alive: int) -> int:
         """Bytes of the panes in use, and of the backs of ``alive`` groups."""
-        row = self._states.row_bytes
-        return self._cells * (row + 1) + alive * (row + 8 * _TURNS)
+        return self._cells * self.cell_bytes + alive * self.back_bytes
+
+    @property
+    def cell_bytes(self) -> int:
+        """Bytes of a group's pane."""
+        return self._states.row_bytes + 1
+
+    @property
+    def back_bytes(self) -> int:
+        """Bytes of a group beside its panes: its back, and where its stacks are."""
+        return self._states.row_bytes + 8 * _TURNS
+
+    @property
+    def step(self) -> int:
+        """How many panes a slide has."""
+        return self._step
+
+    @property
+    def area(self) -> int:
+        """How many cells the rectangle has, used or not."""
+        return self._room * self._groups
 
     def add(
         self, page: Page, times: Integers, slots: Integers, spans: Integers, counts: Integers

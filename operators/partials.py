@@ -116,8 +116,13 @@ class Partials:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the partial aggregates in use: their states, keys and cells."""
-        return len(self) * (self.states.row_bytes + 16 + 24)
+        """Bytes of the partial aggregates in use."""
+        return len(self) * self.row_bytes
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a partial aggregate: its state, key and cell."""
+        return self.states.row_bytes + 16 + 24
 
     def add(
         self, page: Page, times: Integers, slots: Integers, spans: Integers,

@@ -286,6 +286,10 @@ class WindowGroups:
         self._groups.keep(kept)
         slots = np.full(known, -1)
         slots[kept] = np.arange(kept.size)
+        self._rename(kept, slots)
+
+    def _rename(self, kept: Integers, slots: Integers) -> None:
+        """Let only the groups ``kept`` stay; group ``g`` gets the slot ``slots[g]``, -1: none."""
         self._spans = self._spans[kept]
         self._partials.rename(slots)
         if self._panes is not None:
