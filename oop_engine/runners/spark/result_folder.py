@@ -27,6 +27,7 @@ from oop_engine.runners.spark.letters import Letter
 __all__ = ["ResultFile", "ResultFolder", "Written"]
 
 _ROWS = 1 << 17  # rows of a row group
+_SHARE = "driver and tasks must share the folder"
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class ResultFile:
     def __init__(self, folder: ResultFolder, place: str, fields: pa.Schema) -> None:
         self._place, self._fields = place, fields
         self._unfinished = f"_unfinished/{uuid.uuid4().hex}"
-        self._path = folder.path / self._unfinished
+        self._folder = folder
         self._writer: pq.ParquetWriter | None = None
         self._waiting: list[pa.RecordBatch] = []
         self._rows = self._written = 0
@@ -75,7 +76,7 @@ class ResultFile:
         return Written(self._unfinished, self._place, self._rows)
 
     def _flush(self) -> pq.ParquetWriter:
-        writer = self._writer = self._writer or pq.ParquetWriter(self._path, self._fields)
+        writer = self._writer = self._writer or self._folder.writer(self._unfinished, self._fields)
         writer.write_table(pa.Table.from_batches(self._waiting, self._fields))
         self._waiting, self._written = [], self._rows
         return writer
@@ -119,6 +120,14 @@ class ResultFolder:
             msg = "another query has begun to write to it: take an empty folder for each"
             raise self._error(msg)
 
+    def writer(self, unfinished: str, fields: pa.Schema) -> pq.ParquetWriter:
+        """Return the writer of an unfinished file; raises ``UsageError`` where the folder is not to be seen."""
+        try:
+            return pq.ParquetWriter(self.path / unfinished, fields)
+        except FileNotFoundError as error:
+            msg = f"the driver made it, and a task does not see it: {_SHARE}"
+            raise self._error(msg) from error
+
     def put(self, files: list[Written]) -> None:
         """Move files to their places."""
         for file in files:
@@ -127,9 +136,7 @@ class ResultFolder:
                 place.parent.mkdir(exist_ok=True)
                 (self.path / file.unfinished).replace(place)
             except FileNotFoundError as error:
-                msg = (
-                    f"a file that a task wrote is not here ({error}): driver and tasks must share the folder"
-                )
+                msg = f"a file that a task wrote is not here ({error}): {_SHARE}"
                 raise self._error(msg) from error
 
     def drop(self, files: list[Written]) -> None:

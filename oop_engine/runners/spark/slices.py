@@ -126,7 +126,8 @@ class Spooled:
     def read(self, number: int) -> Iterator[Message]:
         """Yield the messages of a slice."""
         path = Path(self.folder) / _slice_name(number)
-        if not path.exists():  # the source had nothing to say then
+        if not path.exists():
+            self._check_shared()  # else the source had nothing to say then
             return
         for message in open_trace(path, self.schema, page_rows=SLICE_ROWS):
             yield message.without_arrival() if isinstance(message, Page) and not self.arrives else message
@@ -134,6 +135,15 @@ class Spooled:
     def clock(self, number: int) -> tuple[int, int] | None:
         """Return the first arrival of all, and the last one up to the end of the slice."""
         return self.clocks[number]
+
+    def _check_shared(self) -> None:
+        index = Path(self.folder).parent / _INDEX
+        if not index.exists():
+            msg = (
+                f"{index.parent}: what was written here is not here: driver and tasks must share the folder of the "
+                f"checkpoint; give one that all machines have under the same path"
+            )
+            raise TraceError(msg)
 
 
 def spool(

@@ -289,6 +289,14 @@ def test_tasks_that_do_not_share_the_folder_are_told(tmp_path: Path, monkeypatch
         sink.commit(0, OUTLETS, letters)
 
 
+def test_a_task_that_does_not_see_the_folder_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sink = Parquet(tmp_path)
+    sink.start({"out": SCHEMA}, "q")
+    shutil.rmtree(tmp_path / "out")
+    with pytest.raises(UsageError, match="a task does not see it: driver and tasks must share the folder"):
+        work(sink, 0, [[1]], monkeypatch)
+
+
 @pytest.mark.parametrize(
     ("make", "kind"),
     [
