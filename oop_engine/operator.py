@@ -175,3 +175,7 @@ class Operator:
     def describe(self) -> str:
         """Return one line for a drawing of the graph: the name and what was asked of it."""
         return type(self).__name__
+
+    def explain(self, inputs: tuple[Schema, ...]) -> str | None:
+        """Return in one line which of several ways the operator goes, and why; None: there is one only."""
+        return None

@@ -11,8 +11,8 @@ less; a sparse (lazy) group has its tuples in the tail.  Nothing else depends on
 * one that becomes lazy keeps its panes until their windows have closed.
 * what does not fit the block, of a time far away, goes to the tail.
 
-With ``at_once=False`` this begins as plain panes of all groups, and adapts as soon as those
-turn out to be sparse: the panes in use are few in the rectangle that they lie in.
+With ``at_once=False`` this begins as plain panes of all groups, and adapts when those turn out
+to be sparse: the panes in use are few in the rectangle that they lie in, or most tuples do not fit it.
 
 Source: thesis 6.3.3, 6.3.4.2 (figures 6-17, 6-18).
 """
@@ -45,6 +45,7 @@ Integers = NDArray[np.int64]
 
 _FLOOR = 1 << 16  # cells: a rectangle so small may be as empty as it likes
 _SPARSE = 8  # cells of the rectangle for each one in use: then groups are sparse
+_MANY = 1000  # tuples; fewer that do not fit tell nothing
 
 
 class AdaptiveGroups(WindowGroups):
@@ -60,7 +61,7 @@ class AdaptiveGroups(WindowGroups):
         self._eager_bytes, self._in_panes = eager_bytes(results)
         self._block: PaneBlock | None = None
         self._adapting = False
-        self._most = 0  # panes in use since the last look
+        self._most = self._seen = 0  # since the last look: panes in use, tuples
         if at_once:
             self._adapt()
 
@@ -73,7 +74,7 @@ class AdaptiveGroups(WindowGroups):
             self._block = PaneBlock(panes)
             self._block.take_over(self._spans, self._partials.counts)
         elif self._panes is not None:
-            super()._give_up_panes()
+            self._give_up_panes()
         self._panes = None
 
     def add_at(self, page: Page, times: Integers) -> None:
@@ -81,6 +82,7 @@ class AdaptiveGroups(WindowGroups):
         if not self._adapting:
             super().add_at(page, times)
             self._most = max(self._most, len(self._panes or ()))
+            self._seen += len(page)
             return
         first, last = self._results.extents.wids(times)
         if not (inside := last >= first).all():
@@ -109,7 +111,7 @@ class AdaptiveGroups(WindowGroups):
         return {
             **super().save(),
             "adapting": self._adapting,
-            "most": self._most,
+            "looked": [self._most, self._seen, self._refused],
             "tail": self._tail.save(),
             "volumes": self._volumes.save(len(self._groups)),
             "block": None if self._block is None else self._block.save(),
@@ -119,7 +121,7 @@ class AdaptiveGroups(WindowGroups):
         if saved["adapting"] and not self._adapting:
             self._adapt()
         super().load(saved)
-        self._most = saved["most"]
+        self._most, self._seen, self._refused = saved["looked"]
         self._tail.load(saved["tail"])
         self._volumes.load(saved["volumes"])
         if self._block is not None:
@@ -187,8 +189,10 @@ class AdaptiveGroups(WindowGroups):
         """Tell whether plain panes have turned out to be sparse, at a moment when windows close."""
         if self._panes is None:
             return False
-        most, self._most = self._most, len(self._panes)
-        return self._panes.area > max(_FLOOR, _SPARSE * most)
+        empty = self._panes.area > max(_FLOOR, _SPARSE * self._most)
+        refused = self._refused > max(_MANY, self._seen / 2)
+        self._most, self._seen, self._refused = len(self._panes), 0, 0
+        return empty or refused
 
     def _pour(self, slots: Integers, low: Integers, stop: Integers) -> None:
         """Aggregate the tail's tuples, in the table of windows, as far as their windows are closing."""
@@ -209,10 +213,6 @@ class AdaptiveGroups(WindowGroups):
             tuples = self._tail.tuples()
             gone = self._tail.keep(tuples, tuples.last >= self._spans[tuples.slots, 0])
             self._volumes.expire(gone.slots)
-
-    def _give_up_panes(self) -> None:
-        super()._give_up_panes()
-        self._adapt()
 
     def _rename(self, kept: Integers, slots: Integers) -> None:
         super()._rename(kept, slots)

@@ -52,6 +52,7 @@ class WindowGroups:
         self._promised = Progress()
         self._dense = Dense(results) if empty or results.extents.landmark else None
         self._panes = Panes(results.parts, results.extents) if panes else None
+        self._refused = 0  # tuples that did not fit the ring
 
     def state(self) -> State:
         """Return what is held: partial aggregates, the groups that have some, bytes."""
@@ -78,6 +79,7 @@ class WindowGroups:
             left = self._panes.add(page, times, slots, self._spans, self._partials.counts)
         except PaneSumOverflowError as error:
             raise self._overflow(error.column, error.slot, error.wid) from None
+        self._refused += left.size
         if left.size:
             self._add(page.take(left), times[left], slots[left], *self._results.extents.wids(times[left]))
             if left.size > len(self._panes):  # it has the wrong panes: let it begin anew

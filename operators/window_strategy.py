@@ -73,7 +73,7 @@ def chosen(query: Query, asked: str = "auto") -> Choice:
         return Choice("windows", False, f"windows: by panes it is {_costs(query)}")
     if not can_adapt(query):
         return Choice("panes", False, f"panes: {_costs(query)}")
-    return Choice("panes", True, f"panes: {_costs(query)}; should groups be sparse, {_switching(query)}")
+    return Choice("panes", True, f"panes: {_costs(query)}; where groups are sparse, {_switching(query)}")
 
 
 def _obstacle(query: Query) -> str:
@@ -90,8 +90,8 @@ def _costs(query: Query) -> str:
     panes, _ = in_panes(extents)
     few, many = (f"{gain(extents, n):.2f}" for n in (1, _MANY))
     return (
-        f"{panes} a window, {few} of the time of windows where a group has 1 tuple in a pane, "
-        f"{many} where it has {_MANY} (eqs. 6.1, 6.3)"
+        f"{panes} a window, {few} of the time of windows at 1 tuple a group and pane, "
+        f"{many} at {_MANY} (eqs. 6.1, 6.3)"
     )
 
 

@@ -121,6 +121,9 @@ def _show(variants: list[Variant]) -> None:
         promise = "gives the exact answer" if variant.exact else "may drop late tuples"
         click.secho(f"{order}: {variant.name} ({promise})", bold=True)
         click.echo(variant.graph.text())
+        if how := _how(variant.graph.plan()):
+            click.echo("\nhow")
+            click.echo("\n".join(f"  {name}  {why}" for name, why in how.items()))
         click.echo("\nstreams (+ marks the progressing attribute)")
         for schema, streams in _by_schema(variant.graph.plan()).items():
             click.echo(f"  {', '.join(streams)}\n    {schema}")
@@ -156,6 +159,16 @@ def _show_cuts(
         click.echo(f"{explained(cut)}\n")
 
 
+def _how(plan: Plan) -> dict[str, str]:
+    """Return for each operator that has several ways which it goes, and why."""
+    said = {
+        node.name: node.operator.explain(tuple(plan.schema(stream) for stream in node.inputs))
+        for node in plan.nodes
+        if node.operator is not None
+    }
+    return {name: why for name, why in said.items() if why is not None}
+
+
 def _by_schema(plan: Plan) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for stream, schema in plan.schemas.items():
@@ -165,11 +178,13 @@ def _by_schema(plan: Plan) -> dict[str, list[str]]:
 
 def _plain(variant: Variant) -> dict[str, Any]:
     plan = variant.graph.plan()
+    how = _how(plan)
     nodes = [
         {
             "name": node.name,
             "kind": node.kind,
             "does": node.describe(),
+            "how": how.get(node.name),
             "inputs": [str(stream) for stream in node.inputs],
             "outputs": {port: str(plan.schemas[stream]) for stream in plan.schemas if stream.node == node.name
                         for port in [stream.port]},
