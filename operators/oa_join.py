@@ -14,8 +14,10 @@ on its own.  Nothing waits for order: promises alone say what may go.
                both times  Joint of bL and bR, while their corner is in the band
                (tumbling: the start of the bound's window instead of bR - after, bL - before).
                Each only when it has grown; joint promises of the inputs are dropped.
-    Cost       O(log n) a tuple, O(1) a match, O(1) a tuple purged; O(groups) a group-wise
-               promise on some of the key columns, else O(its groups).  Order needed: none.
+    Cost       O(log n) a tuple, however skewed the keys; O(1) a match, O(1) a tuple purged; a
+               group-wise promise O(its groups), on some of the key columns O(tuples kept).
+               Payload is copied for matches, and where half of what lies together has gone.
+               Order needed: none.
     Source     J. Li, "Window Queries over Data Streams", 7.1 and 7.2, with errata: the ranges
                of fig. 7-1, floor in fig. 7-2, "and" in fig. 7-3.
 """

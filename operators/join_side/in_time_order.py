@@ -11,7 +11,7 @@ from oop_engine.errors import ContractError
 from oop_engine.page import Page, concat
 from oop_engine.punctuation import FOREVER
 from oop_engine.schema import Schema
-from operators.join_side.stored import PAGE_ROWS
+from operators.join_side.index import PAGE_ROWS
 
 __all__ = ["SortedRows", "last_time"]
 

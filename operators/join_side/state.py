@@ -1,36 +1,34 @@
 """The state of a window join: what both sides keep, and what both inputs have promised.
 
-Both sides number their groups by one ``GroupIndex``, so equal keys have equal slots.
 Promises are held in one ``Progress`` of two inputs, in terms of the *left* timestamp of
 results: the left input's bound as it is, and of the right input's bound the least left
 timestamp that is still kept.  Their minimum, linear or of a group, is the output's promise.
+Key columns go by their position there, which both sides share, instead of by name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from functools import reduce
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from oop_engine.groups import GroupIndex
 from oop_engine.operator import State
 from oop_engine.page import Page
 from oop_engine.progress import Progress
 from oop_engine.punctuation import NEVER, GroupWise, Linear, Punctuation
 from oop_engine.schema import Schema
-from operators.join_side.stored import PAGE_ROWS, JoinSide
+from operators.join_side.index import PAGE_ROWS, JoinIndex
+from operators.join_side.key_codes import KeyCodes
+from operators.join_side.run import Run
 from operators.join_side.terms import JoinTerms
 
 __all__ = ["JoinState"]
 
-_SPARE_GROUPS = 1024
-
 Ints = NDArray[np.int64]
+Rows = NDArray[np.int32]
 
 
 class JoinState:
@@ -42,10 +40,9 @@ class JoinState:
         self._terms = terms
         self._out = out
         self._keys = [terms.names(0), terms.names(1)]
-        self._index = GroupIndex([inputs[0].type_of(name) for name in self._keys[0]])
-        self._sides = [JoinSide(), JoinSide()]
+        self._codes = KeyCodes([inputs[0].type_of(name) for name in self._keys[0]])
+        self._sides = [JoinIndex(), JoinIndex()]
         self._progress = Progress(inputs=2)
-        self._own = np.full((2, 0), NEVER)  # (sides, groups)  keep_from by the group's own promises
 
     def keep_from(self, side: int) -> int:
         """Return the least timestamp with which a tuple of ``side`` can still match something."""
@@ -57,17 +54,15 @@ class JoinState:
         ``keep_from`` overrides the rule of the same name; with ``FOREVER`` nothing is stored.
         """
         page = self.without_null_keys(side, page)
-        stays = page.times >= (self.keep_from(side) if keep_from is None else keep_from)
-        slots = self._slots(side, page.batch, add=bool(stays.any()))
-        order = np.lexsort((page.times, slots))
-        slots, times, stays = slots[order], page.times[order], stays[order]
-        batch = page.batch.take(pa.array(order))
-        yield from _pages(self._joined(side, batch, slots, times))
-        if stays.any():
-            stays &= times >= self._own[side, slots]
-            kept = batch if stays.all() else batch.filter(pa.array(stays))
-            self._sides[side].add(kept, slots[stays], times[stays])
-        self._forget_groups()
+        stays = self._stays(side, page, self.keep_from(side) if keep_from is None else keep_from)
+        if not (stays.size or self._sides[1 - side].tuples):
+            return
+        codes = self._codes.of(self._key_columns(side, page.batch), len(page))
+        yield from _pages(self._joined(side, page, codes))
+        if stays.size == len(page):
+            self._sides[side].add(page.batch, stays, codes, page.times)
+        else:
+            self._sides[side].add(page.batch, stays, codes[stays], page.times[stays])
 
     def advance(self, port: int, punctuation: Punctuation) -> list[Punctuation]:
         """Take a promise of input ``port`` and purge; return what is newly promised on the left time.
@@ -81,37 +76,31 @@ class JoinState:
                 linear = below if port == 0 else self.rule.keep_from(0, below)
                 return self._said(self._progress.advance(port, Linear(linear)))
             case GroupWise() if self._is_on_keys(port, punctuation):
-                return self._advance_groups(port, self._by_position(port, punctuation))
+                groups = self._by_position(port, punctuation.groups)
+                return self._advance_groups(port, GroupWise(groups, punctuation.below))
         return []
 
     def purge(self, side: int, keep_from: int) -> None:
         """Drop the tuples of a side whose timestamp is below ``keep_from``."""
         self._sides[side].purge(keep_from)
-        self._forget_groups()
 
     def without_null_keys(self, side: int, page: Page) -> Page:
         """Return the tuples that can match anything at all."""
-        columns = [_plain(page.column(name)) for name in self._keys[side]]
-        if not any(column.null_count for column in columns):
-            return page
-        valid = reduce(pc.and_, [column.is_valid() for column in columns])
-        return page.filter(valid.to_numpy(zero_copy_only=False))
+        valid = _all_valid(self._key_columns(side, page.batch), len(page))
+        return page if valid.all() else page.filter(valid)
 
     def state(self) -> State:
-        """Return what is held."""
-        nbytes = self._index.nbytes + self._own.nbytes + self._progress.nbytes
+        """Return what is held; a group of both sides, or of several runs of one, counts for each."""
         return State(
             tuples=sum(side.tuples for side in self._sides),
-            groups=len(self._index) + self._progress.groups,
-            nbytes=nbytes + sum(side.nbytes for side in self._sides),
+            groups=sum(side.groups for side in self._sides) + self._progress.groups,
+            nbytes=self._progress.nbytes + sum(side.nbytes for side in self._sides),
         )
 
     def save(self) -> dict[str, Any]:
         """Return all for a snapshot."""
         return {
             "bounds": self.bounds,
-            "index": self._index.save(),
-            "own": self._own,
             "progress": self._progress.save(),
             "sides": [side.save() for side in self._sides],
         }
@@ -119,83 +108,100 @@ class JoinState:
     def load(self, saved: dict[str, Any]) -> None:
         """Take what ``save`` returned."""
         self.bounds = saved["bounds"]
-        self._index.load(saved["index"])
-        self._own = saved["own"]
         self._progress.load(saved["progress"])
         for side, tuples in zip(self._sides, saved["sides"], strict=True):
             side.load(tuples)
 
-    def _slots(self, side: int, batch: pa.RecordBatch, *, add: bool) -> Ints:
-        columns = [batch.column(name) for name in self._keys[side]]
-        if not add:
-            return self._index.find(columns, rows=batch.num_rows)
-        known = len(self._index)
-        slots = self._index.encode(columns, rows=batch.num_rows)
-        if len(self._index) > known:
-            self._own = np.hstack([self._own, self._promised(np.arange(known, len(self._index)))])
-        return slots
+    def _stays(self, side: int, page: Page, keep_from: int) -> Rows:
+        """Return the rows of a page that can match something later."""
+        stays = page.times >= keep_from
+        if self._progress.groups and stays.any():
+            stays &= page.times >= self._own(side, self._by_position(side, page.batch))
+        return np.flatnonzero(stays).astype(np.int32)
 
-    def _promised(self, slots: Ints) -> Ints:
-        """Return ``keep_from`` (sides, slots) of groups new here that were promised before."""
-        if not self._progress.groups:
-            return np.full((2, len(slots)), NEVER)
-        keys = self._key_batch(slots)
-        left = self._progress.bounds(keys, port=1)  # is keep_from of the left side already
-        right = self.rule.keep_from(1, self._progress.bounds(keys, port=0))
-        return np.vstack([left, right])
+    def _own(self, side: int, keys: pa.RecordBatch) -> Ints:
+        """Return ``keep_from`` of each key, as far as that key and all others have been promised."""
+        if side == 0:
+            return self._progress.bounds(keys, port=1)
+        return self.rule.keep_from(1, self._progress.bounds(keys, port=0))
 
-    def _key_batch(self, slots: Ints) -> pa.RecordBatch:
-        columns = self._index.keys(slots)
-        return pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(columns))])
+    def _key_columns(self, side: int, batch: pa.RecordBatch) -> list[pa.Array]:
+        return [batch.column(name) for name in self._keys[side]]
 
-    def _joined(self, side: int, batch: pa.RecordBatch, slots: Ints, times: Ints) -> Iterator[pa.RecordBatch]:
-        low, high = self.rule.reach(side, times)
-        for probe, stored in self._sides[1 - side].matches(slots, low, high):
-            own = batch.take(pa.array(probe))
+    def _by_position(self, side: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return those key columns that ``batch`` has, each named by its position."""
+        names = [name for name in self._keys[side] if name in batch.schema.names]
+        positions = [str(self._keys[side].index(name)) for name in names]
+        return pa.RecordBatch.from_arrays([batch.column(name) for name in names], names=positions)
+
+    def _joined(self, side: int, page: Page, codes: Ints) -> Iterator[pa.RecordBatch]:
+        low, high = self.rule.reach(side, page.times)
+        for probe, stored in self._sides[1 - side].matches(codes, low, high):
+            own = page.batch.take(pa.array(probe))
             left, right = (own, stored) if side == 0 else (stored, own)
             columns = [*left.columns, *right.columns]
-            yield self._terms.passing(pa.RecordBatch.from_arrays(columns, schema=self._out.fields))
+            joined = pa.RecordBatch.from_arrays(columns, schema=self._out.fields)
+            yield self._terms.passing(self._of_equal_keys(left, right, joined))
+
+    def _of_equal_keys(
+        self, left: pa.RecordBatch, right: pa.RecordBatch, joined: pa.RecordBatch
+    ) -> pa.RecordBatch:
+        if self._codes.exact:
+            return joined
+        same = self._codes.equal(self._key_columns(0, left), self._key_columns(1, right))
+        return joined if same.all() else joined.filter(pa.array(same))
 
     def _is_on_keys(self, port: int, punctuation: GroupWise) -> bool:
         return 0 < len(set(punctuation.attributes) & set(self._keys[port])) == len(punctuation.attributes)
 
-    def _by_position(self, port: int, punctuation: GroupWise) -> GroupWise:
-        """Return the promise on key positions, which both sides share, instead of names."""
-        names = [name for name in self._keys[port] if name in punctuation.attributes]
-        positions = [str(self._keys[port].index(name)) for name in names]
-        columns = [punctuation.groups.column(name) for name in names]
-        return GroupWise(pa.RecordBatch.from_arrays(columns, names=positions), punctuation.below)
-
     def _advance_groups(self, port: int, promise: GroupWise) -> list[Punctuation]:
-        self._purge_groups(1 - port, promise)
+        """Take a promise on key positions."""
+        side = 1 - port
+        before, keep_from = self._own(side, promise.groups), self.rule.keep_from(side, promise.below)
+        grown = keep_from > before
+        if grown.any():
+            self._purge_groups(side, promise.filter(grown), before[grown], keep_from[grown])
         left = promise if port == 0 else GroupWise(promise.groups, self.rule.keep_from(0, promise.below))
         return self._said(self._progress.advance(port, left))
 
-    def _purge_groups(self, side: int, promise: GroupWise) -> None:
-        slots, below = self._known(promise)
-        keep_from = self.rule.keep_from(side, below)
-        grown = keep_from > self._own[side, slots]
-        if not grown.any():
+    def _purge_groups(self, side: int, promise: GroupWise, before: Ints, keep_from: Ints) -> None:
+        """Drop the tuples of the groups of a promise with ``before <= time < keep_from``."""
+        if len(promise.attributes) < len(self._keys[side]):
+            self._purge_some_keys(side, GroupWise(promise.groups, keep_from))
             return
-        slots, keep_from = slots[grown], keep_from[grown]
-        self._sides[side].purge_groups(slots, self._own[side, slots], keep_from)
-        self._own[side, slots] = keep_from
-        self._forget_groups()
+        groups = self._codes.fitted([promise.groups.column(str(i)) for i in range(len(self._keys[side]))])
+        if groups is None:
+            return  # no tuple can be of these groups
+        valid = _all_valid(groups, len(promise))
+        groups = [column.filter(pa.array(valid)) for column in groups]
+        self._purge_keys(side, groups, before[valid], keep_from[valid])
 
-    def _known(self, promise: GroupWise) -> tuple[Ints, Ints]:
-        """Return the slots (sorted) of which a promise speaks, and its bound for each.
+    def _purge_keys(self, side: int, groups: list[pa.Array], before: Ints, keep_from: Ints) -> None:
+        if not before.size:
+            return
+        codes = self._codes.of(groups, len(before))
 
-        O(its groups); if it is on some of the key columns only, O(all groups).
-        """
-        if len(promise.attributes) < len(self._keys[0]):
-            alone = Progress(remember_ended=True)
-            alone.advance(0, promise)
-            everything = np.arange(len(self._index))
-            return everything, alone.bounds(self._key_batch(everything))
-        slots = self._index.find(promise.groups.columns)
-        order = np.argsort(slots, kind="stable")
-        order = order[np.searchsorted(slots[order], 0) :]
-        return slots[order], promise.below[order]
+        def due(run: Run) -> Rows:
+            found = list(run.matches(codes, before, keep_from - 1, PAGE_ROWS))
+            group, entries = (np.concatenate(part) for part in zip(*found, strict=True))
+            if self._codes.exact or not entries.size:
+                return entries
+            wanted = [column.take(pa.array(group)) for column in groups]
+            return entries[self._codes.equal(self._key_columns(side, run.take(entries)), wanted)]
+
+        self._sides[side].purge_entries(due)
+
+    def _purge_some_keys(self, side: int, keep_from: GroupWise) -> None:
+        """Drop the same where the groups are of some of the key columns only: O(tuples)."""
+        alone = Progress(remember_ended=True)
+        alone.advance(0, keep_from)
+
+        def due(run: Run) -> Rows:
+            entries: Rows = run.alive()
+            bounds = alone.bounds(self._by_position(side, run.take(entries)))
+            return entries[run.times[entries] < bounds]
+
+        self._sides[side].purge_entries(due)
 
     def _said(self, promises: list[Punctuation]) -> list[Punctuation]:
         return [self._by_name(p) if isinstance(p, GroupWise) else p for p in promises]
@@ -204,23 +210,16 @@ class JoinState:
         names = [self._keys[0][int(position)] for position in promise.attributes]
         return GroupWise(promise.groups.rename_columns(names), promise.below)
 
-    def _forget_groups(self) -> None:
-        """Forget groups without tuples, once they are most of all: O(1) a group, over time."""
-        stored = sum(side.tuples for side in self._sides)
-        if len(self._index) <= (4 * stored + _SPARE_GROUPS if stored else 0):
-            return
-        used = np.zeros(len(self._index), np.bool_)
-        for side in self._sides:
-            side.mark_groups(used)
-        kept = np.flatnonzero(used)
-        self._index.keep(kept)
-        self._own = self._own[:, kept]
-        for side in self._sides:
-            side.renumber_groups(np.cumsum(used) - 1)
 
-
-def _plain(column: pa.Array) -> pa.Array:
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+def _all_valid(columns: Sequence[pa.Array], rows: int) -> NDArray[np.bool_]:
+    """Return in which of ``rows`` no column is null, bool (rows,)."""
+    valid = np.ones(rows, np.bool_)
+    for column in columns:
+        if pa.types.is_dictionary(column.type) and column.dictionary.null_count:
+            column = column.dictionary_decode()
+        if column.null_count:
+            valid &= column.is_valid().to_numpy(zero_copy_only=False)
+    return valid
 
 
 def _pages(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
