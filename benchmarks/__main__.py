@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 from benchmarks.field import entries
-from benchmarks.report import CONSOLE, machine, plot, show, show_targets, told, write
-from benchmarks.targets import reached
+from benchmarks.report import CONSOLE, machine, plot, plot_growth, show, show_targets, told, write
+from benchmarks.studies.all import studied
+from benchmarks.targets import Target, of_studies, of_workloads
 from benchmarks.turns import Measured, measure
 from benchmarks.workloads import WORKLOADS
 
@@ -18,25 +19,41 @@ OUT = Path(__file__).parent / "out"
 def main(arguments: list[str] | None = None) -> int:
     """Measure what is asked for; return 0 if every result was right."""
     asked = _parser().parse_args(arguments)
-    found: list[Measured] = []
-    for name in asked.workloads or WORKLOADS:
-        workload = WORKLOADS[name]
-        field = entries(workload, tuple(asked.contenders))
-        present = [entry for entry in field if entry.python]
-        some = measure(workload, present, min(asked.rows, workload.rows), asked.rounds, asked.seconds)
-        show(some, workload.question, [entry.name for entry in field if entry not in present])
-        found += some
-    show_targets(list(reached(found)))
+    found = [m for name in asked.workloads or WORKLOADS for m in _measured(name, asked)]
+    asked.out.mkdir(parents=True, exist_ok=True)
     write(asked.out / "bench.json", told(found))
     write(asked.out / "machine.json", machine())
     plot(found, asked.out / "bench.png")
-    CONSOLE.print(f"written: {asked.out}/bench.json, machine.json, bench.png", style="dim")
+    targets = list(of_workloads(found))
+    if not asked.workloads:
+        targets += _of_studies(asked)
+    show_targets(targets)
+    CONSOLE.print(f"written: {', '.join(sorted(str(path) for path in asked.out.iterdir()))}", style="dim")
     return 0 if all(measured.correct for measured in found) else 1
+
+
+def _measured(name: str, asked: argparse.Namespace) -> list[Measured]:
+    workload = WORKLOADS[name]
+    field = entries(workload, tuple(asked.contenders))
+    present = [entry for entry in field if entry.python]
+    rows, seconds = min(asked.rows, workload.rows), asked.seconds
+    some = measure(workload, present, rows, asked.rounds, seconds)
+    show(some, workload.question, [entry.name for entry in field if entry not in present])
+    return some
+
+
+def _of_studies(asked: argparse.Namespace) -> list[Target]:
+    studies = studied(asked.rows)
+    write(asked.out / "studies.json", studies)
+    plot_growth(studies["growth"], asked.out / "growth.png")
+    return list(of_studies(studies))
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
-    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=", ".join(WORKLOADS))
+    parser.add_argument(
+        "workloads", nargs="*", metavar="WORKLOAD", help=f"{', '.join(WORKLOADS)}; none: all, and the studies"
+    )
     parser.add_argument("--rows", type=int, default=5_000_000, help="tuples at most (default 5 M)")
     parser.add_argument("--rounds", type=int, default=5, help="turns of each contender (default 5)")
     parser.add_argument("--seconds", type=float, default=0.5, help="least length of a turn (default 0.5)")

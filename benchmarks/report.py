@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import matplotlib
 import matplotlib.pyplot as plt
 from rich.console import Console
 from rich.table import Table
@@ -19,9 +20,10 @@ from rich.table import Table
 from benchmarks.targets import Target
 from benchmarks.turns import Measured
 
-__all__ = ["machine", "plot", "show", "show_targets", "told", "write"]
+__all__ = ["machine", "plot", "plot_growth", "show", "show_targets", "told", "write"]
 
 CONSOLE = Console(width=120)
+matplotlib.use("agg")  # nothing is shown, so no screen is needed
 COLOURS = {"floor": "#8c8c8c", "engine": "#0b6e99", "in order": "#d98e04"}
 
 
@@ -104,6 +106,25 @@ def _draw(axis: Any, some: list[Measured]) -> None:
     axis.set_axisbelow(True)
     axis.set_title(f"{some[0].workload}: M tuples/s (of floor)", fontsize=10, loc="left")
     axis.spines[["top", "right", "left"]].set_visible(False)
+
+
+def plot_growth(growth: dict[str, list[dict[str, float]]], path: Path) -> None:
+    """Draw CPU nanoseconds a tuple over the length of the stream, and over the number of groups."""
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3), sharey=True)
+    for axis, (of, runs) in zip(axes, growth.items(), strict=True):
+        axis.plot(
+            [run[of] for run in runs], [run["ns_per_tuple"] for run in runs], "o-", color=COLOURS["engine"]
+        )
+        axis.set_xscale("log")
+        axis.set_xlabel("tuples of the stream" if of == "rows" else "groups")
+        axis.set_ylim(bottom=0)
+        axis.grid(color="#e4e8eb")
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel("CPU ns a tuple")
+    figure.suptitle("W3, engine", fontsize=10)
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
 
 
 def write(path: Path, value: Any) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from benchmarks.turns import Measured
 
-__all__ = ["Target", "reached"]
+__all__ = ["Target", "of_studies", "of_workloads"]
 
 OF_FLOOR = {"W1": 0.35, "W2": 0.30, "W3": 0.30, "W4": 0.40, "W5": 0.25} | {
     f"W6-{kind}-{slide}": 0.5 for kind in ("min", "avg") for slide in (1, 64, 1024)
@@ -33,7 +33,7 @@ class Target(NamedTuple):
         return self.got >= self.least
 
 
-def reached(found: list[Measured]) -> Iterator[Target]:
+def of_workloads(found: list[Measured]) -> Iterator[Target]:
     """Yield the targets that can be told from what was measured."""
     by_name = {(m.workload, m.contender): m for m in found}
     for workload, least in OF_FLOOR.items():
@@ -63,6 +63,22 @@ def reached(found: list[Measured]) -> Iterator[Target]:
     ):
         if ("W3", name) in by_name:
             yield Target("W3", words, least, _ratio(by_name["W3", name], by_name["W3", "engine"]))
+
+
+def of_studies(studies: dict[str, Any]) -> Iterator[Target]:
+    """Yield the targets that studies tell; what is to be small is told upside down."""
+    for workload, found in studies["memory"].items():
+        told = found["told_of_held"]
+        yield Target(
+            workload, "bytes of open partials / peak beyond base", 1 / 3, 1 / found["beyond_of_open"]
+        )
+        yield Target(workload, "state: bytes told and held, less of more", 0.8, min(told, 1 / told))
+    by_rows, by_keys = ([run["ns_per_tuple"] for run in studies["growth"][of]] for of in ("rows", "keys"))
+    yield Target("W3", "time a tuple, least of rows / most", 0.8, by_rows[0] / by_rows[-1])
+    yield Target("W3", "time a tuple, least of groups / most", 0.5, by_keys[0] / by_keys[-1])
+    yield Target(
+        "W3", "page / group-wise promise, equal sizes", 1, 1 / studies["promises"]["promise_of_page"]
+    )
 
 
 def _ratio(mine: Measured, other: Measured, of: str = "wall_s") -> float:

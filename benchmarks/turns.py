@@ -68,6 +68,8 @@ def measure(
         data = stack.enter_context(_Data.of(workload, rows))
         workers = [stack.enter_context(_Worker.started(entry, workload, data)) for entry in entries]
         for worker in workers:
+            worker.wait()
+        for worker in workers:
             worker.check(workload)
         for _ in range(rounds):
             for worker in workers:
@@ -129,10 +131,13 @@ class _Worker:
         )
         with process:
             worker = cls(entry, process, Measured(workload.name, entry.name, rows), right)
-            worker._heard()
             yield worker
             assert process.stdin is not None
             process.stdin.close()
+
+    def wait(self) -> None:
+        """Wait until it has loaded and compiled all it needs."""
+        self._heard()
 
     def check(self, workload: Workload) -> None:
         """Let it run once for its results and its memory."""
