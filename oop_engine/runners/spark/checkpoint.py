@@ -22,6 +22,7 @@ from oop_engine.graph import Node, Plan
 from oop_engine.runners.spark.fingerprint import fingerprint
 from oop_engine.runners.spark.slices import Files, Slices
 from oop_engine.runners.spark.stages import Cut
+from oop_engine.runners.spark.states import QUERY
 
 __all__ = ["Checkpoint"]
 
@@ -45,7 +46,7 @@ class Checkpoint:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._file = folder / "query.json"
+        self._file = folder / QUERY
 
     def check(self, plan: Plan, *, batch: bool = False, state: str = "files") -> None:
         """Make sure that the folder is not the checkpoint of another graph, or of the other way to run one."""

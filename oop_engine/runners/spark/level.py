@@ -65,7 +65,7 @@ class InMicroBatch:
         places = places_of(job, self.level)
         own: dict[int, list[Letter]] = {}
         yield from _passing(letters, places.keys(), own)
-        states = States(job.copies)
+        states = States.of_checkpoint(job.copies)
         for target, mine in own.items():
             number, group = places[target]
             owner = f"{number}-{group}"

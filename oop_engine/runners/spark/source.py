@@ -116,7 +116,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Part)
-        states = States(self._job.heads)
+        states = States.of_checkpoint(self._job.heads)
         head = _restored(self._job, partition, states)
         yield from batches_of(head.run(partition.start, partition.stop))
         states.save(partition.source, partition.stop, head.snapshot())

@@ -16,7 +16,12 @@ import uuid
 
 from pyarrow import fs
 
-__all__ = ["States"]
+from oop_engine.errors import UsageError
+
+__all__ = ["QUERY", "States"]
+
+QUERY = "query.json"
+"""The file of a checkpoint that is there before any task runs."""
 
 _KEPT = 16  # versions; Spark goes back by one at most
 _VERSION = "{:012d}.state"
@@ -29,6 +34,22 @@ class States:
         self._fs, self._folder = fs.FileSystem.from_uri(
             os.path.abspath(folder) if "://" not in folder else folder
         )
+
+    @classmethod
+    def of_checkpoint(cls, folder: str) -> States:
+        """Return the states below ``folder`` of a checkpoint.
+
+        Raises ``UsageError`` where that is not to be seen: without its states a task would begin from nothing.
+        """
+        states = cls(folder)
+        checkpoint = states._folder.rpartition("/")[0]
+        if states._fs.get_file_info(f"{checkpoint}/{QUERY}").type != fs.FileType.File:
+            msg = (
+                f"checkpoint {checkpoint}: the driver made it, and a task does not see it: give one that all machines "
+                f"have under the same path"
+            )
+            raise UsageError(msg)
+        return states
 
     def load(self, owner: str, version: int) -> bytes | None:
         """Return the state of ``owner`` at ``version``; None if there is none."""

@@ -1,4 +1,4 @@
-"""Slices: what tasks cannot see is told, and is not taken for silence."""
+"""What tasks of a cluster cannot see is told; it is not taken for silence, or for a beginning."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from oop_engine import Page, Schema, TraceError
+from oop_engine import Page, Schema, TraceError, UsageError
 from oop_engine.runners.spark.slices import spool
+from oop_engine.runners.spark.states import QUERY, States
 
 SCHEMA = Schema({"ts": pa.int64()}, "ts", "s")
 
@@ -22,3 +23,10 @@ def test_what_was_spooled_where_tasks_cannot_see_it_is_no_silence(tmp_path: Path
     for slices in found.values():
         with pytest.raises(TraceError, match="driver and tasks must share the folder of the checkpoint"):
             list(slices.read(0))
+
+
+def test_a_task_that_cannot_see_the_checkpoint_does_not_begin_from_nothing(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="a task does not see it: give one that all machines have"):
+        States.of_checkpoint(str(tmp_path / "copies"))
+    (tmp_path / QUERY).touch()
+    assert States.of_checkpoint(str(tmp_path / "copies")).before("0-0", 3) is None
