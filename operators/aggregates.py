@@ -90,7 +90,7 @@ class Count(Aggregation):
         return (Part("count", self.column),)
 
     def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
-        return pa.array(states[0][0], kind)
+        return pa.array(np.ascontiguousarray(states[0][0]), kind)
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class Sum(_OfColumn):
         return Part("sum", self.column, self._floating(schema)), Part("count", self.column)
 
     def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
-        return pa.array(states[0][0], kind, mask=states[1][0] == 0)
+        return pa.array(states[0][0], kind, mask=_fewer(states[1][0], 1))
 
 
 class Avg(_OfColumn):
@@ -146,7 +146,9 @@ class Avg(_OfColumn):
 
     def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
         (total,), (number,) = states
-        return pa.array(total / np.maximum(number, 1), kind, mask=number == 0)
+        null = _fewer(number, 1)
+        divisor = np.maximum(_stored(number), 1)
+        return pa.array(total / divisor, kind, mask=null)
 
 
 class Var(_OfColumn):
@@ -157,7 +159,7 @@ class Var(_OfColumn):
 
     def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
         number, _, squares = states[0]
-        return pa.array(squares / np.maximum(number - 1, 1), kind, mask=number < 2)
+        return pa.array(squares / np.maximum(number - 1, 1), kind, mask=_fewer(number, 2))
 
 
 class Stddev(Var):
@@ -165,7 +167,7 @@ class Stddev(Var):
 
     def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
         number, _, squares = states[0]
-        return pa.array(np.sqrt(squares / np.maximum(number - 1, 1)), kind, mask=number < 2)
+        return pa.array(np.sqrt(squares / np.maximum(number - 1, 1)), kind, mask=_fewer(number, 2))
 
 
 class _Chosen(_OfColumn):
@@ -181,7 +183,7 @@ class _Chosen(_OfColumn):
         return Part(self.kind, self.column, self._floating(schema)), Part("count", self.column)
 
     def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
-        return _as_type(states[0][0], states[1][0] == 0, kind)
+        return _as_type(states[0][0], _fewer(states[1][0], 1), kind)
 
 
 class Min(_Chosen):
@@ -271,9 +273,19 @@ def _is_instant(kind: pa.DataType) -> bool:
     return bool(instant or pa.types.is_boolean(kind))
 
 
-def _as_type(values: NDArray[Any], null: NDArray[np.bool_], kind: pa.DataType) -> pa.Array:
+def _fewer(number: NDArray[Any], least: int) -> NDArray[np.bool_] | None:
+    """Return where ``number`` is below ``least``, or None if it is nowhere."""
+    return None if number.size == 0 or _stored(number).min() >= least else number < least
+
+
+def _stored(number: NDArray[Any]) -> NDArray[Any]:
+    """Return a column, or its one value where that is stored once for all rows."""
+    return number[:1] if number.strides == (0,) else number
+
+
+def _as_type(values: NDArray[Any], null: NDArray[np.bool_] | None, kind: pa.DataType) -> pa.Array:
     """Return numbers as the column's own type; those of no values are not looked at."""
-    numbers = pa.array(np.where(null, 0, values), mask=null)
-    if pa.types.is_temporal(kind) and kind.bit_width == 32:
-        return numbers.cast(pa.int32()).view(kind)
-    return numbers.view(kind) if pa.types.is_temporal(kind) else numbers.cast(kind)
+    numbers = pa.array(values if null is None else np.where(null, values.dtype.type(0), values), mask=null)
+    if pa.types.is_temporal(kind):
+        return numbers.cast(pa.int32() if kind.bit_width == 32 else pa.int64()).view(kind)
+    return numbers if numbers.type == kind else numbers.cast(kind)

@@ -19,7 +19,7 @@ from oop_engine.page import Page
 from operators.aggregates import Arrays, Part, UserDefined
 from operators.kernels import partials_update as kernels
 
-__all__ = ["Component", "SumOverflowError", "component"]
+__all__ = ["Component", "SumOverflowError", "component", "numbers", "valid"]
 
 Integers = NDArray[np.int64]
 
@@ -235,18 +235,28 @@ def _fixed(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _valid(page: Page, name: str | None) -> NDArray[np.bool_]:
-    if name is None or not page.column(name).null_count:
-        return _fixed(np.ones(len(page), np.bool_))
-    return _fixed(page.column(name).is_valid().to_numpy(zero_copy_only=False))
+    return _fixed(np.ones(len(page), np.bool_)) if name is None else valid(page.column(name))
+
+
+def valid(column: pa.Array) -> NDArray[np.bool_]:
+    """Tell which rows of a column are not null."""
+    if not column.null_count:
+        return _fixed(np.ones(len(column), np.bool_))
+    return _fixed(column.is_valid().to_numpy(zero_copy_only=False))
 
 
 def _values(page: Page, part: Part) -> NDArray[Any]:
     """Return a column as int64 or float64; nulls are 0, and ``_valid`` tells."""
-    column = page.column(part.column or "")
+    return numbers(page.column(part.column or ""), pa.float64() if part.floating else pa.int64())
+
+
+def numbers(column: pa.Array, *kinds: pa.DataType) -> NDArray[Any]:
+    """Return a column as it is, if it is of one of ``kinds``, or else as the last one; nulls are 0."""
     kind = column.type
     if pa.types.is_temporal(kind):
         column = column.view(pa.int32() if kind.bit_width == 32 else pa.int64())
-    column = column.cast(pa.float64() if part.floating else pa.int64(), safe=False)
+    if column.type not in kinds:
+        column = column.cast(kinds[-1], safe=False)
     if column.null_count:
         column = pc.fill_null(column, 0)
     return _fixed(column.to_numpy(zero_copy_only=False))

@@ -5,8 +5,8 @@ window it is in, and is gone.  Punctuation, not order, tells which windows are c
 
     Pass       results, as soon as a promise completes their window (and group); never tuples.
     Keep       one partial aggregate for each open (group, pane), or (group, window), in
-               columns, and the keys of groups that have one.  Group-wise promises until the
-               linear one catches up.
+               columns, and the keys of groups that have one; adapting, the tuples of groups that
+               have too few for it.  Group-wise promises until the linear one catches up.
     Propagate  linear      the end (start, by ``stamp``) of the earliest window still open
                group-wise  the same for each group, if its attributes are among ``by``
                each only when it has grown.  Joint promises whose attributes are the
@@ -18,8 +18,12 @@ window it is in, and is gone.  Punctuation, not order, tells which windows are c
                (``operators/in_order/buffering_aggregate.py`` is the in-order twin).
 
 Panes are what the starts and ends of windows cut the attribute into; windows are put together
-from them when they close (``operators/pane_ring.py``).  Where groups or times are sparse,
-panes would take more memory than windows: such tuples go into windows all the same.
+from them when they close (``operators/pane_ring.py``).  Tuples far from the others in time go
+into windows all the same.  Which way is taken, and when groups that turn out to be sparse have
+their tuples kept instead (AdaptWID), is told in ``operators/window_strategy.py``.
+
+Tuple-based windows of the whole stream close as pages come, all at once: their aggregates slide over it
+(``operators/row_windows.py``).
 
 ``empty=True`` adds the windows without a tuple between a group's first and last one.  That
 such a window exists is known only when the group's next tuple has come, so the promise
@@ -27,15 +31,16 @@ stays behind the last window of each group until then, or until the group is end
 group-wise ``FOREVER``.  Landmark windows run to the stream's last tuple: their promise
 stays behind that, and a group is kept for as long as the stream lasts.
 
-Source: thesis 6.1 (figures 6-1 to 6-4), 7.2 (joint punctuation); panes: Li et al., No Pane,
-No Gain, SIGMOD Record 2005.  A bound closes all
-windows with end <= bound, not only the one whose id equals the punctuation's.
+Source: thesis 6.1 (figures 6-1 to 6-4), 6.2 (Paned-WID), 6.3 (AdaptWID), 7.2 (joint
+punctuation); panes: Li et al., No Pane, No Gain, SIGMOD Record 2005; stacks: Theodorakis et al.,
+Hammer Slide, ADMS 2018.  A bound closes all windows with end <= bound, not only the one whose id
+equals the punctuation's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from oop_engine.errors import GraphError
 from oop_engine.operator import Emission, Operator, State
@@ -44,15 +49,16 @@ from oop_engine.punctuation import Punctuation
 from oop_engine.schema import Schema
 from operators.aggregates import Aggregation
 from operators.pane_folds import foldable
+from operators.row_windows import RowWindows, slidable
 from operators.spelled import spelled
 from operators.tagging import Tagger, bind
-from operators.window_groups import WindowGroups
 from operators.window_results import Results, Stamp, checked
-from operators.windows import Windows, divisible_by
+from operators.window_strategy import Query, can_adapt, chosen
+from operators.windows import Over, Windows, divisible_by
 
 __all__ = ["Strategy", "WindowAggregate"]
 
-Strategy = Literal["auto", "windows", "panes"]
+Strategy = Literal["auto", "windows", "panes", "adaptive", "stacks"]
 
 
 class WindowAggregate(Operator):
@@ -63,8 +69,11 @@ class WindowAggregate(Operator):
     tuple-based windows it is a number of tuples, unit ``rows``.  A group without a tuple in a
     window gives no result there, unless ``empty``.  ``strategy``: "windows" (WID, as in the
     thesis), "panes", which takes windows of one length, no ``empty`` ones and no ``UserDefined``,
-    or "auto": by panes where that can be.  Raises ``GraphError`` if lengths, columns,
-    types or names do not fit; ``ContractError`` if an integer sum passes 64 bits.
+    "adaptive" (AdaptWID), which takes windows of one length over the attribute and no ``empty``
+    ones, "stacks" (two stacks, Hammer Slide), which takes tuple-based windows without groups, or "auto":
+    by stacks where that can be, by panes where that is sooner, adapting once groups are sparse.
+    Raises ``GraphError`` if lengths, columns, types or names do not fit; ``ContractError`` if an
+    integer sum passes 64 bits.
 
     >>> import pyarrow as pa
     >>> from oop_engine import Linear, Page, Schema
@@ -88,8 +97,9 @@ class WindowAggregate(Operator):
         self.aggregates = dict(aggregates)
         self.empty = empty
         self.stamp: Stamp = stamp
-        if strategy not in ("auto", "windows", "panes"):
-            msg = f"WindowAggregate: strategy must be 'auto', 'windows' or 'panes'; got {strategy!r}"
+        if strategy not in get_args(Strategy):
+            names = ", ".join(map(repr, get_args(Strategy)))
+            msg = f"WindowAggregate: strategy must be one of {names}; got {strategy!r}"
             raise GraphError(msg)
         self.strategy: Strategy = strategy
 
@@ -101,10 +111,36 @@ class WindowAggregate(Operator):
                 f"UserDefined aggregate; got {self.describe()}: leave the choice to strategy='auto'"
             )
             raise GraphError(msg)
+        if self.strategy == "adaptive" and not can_adapt(self._query(results, inputs[0])):
+            msg = (
+                "WindowAggregate: strategy='adaptive' needs windows of one length over the progressing "
+                f"attribute, and no empty ones; got {self.describe()}: leave the choice to strategy='auto'"
+            )
+            raise GraphError(msg)
+        if self.strategy == "stacks" and not self._has_stacks(results):
+            msg = (
+                "WindowAggregate: strategy='stacks' needs TupleBased windows, no groups, no empty ones, and no "
+                f"First, Last or UserDefined aggregate; got {self.describe()}: leave the choice to strategy='auto'"
+            )
+            raise GraphError(msg)
         return (results.schema,)
+
+    def explain(self, inputs: tuple[Schema, ...]) -> str:
+        results = self._results(inputs[0])
+        if self.strategy in ("auto", "stacks") and self._has_stacks(results):
+            return "stacks: tuple-based windows of the whole stream slide over it, page by page"
+        return chosen(self._query(results, inputs[0]), self.strategy).why
+
+    def _query(self, results: Results, schema: Schema) -> Query:
+        read = {column for aggregate in self.aggregates.values() for column in aggregate.columns}
+        return Query(results, schema, self.by, read, self.empty)
 
     def _has_panes(self, results: Results) -> bool:
         return not (self.empty or results.extents.landmark) and foldable(results.parts)
+
+    def _has_stacks(self, results: Results) -> bool:
+        whole = results.extents.over is Over.ROWS and not (self.by or self.empty)
+        return whole and slidable(results.parts)
 
     def _results(self, schema: Schema) -> Results:
         extents = bind(self.windows, schema, self.by, "WindowAggregate")
@@ -119,11 +155,17 @@ class WindowAggregate(Operator):
     def open(self) -> None:
         schema = self.schemas_in[0]
         results = self._results(schema)
-        panes = self.strategy != "windows" and self._has_panes(results)
+        query = self._query(results, schema)
+        choice = chosen(query, self.strategy)
+        stacks = self.strategy in ("auto", "stacks") and self._has_stacks(results)
         self._tagger = Tagger(results.extents, schema, self.by)
-        self._groups = WindowGroups(results, schema, self.by, empty=self.empty, panes=panes)
+        self._groups = query.groups(choice.kept, adapting=choice.adapting)
+        self._rows = RowWindows(results, schema) if stacks else None
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
+        if self._rows is not None:
+            yield from self._rows.add(page)
+            return
         positions, promise = self._tagger.tag(page)
         self._groups.add_at(page, positions)
         if promise is not None:
@@ -132,15 +174,22 @@ class WindowAggregate(Operator):
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
         translated = self._tagger.translate(punctuation)
         if translated is not None:
-            yield from self._groups.take(translated)
+            yield from (self._rows or self._groups).take(translated)
 
     def state(self) -> State:
+        if self._rows is not None:
+            return self._rows.state()
         return self._groups.state() + State(nbytes=self._tagger.nbytes)
 
     def save(self) -> dict[str, Any]:
+        if self._rows is not None:
+            return {"rows": self._rows.save()}
         return {"tagger": self._tagger.save(), "groups": self._groups.save()}
 
     def load(self, state: dict[str, Any]) -> None:
+        if self._rows is not None:
+            self._rows.load(state["rows"])
+            return
         self._tagger.load(state["tagger"])
         self._groups.load(state["groups"])
 

@@ -82,6 +82,11 @@ class Results:
         """Return the stamp of windows, as bounds: none of a smaller window is to come."""
         return self.extents.ends(wids) if self._stamp == "end" else self.extents.starts(wids)
 
+    def promise_of(self, window: int) -> int:
+        """Return the stamp of one window that is not landmark, as a bound."""
+        end = self.extents.origin + (window + 1) * self.extents.slide
+        return end if self._stamp == "end" else end - (self.extents.range or 0)
+
     def overflow(self, column: str | None, wid: int, keys: Mapping[str, pa.Array]) -> ContractError:
         """Return the error that a sum passed 64 bits in window ``wid`` of a group."""
         (start,), (end,) = self.extents.extent(np.array([wid]))
@@ -99,10 +104,34 @@ class Results:
             block = [tuple(a[part] for a in arrays) for arrays in states]
             yield self._page([key[part] for key in keys], wids[part], block)
 
+    def in_a_row(self, window: int, windows: int, states: Sequence[Arrays]) -> Iterator[Page]:
+        """Yield the results of ``windows`` windows from ``window`` on, without keys, with their states."""
+        for lo in range(0, windows, PAGE_ROWS):
+            part = slice(lo, min(lo + PAGE_ROWS, windows))
+            block = [tuple(a[part] for a in arrays) for arrays in states]
+            yield self._made(self._sides(window + lo, part.stop - lo), block)
+
+    def _sides(self, window: int, windows: int) -> list[pa.Array]:
+        """Return starts and ends of windows in a row, as integers; where starts are ends as well, they are shared."""
+        length, slide = self.extents.range or 0, self.extents.slide
+        first = self.extents.origin + (window + 1) * slide - length
+        apart, rest = divmod(length, slide)
+        if rest or apart > windows:
+            return [
+                pa.array(np.arange(start, start + slide * windows, slide))
+                for start in (first, first + length)
+            ]
+        both = pa.array(np.arange(first, first + slide * (windows + apart), slide))
+        return [both.slice(0, windows), both.slice(apart)]
+
     def _page(self, keys: list[pa.Array], wids: Integers, states: Sequence[Arrays]) -> Page:
+        time = self.schema.fields.field("window_end").type
+        sides = [pa.array(side) for side in self.extents.extent(wids)]
+        return self._made(keys + [side if side.type == time else side.cast(time) for side in sides], states)
+
+    def _made(self, columns: list[pa.Array], states: Sequence[Arrays]) -> Page:
+        """Return a page of keys and extents, ``columns``, with the aggregates behind."""
         fields = self.schema.fields
-        time = fields.field("window_end").type
-        columns = keys + [pa.array(side).cast(time) for side in self.extents.extent(wids)]
         for (name, aggregate), parts in zip(self._aggregates.items(), self._of, strict=True):
             columns.append(aggregate.result([states[i] for i in parts], fields.field(name).type))
         return Page(self.schema, pa.RecordBatch.from_arrays(columns, schema=fields))

@@ -75,8 +75,22 @@ def _numbered(of: list[Row]) -> list[Row]:
     return [{**row, "first_wid": row["row"] // 2, "last_wid": (row["row"] + 4) // 2 - 1} for row in numbered]
 
 
+def _rows(of: list[Row]) -> list[Row]:
+    functions = {
+        name: naive.aggregate(kind, column)
+        for name, kind, column in [
+            ("n", "count", "v"),
+            ("s", "sum", "v"),
+            ("lo", "min", "x"),
+            ("avg", "avg", "x"),
+        ]
+    }
+    return naive.sliding(naive.number(of), "row", (), functions, 5, 2)
+
+
 COUNT = {"n": naive.aggregate("count")}
 SUM = {"s": naive.aggregate("sum", "v")}
+SOME = {"n": Count("v"), "s": Sum("v"), "lo": Min("x"), "avg": Avg("x")}
 MANY = {
     "n": Count(), "nv": Count("v"), "s": Sum("v"), "avg": Avg("x"), "sd": Stddev("v"), "lo": Min("x"),
     "hi": Max("v"), "first": First("v"), "last": Last("x"),
@@ -123,6 +137,15 @@ CASES = [
     Case(
         "wid-rows", WindowAggregate(TupleBased(5, 2), {"n": Count()}, ("k",)), (SCHEMA,),
         _of(lambda of: naive.sliding(naive.number(of), "row", ("k",), COUNT, 5, 2)), DOMAINS, ARRIVALS,
+    ),
+    Case(
+        "rows-stacks", WindowAggregate(TupleBased(5, 2), SOME, strategy="stacks"),
+        (SCHEMA,), _of(_rows), DOMAINS, ARRIVALS,
+    ),
+    Case(
+        "rows-windows",
+        WindowAggregate(TupleBased(5, 2), SOME, strategy="windows"),
+        (SCHEMA,), _of(_rows), DOMAINS, ARRIVALS,
     ),
     Case(
         "wid-rows-of-group", WindowAggregate(PartitionedTupleBased(3, 1), {"s": Sum("v")}, ("k",)), (SCHEMA,),
