@@ -26,6 +26,7 @@ from operators.closed import Closed, joined, narrow
 from operators.components import SumOverflowError
 from operators.kernels.panes import Geometry, place, plan
 from operators.pane_folds import fold
+from operators.pane_sweep import Sweep, SweepOverflowError, is_dense
 from operators.partials import States
 from operators.windows import Extents
 
@@ -113,14 +114,19 @@ class Panes:
     def take(self, slots: Integers, low: Integers, stop: Integers) -> Closed:
         """Put windows ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]`` together, and forget them.
 
-        A group's windows are taken in order.  O(panes passed), in kernels.
+        A group's windows are taken in order.  O(panes passed), in kernels; or by a sweep over all groups,
+        where that is less.
         """
         first = np.maximum(low, self._low // self._step)
         stop = np.minimum(stop, (self._high + self._length) // self._step)
         some = (first < stop) & (slots < self._groups)
         if not some.any():
             return Closed(np.empty(0, np.int64), np.empty(0, np.int64), States(self._parts).columns)
-        return joined(list(self._closing(slots[some], first[some], stop[some])))
+        slots, first, stop = slots[some], first[some], stop[some]
+        windows, closing = int(stop.max() - first.min()), int((stop - first).sum())
+        if is_dense(self._geometry(), windows, closing) and not (self._turns[0] > self._low).any():
+            return self._sweep(slots, first, stop)
+        return joined(list(self._closing(slots, first, stop)))
 
     def clear(self) -> None:
         """Forget everything."""
@@ -256,6 +262,18 @@ class Panes:
             self._cells -= freed
             done = results[:, :found].copy()
             yield Closed(done[0], done[1], self._fold(steps[:, :used], done))
+
+    def _sweep(self, slots: Integers, first: Integers, stop: Integers) -> Closed:
+        """Close windows where no pane is in a front, so that all hold what came into them."""
+        of = np.zeros((2, self._groups), np.int64)
+        of[:, slots] = first, stop
+        sweep = Sweep(self._parts, self._states.columns, self._present, self._geometry(), *of)
+        try:
+            closed = sweep.closed()
+        except SweepOverflowError as error:
+            raise PaneSumOverflowError(error.column, error.at, error.wid) from None
+        self._cells -= sweep.free()
+        return closed
 
     def _fold(self, steps: Integers, results: Integers) -> list[Arrays]:
         try:

@@ -1,0 +1,98 @@
+"""The sweep over all groups gives what going from group to group gives, whichever is taken when."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oop_engine import ContractError, Linear, Page, Schema
+from oop_engine.testing import Driver, multiset
+from operators import pane_ring, pane_sweep
+from operators.aggregates import Avg, Count, Sum
+from operators.kernels.panes import Geometry
+from operators.window_aggregate import WindowAggregate
+from operators.windows import Sliding, Tumbling
+from tests.naive import windows as naive
+from tests.operators.test_pane_ring import AGGREGATES, ORACLE, check
+from tests.operators.window_streams import events, rows
+
+KEYED = Schema({"ts": pa.int64(), "k": pa.int64(), "v": pa.int64()}, "ts", "ms")
+SUMS = {"n": Count(), "s": Sum("v"), "mean": Avg("v")}
+CHOICES = [(True,), (False, True, True)]
+
+
+@pytest.mark.parametrize("aggregates", [AGGREGATES, SUMS], ids=["stacks", "running"])
+@pytest.mark.parametrize("choice", CHOICES, ids=str)
+def test_swept_windows_are_those_of_the_definition(aggregates, choice, monkeypatch):
+    turns = itertools.cycle(choice)
+    monkeypatch.setattr(pane_ring, "is_dense", lambda *_: next(turns))
+    oracle = {name: ORACLE[name] for name in aggregates}
+
+    @settings(max_examples=25, deadline=None)
+    @given(
+        data=st.data(), of=rows(), by=st.sampled_from([(), ("k",), ("k", "j")]),
+        range_=st.integers(1, 20), slide=st.integers(1, 20), origin=st.integers(-9, 9),
+    )  # fmt: skip
+    def holds(data, of, by, range_, slide, origin):
+        operator = WindowAggregate(Sliding(range_, slide, origin), aggregates, by, strategy="panes")
+        expected = naive.sliding(of, "ts", by, oracle, range_, slide, origin)
+        check(operator, data.draw(events(of)), expected)
+
+    holds()
+
+
+@pytest.mark.parametrize("aggregates", [AGGREGATES, SUMS], ids=["stacks", "running"])
+def test_many_groups_are_swept_in_blocks(aggregates, monkeypatch):
+    """In blocks of 256 groups, and with no choice but the cheaper way."""
+    monkeypatch.setattr(pane_sweep, "_SCRATCH", 1)
+    schema = Schema({"ts": pa.int64(), "k": pa.int64(), "v": pa.int64(), "x": pa.float64()}, "ts", "ms")
+    rng = np.random.default_rng(1)
+    drivers = [
+        Driver(WindowAggregate(Sliding(50, 10), aggregates, ("k",), strategy=how), schema)
+        for how in ("windows", "panes")
+    ]
+    for start in range(0, 300, 100):
+        columns = {
+            "ts": start + rng.integers(0, 110, 20_000),
+            "k": rng.integers(0, 1000, 20_000),
+            "v": rng.integers(-9, 9, 20_000),
+            "x": rng.integers(-9, 9, 20_000).astype(np.float64),
+        }
+        for driver in drivers:
+            driver.feed(0, Page.of(schema, columns))
+            driver.feed(0, Linear(start + 100))
+    plain, paned = drivers
+    assert paned.rows()
+    assert multiset(plain.rows()) == multiset(paned.rows())
+
+
+def test_what_is_dense_is_a_matter_of_cost():
+    geometry = Geometry(step=1, length=10, low=0, high=31, mask=31, groups=10_000)
+    assert pane_sweep.is_dense(geometry, windows=15, closing=15 * 5000)
+    assert not pane_sweep.is_dense(geometry, windows=15, closing=15 * 100)
+    assert not pane_sweep.is_dense(geometry._replace(groups=10), windows=1, closing=10)
+
+
+def test_the_sum_that_wraps_is_named(monkeypatch):
+    monkeypatch.setattr(pane_ring, "is_dense", lambda *_: True)
+    for aggregates in ({"s": Sum("v")}, {"s": Sum("v"), "hi": AGGREGATES["hi"]}):
+        driver = Driver(WindowAggregate(Sliding(20, 10), aggregates, ("k",), strategy="panes"), KEYED)
+        driver.feed(0, Page.of(KEYED, {"ts": [5, 5, 15], "k": [1, 7, 7], "v": [3, 2**62, 2**62]}))
+        with pytest.raises(ContractError, match=r"Sum\('v'\).*\[0, 20\) of group \{'k': 7\}"):
+            driver.feed(0, Linear(100))
+
+
+def test_cells_are_given_back():
+    driver = Driver(WindowAggregate(Tumbling(10), {"n": Count()}, ("k",), strategy="panes"), KEYED)
+    keys = np.arange(5000)
+    for start in range(0, 100, 10):
+        driver.feed(0, Page.of(KEYED, {"ts": np.full(5000, start), "k": keys, "v": keys}))
+    assert driver.operator.state().partials == 50_000
+    driver.feed(0, Linear(90))
+    assert driver.operator.state().partials == 5000
+    assert len(driver.rows()) == 45_000
