@@ -90,6 +90,7 @@ def _rows(of: list[Row]) -> list[Row]:
 
 COUNT = {"n": naive.aggregate("count")}
 SUM = {"s": naive.aggregate("sum", "v")}
+VALUES = {"n": naive.aggregate("count", "v"), "s": naive.aggregate("count", "x")}
 SOME = {"n": Count("v"), "s": Sum("v"), "lo": Min("x"), "avg": Avg("x")}
 MANY = {
     "n": Count(), "nv": Count("v"), "s": Sum("v"), "avg": Avg("x"), "sd": Stddev("v"), "lo": Min("x"),
@@ -113,6 +114,20 @@ CASES = [
     Case(
         "wid-sliding-windows", WindowAggregate(Sliding(20, 10), MANY, ("k", "j"), strategy="windows"), (SCHEMA,),
         _of(_many), DOMAINS,
+    ),
+    Case(
+        "wid-sliding-adaptive", WindowAggregate(Sliding(20, 10), MANY, ("k", "j"), strategy="adaptive"), (SCHEMA,),
+        _of(_many), DOMAINS,
+    ),
+    Case(  # two values a tuple, and little of them kept: groups change sides after three tuples
+        "wid-tumbling-adaptive",
+        WindowAggregate(Tumbling(15), {"n": Count("v"), "s": Count("x")}, ("j",), strategy="adaptive"), (SCHEMA,),
+        _of(lambda of: naive.sliding(of, "ts", ("j",), VALUES, 15, 15)), DOMAINS,
+    ),
+    Case(
+        "wid-overlapping-adaptive",
+        WindowAggregate(Sliding(25, 10, 3), {"n": Count("v"), "s": Count("x")}, ("j",), strategy="adaptive"), (SCHEMA,),
+        _of(lambda of: naive.sliding(of, "ts", ("j",), VALUES, 25, 10, 3)), DOMAINS,
     ),
     Case(
         "wid-gaps-windows", WindowAggregate(Sliding(7, 12, 2), {"n": Count()}, ("k",), strategy="windows"), (SCHEMA,),
