@@ -29,10 +29,12 @@ from oop_engine.runners.spark.maps import Control
 from oop_engine.runners.spark.notes import Totals
 from oop_engine.runners.spark.rows import in_task, letters_of
 from oop_engine.runners.spark.session import session
+from oop_engine.runners.spark.settings import check_packages
 from oop_engine.runners.spark.sinks import Memory, Sink, ToSink
 from oop_engine.runners.spark.slices import SLICE_ROWS, Files, Slices, spool
 from oop_engine.runners.spark.split import scaled
 from oop_engine.runners.spark.stages import SHARDS, Cut, cut
+from oop_engine.runners.spark.waiting import interruptible
 from oop_engine.schema import Schema
 from oop_engine.statistics import Statistics
 
@@ -146,6 +148,7 @@ def run_on_spark(
     not fit it and for a checkpoint of another graph, ``SetupError`` for a missing Java or package, all before
     anything runs; and what an operator or a trace raised in a task.
     """
+    check_packages()
     plan = graph.plan()
     _check_feeds(plan, feeds)
     began = time.perf_counter()
@@ -299,14 +302,15 @@ class _Run:
         with failure_of():
             query = writer.trigger(**trigger).start()
             try:
-                query.awaitTermination()
+                interruptible(query.awaitTermination, query.stop)
             finally:
                 query.stop()
 
     def all_at_once(self) -> None:
         """Run one batch."""
+        letters = self._letters(self._spark.read)
         with failure_of():
-            self._batch(self._letters(self._spark.read), None)
+            interruptible(lambda: self._batch(letters, None), self._spark.sparkContext.cancelAllJobs)
 
     def _letters(self, reader: DataFrameReader | DataStreamReader) -> DataFrame:
         """Return the letters of all sources."""

@@ -28,10 +28,11 @@ from oop_engine import (
     Operator,
     Page,
     Schema,
+    SetupError,
     TraceError,
     UsageError,
 )
-from oop_engine.runners.spark import run
+from oop_engine.runners.spark import run, settings
 from oop_engine.runners.spark.checkpoint import Checkpoint
 from oop_engine.runners.spark.fingerprint import fingerprint
 from oop_engine.runners.spark.run import pieces_of, run_on_spark
@@ -102,6 +103,11 @@ class TestBeforeAnythingStarts:
             pytest.fail("Spark was started")
 
         monkeypatch.setattr(run, "session", refuse)
+
+    def test_a_package_that_is_missing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(settings, "PACKAGES", {"no_such_module": "pyspark"})
+        with pytest.raises(SetupError, match="Spark needs pyspark, not installed here: pip install"):
+            run_it(of(plus(1)))
 
     def test_what_cannot_be_pickled(self) -> None:
         lock = Lock()
@@ -362,5 +368,8 @@ def test_ctrl_c_ends_a_query_that_follows(tmp_path: Path) -> None:
         os.killpg(running.process.pid, signal.SIGINT)
         assert running.wait(30) == -signal.SIGINT, running.log.read_text()
         assert running.left_after(10) == []
-    assert running.log.read_text().splitlines()[-1] == "KeyboardInterrupt"
+    said = running.log.read_text()
+    assert said.splitlines()[-1] == "KeyboardInterrupt"
+    assert said.count("Traceback") == 1
+    assert "py4j" not in said
     assert blind(tmp_path / "results" / "out")
