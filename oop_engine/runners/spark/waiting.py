@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Thread
+from threading import Event, Thread
 
 __all__ = ["interruptible"]
 
@@ -17,20 +17,22 @@ def interruptible(work: Callable[[], object], stop: Callable[[], object]) -> Non
     all that is said on the way out fails, with a page of tracebacks.
     """
     failed: list[BaseException] = []
+    ended = Event()
 
     def run() -> None:
         try:
             work()
         except BaseException as error:
             failed.append(error)
+        finally:
+            ended.set()
 
-    thread = Thread(target=run, name="oop-engine-waits-for-spark", daemon=True)
-    thread.start()
     try:
-        thread.join()
+        Thread(target=run, name="oop-engine-waits-for-spark", daemon=True).start()
+        ended.wait()
     except BaseException:
         stop()
-        thread.join(ENDS_WITHIN_S)
+        ended.wait(ENDS_WITHIN_S)
         raise
     if failed:
         raise failed[0]
