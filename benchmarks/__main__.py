@@ -38,7 +38,8 @@ def _measured(name: str, asked: argparse.Namespace) -> list[Measured]:
     present = [entry for entry in field if entry.python]
     rows, seconds = min(asked.rows, workload.rows), asked.seconds
     some = measure(workload, present, rows, asked.rounds, seconds)
-    show(some, workload.question, [entry.name for entry in field if entry not in present])
+    names = {measured.contender for measured in some}
+    show(some, workload.question, [entry.name for entry in field if entry.name not in names])
     return some
 
 

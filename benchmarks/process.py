@@ -16,7 +16,8 @@ _PROC = Path("/proc")
 
 def cpu_seconds() -> float:
     """Return what all threads have used, of children too (theirs in steps of 10 ms)."""
-    return sum(map(_child_seconds, _children(os.getpid()))) + sum(os.times()[2:4]) + _own_seconds()
+    children = sum(map(_child_seconds, _children(os.getpid()))) + sum(os.times()[2:4])
+    return children + time.process_time()
 
 
 def resident_bytes() -> int:
@@ -36,25 +37,25 @@ def forget_peak() -> None:
             (_PROC / str(pid) / "clear_refs").write_text("5")
 
 
-def _own_seconds() -> float:
-    return time.process_time()
-
-
 def _status(name: str) -> int:
     found = 0
     for pid in (os.getpid(), *_children(os.getpid())):
-        lines = (_PROC / str(pid) / "status").read_text().splitlines()
-        found += sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:"))
+        with suppress(OSError):  # it has ended
+            lines = (_PROC / str(pid) / "status").read_text().splitlines()
+            found += sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:"))
     return found
 
 
 def _child_seconds(pid: int) -> float:
-    fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
-    return sum(map(int, fields[11:15])) / _TICK
+    with suppress(OSError):
+        fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, fields[11:15])) / _TICK
+    return 0.0
 
 
 def _children(pid: int) -> Iterator[int]:
-    for task in (_PROC / str(pid) / "task").iterdir():
-        for child in map(int, (task / "children").read_text().split()):
-            yield child
-            yield from _children(child)
+    for task in (_PROC / str(pid) / "task").glob("*"):
+        with suppress(OSError):
+            for child in map(int, (task / "children").read_text().split()):
+                yield child
+                yield from _children(child)

@@ -63,12 +63,15 @@ class Measured:
 def measure(
     workload: Workload, entries: list[Entry], rows: int, rounds: int, seconds: float
 ) -> list[Measured]:
-    """Let ``entries`` take ``rounds`` turns of ``seconds`` each, and check what they find."""
+    """Let ``entries`` take ``rounds`` turns of ``seconds`` each, and check what they find.
+
+    Peers that do not start are left out.  Raises ``RuntimeError`` if one of ours ends before its time,
+    or a peer after its start.
+    """
     with ExitStack() as stack:
         data = stack.enter_context(_Data.of(workload, rows))
         workers = [stack.enter_context(_Worker.started(entry, workload, data)) for entry in entries]
-        for worker in workers:
-            worker.wait()
+        workers = [worker for worker in workers if worker.is_ready()]
         for worker in workers:
             worker.check(workload)
         for _ in range(rounds):
@@ -135,9 +138,15 @@ class _Worker:
             assert process.stdin is not None
             process.stdin.close()
 
-    def wait(self) -> None:
-        """Wait until it has loaded and compiled all it needs."""
-        self._heard()
+    def is_ready(self) -> bool:
+        """Wait until it has loaded and compiled all it needs; False: a peer that cannot start here."""
+        try:
+            self._heard()
+        except RuntimeError:
+            if not self._entry.package:
+                raise
+            return False
+        return True
 
     def check(self, workload: Workload) -> None:
         """Let it run once for its results and its memory."""
