@@ -10,11 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
+import pyarrow as pa
 from sortedcontainers import SortedKeyList
 
-from oop_engine.page import Page, concat
+from oop_engine.page import Page
 from oop_engine.schema import Schema
+from oop_engine.sizes import value_bytes
+from operators.time_sorted import merged_pages, sorted_page
 
 __all__ = ["ReorderBuffer"]
 
@@ -38,16 +40,17 @@ class ReorderBuffer:
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
+        self._row_bytes = _row_bytes(schema)
         self._settled = SortedKeyList(key=_first)
         self._recent: list[_Run] = []  # small, in the order they came, after all that is settled
         self._serial = 0
         self.tuples = self.nbytes = 0
 
     def add(self, page: Page) -> None:
-        """Take a page's rows.  O(rows log rows), and O(log tuples) a row for merging."""
+        """Take a page's rows.  O(rows), and O(log tuples) a row for merging small pages."""
         if not len(page):
             return
-        run = _Run(self._serial, _sorted(page.without_arrival()))
+        run = _Run(self._serial, sorted_page(page.without_arrival()))
         self._serial += 1
         self._count(run.page, 1)
         self._recent.append(run)
@@ -56,7 +59,7 @@ class ReorderBuffer:
             and len(self._recent[-2].page) <= 2 * len(self._recent[-1].page) < 2 * _SMALL
         ):
             after, before = self._recent.pop(), self._recent.pop()
-            self._recent.append(_Run(before.serial, _sorted(concat(self._schema, [before.page, after.page]))))
+            self._recent.append(_Run(before.serial, merged_pages(self._schema, [before.page, after.page])))
         if len(self._recent[-1].page) >= _SMALL:
             self._settled.update(self._recent)
             self._recent = []
@@ -76,7 +79,7 @@ class ReorderBuffer:
         parts = sorted((part for part, _ in going + recent if len(part.page)), key=lambda run: run.serial)
         if not parts:
             return None
-        return _sorted(concat(self._schema, [part.page for part in parts]))
+        return merged_pages(self._schema, [part.page for part in parts])
 
     def save(self) -> dict[str, Any]:
         """Return the rows for a snapshot."""
@@ -112,15 +115,16 @@ class ReorderBuffer:
 
     def _count(self, page: Page, sign: int) -> None:
         self.tuples += sign * len(page)
-        self.nbytes += sign * page.nbytes
+        self.nbytes += sign * (page.nbytes if self._row_bytes is None else len(page) * self._row_bytes)
 
 
 def _first(run: _Run) -> int:
     return run.first
 
 
-def _sorted(page: Page) -> Page:
-    """Return the rows by time; where they are sorted already nothing is copied."""
-    if bool((page.times[1:] >= page.times[:-1]).all()):
-        return page
-    return page.take(np.argsort(page.times, kind="stable"))
+def _row_bytes(schema: Schema) -> int | None:
+    """Return the bytes of a row, None if they depend on it."""
+    kinds = schema.fields.types
+    if not all(pa.types.is_primitive(kind) for kind in kinds):
+        return None
+    return sum(value_bytes(pa.nulls(1, kind)) for kind in kinds)

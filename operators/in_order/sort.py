@@ -9,7 +9,7 @@ here the tuples wait for it.
     Keep       every tuple that is not below the bound: ``slack`` of the stream.
     Propagate  the bound, after the tuples below it.  Linear punctuation that comes in counts
                as a bound too; other kinds mean nothing to in-order operators.
-    Cost       O(log tuples) a tuple, in bulk: pages are sorted when they come, and merged
+    Cost       O(log pages) a tuple, in bulk: pages are sorted when they come, and merged
                when they leave; and the delay, for every tuple.
     Source     thesis 8.1 and 2.4 (slack; Aurora's BSort), 6.1.5.2 (consistent and generous).
 """

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from oop_engine.errors import ContractError
-from oop_engine.page import Page, concat
+from oop_engine.page import Page
 from oop_engine.punctuation import FOREVER
 from oop_engine.schema import Schema
 from operators.join_side.index import PAGE_ROWS
+from operators.time_sorted import merged_pages, sorted_page
 
 __all__ = ["SortedRows", "last_time"]
 
@@ -23,14 +24,15 @@ def last_time(page: Page, bound: int, what: str) -> int:
     """
     if not len(page):
         return bound
-    before = np.concatenate([[bound], page.times[:-1]])
-    back = np.flatnonzero(page.times < before)
-    if back.size:
-        late, after = page.times[back[0]], before[back[0]]
+    times = page.times
+    if times[0] < bound or (times[1:] < times[:-1]).any():
+        before = np.concatenate([[bound], times[:-1]])
+        back = int(np.argmax(times < before))
+        late, after = times[back], before[back]
         name, unit = page.schema.progressing, page.schema.unit
         msg = f"{what} must be sorted by {name!r}; got {late} after {after} {unit}: put a Sort before it"
         raise ContractError(msg)
-    return int(page.times[-1])
+    return int(times[-1])
 
 
 class SortedRows:
@@ -58,9 +60,9 @@ class SortedRows:
         """Take rows, in any order."""
         if not len(page):
             return
-        self._pages.append(_sorted(page.without_arrival()))
+        self._pages.append(sorted_page(page.without_arrival()))
         while len(self._pages) > 1 and len(self._pages[-2]) < 2 * len(self._pages[-1]):
-            self._pages[-2:] = [_sorted(concat(self._schema, self._pages[-2:]))]
+            self._pages[-2:] = [merged_pages(self._schema, self._pages[-2:])]
         self._measure()
 
     def release(self, below: int, rows: int = PAGE_ROWS) -> Iterator[Page]:
@@ -72,7 +74,7 @@ class SortedRows:
         kept = zip(self._pages, cuts, strict=True)
         self._pages = [page.slice(cut, len(page)) for page, cut in kept if cut < len(page)]
         self._measure()
-        ready = _sorted(concat(self._schema, due))
+        ready = merged_pages(self._schema, due)
         for start in range(0, len(ready), rows):
             yield ready.slice(start, min(start + rows, len(ready)))
 
@@ -91,10 +93,3 @@ class SortedRows:
 
 def _cut(page: Page, below: int) -> int:
     return len(page) if below == FOREVER else int(np.searchsorted(page.times, below))
-
-
-def _sorted(page: Page) -> Page:
-    times = page.times
-    if bool((times[1:] >= times[:-1]).all()):
-        return page
-    return page.take(np.argsort(times, kind="stable"))

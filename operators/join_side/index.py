@@ -34,21 +34,12 @@ class JoinIndex:
 
     def __init__(self) -> None:
         self._runs: list[Run] = []
-
-    @property
-    def tuples(self) -> int:
+        self.tuples = 0
         """How many tuples can still match something."""
-        return sum(run.live for run in self._runs)
-
-    @property
-    def groups(self) -> int:
+        self.groups = 0
         """How many keys they have, those of each run by themselves."""
-        return sum(min(run.groups, run.live) for run in self._runs)
-
-    @property
-    def nbytes(self) -> int:
+        self.nbytes = 0
         """Bytes of the tuples held and of what finds them."""
-        return sum(run.nbytes for run in self._runs)
 
     def add(self, batch: pa.RecordBatch, rows: Rows, codes: Ints, times: Ints) -> None:
         """Store some ``rows`` of a batch; ``codes`` and ``times`` are of these.
@@ -61,6 +52,7 @@ class JoinIndex:
         while (same := self._of_a_size()) is not None:
             self._runs = [run for run in self._runs if run not in same]
             self._runs.append(merged(same))
+        self._measure()
 
     def matches(self, codes: Ints, low: Ints, high: Ints) -> Iterator[tuple[Rows, pa.RecordBatch]]:
         """Yield the matches of probes: their numbers, and the stored tuples.
@@ -92,6 +84,7 @@ class JoinIndex:
     def load(self, saved: list[dict[str, Any]]) -> None:
         """Take what ``save`` returned."""
         self._runs = [Run.loaded(run) for run in saved]
+        self._measure()
 
     def _of_a_size(self) -> list[Run] | None:
         sizes = defaultdict(list)
@@ -101,3 +94,9 @@ class JoinIndex:
 
     def _compact(self) -> None:
         self._runs = [run.compacted() for run in self._runs if run.live]
+        self._measure()
+
+    def _measure(self) -> None:
+        self.tuples = sum(run.live for run in self._runs)
+        self.groups = sum(min(run.groups, run.live) for run in self._runs)
+        self.nbytes = sum(run.nbytes for run in self._runs)

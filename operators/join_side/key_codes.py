@@ -39,10 +39,14 @@ class KeyCodes:
         integers = [_integers(comparable(pa.array([], kind))) is not None for kind in self._types]
         self.exact = not types or integers == [True]
         """Whether equal codes are equal keys."""
-        self._hashed: dict[int, tuple[pa.Array, Ints]] = {}  # by column, the last dictionary
+        self._hashed: dict[tuple[int, int], tuple[pa.Array, Ints]] = {}  # the last dictionaries
 
-    def of(self, columns: Sequence[pa.Array], rows: int) -> Ints:
-        """Return the code of every row, int64 (rows,); O(bytes), and O(values) of a dictionary not yet seen."""
+    def of(self, columns: Sequence[pa.Array], rows: int, source: int = 0) -> Ints:
+        """Return the code of every row, int64 (rows,).
+
+        O(bytes); of a dictionary O(rows), and O(its bytes) if the last columns of the same
+        ``source`` had another one.
+        """
         if not columns:
             return np.zeros(rows, np.int64)
         if self.exact:
@@ -50,7 +54,9 @@ class KeyCodes:
         codes = np.zeros(rows, np.int64)
         for place, column in enumerate(columns):
             is_dictionary = pa.types.is_dictionary(column.type)
-            mix_integers(codes, self._of_dictionary(place, column) if is_dictionary else _hashed(column))
+            mix_integers(
+                codes, self._of_dictionary((source, place), column) if is_dictionary else _hashed(column)
+            )
         return codes
 
     def fitted(self, columns: Sequence[pa.Array]) -> list[pa.Array] | None:
@@ -78,7 +84,7 @@ class KeyCodes:
         assert integers is not None
         return integers
 
-    def _of_dictionary(self, place: int, column: pa.DictionaryArray) -> Ints:
+    def _of_dictionary(self, place: tuple[int, int], column: pa.DictionaryArray) -> Ints:
         """Return a hash a row; pages that are slices of one column share their dictionary."""
         known, codes = self._hashed.get(place, (None, None))
         if known is None or codes is None or not _is_same(known, column.dictionary):

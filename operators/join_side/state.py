@@ -57,7 +57,7 @@ class JoinState:
         stays = self._stays(side, page, self.keep_from(side) if keep_from is None else keep_from)
         if not (stays.size or self._sides[1 - side].tuples):
             return
-        codes = self._codes.of(self._key_columns(side, page.batch), len(page))
+        codes = self._codes.of(self._key_columns(side, page.batch), len(page), source=side)
         yield from _pages(self._joined(side, page, codes))
         if stays.size == len(page):
             self._sides[side].add(page.batch, stays, codes, page.times)
@@ -179,7 +179,7 @@ class JoinState:
     def _purge_keys(self, side: int, groups: list[pa.Array], before: Ints, keep_from: Ints) -> None:
         if not before.size:
             return
-        codes = self._codes.of(groups, len(before))
+        codes = self._codes.of(groups, len(before), source=2)
 
         def due(run: Run) -> Rows:
             found = list(run.matches(codes, before, keep_from - 1, PAGE_ROWS))

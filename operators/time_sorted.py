@@ -1,0 +1,34 @@
+"""Pages put in the order of the progressing attribute: what all that sorts has in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from oop_engine.page import Page, concat
+from oop_engine.schema import Schema
+from operators.kernels.time_order import time_order
+
+__all__ = ["merged_pages", "sorted_page"]
+
+
+def sorted_page(page: Page) -> Page:
+    """Return the rows by time, equal ones as they come; where they are sorted nothing is copied.
+
+    O(rows) where the page does not span too much (see the kernel).
+    """
+    return page if _is_sorted(page) else page.take(time_order(page.times))
+
+
+def merged_pages(schema: Schema, pages: Sequence[Page]) -> Page:
+    """Return the rows of sorted pages by time, equal ones in the order of the pages.
+
+    O(rows x log pages): NumPy's stable sort finds the stretches that are sorted and merges them.
+    """
+    page = concat(schema, pages)
+    return page if _is_sorted(page) else page.take(np.argsort(page.times, kind="stable"))
+
+
+def _is_sorted(page: Page) -> bool:
+    return bool((page.times[1:] >= page.times[:-1]).all())

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oop_engine import FOREVER, NEVER, Page, Schema
+from operators.kernels.time_order import time_order
+from operators.time_sorted import merged_pages, sorted_page
+
+SCHEMA = Schema({"ts": pa.int64(), "id": pa.int64()}, "ts", "s")
+SPANS = [0, 1, 5, 2_047, 2_048, 10**6, 2**53, 2**62]
+
+
+def page(times: list[int], first: int = 0) -> Page:
+    return Page.of(SCHEMA, {"ts": times, "id": list(range(first, first + len(times)))})
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 255, 256, 257, 5_000])
+@pytest.mark.parametrize("span", SPANS)
+def test_the_order_is_that_of_a_stable_sort(rows: int, span: int) -> None:
+    rng = np.random.default_rng(rows + span)
+    for least in (NEVER, -span // 2, 10**15):
+        times = least + rng.integers(0, span, rows, endpoint=True)
+        assert time_order(times).tolist() == np.argsort(times, kind="stable").tolist()
+
+
+def test_the_ends_of_int64_are_in_order() -> None:
+    times = np.array([FOREVER, NEVER, 0, FOREVER, NEVER, -1] * 60)
+    assert time_order(times).tolist() == np.argsort(times, kind="stable").tolist()
+
+
+def test_nothing_is_copied_where_there_is_nothing_to_sort() -> None:
+    for times in ([], [4], [1, 1, 2]):
+        whole = page(times)
+        assert sorted_page(whole) is whole
+        assert merged_pages(SCHEMA, [whole]) is whole
+
+
+@given(st.lists(st.lists(st.integers(0, 9), max_size=8), max_size=5))
+def test_equal_rows_keep_the_order_of_pages_and_rows(lists: list[list[int]]) -> None:
+    pages, first = [], 0
+    for times in lists:
+        pages.append(sorted_page(page(times, first)))
+        first += len(times)
+    rows = [(time, i) for i, time in enumerate(time for times in lists for time in times)]
+    merged = merged_pages(SCHEMA, pages)
+    assert [(row["ts"], row["id"]) for row in merged.to_pylist()] == sorted(rows)
