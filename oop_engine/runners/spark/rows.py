@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
@@ -17,6 +18,7 @@ Work: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """The same of rows, as ``mapInArrow`` wants it."""
 
 _BATCH_BYTES = 16 << 20
+_settling = 4  # tasks: one of each kind, and of a second query
 
 
 def in_task(*steps: Step) -> Work:
@@ -27,8 +29,21 @@ def in_task(*steps: Step) -> Work:
         for step in steps:
             letters = step(letters)
         yield from batches_of(letters)
+        settle()
 
     return work
+
+
+def settle() -> None:
+    """Keep what a worker has loaded for its first tasks out of the search for garbage.
+
+    PySpark searches after every task, and looks at each object of every package: 25 ms, as long as a small task.
+    """
+    global _settling
+    if _settling:
+        _settling -= 1
+        gc.collect()
+        gc.freeze()
 
 
 def batches_of(letters: Iterable[Letter]) -> Iterator[pa.RecordBatch]:

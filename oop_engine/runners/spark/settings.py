@@ -38,6 +38,10 @@ ANYWHERE = (
 ON_THIS_MACHINE = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    # What is shuffled stays on this machine: pages of numbers that hardly get smaller, a checksum of each row.
+    "spark.shuffle.compress": "false",
+    "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
+    "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "false",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     "spark.sql.streaming.checkpointFileManagerClass": f"{STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager",
 }
@@ -45,6 +49,9 @@ ON_THIS_MACHINE = {
 # Half a session's start goes into compiling for a speed that a short run never gets back.
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 JVM_OPTIONS = "spark.driver.extraJavaOptions"
+
+# Pages are large arrays, for which the collector that Java takes by itself works beside the tasks all the time.
+LOCAL_JVM = "-XX:+UseParallelGC"
 
 
 DAEMON = {"spark.python.daemon.module": "oop_engine.runners.spark.daemon"}
@@ -63,8 +70,11 @@ def settings_for(
         places = {"spark.local.dir": "local", "spark.sql.warehouse.dir": "warehouse"}
         found |= DAEMON | {name: str(folder / place) for name, place in places.items()}
     found |= given
+    options = given.get(JVM_OPTIONS, "")
     if quick:
-        found[JVM_OPTIONS] = f"{QUICK_JVM} {given.get(JVM_OPTIONS, '')}".strip()
+        found[JVM_OPTIONS] = f"{QUICK_JVM} {options}".strip()
+    elif is_local(master) and "GC" not in options:
+        found[JVM_OPTIONS] = f"{LOCAL_JVM} {options}".strip()
     return found
 
 
