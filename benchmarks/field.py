@@ -21,14 +21,14 @@ ENVIRONMENTS = Path(os.environ.get("BENCH_PEERS", ROOT / ".peers"))
 class Entry:
     """A contender: its name, the module that makes it, and the package that it stands on.
 
-    ``rows``: how many it is asked to do at most, in a sensible time.  ``threads``: how many it may use.
+    ``rows``: the first so many tuples are all that it is given, so that it ends in time.
+    ``workloads``: those it can do; none: all.
     """
 
     name: str
     module: str
     package: str = ""
     rows: int | None = None
-    threads: int = 1
     workloads: tuple[str, ...] = ()
 
     @cached_property
@@ -45,16 +45,14 @@ def _has(python: str, package: str) -> bool:
     return not package or subprocess.run([python, "-c", asked], check=False).returncode == 0
 
 
+_STREAMS = ("W1", "W2", "W3")  # what a streaming system can be asked without writing half of it
 PEERS = (
-    Entry("Polars", "benchmarks.peers.polars_batch", "polars", threads=2),
-    Entry("DuckDB", "benchmarks.peers.duckdb_batch", "duckdb", threads=2),
-    Entry(
-        "Bytewax",
-        "benchmarks.peers.bytewax_stream",
-        "bytewax",
-        50_000,
-        workloads=("W1", "W2", "W3", "W4", "W5"),
-    ),
+    Entry("Polars", "benchmarks.peers.polars_batch", "polars"),
+    Entry("DuckDB", "benchmarks.peers.duckdb_batch", "duckdb"),
+    Entry("Spark", "benchmarks.peers.spark_batch", "pyspark", 1_000_000, (*_STREAMS, "W4", "W5")),
+    Entry("PyFlink", "benchmarks.peers.flink_stream", "pyflink", 500_000, _STREAMS),
+    Entry("Bytewax", "benchmarks.peers.bytewax_stream", "bytewax", 50_000, (*_STREAMS, "W4", "W5")),
+    Entry("Pathway", "benchmarks.peers.pathway_stream", "pathway", 50_000, _STREAMS),
 )
 
 
