@@ -63,13 +63,13 @@ def given(values: Values) -> Integers:
     number, draw = values["tuples"], np.random.default_rng(values["seed"])
     match values["input"]:
         case "few":
-            return draw.integers(0, 64, number)
+            return draw.integers(0, 64, size=(number,))
         case "rising":
             return np.arange(number)
         case "falling":
             return np.arange(number)[::-1].copy()
         case "uniform":
-            return draw.integers(0, 2**31 - 1, number)
+            return draw.integers(0, 2**31 - 1, size=(number,))
     msg = f"input must be one of {', '.join(INPUTS)}; got {values['input']!r}"
     raise UsageError(msg)
 
