@@ -1,6 +1,7 @@
-"""A hash table of integers, probed for whole arrays at a time in NumPy.
+"""A table of integers, probed for whole arrays at a time in NumPy.
 
-Open addressing with linear probing: all rows look at their first place together, those
+Where keys lie close together, the place of a key is its distance from the lowest one.  Elsewhere places are
+hashed, with open addressing and linear probing: all rows look at their first place together, those
 that found another key look at the next one, and so on.  At most half of the places are
 taken, so few rows look twice.
 """
@@ -16,6 +17,8 @@ Integers = NDArray[np.int64]
 
 _FREE = -1
 _LEAST = 64  # places
+_CLOSE = 4  # places there may be for each key, where a place is a distance
+_FEW = 1 << 12  # so few places may be as empty as they like
 _CHUNK = 1024  # new rows at a time while the table is small; later as many as it has keys
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio
 
@@ -32,7 +35,9 @@ class IntegerTable:
         self._keys = np.zeros(1, np.int64)  # (capacity,)  by code; what stands for null is never compared
         self._size = 0
         self._null = _FREE
-        self._places = np.full(_LEAST, _FREE, np.int64)  # (power of two,)  code
+        self._places = np.full(_LEAST, _FREE, np.int64)  # (places,)  code; hashed: a power of two
+        self._lowest: int | None = None  # the key of the first place; None: places are hashed
+        self._range: tuple[int, int] | None = None  # the least and the greatest key
 
     def find(self, values: Integers, valid: NDArray[np.bool_] | None = None) -> Integers:
         """Return the code of every row, int64 (rows,), -1 if it is not known; O(rows).
@@ -57,6 +62,11 @@ class IntegerTable:
 
     def _look_up(self, values: Integers) -> Integers:
         places = self._home(values)
+        if self._lowest is not None:
+            known = places.view(np.uint64) < self._places.size
+            if known.all():
+                return self._places.take(places)
+            return np.where(known, self._places.take(places, mode="clip"), _FREE)
         codes = self._places.take(places)
         other = np.flatnonzero((self._keys.take(codes) != values) & (codes >= 0))
         while other.size:
@@ -67,13 +77,15 @@ class IntegerTable:
         return codes
 
     def _home(self, values: Integers) -> Integers:
+        if self._lowest is not None:
+            return values - self._lowest  # what wraps round is no place either
         bits = self._places.size.bit_length() - 1
         return (values.view(np.uint64) * _SPREAD >> np.uint64(64 - bits)).view(np.int64)
 
     def _learn(self, values: Integers, valid: NDArray[np.bool_] | None) -> None:
         """Give codes to values none of which is known, some of which may be equal."""
-        self._reserve(values.size)
         rows = np.arange(values.size) if valid is None else np.flatnonzero(valid)
+        self._reserve(values[rows], values.size)
         first, places = self._claim(values, rows)
         null = np.empty(0, np.int64) if valid is None else np.flatnonzero(~valid)[:1]
         seen = np.sort(np.concatenate([first, null]))
@@ -104,14 +116,27 @@ class IntegerTable:
         winners = np.concatenate([np.empty(0, np.int64), *first])
         return winners, places[winners]
 
-    def _reserve(self, more: int) -> None:
-        """Make room for ``more`` new values."""
+    def _reserve(self, values: Integers, more: int) -> None:
+        """Make room for ``more`` new keys, ``values`` among them."""
         wanted = self._size + more
         if wanted > self._keys.size:
             self._keys = np.resize(self._keys, 2 * wanted)
-        if 2 * wanted <= self._places.size:
-            return
-        self._places = np.full(1 << (2 * wanted - 1).bit_length(), _FREE, np.int64)
+        if values.size:
+            ends = (int(values.min()), int(values.max()))
+            least, most = self._range or ends
+            self._range = (min(least, ends[0]), max(most, ends[1]))
+        least, most = self._range or (0, 0)
+        room = max(_CLOSE * wanted, _FEW)
+        if most - least < (room if self._lowest is not None else room // 2):
+            if self._lowest is None or least < self._lowest or most - self._lowest >= self._places.size:
+                self._allot(room, max(least - (room - 1 - most + least) // 2, -(2**63)))
+        elif self._lowest is not None or 2 * wanted > self._places.size:
+            self._allot(1 << (2 * wanted - 1).bit_length(), None)
+
+    def _allot(self, places: int, lowest: int | None) -> None:
+        """Put the keys there are into other places."""
+        self._lowest = lowest
+        self._places = np.full(max(places, _LEAST), _FREE, np.int64)
         codes = np.arange(self._size)
-        codes, places = self._claim(self._keys, codes[codes != self._null])
-        self._places[places] = codes
+        codes, taken = self._claim(self._keys, codes[codes != self._null])
+        self._places[taken] = codes

@@ -38,3 +38,27 @@ def test_many_keys_in_steps(step: int) -> None:
     known: dict[int, int] = {}
     assert codes.tolist() == [known.setdefault(value, len(known)) for value in rows.tolist()]
     assert table.find(keys[-1:] + 1).tolist() == [-1]
+
+
+def test_keys_close_together_are_found_by_their_distance_and_others_by_hash() -> None:
+    rng = np.random.default_rng(0)
+    table, known = IntegerTable(), dict[int, int]()
+    ways = []
+    for low, high in [(0, 9000), (-3000, 9000), (0, 2**40), (-(10**5), 10**5), (2**63 - 9, 2**63 - 1)]:
+        rows = rng.integers(low, high, 40_000)
+        expected = [known.setdefault(value, len(known)) for value in rows.tolist()]
+        assert table.encode(rows).tolist() == expected
+        ways.append(table._lowest is not None)
+        absent = np.array([-(2**63), 2**62, high])
+        assert table.find(absent).tolist() == [known.get(value, -1) for value in absent.tolist()]
+    assert ways == [True, True, False, False, False]
+    assert table.find(np.array(list(known))).tolist() == list(known.values())
+
+
+def test_growing_numbers_are_not_moved_each_time() -> None:
+    table, moved = IntegerTable(), 0
+    for start in range(0, 200_000, 1000):
+        before = table._places
+        assert table.encode(np.arange(start, start + 1000)).tolist() == list(range(start, start + 1000))
+        moved += table._places is not before
+    assert moved < 20
