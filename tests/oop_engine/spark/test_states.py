@@ -1,0 +1,77 @@
+"""States between micro-batches: what a micro-batch that is run again finds, in files and in Spark's store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from oop_engine import UsageError, replay
+from oop_engine.runners.spark.head_run import HeadRun
+from oop_engine.runners.spark.job import Job, addresses_of
+from oop_engine.runners.spark.letters import NOTE, Letter
+from oop_engine.runners.spark.level import InMicroBatch
+from oop_engine.runners.spark.run import pieces_of, run_on_spark
+from oop_engine.runners.spark.states import QUERY, States
+from tests.oop_engine.spark.staged import Given
+from tests.oop_engine.spark.test_run import SCHEMA, assert_equal, feeds, graph, pages
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_a_copy_goes_on_from_the_newest_state_that_is_older(tmp_path: Path) -> None:
+    states = States(str(tmp_path))
+    assert states.before("0-1", 5) is None
+    for version in (2, 4, 5, 10):
+        states.save("0-1", version, b"after %d" % version)
+    assert [states.before("0-1", v) for v in (2, 5, 6, 10, 11)] == [
+        None,
+        b"after 4",
+        b"after 5",
+        b"after 5",
+        b"after 10",
+    ]
+    assert states.before("0-2", 5) is None
+
+
+def letters_of_batches(job: Job) -> list[list[Letter]]:
+    """Return what the heads say, two slices at a time."""
+    batches: list[list[Letter]] = [[], [], []]
+    for head in job.cut.heads:
+        run = HeadRun(job.cut, head, job.addresses, job.sources[head.source])
+        for number, letters in enumerate(batches):
+            letters += run.run(2 * number, min(2 * number + 2, 5))  # the fifth is the end
+    return batches
+
+
+def results(step: InMicroBatch, letters: list[Letter]) -> list[Letter]:
+    return sorted(letter for letter in step(iter(letters)) if letter.edge != NOTE)
+
+
+def test_a_micro_batch_that_is_run_again_says_the_same(tmp_path: Path) -> None:
+    cut = pieces_of(graph(), 3, split=False)
+    slices = [pages(1)[start : start + 2] for start in range(0, 8, 2)]
+    sources = {name: Given(SCHEMA, slices) for name in ("a", "b")}
+    (tmp_path / QUERY).touch()  # tasks see the checkpoint
+    packed = Job(cut, addresses_of(cut, 2), sources, 2, copies=str(tmp_path / "copies")).packed()
+    said = []
+    for number, letters in enumerate(letters_of_batches(packed.job)):
+        step = InMicroBatch(packed, 1, number)
+        once = results(step, letters)
+        assert results(step, letters) == once
+        said += once
+    assert said
+
+
+@pytest.mark.spark
+def test_the_state_store_of_spark_will_do(spark: SparkSession, tmp_path: Path) -> None:
+    stored = run_on_spark(
+        graph(), feeds(), spark=spark, state="store", checkpoint=tmp_path, slice_rows=150, slices_per_batch=2
+    )
+    assert_equal(stored.results, replay(graph(), feeds()).results)
+    assert len(stored.batches) > 1
+    assert not (tmp_path / "copies").exists()
+    with pytest.raises(UsageError, match="it has states with state='store'; got state='files'"):
+        run_on_spark(graph(), feeds(), spark=spark, checkpoint=tmp_path, slice_rows=150)
