@@ -5,7 +5,8 @@ bounds at the same tuples.  There the bound goes on as punctuation while the tup
 here the tuples wait for it.
 
     Pass       the tuples below a bound, sorted (equal ones as they came), as soon as it is
-               reached; with generous slack, late tuples at once on their own port.
+               reached, which of a page without arrivals is its end; with generous slack, late
+               tuples at once on their own port.
     Keep       every tuple that is not below the bound: ``slack`` of the stream.
     Propagate  the bound, after the tuples below it.  Linear punctuation that comes in counts
                as a bound too; other kinds mean nothing to in-order operators.
@@ -52,7 +53,7 @@ class Sort(Operator):
     >>> schema = Schema({"ts": pa.int64()}, "ts", "s")
     >>> driver = Driver(Sort(BoundedDisorder(slack=5), granularity=10), schema)
     >>> driver.feed(0, Page.of(schema, {"ts": [9, 12, 6, 16, 8]}))
-    [(0, Linear(below=0)), (0, Page(2 rows of ts)), (0, Linear(below=10))]
+    [(0, Page(2 rows of ts)), (0, Linear(below=10))]
     >>> [row["ts"] for row in driver.rows()], driver.operator.counts()
     ([6, 9], {'late': 1})
     """
@@ -97,6 +98,9 @@ class Sort(Operator):
         self._late = 0
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
+        if page.arrival is None and self._slack is Slack.CONSISTENT:
+            yield from self._at_once(page)
+            return
         before = self._promised.linear
         after = promised_after(self._watermark.after(page), before, self._every)
         start = 0
@@ -105,6 +109,15 @@ class Sort(Operator):
             yield from self._release(int(after[stop - 1]))
             start = stop
         yield from self._take(page.slice(start, len(page)))
+
+    def _at_once(self, page: Page) -> Iterator[Emission]:
+        """Take a page that came as a whole, and let go of what is complete by its end."""
+        below, late = self._watermark.over(page, self._promised.linear, self._every)
+        if late is not None:
+            self._late += int(late.sum())
+            page = page.filter(~late)
+        self._waiting.add(page)
+        yield from self._release(below)
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
         if isinstance(punctuation, Linear):

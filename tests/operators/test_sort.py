@@ -104,7 +104,7 @@ def test_a_promise_comes_with_the_arrival_that_makes_it_even_if_nothing_is_relea
 
 def test_tuples_on_their_way_out_are_no_longer_held():
     operator = Sort(BoundedDisorder(5), 10).opened(SCHEMA)
-    steps = operator.on_page(0, page([6, 8, 7, 16, 17]))
+    steps = operator.on_page(0, page([6, 8, 7, 16, 17], arrival=True))
     held = [(type(m).__name__, operator.state().tuples) for _, m in steps]
     assert held == [("Linear", 1), ("Page", 1), ("Linear", 1)]
     assert operator.state().tuples == 2
@@ -118,6 +118,18 @@ def test_punctuation_and_clock_release_too():
     said = driver.clock(120)
     assert [row["ts"] for row in driver.rows()] == [10, 20, 30]
     assert (len(said[0][1]), said[1][1], driver.operator.moment) == (2, Linear(115), 120)
+
+
+@given(TIMES, st.integers(1, 30), st.sampled_from([policy for policy, _ in LAGS]))
+def test_a_page_without_arrivals_is_taken_as_a_whole_with_the_same_outcome(times, cut, policy):
+    parted, whole = fed(Sort(policy, 5), times, cut), Driver(Sort(policy, 5), SCHEMA)
+    for start in range(0, len(times), cut):
+        said = whole.feed(0, page(times[start : start + cut], start))
+        assert [type(m) for _, m in said] in ([], [Linear], [Page, Linear])
+    assert whole.rows() == parted.rows()
+    assert whole.promises()[-1:] == parted.promises()[-1:]
+    assert whole.operator.counts() == parted.operator.counts()
+    assert whole.operator.state() == parted.operator.state()
 
 
 @given(TIMES, st.integers(1, 30))
