@@ -46,7 +46,7 @@ bench: $(VENV)/.bench ## how fast the engine is, beside the floor and its peers;
 	$(BIN)/python -m benchmarks
 
 bench-smoke: $(VENV)/.bench ## the same over few tuples, to see that all results are right
-	$(BIN)/python -m benchmarks --rows 20000 --rounds 1 --seconds 0 --out benchmarks/out/smoke
+	$(BIN)/python -m benchmarks --rows 20000 --rounds 1 --seconds 0 --quick --out benchmarks/out/smoke
 
 bench-profile: $(VENV)/.dev ## where the time goes: make bench-profile W2
 	$(BIN)/python -m benchmarks.profile $(or $(W),W3)

@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _measured(name: str, asked: argparse.Namespace) -> list[Measured]:
     workload = WORKLOADS[name]
     field = entries(workload, tuple(asked.contenders))
-    present = [entry for entry in field if entry.python]
+    present = [entry for entry in field if entry.python and not (asked.quick and entry.rows)]
     rows, seconds = min(asked.rows, workload.rows), asked.seconds
     some = measure(workload, present, rows, asked.rounds, seconds)
     names = {measured.contender for measured in some}
@@ -59,6 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=5, help="turns of each contender (default 5)")
     parser.add_argument("--seconds", type=float, default=0.5, help="least length of a turn (default 0.5)")
     parser.add_argument("--contenders", nargs="+", default=[], metavar="NAME", help="these and the floor")
+    parser.add_argument("--quick", action="store_true", help="leave out who gets only a part of the tuples")
     parser.add_argument("--out", type=Path, default=OUT, help="folder for figures (default benchmarks/out)")
     return parser
 

@@ -65,11 +65,12 @@ def show(some: list[Measured], question: str, absent: list[str]) -> None:
 def show_targets(targets: list[Target]) -> None:
     """Print what was asked and what was reached."""
     table = Table(title="Targets", title_justify="left")
-    for name in ("workload", "asked", "least", "measured", ""):
-        table.add_column(name, justify="right" if name in ("least", "measured") else "left")
+    for name in ("workload", "asked", "least", "measured", "by CPU s", ""):
+        table.add_column(name, justify="left" if name in ("workload", "asked", "") else "right")
     for target in targets:
         mark = "[green]reached[/]" if target.reached else "[red]missed[/]"
-        table.add_row(target.workload, target.asked, f"{target.least:.3g}", f"{target.got:.3g}", mark)
+        cpu = "" if target.by_cpu is None else f"{target.by_cpu:.3g}"
+        table.add_row(target.workload, target.asked, f"{target.least:.3g}", f"{target.got:.3g}", cpu, mark)
     CONSOLE.print(table)
 
 

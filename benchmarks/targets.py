@@ -20,12 +20,13 @@ W1_OF_FLOOR = {
 
 
 class Target(NamedTuple):
-    """What is asked, the least that will do, and what was measured."""
+    """What is asked, the least that will do, what was measured; and the same by CPU seconds, not by the clock."""
 
     workload: str
     asked: str
     least: float
     got: float
+    by_cpu: float | None = None
 
     @property
     def reached(self) -> bool:
@@ -36,33 +37,27 @@ class Target(NamedTuple):
 def of_workloads(found: list[Measured]) -> Iterator[Target]:
     """Yield the targets that can be told from what was measured."""
     by_name = {(m.workload, m.contender): m for m in found}
+    for workload, asked, least, mine, other in _asked():
+        if {(workload, mine), (workload, other)} <= by_name.keys():
+            one, against = by_name[workload, mine], by_name[workload, other]
+            clock, cpu = (median(one.ratios(against, of)) for of in ("wall_s", "cpu_s"))
+            if "CPU" in asked:
+                yield Target(workload, asked, least, cpu)
+            else:
+                yield Target(workload, asked, least, clock, cpu)
+
+
+def _asked() -> Iterator[tuple[str, str, float, str, str]]:
+    """Yield workload, words, least ratio, and the two contenders that it is of."""
     for workload, least in OF_FLOOR.items():
-        if (workload, "engine") in by_name:
-            mine, floor = by_name[workload, "engine"], by_name[workload, "floor"]
-            yield Target(workload, "tuples a second / floor", least, _ratio(mine, floor))
-            if workload == "W1":
-                yield from (
-                    Target("W1", f"above {who}", of, _ratio(mine, floor)) for who, of in W1_OF_FLOOR.items()
-                )
-    for workload, peer, least, of in (
-        ("W2", "Polars", 3, "wall_s"),
-        ("W2", "DuckDB", 3, "wall_s"),
-        ("W3", "Polars", 1, "cpu_s"),
-        ("W3", "DuckDB", 1, "cpu_s"),
-        ("W4", "Polars", 1, "cpu_s"),
-        ("W4", "DuckDB", 1, "cpu_s"),
-    ):
-        if {(workload, "engine"), (workload, peer)} <= by_name.keys():
-            words = f"tuples a {'CPU ' if of == 'cpu_s' else ''}second / {peer}"
-            yield Target(
-                workload, words, least, _ratio(by_name[workload, "engine"], by_name[workload, peer], of)
-            )
-    for name, words, least in (
-        ("engine, pages of 256", "pages of 256 / of 65 536", 1 / 3),
-        ("engine, text keys", "text keys / integer keys", 1 / 2),
-    ):
-        if ("W3", name) in by_name:
-            yield Target("W3", words, least, _ratio(by_name["W3", name], by_name["W3", "engine"]))
+        yield workload, "tuples a second / floor", least, "engine", "floor"
+    for who, of in W1_OF_FLOOR.items():
+        yield "W1", f"tuples a second / floor, above {who}", of, "engine", "floor"
+    for peer in ("Polars", "DuckDB"):
+        yield "W2", f"tuples a second / {peer}", 3, "engine", peer
+        yield from ((w, f"tuples a CPU second / {peer}", 1, "engine", peer) for w in ("W3", "W4"))
+    yield "W3", "pages of 256 / of 65 536", 1 / 3, "engine, pages of 256", "engine"
+    yield "W3", "text keys / integer keys", 1 / 2, "engine, text keys", "engine"
 
 
 def of_studies(studies: dict[str, Any]) -> Iterator[Target]:
@@ -74,12 +69,8 @@ def of_studies(studies: dict[str, Any]) -> Iterator[Target]:
         )
         yield Target(workload, "state: bytes told and held, less of more", 0.8, min(told, 1 / told))
     by_rows, by_keys = ([run["ns_per_tuple"] for run in studies["growth"][of]] for of in ("rows", "keys"))
-    yield Target("W3", "time a tuple, least of rows / most", 0.8, by_rows[0] / by_rows[-1])
-    yield Target("W3", "time a tuple, least of groups / most", 0.5, by_keys[0] / by_keys[-1])
+    yield Target("W3", "CPU time a tuple, fewest tuples / most", 0.8, by_rows[0] / by_rows[-1])
+    yield Target("W3", "CPU time a tuple, fewest groups / most", 0.5, by_keys[0] / by_keys[-1])
     yield Target(
         "W3", "page / group-wise promise, equal sizes", 1, 1 / studies["promises"]["promise_of_page"]
     )
-
-
-def _ratio(mine: Measured, other: Measured, of: str = "wall_s") -> float:
-    return median(mine.ratios(other, of))
