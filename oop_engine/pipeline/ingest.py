@@ -8,6 +8,7 @@ Rows that arrive together keep the order of their files, and within a file that 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import reduce
 from pathlib import Path
@@ -17,6 +18,7 @@ from oop_engine.errors import TraceError
 from oop_engine.pipeline.declaration import Declaration
 from oop_engine.pipeline.inputs import Layout
 from oop_engine.pipeline.parse import BLOCK, FILE, RAW, REASON, ROW, SOURCE, SOURCE_PARTS, parsed
+from oop_engine.pipeline.slicing import MOST_SOURCES
 from oop_engine.pipeline.spark_errors import told
 
 if TYPE_CHECKING:
@@ -28,7 +30,8 @@ _FATE, _USED, _REFUSED = "_fate", "used", "refused"
 _SETTINGS = {
     "spark.sql.ansi.enabled": "true",  # else a computed column wraps around silently
     "spark.sql.legacy.parquet.nanosAsLong": "true",
-    "spark.sql.maxConcurrentOutputFileWriters": "16",  # else each task sorts its rows by their fate
+    # With fewer, a task sorts its rows by the file they go to, which undoes the order of arrival.
+    "spark.sql.maxConcurrentOutputFileWriters": str(MOST_SOURCES),
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
 
@@ -59,22 +62,34 @@ def parse(rows: DataFrame, files: Sequence[Path], staged: Path, quarantine: Path
         counted.write.mode("overwrite").partitionBy(_FATE).parquet(str(staged))
     written = rows.sparkSession.read.schema(counted.schema).parquet(str(staged))
     _write_quarantine(written, files, quarantine)
-    fates = [row.asDict() for row in written.groupBy(_FATE, SOURCE, REASON).count().collect()]
-    in_files = {row[FILE]: row["count"] for row in written.groupBy(FILE).count().collect()}
-    total = sum(fate["count"] for fate in fates)
-    if not total == seen.get["rows"] == sum(in_files.get(number, 0) for number in range(len(files))):
+    in_files, used, refused = _counted(written)
+    total = used.total() + refused.total()
+    if not total == seen.get["rows"] == sum(in_files[number] for number in range(len(files))):
         msg = f"ingest: {seen.get['rows']} rows were read and {total} are there afterwards: run it again"
         raise TraceError(msg)
     return {
         "rows": total,
-        "files": [in_files.get(number, 0) for number in range(len(files))],
-        "used": {fate[SOURCE]: fate["count"] for fate in fates if fate[_FATE] == _USED},
+        "files": [in_files[number] for number in range(len(files))],
+        "used": dict(used),
         "quarantined": [
-            {"source": fate[SOURCE], "reason": fate[REASON], "rows": fate["count"]}
-            for fate in sorted(fates, key=lambda fate: -fate["count"])
-            if fate[_FATE] == _REFUSED
+            {"source": source, "reason": reason, "rows": rows}
+            for (source, reason), rows in refused.most_common()
         ],
     }
+
+
+def _counted(written: DataFrame) -> tuple[Counter[int], Counter[str], Counter[tuple[str | None, str]]]:
+    """Count what was written: by file; what can be used by source; what cannot by source and reason."""
+    in_files: Counter[int] = Counter()
+    used: Counter[str] = Counter()
+    refused: Counter[tuple[str | None, str]] = Counter()
+    for row in written.groupBy(_FATE, SOURCE, REASON, FILE).count().collect():
+        in_files[row[FILE]] += row["count"]
+        if row[_FATE] == _USED:
+            used[row[SOURCE]] += row["count"]
+        else:
+            refused[row[SOURCE], row[REASON]] += row["count"]
+    return in_files, used, refused
 
 
 def _write_quarantine(written: DataFrame, files: Sequence[Path], quarantine: Path) -> None:
@@ -90,7 +105,10 @@ def _write_quarantine(written: DataFrame, files: Sequence[Path], quarantine: Pat
 
 
 def order(rows: DataFrame, arrival: str | None, staged: Path, count: int, folder: Path) -> None:
-    """Write what was parsed to ``folder`` in ``count`` range partitions, by source within each."""
+    """Write what was parsed to ``folder`` in ``count`` range partitions, a file for each source in each.
+
+    A task writes the files of all sources side by side, so it sorts its rows by arrival alone.
+    """
     from pyspark.sql import functions as F
 
     written = rows.sparkSession.read.schema(rows.withColumn(_FATE, F.lit("")).schema).parquet(str(staged))
@@ -100,7 +118,7 @@ def order(rows: DataFrame, arrival: str | None, staged: Path, count: int, folder
             written.filter(F.col(_FATE) == _USED)
             .drop(REASON, RAW, _FATE)
             .repartitionByRange(count, *by)
-            .sortWithinPartitions(SOURCE, *by)
+            .sortWithinPartitions(*by)
             .drop(FILE, BLOCK, ROW)
             .write.mode("overwrite")
             .partitionBy(SOURCE)

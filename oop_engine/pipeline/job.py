@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -28,9 +28,11 @@ from oop_engine.pipeline.policy import Choice, choose, read_policy
 from oop_engine.pipeline.running import Folders, default_partition, run_graph
 from oop_engine.pipeline.sliced import Sliced
 from oop_engine.pipeline.steps import Steps
-from oop_engine.runners.spark.run import BatchDone
+from oop_engine.runners.spark.job import check_travels
+from oop_engine.runners.spark.run import BatchDone, pieces_of
 from oop_engine.runners.spark.session import active_session, session
 from oop_engine.runners.spark.slices import SLICE_ROWS
+from oop_engine.schema import Schema
 from oop_engine.units import Length
 
 if TYPE_CHECKING:
@@ -160,21 +162,34 @@ class _Pipeline:
 
     def _put_in_order(self) -> dict[str, Any]:
         out, used = self._wanted.out, self._steps.told("parse")["used"]
-        slicing.source_names(list(used))
+        names = slicing.source_names(list(used)).values()
         total = sum(used.values())
         if not total:
             msg = f"no row can be used: all are in {out / 'quarantine'}, with the reasons"
             raise TraceError(msg)
-        shutil.rmtree(out / "traces", ignore_errors=True)
         schema = slicing.stream_schema(self._said, self._prepared())
+        if self._wanted.until == "run":
+            self._try_graph(dict.fromkeys(names, schema))
+        Folders(out).release()  # a run over slices that were cut elsewhere cannot go on
+        shutil.rmtree(out / "traces", ignore_errors=True)
         count = max(1, round(total / self._wanted.slice_rows))
         ingest.order(self._prepared(), self._said.arrival, out / "staged", count, out / "ordered")
         told = slicing.collect_slices(out / "ordered", out / "traces", schema, self._said.arrival)
         found = sum(source["rows"] for source in told["sources"].values())
         if found != total:
+            self._steps.forget("parse")
             msg = f"order: {total} rows went in and {found} came out: run it again"
             raise TraceError(msg)
         return told
+
+    def _try_graph(self, schemas: Mapping[str, Schema]) -> None:
+        """Raise what is wrong with the graph as soon as its sources are known; no policy is chosen by then."""
+        policies = {
+            name: read_policy(self._policy or "Ordered()", "policy", schemas[name]) for name in schemas
+        }
+        graph = build(self._build, self._file_of_graph(), schemas, policies)
+        check_travels(graph.plan())
+        pieces_of(graph)
 
     def _profile(self) -> None:
         self._steps.do("profile", {}, self._measure, self._session)

@@ -33,18 +33,19 @@ class Folders:
         self.results, self.checkpoint = folder / "results", folder / "checkpoint"
         self._key = folder / "steps" / "running"
 
-    def claim(self, key: str) -> bool:
-        """Tell whether a run of ``key`` was begun here; else clear what another has left."""
-        if self._key.exists() and self._key.read_text() == key:
+    def claim(self, key: str, *, anew: bool = False) -> bool:
+        """Tell whether a run of ``key`` was begun here and can go on; else, or if ``anew``, make room for one."""
+        if not anew and self._key.exists() and self._key.read_text() == key and self.checkpoint.exists():
             return True
-        self.clear()
+        self.release()
+        shutil.rmtree(self.results, ignore_errors=True)
         self._key.write_text(key)
         return False
 
-    def clear(self) -> None:
-        """Remove results and checkpoint."""
-        for path in (self.results, self.checkpoint):
-            shutil.rmtree(path, ignore_errors=True)
+    def release(self) -> None:
+        """Remove the checkpoint of a run that is not to go on; first what says that it could."""
+        self._key.unlink(missing_ok=True)
+        shutil.rmtree(self.checkpoint, ignore_errors=True)
 
 
 def run_graph(
@@ -63,9 +64,7 @@ def run_graph(
     A run in micro-batches that was stopped goes on where it was.  Raises ``TraceError`` if not every tuple of the
     slices went in.
     """
-    goes_on = folders.claim(key) and not batch
-    if not goes_on:
-        folders.clear()
+    goes_on = folders.claim(key, anew=batch)
     wanted = sum(map(_rows, sources.values()))
 
     def run() -> SparkOutcome:
@@ -76,19 +75,19 @@ def run_graph(
 
     outcome = run()
     if goes_on and outcome.tuples != wanted:  # what ended before the stop was not told again
-        folders.clear()
+        folders.claim(key, anew=True)
         outcome = run()
     if outcome.tuples != wanted:
         msg = f"run: {wanted} tuples are there and {outcome.tuples} went in: give another --out"
         raise TraceError(msg)
-    shutil.rmtree(folders.checkpoint, ignore_errors=True)
+    folders.release()
     return {
         "late": _late(graph.plan(), outcome),
         "results": {
             node.name: _written(folders.results / node.name) for node in graph.plan().of_kind("sink")
         },
         "tuples": outcome.tuples,
-        "batches": len(outcome.batches),
+        "batches": outcome.batches[-1].number + 1,  # those before a stop count too
         "peak_state_bytes": outcome.statistics.peak.nbytes,
     }
 

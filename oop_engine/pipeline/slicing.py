@@ -23,12 +23,13 @@ from oop_engine.units import TIME_UNITS
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["collect_slices", "open_slices", "source_names", "stream_schema"]
+__all__ = ["MOST_SOURCES", "collect_slices", "open_slices", "source_names", "stream_schema"]
+
+MOST_SOURCES = 256
 
 _INDEX = "index.json"
 _PART = re.compile(r"part-(\d+)-")
 _ENDED = "_SUCCESS"
-_MOST_SOURCES = 256
 _BY_SPARK = {spark: ARROW_TYPES[name] for name, spark in SPARK_TYPES.items()}
 
 
@@ -71,8 +72,8 @@ def source_names(values: list[str]) -> dict[str, str]:
     Raises ``UsageError`` if two values would have the same name, or there are too many.
     """
     names = {value: re.sub(r"[^\w-]", "_", value.replace(SOURCE_PARTS, "-")) for value in sorted(values)}
-    if len(names) > _MOST_SOURCES:
-        msg = f"there are {len(names)} sources, {_MOST_SOURCES} at most: let what tells them apart be a group (by)"
+    if len(names) > MOST_SOURCES:
+        msg = f"there are {len(names)} sources, {MOST_SOURCES} at most: let what tells them apart be a group (by)"
         raise UsageError(msg)
     for value, name in names.items():
         if list(names.values()).count(name) > 1:

@@ -111,6 +111,14 @@ def test_json_and_nothing_else_and_then_a_table(spark: SparkSession, events: Pat
         "--graph",
         events / "graph.py",
     )
+    (events / "graph.py").write_text(GRAPH.replace("Count()", "Sum('x')").replace("Count", "Sum"))
+    done = call(*args, "--batch", "--json")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "'x'" in done.stderr
+    assert [mark.name for mark in (events / "out" / "steps").iterdir()] == ["parse.json"], (
+        "it is told at once"
+    )
+    (events / "graph.py").write_text(GRAPH)
     done = call(*args, "--batch", "--json")
     assert done.exit_code == 0, done.stderr
     told = json.loads(done.stdout, parse_constant=pytest.fail)

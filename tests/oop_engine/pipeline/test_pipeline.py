@@ -7,6 +7,7 @@ import json
 import random
 import zipfile
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -20,6 +21,7 @@ from oop_engine.errors import TraceError, UsageError
 from oop_engine.pipeline.declaration import load_declaration
 from oop_engine.pipeline.job import Wanted, run_pipeline
 from oop_engine.pipeline.slicing import open_slices
+from oop_engine.runners.spark.run import BatchDone
 from oop_engine.traces import profile
 from scenarios.nyc_flights import SCENARIO
 
@@ -226,13 +228,25 @@ def test_the_flights_are_those_of_the_scenario(spark: SparkSession, january: Pat
     out = tmp_path / "out"
     said = load_declaration(ROOT / "scenarios" / "pipelines" / "nyc_flights.toml")
 
-    def run(**more: Any) -> tuple[dict[str, Any], list[str]]:
-        did: list[str] = []
-        wanted = Wanted(said, [january], out, slice_rows=7000, **more)
-        return run_pipeline(wanted, spark=spark, on_step=did.append), did
+    did: list[str] = []
 
-    told, did = run()
+    def run(on_batch: Callable[[BatchDone], None] | None = None, **more: Any) -> dict[str, Any]:
+        did.clear()
+        wanted = Wanted(said, [january], out, slice_rows=3000, **more)
+        return run_pipeline(wanted, spark=spark, on_step=did.append, on_batch=on_batch)
+
+    def stop(done: BatchDone) -> None:
+        if done.number == 1:
+            raise RuntimeError("stopped")
+
+    with pytest.raises(Exception, match="stopped"):
+        run(stop)
     assert did == ["parse", "order", "profile", "policy", "run"]
+    assert not (out / "manifest.json").exists()
+    went_on: list[int] = []
+    told = run(lambda done: went_on.append(done.number))
+    assert did == ["run"]
+    assert (went_on, told["run"]["batches"]) == ([1, 2], 3)
     assert SCENARIO.truth is not None
     truth = SCENARIO.truth(SCENARIO.values({"days": "31"}))
     written = (out / "results" / "delays").glob("window=*/*.parquet")
@@ -250,10 +264,10 @@ def test_the_flights_are_those_of_the_scenario(spark: SparkSession, january: Pat
         }
         assert list(whole["groups"]) == mine["groups"]
 
-    again, did = run()
+    again = run()
     assert did == []
     assert again["done_before"] == ["parse", "order", "profile", "policy", "run"]
-    told, did = run(policy='BoundedDisorder("1 h")', batch=True)
+    told = run(policy='BoundedDisorder("1 h")', batch=True)
     assert did == ["policy", "run"], "what is above a change stays"
     assert told["rows"]["late"] > 1000
     assert told["rows"]["used"] + told["rows"]["late"] == JANUARY - 606
