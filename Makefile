@@ -15,7 +15,7 @@ PACKAGES_pyspark := pyspark==4.* 'pandas<3' pyarrow
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-spark test lint types format clean bench bench-smoke bench-profile bench-peers
+.PHONY: help demo demo-spark test lint types format clean bench bench-smoke bench-spark bench-profile bench-peers
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ bench: $(VENV)/.bench ## how fast the engine is, beside the floor and its peers;
 
 bench-smoke: $(VENV)/.bench ## the same over few tuples, to see that all results are right
 	$(BIN)/python -m benchmarks --rows 20000 --rounds 1 --seconds 0 --quick --out benchmarks/out/smoke
+
+bench-spark: $(VENV)/.spark ## the engine on Spark beside Spark alone; takes long
+	$(BIN)/python -m benchmarks.spark
 
 bench-profile: $(VENV)/.dev ## where the time goes: make bench-profile W2
 	$(BIN)/python -m benchmarks.profile $(or $(W),W3)

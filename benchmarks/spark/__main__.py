@@ -22,7 +22,7 @@ from benchmarks.spark.traces import Measurements, Trace
 from benchmarks.spark.truth import check_join, check_sums, true_pairs, true_sums
 from oop_engine.runners.spark.session import session
 
-OUT = Path(__file__).parents[1] / "out" / "spark.json"
+OUT = Path(__file__).with_name("results.json")
 SESSION = {"spark.driver.memory": "6g"}
 
 
