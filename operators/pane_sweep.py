@@ -91,7 +91,7 @@ class Sweep:
         room = int(np.maximum(stop - first, 0).sum())
         slots, wids = np.empty(room + first.size + 1, np.int64), np.empty(room, np.int64)
         states = [tuple(np.empty(room, column.dtype) for column in state) for state in self._columns]
-        windows = (_Running if all(map(_invertible, self._parts)) else _Stacks)(self, block)
+        windows = self._windows(block)
         found = 0
         for wid in range(self._lowest, self._highest) if room else ():
             begin, end = max((wid + 1) * step - length, low), min((wid + 1) * step, high + 1)
@@ -106,6 +106,11 @@ class Sweep:
             found = till
         taken = [tuple(column[:found] for column in state) for state in states]
         return Closed(slots[:found] + block.start, wids[:found], taken)
+
+    def _windows(self, block: slice) -> _Windows:
+        if self._geometry.length == 1:
+            return _Panes(self, block)
+        return (_Running if all(map(_invertible, self._parts)) else _Stacks)(self, block)
 
     def pane(self, pane: int, block: slice) -> Row:
         """Return what a block of groups has in a pane: views of the ring."""
@@ -148,11 +153,19 @@ def _invertible(part: Part) -> bool:
 class _Windows(Protocol):
     """Windows of a block of groups, one after the other."""
 
-    def __init__(self, sweep: Sweep, block: slice) -> None: ...
-
     def row(self, begin: int, end: int, wid: int) -> Row:
         """Return what the panes from ``begin`` to ``end`` (exclusive) have together; both never shrink."""
         ...
+
+
+class _Panes:
+    """Windows that are panes."""
+
+    def __init__(self, sweep: Sweep, block: slice) -> None:
+        self._sweep, self._block = sweep, block
+
+    def row(self, begin: int, end: int, wid: int) -> Row:
+        return self._sweep.pane(begin, self._block)
 
 
 class _Running:

@@ -36,6 +36,8 @@ __all__ = ["WindowGroups"]
 
 Integers = NDArray[np.int64]
 
+_DEAD = 4096  # groups without a window that may stay: those that come back need not be learnt again
+
 
 class WindowGroups:
     """Open windows of the groups of ``by``; ``schema`` is that of the input."""
@@ -282,7 +284,7 @@ class WindowGroups:
     def _forget_dead(self) -> None:
         """Drop the groups that have no window, once they are most of all."""
         alive, known = self._partials.alive, len(self._groups)
-        if not self._by or known == 0 or (alive > 0 and known <= 2 * alive + 1024):
+        if not self._by or known == 0 or (alive > 0 and known <= 2 * alive + _DEAD):
             return
         kept = np.flatnonzero(self._spans[:known, 0] != NO_WINDOW)
         self._groups.keep(kept)
