@@ -252,9 +252,13 @@ class OnSpark:
 
     def _on(self, spark: Any, variant: Variant, feeds: Feeds, tell: Tell, *, batch: bool) -> Shown:
         from oop_engine.runners.spark.run import run_on_spark
+        from oop_engine.runners.spark.states import QUERY
 
         how = BATCH if batch else STREAMING
-        tell(f"{how}: the trace is written in slices, then they are run")
+        if self.checkpoint is not None and (self.checkpoint / QUERY).exists():
+            tell(f"{how}: goes on where it was; results are those that follow")
+        else:
+            tell(f"{how}: the trace is written in slices, then they are run")
         began = time.perf_counter()
         outcome = run_on_spark(
             variant.graph, feeds(), spark=spark, batch=batch, checkpoint=self.checkpoint, groups=self.groups,

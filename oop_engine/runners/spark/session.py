@@ -17,12 +17,13 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from oop_engine.errors import SetupError
 from oop_engine.runners.spark.daemon import LOADED, loaded_here
 from oop_engine.runners.spark.java import java_home
 from oop_engine.runners.spark.settings import check, check_packages, is_local, settings_for
+from oop_engine.runners.spark.waiting import interruptible
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -230,16 +231,21 @@ def _told(log: Path) -> Iterator[None]:
 @contextmanager
 def _jvm(conf: Any, log: Path) -> Iterator[Any]:
     """Yield the gateway to a JVM of Spark that speaks to a file, and that has ended afterwards."""
-    from pyspark import SparkContext
-    from pyspark.java_gateway import launch_gateway
+    from pyspark import SparkContext, java_gateway
 
-    with log.open("wb") as file:
-        gateway = launch_gateway(conf, popen_kwargs={"stdout": file, "stderr": file})
+    launched: list[Any] = []
+
+    def launch(file: IO[bytes]) -> None:
+        launched.append(java_gateway.launch_gateway(conf, popen_kwargs={"stdout": file, "stderr": file}))
+
     try:
-        yield gateway
+        with log.open("wb") as file:  # on Ctrl-C the launch goes on, for only then is there somebody to end
+            interruptible(lambda: launch(file), stop=lambda: None)
+        yield launched[0]
     finally:
-        gateway.shutdown()
-        _end(gateway.proc)
+        for gateway in launched:
+            gateway.shutdown()
+            _end(gateway.proc)
         SparkContext._gateway = SparkContext._jvm = None  # else the next session would look for this one
 
 

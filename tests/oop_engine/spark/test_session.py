@@ -5,9 +5,11 @@ from __future__ import annotations
 import gc
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -138,6 +140,32 @@ def test_a_start_that_fails_is_told_with_its_log(monkeypatch: pytest.MonkeyPatch
         pass
     assert list(tmp_path.iterdir()) == []
     gc.collect()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it sends a signal to itself")
+def test_an_interrupt_while_the_jvm_starts_ends_the_jvm(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    child = subprocess.Popen(["cat"], stdin=subprocess.PIPE)  # it ends as a JVM does, with its input
+    interrupted = Event()
+
+    def launch(*_: object, **__: object) -> SimpleNamespace:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert interrupted.wait(60)
+        return SimpleNamespace(proc=child, shutdown=lambda: None)
+
+    def on_interrupt(*_: object) -> None:
+        interrupted.set()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pyspark.java_gateway.launch_gateway", launch)
+    before = signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt), module._jvm(None, tmp_path / "log"):
+            pytest.fail("it went on")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert child.poll() == 0
 
 
 SUBMITTED = """
