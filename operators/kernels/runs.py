@@ -21,9 +21,9 @@ LANES = 16
 def smallest(values, starts, ends, nothing, out):
     """Take the smallest of integers, all of one type; ``nothing``, the largest of the type, for an empty run."""
     for i in range(len(starts)):
-        least = nothing
-        for value in values[starts[i] : ends[i]]:
-            least = min(least, value)
+        least, run = nothing, values[starts[i] : ends[i]]
+        for k in range(len(run)):  # not over the values: that loop is not turned into vectors
+            least = min(least, run[k])
         out[i] = least
 
 
