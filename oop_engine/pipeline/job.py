@@ -33,7 +33,7 @@ from oop_engine.runners.spark.run import BatchDone, pieces_of
 from oop_engine.runners.spark.session import active_session, session
 from oop_engine.runners.spark.slices import SLICE_ROWS
 from oop_engine.schema import Schema
-from oop_engine.units import Length
+from oop_engine.units import Length, to_units
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -101,6 +101,10 @@ class _Pipeline:
         self._policy = wanted.policy or self._said.policy
         if self._policy:
             read_policy(self._policy, "policy")
+        self._partition = wanted.partition or self._said.partition
+        if self._partition and to_units(self._partition, self._said.unit or "us", "by-window") <= 0:
+            msg = f"by-window must be longer than nothing; got {self._partition!r}"
+            raise UsageError(msg)
         self._graph_file = wanted.graph or self._said.graph_file
         if wanted.until == "run":
             self._build = load_build(self._file_of_graph())
@@ -225,7 +229,7 @@ class _Pipeline:
         }
         file = self._file_of_graph()
         graph = build(self._build, file, schemas, policies)
-        partition = self._wanted.partition or self._said.partition or self._default_partition()
+        partition = self._partition or self._default_partition()
         nodes = described(graph)
         given = {"graph": nodes, "batch": self._wanted.batch, "partition": partition}
         key = self._steps.key(given)
