@@ -177,6 +177,42 @@ def test_a_window_of_n_keeps_n_panes_a_column() -> None:
     assert driver.operator.state() == state
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.bool_(),
+        pa.int8(),
+        pa.uint16(),
+        pa.uint32(),
+        pa.float32(),
+        pa.date32(),
+        pa.time32("s"),
+        pa.timestamp("us", "UTC"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("lengths", [(1, 1), (3, 1), (5, 2), (4, 4)], ids=str)
+def test_columns_of_every_type_with_an_order(kind: pa.DataType, lengths: tuple[int, int]) -> None:
+    schema = Schema({"ts": pa.int64(), "c": kind}, "ts", "s")
+    plain = (
+        [1, 0, None, 1, 0, 0, None, None, None, 1]
+        if pa.types.is_boolean(kind)
+        else [5, 0, None, 120, 7, 7, *[None] * 5]
+    )
+    values = pa.array(plain, pa.int32()).cast(pa.int64() if kind.bit_width == 64 else pa.int32()).cast(kind)
+    batch = pa.RecordBatch.from_arrays([pa.array(range(len(plain))), values], schema=schema.fields)
+    asked: dict[str, Any] = {"lo": Min("c"), "hi": Max("c"), "n": Count("c")}
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        asked |= {"s": Sum("c"), "a": Avg("c")}
+    stacks, windows = (
+        Driver(WindowAggregate(TupleBased(*lengths), asked, strategy=how), schema).run(
+            [(0, Page(schema, batch))]
+        )
+        for how in ("stacks", "windows")
+    )
+    assert stacks.rows() == windows.rows()
+
+
 def test_the_end_comes_once() -> None:
     driver = Driver(WindowAggregate(TupleBased(3, 2), {"n": Count()}), NUMBERS)
     driver.feed(0, numbers([1, 2, 3]))
