@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from oop_engine import Page
+from oop_engine.compare import compare
+from oop_engine.errors import EngineError
+from oop_engine.scenario import Sweep
+from scenarios.adapt_wid import DATA_SETS, SCENARIO, feeds, group_shares, keys_of, query_of
+
+POINTS = ("Q6-7 DS1", "Q6-7 DS5", "Q6-8 0 s", "Q6-8 10 s")
+
+
+def test_all_claims_hold() -> None:
+    compared = compare(replace(SCENARIO, sweep=Sweep("data", POINTS)), {"rate": "1000", "seconds": "24"})
+    assert len(compared.claims) == 8
+    assert {c.claim: c.figures for c in compared.claims if not c.holds} == {}
+
+
+@pytest.mark.parametrize("data_set", DATA_SETS)
+def test_groups_have_one_fifteen_and_three_hundred_tuples(data_set: str) -> None:
+    keys = keys_of(60_000, 3, data_set, np.random.default_rng(1))
+    _, counts = np.unique(keys, return_counts=True)
+    small, medium, large = counts == 1, (counts > 1) & (counts < 100), counts >= 100
+    assert counts[small].sum() == pytest.approx(DATA_SETS[data_set] * 60_000, rel=0.01)
+    assert counts[medium].mean() == pytest.approx(15, rel=0.03)
+    assert counts[large].mean() == pytest.approx(300, rel=0.03)
+    shares = [group.sum() / counts.size for group in (small, medium, large)]
+    assert shares == pytest.approx(group_shares(data_set), abs=0.01)
+
+
+def test_small_groups_are_new_in_each_window_and_others_are_not() -> None:
+    rng = np.random.default_rng(1)
+    one, other = (set(keys_of(4000, window, "DS5", rng).tolist()) for window in (0, 1))
+    assert all(key < 1 << 32 for key in one & other)
+    assert len(one & other) == len([key for key in one if key < 1 << 32])
+
+
+def test_the_control_link_is_behind_and_nearly_silent() -> None:
+    values = SCENARIO.values({"data": "Q6-8 5 s", "seconds": "12"})
+    pages = {link: [page for page in feed if isinstance(page, Page)] for link, feed in feeds(values).items()}
+    assert [sum(map(len, of)) for of in pages.values()] == [48_000, 48_000, 12]
+    behind = [page.arrival - page.times for page in pages["control"] if page.arrival is not None]
+    assert set(np.concatenate(behind).tolist()) == {5000}
+
+
+@pytest.mark.parametrize("data", ["Q6-7", "Q6-7 DS6", "Q6-9 DS1", "Q6-8", "Q6-8 soon", ""])
+def test_data_that_cannot_be_read_are_bad_input(data: str) -> None:
+    with pytest.raises(EngineError):
+        query_of(SCENARIO.values({"data": data}))
