@@ -100,7 +100,5 @@ def _switching(query: Query) -> str:
     eager, in_panes = eager_bytes(query.results)
     tail = Tail(query.schema, query.read, query.results.extents)
     least = eager.threshold(query.results.extents.range or 0, tail.tuple_bytes)
-    kept = "panes" if in_panes else "partial aggregates of windows"
-    return (
-        f"a group with more than {least:.1f} tuples in a window has {kept}, others their tuples (cond. 6.9)"
-    )
+    kept = "panes" if in_panes else "partial aggregates"
+    return f"tuples are kept, and {kept} of groups with more than {least:.1f} tuples a window (cond. 6.9)"
