@@ -41,7 +41,9 @@ def show(some: list[Measured], question: str, absent: list[str]) -> None:
     """Print a workload's table."""
     table = Table(title=f"{some[0].workload}: {question}", title_justify="left")
     for name in ("contender", "tuples", "M tuples/s", "of floor", "spread", "of floor per CPU s", "CPU s"):
-        table.add_column(name, justify="left" if name == "contender" else "right")
+        table.add_column(
+            name, justify="left" if name == "contender" else "right", no_wrap=name == "contender"
+        )
     table.add_column("peak MiB (base)", justify="right")
     table.add_column("right")
     for measured in some:

@@ -6,6 +6,7 @@ are part of what is measured.  The watermark lags by the slack; the end of the i
 
 from __future__ import annotations
 
+import atexit
 import shutil
 import tempfile
 from pathlib import Path
@@ -17,7 +18,7 @@ from pyflink.common import Configuration
 from pyflink.table import EnvironmentSettings, TableEnvironment
 
 from benchmarks.contender import Contender
-from benchmarks.data import Columns
+from benchmarks.data import SECOND, Columns
 
 __all__ = ["contender"]
 
@@ -33,6 +34,7 @@ SETTINGS = {
 def contender(name: str, workload: str, columns: Columns) -> Contender:
     """Return the query of ``workload`` over ``columns``."""
     folder = Path(tempfile.mkdtemp(prefix="oop-bench-flink-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     csv.write_csv(pa.table(columns), folder / "tuples.csv", csv.WriteOptions(include_header=False))
     flink = _environment()
     query, names = QUERIES[workload]
@@ -72,14 +74,14 @@ def _columns(folder: Path, names: tuple[str, ...]) -> Columns:
     files = [path for path in folder.rglob("*") if path.is_file() and path.stat().st_size]
     rows = np.concatenate([np.loadtxt(path, np.int64, delimiter=",", ndmin=2) for path in files])
     found = dict(zip(names, rows.T, strict=True))
-    return {**found, "window_start": found["window_start"] * 1000}
+    return {**found, "window_start": found["window_start"] * SECOND}
 
 
 def windows(function: str, value: str, by: str = "") -> str:
-    """Return a query over a window table function; starts are milliseconds."""
+    """Return a query over a window table function; starts are seconds."""
     start = "timestampdiff(second, timestamp '1970-01-01 00:00:00', window_start)"
     return f"""
-        select {start} * 1000, {by} {value} from table({function})
+        select {start}, {by} {value} from table({function})
         group by {by} window_start, window_end"""
 
 
