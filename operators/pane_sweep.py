@@ -129,7 +129,7 @@ class Sweep:
             elif part.kind in ("first", "last"):
                 kernels.edge(*columns, part.kind == "last")
             elif part.kind == "moments":
-                kernels.moments(*columns)
+                kernels.moments(a, one.held, b, other.held, out)
             elif part.kind == "count" or part.floating:
                 kernels.add(*columns)
             elif (slot := int(kernels.add_checked(*columns))) >= 0:

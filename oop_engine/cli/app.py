@@ -123,7 +123,8 @@ def _compiling() -> None:
 def _compiled() -> None:
     if COMPILED.kernels:
         took = f"{COMPILED.wall_s:.1f} s, which no figure contains"
-        print(f"compiled {COMPILED.kernels} kernels in {took}; from now on they are loaded", file=sys.stderr)
+        kernels = f"{COMPILED.kernels} kernel{'s' if COMPILED.kernels > 1 else ''}"
+        print(f"compiled {kernels} in {took}; from now on they are loaded", file=sys.stderr)
 
 
 def _fail(message: str, code: int) -> int:

@@ -56,16 +56,19 @@ def edge(a, when_a, in_a, b, when_b, in_b, out, when, last):
 
 
 @njit(cache=True)
-def moments(a, mean_a, squares_a, in_a, b, mean_b, squares_b, in_b, out, mean, squares):
-    """Merge counts, means and sums of squared deviations, after Chan, Golub, LeVeque."""
-    for i in range(len(out)):
-        n, m = a[i] if in_a[i] else 0, b[i] if in_b[i] else 0
+def moments(a, in_a, b, in_b, out):
+    """Merge counts, means and sums of squared deviations, three columns each, after Chan, Golub, LeVeque."""
+    number_a, mean_a, squares_a = a
+    number_b, mean_b, squares_b = b
+    number, mean, squares = out
+    for i in range(len(number)):
+        n, m = number_a[i] if in_a[i] else 0, number_b[i] if in_b[i] else 0
+        number[i] = n + m
         if n and m:
             away = mean_b[i] - mean_a[i]
-            out[i], mean[i] = n + m, mean_a[i] + away * m / (n + m)
+            mean[i] = mean_a[i] + away * m / (n + m)
             squares[i] = squares_a[i] + squares_b[i] + away * away * n * m / (n + m)
         else:  # one side alone is taken as it is: 0 * infinity would be NaN
-            out[i] = n + m
             mean[i] = mean_b[i] if m else mean_a[i] if n else 0.0
             squares[i] = squares_b[i] if m else squares_a[i] if n else 0.0
 

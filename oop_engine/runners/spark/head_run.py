@@ -86,6 +86,10 @@ class HeadRun:
         if not isinstance(message, Page) or message.arrival is None or not len(message):
             self._push(message)
             return
+        if self._every is None:  # nobody asks when: a page is taken as a whole
+            self._now = int(message.arrival[-1])
+            self._push(message.without_arrival())
+            return
         self._start_clock(int(message.arrival[0]))
         for part in self._cut(message):
             assert part.arrival is not None
@@ -110,10 +114,8 @@ class HeadRun:
 
     def _cut(self, page: Page) -> Iterator[Page]:
         """Cut a page where the clock ticks."""
-        if self._every is None:
-            yield page
-            return
         assert page.arrival is not None
+        assert self._every is not None
         crossed = np.flatnonzero(np.diff(page.arrival // self._every)) + 1
         for start, stop in itertools.pairwise([0, *crossed.tolist(), len(page)]):
             yield page.slice(start, stop)
