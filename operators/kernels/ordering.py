@@ -83,29 +83,29 @@ def trail(times: Ints, slack: int, every: int, memory: Ints, late: Mask) -> int:
     Returns how many are late.  O(rows), a few instructions each.
     """
     largest, promised, found = memory[0], memory[1], 0
-    due = _next_multiple(promised, every)
+    due = _due(promised, slack, every)
     for i in range(times.size):
         value = times[i]
         late[i] = value < promised
         found += late[i]
-        if value > largest:
-            largest = min(value, _MOST)  # a tuple may have the largest integer; that does not end the stream
-            bound = largest - slack if largest >= _LEAST + slack else _LEAST
-            if bound >= due:
-                # Multiples of very small numbers would be none any more.
-                grown = bound if bound < _LEAST + every else bound // every * every
-                promised = max(promised, grown)
-                due = _next_multiple(promised, every)
-    memory[0], memory[1] = largest, promised
+        largest = max(largest, value)
+        if value >= due and every:
+            value = min(value, _MOST)  # a tuple may have the largest integer; that does not end the stream
+            bound = value - slack if value >= _LEAST + slack else _LEAST
+            # Multiples of very small numbers would be none any more.
+            promised = max(promised, bound if bound < _LEAST + every else bound // every * every)
+            due = _due(promised, slack, every)
+    memory[0], memory[1] = min(largest, _MOST), promised
     return found
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def _next_multiple(promised: int, every: int) -> int:
-    """Return from which bound on there is more to promise; the largest integer, which no bound is: never."""
+def _due(promised: int, slack: int, every: int) -> int:
+    """Return from which value on there may be more to promise; the largest integer: perhaps never."""
     if every == 0 or promised > _MOST - every:
         return _MOST + 1
-    return _LEAST if promised < _LEAST + every else promised // every * every + every
+    following = _LEAST if promised < _LEAST + every else promised // every * every + every
+    return following + slack if following <= _MOST - slack else _MOST + 1
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
