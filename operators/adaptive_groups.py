@@ -43,8 +43,8 @@ __all__ = ["AdaptiveGroups", "eager_bytes"]
 
 Integers = NDArray[np.int64]
 
-_FLOOR = 1 << 16  # cells: a rectangle so small may be as empty as it likes
-_SPARSE = 8  # cells of the rectangle for each one in use: then groups are sparse
+_FLOOR = 1 << 20  # cells: a rectangle so small may be as empty as it likes
+_SPARSE = 16  # cells of the rectangle for each one in use: then groups are sparse
 _MANY = 1000  # tuples; fewer that do not fit tell nothing
 
 

@@ -34,7 +34,8 @@ __all__ = ["PaneSumOverflowError", "Panes"]
 
 Integers = NDArray[np.int64]
 
-_FLOOR = 1 << 16  # cells: a rectangle so small may be as empty as it likes
+_FLOOR = 1 << 20  # cells: a rectangle so small may be as empty as it likes
+_SMALL = 1 << 16  # cells: a rectangle so small is not worth making smaller
 _SPARSE = 4  # cells there may be for each one in use and window a tuple is in
 _WINDOWS = 16  # windows a tuple at most that count for that
 _STEPS = 1 << 18  # of windows put together at a time: 6 MB
@@ -222,7 +223,7 @@ class Panes:
             if room * groups > max(_FLOOR, _SPARSE * windows * (self._cells + rows)):
                 return False
             self._move(max(_power(room), self._room), groups, np.arange(self._groups))
-        elif self._room > 8 * _power(room) and self._room * groups > _FLOOR:
+        elif self._room > 8 * _power(room) and self._room * groups > _SMALL:
             self._move(_power(room), groups, np.arange(self._groups))
         self._low = low
         return True
