@@ -76,9 +76,11 @@ def place(geometry, present, spans, counts, turns, slots, panes, rows, starts, f
             if spans[slot, 0] == NO_WINDOW:
                 counts[1] += 1
                 turns[0, slot] = NOTHING
-            first = pane // step
+            first, last = pane, pane + length - 1
+            if step > 1:  # a division takes as long as all the rest
+                first, last = pane // step, (pane + length) // step - 1
             spans[slot, 0] = min(spans[slot, 0], first)
-            spans[slot, 1] = max(spans[slot, 1], (pane + length) // step - 1)
+            spans[slot, 1] = max(spans[slot, 1], last)
             counts[2] = min(counts[2], first)
     starts[len(slots)] = at
     return new, out
