@@ -246,7 +246,7 @@ def _jvm(conf: Any, log: Path) -> Iterator[Any]:
         for gateway in launched:
             gateway.shutdown()
             _end(gateway.proc)
-        SparkContext._gateway = SparkContext._jvm = None  # else the next session would look for this one
+            SparkContext._gateway = SparkContext._jvm = None  # else the next session would look for this one
 
 
 def _end(process: Any) -> None:
