@@ -6,6 +6,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import click
@@ -33,8 +34,9 @@ class App(click.Group):
         extra["standalone_mode"] = False
         run = super().main
         COMPILED.on_first = _compiling
+        before = replace(COMPILED)
         code = _exit_code(lambda: run(*args, **extra))
-        _compiled()
+        _compiled(COMPILED.kernels - before.kernels, COMPILED.wall_s - before.wall_s)
         sys.exit(code)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -120,11 +122,10 @@ def _compiling() -> None:
     print("compiling kernels, once on this machine ...", file=sys.stderr, flush=True)
 
 
-def _compiled() -> None:
-    if COMPILED.kernels:
-        took = f"{COMPILED.wall_s:.1f} s, which no figure contains"
-        kernels = f"{COMPILED.kernels} kernel{'s' if COMPILED.kernels > 1 else ''}"
-        print(f"compiled {kernels} in {took}; from now on they are loaded", file=sys.stderr)
+def _compiled(kernels: int, wall_s: float) -> None:
+    if kernels:
+        what = f"{kernels} kernel{'s' if kernels > 1 else ''} in {wall_s:.1f} s"
+        print(f"compiled {what}, which no figure contains; from now on they are loaded", file=sys.stderr)
 
 
 def _fail(message: str, code: int) -> int:
