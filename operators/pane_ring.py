@@ -13,6 +13,7 @@ panes of two lengths: Krishnamurthy, Wu, Franklin, On-the-fly sharing, SIGMOD 20
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -40,6 +41,22 @@ _SPARSE = 4  # cells there may be for each one in use and window a tuple is in
 _WINDOWS = 16  # windows a tuple at most that count for that
 _STEPS = 1 << 18  # of windows put together at a time: 6 MB
 _TURNS = 4
+
+
+class _Scratch(threading.local):
+    """Room for the cells of a page's tuples, one a thread: new memory is slow to write to for the first time."""
+
+    def __init__(self) -> None:
+        self._room = np.empty((3, 0), np.int64)
+
+    def columns(self, rows: int) -> tuple[Integers, Integers, Integers]:
+        """Return two arrays of ``rows`` integers, and one of one more; what is in them means nothing."""
+        if self._room.shape[1] <= rows:
+            self._room = np.empty((3, rows + 1), np.int64)
+        return self._room[0, :rows], self._room[1, :rows], self._room[2, : rows + 1]
+
+
+_SCRATCH = _Scratch()
 
 
 class PaneSumOverflowError(Exception):
@@ -103,7 +120,7 @@ class Panes:
         if self._cells:  # what no open window needs is free
             self._low = max(self._low, (int(counts[2]) + 1) * self._step - self._length)
         self._admit(panes, len(spans))
-        rows, fresh, starts = np.empty_like(panes), np.empty_like(panes), np.empty(panes.size + 1, np.int64)
+        rows, fresh, starts = _SCRATCH.columns(panes.size)
         new, out = place(
             self._geometry(), self._present, spans, counts, self._turns, slots, panes, rows, starts, fresh
         )

@@ -115,7 +115,7 @@ class Sweep:
     def pane(self, pane: int, block: slice) -> Row:
         """Return what a block of groups has in a pane: views of the ring."""
         at = pane & self._geometry.mask
-        states = [tuple(column[at, block] for column in state) for state in self._columns]
+        states = [tuple([column[at, block] for column in state]) for state in self._columns]
         return Row(self._present[at, block], states)
 
     def both(self, one: Row, other: Row, block: slice, wid: int) -> Row:

@@ -207,11 +207,12 @@ class WindowGroups:
         return slots, of[slots]
 
     def _close(self, slots: Integers, cuts: Integers, *, over: bool = False) -> Iterator[Emission]:
-        low, high = self._spans[slots].T
-        some = (low < cuts) & (low != NO_WINDOW)
-        if not some.any():
+        low = self._spans[:, 0].take(slots)
+        some = np.flatnonzero((low < cuts) & (low != NO_WINDOW))
+        if not some.size:
             return
-        slots, cuts, low, high = slots[some], cuts[some], low[some], high[some]
+        slots, cuts, low = slots.take(some), cuts.take(some), low.take(some)
+        high = self._spans[:, 1].take(slots)
         if self._dense:
             pages = self._close_dense(slots, cuts, low, high, over=over)
         else:

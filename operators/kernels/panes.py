@@ -69,20 +69,22 @@ def place(geometry, present, spans, counts, turns, slots, panes, rows, starts, f
         cell = (pane & mask) * groups + slot
         rows[at] = cell
         at += 1
-        if not present[cell]:
-            present[cell] = 1
-            fresh[new] = cell
-            new += 1
-            if spans[slot, 0] == NO_WINDOW:
-                counts[1] += 1
-                turns[0, slot] = NOTHING
-            first, last = pane, pane + length - 1
-            if step > 1:  # a division takes as long as all the rest
-                first, last = pane // step, (pane + length) // step - 1
-            spans[slot, 0] = min(spans[slot, 0], first)
-            spans[slot, 1] = max(spans[slot, 1], last)
-            counts[2] = min(counts[2], first)
+        fresh[new] = i  # no branch: whether a cell is new cannot be foreseen
+        new += 1 - present[cell]
+        present[cell] = 1
     starts[len(slots)] = at
+    for k in range(new):
+        pane, slot = panes[fresh[k]], slots[fresh[k]]
+        fresh[k] = (pane & mask) * groups + slot
+        first, last = pane, pane + length - 1
+        if step > 1:  # a division takes as long as all the rest
+            first, last = pane // step, (pane + length) // step - 1
+        asleep = spans[slot, 0] == NO_WINDOW
+        counts[1] += asleep
+        turns[0, slot] = NOTHING if asleep else turns[0, slot]
+        spans[slot, 0] = min(spans[slot, 0], first)
+        spans[slot, 1] = max(spans[slot, 1], last)
+        counts[2] = min(counts[2], first)
     return new, out
 
 
