@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import importlib.util
 import pkgutil
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from oop_engine.errors import EngineError, UsageError
+from oop_engine.errors import UsageError
 from oop_engine.graph import Graph
 from oop_engine.operator import Message
+from oop_engine.python_file import load_file
 
 if TYPE_CHECKING:
     from oop_engine.compare import Run
@@ -154,7 +152,7 @@ def load(name: str) -> Scenario:
     Raises ``UsageError`` if there is none.
     """
     if name.endswith(".py") or "/" in name:
-        module = _module_at(Path(name))
+        module = load_file(Path(name), "scenario")
     elif name in names():
         module = importlib.import_module(f"scenarios.{name}")
     else:
@@ -166,27 +164,6 @@ def load(name: str) -> Scenario:
         raise UsageError(msg)
     scenario.check_needs()
     return scenario
-
-
-def _module_at(path: Path) -> ModuleType:
-    if not path.is_file():
-        msg = f"no scenario file at {path}"
-        raise UsageError(msg)
-    name = f"scenario_at_{path.stem}"  # a file json.py must not hide the module json
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        msg = f"{path} is not a Python file"
-        raise UsageError(msg)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # so that its functions can be pickled
-    try:
-        spec.loader.exec_module(module)
-    except EngineError:
-        raise
-    except Exception as error:
-        msg = f"{path}: cannot be loaded: {type(error).__name__}: {error}"
-        raise UsageError(msg) from error
-    return module
 
 
 def _did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -103,24 +103,26 @@ def sums(spark: Any, trace: Trace, sizes: list[int]) -> list[Variant]:
     return found
 
 
-def join(spark: Any, trace: Trace, large: Trace, files: int) -> list[Variant]:
-    """Return all ways to the join; ours over the ``large`` trace as well."""
-    spark_check, check, check_large = (
-        partial(check_join, truth=true_pairs(t), columns=c, complete=True)
-        for t, c in ((trace, ("ts_a", "ts_b")), (trace, ("ts", "ts_right")), (large, ("ts", "ts_right")))
-    )
-    query = partial(queries.spark_join, trace=trace, files=files)
-    rows = f"{files * trace.made.file_rows // 1000}k a batch"
-    many = f"{10 * large.made.file_rows // 1000}k a batch"
-    return [
-        Variant(f"spark hdfs, {rows}", files, partial(sparks, spark, query, HDFS), spark_check),
-        Variant(f"ours, {rows}", files, partial(ours, spark, queries.join(trace), trace, files), check),
-        Variant(f"spark rocksdb, {rows}", files, partial(sparks, spark, query, ROCKSDB), spark_check),
-        Variant(f"ours, {many}", 10, partial(ours, spark, queries.join(large), large, 10), check_large),
-        Variant(
-            "ours, replay", 0, partial(ours, spark, queries.join(trace), trace, files, batch=True), check
-        ),
-    ]
+def join(spark: Any, small: Trace, large: Trace, files: int) -> list[Variant]:
+    """Return all ways to the join, in micro-batches of ``files`` files, small ones and large ones."""
+    found = []
+    for trace in (small, large):
+        size = files * trace.made.file_rows
+        truth, rows = true_pairs(trace), f"{size // 1000}k a batch"
+        graph, query = queries.join(trace), partial(queries.spark_join, trace=trace, files=files)
+        check, spark_check = (
+            partial(check_join, truth=truth, columns=columns, complete=True)
+            for columns in (("ts", "ts_right"), ("ts_a", "ts_b"))
+        )
+        found += [
+            Variant(f"spark hdfs, {rows}", size, partial(sparks, spark, query, HDFS), spark_check),
+            Variant(f"ours, {rows}", size, partial(ours, spark, graph, trace, files), check),
+        ]
+        if trace is small:
+            rocks = partial(sparks, spark, query, ROCKSDB)
+            found.append(Variant(f"spark rocksdb, {rows}", size, rocks, spark_check))
+    replay = partial(ours, spark, queries.join(large), large, files, batch=True)
+    return [*found, Variant("ours, replay", 0, replay, check)]
 
 
 def ratios(variants: list[Variant]) -> dict[str, dict[str, float]]:
@@ -177,7 +179,7 @@ def main() -> None:
     given = parser.parse_args()
     made = Measurements(rows=given.rows).at(given.data / "sums")
     pairs = Measurements(rows=400_000, keys=1000, span=40, file_rows=20_000).at(given.data / "join")
-    large = Measurements(rows=4_000_000, keys=1000, span=400, file_rows=100_000).at(given.data / "join-large")
+    large = Measurements(rows=2_000_000, keys=1000, span=200, file_rows=100_000).at(given.data / "join-large")
     began = time.perf_counter()
     with session("local[2]", SESSION) as spark:
         start_s = time.perf_counter() - began

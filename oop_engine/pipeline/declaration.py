@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from oop_engine.errors import UsageError
-from oop_engine.pipeline.python_file import load_file
+from oop_engine.python_file import load_file
 from oop_engine.units import TIME_UNITS
 
 __all__ = ["FORMATS", "SPARK_TYPES", "Column", "Declaration", "load_declaration"]
@@ -113,7 +113,9 @@ def load_declaration(path: str | Path) -> Declaration:
     if not path.is_file():
         msg = f"{path}: {'is no file' if path.exists() else 'does not exist'}: give the path of a declaration"
         raise UsageError(msg)
-    found = _of_toml(path) if path.suffix == ".toml" else getattr(load_file(path), "DECLARATION", None)
+    found = (
+        _of_toml(path) if path.suffix == ".toml" else getattr(load_file(path, "Python"), "DECLARATION", None)
+    )
     if not isinstance(found, dict):
         msg = f"{path}: must define DECLARATION = {{...}}, a dictionary; got {found!r}"
         raise UsageError(msg)

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from oop_engine.errors import EngineError, UsageError
 from oop_engine.graph import Graph
-from oop_engine.pipeline.python_file import load_file
+from oop_engine.python_file import load_file
 from oop_engine.runners.spark.fingerprint import fingerprint
 from oop_engine.schema import Schema
 from operators.policies import Policy
@@ -26,7 +26,7 @@ Build: TypeAlias = Callable[[Mapping[str, Schema], Mapping[str, Policy]], Graph]
 
 def load_build(path: Path) -> Build:
     """Return the function ``graph`` in a file; raises ``UsageError`` if there is none."""
-    module = load_file(path)
+    module = load_file(path, "Python")
     found = getattr(module, "graph", None)
     if not callable(found):
         msg = f"{path}: must define def graph(schemas, policies) -> Graph; got {found!r}"

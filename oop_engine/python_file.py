@@ -1,4 +1,4 @@
-"""Python files of the user: loaded as modules whose functions can travel to the tasks of Spark."""
+"""Python files of the user: loaded as modules whose functions can be pickled."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from oop_engine.errors import EngineError, UsageError
 __all__ = ["load_file"]
 
 
-def load_file(path: Path) -> ModuleType:
-    """Return the module in ``path``; raises ``UsageError`` if there is none, or it cannot be loaded."""
+def load_file(path: Path, what: str) -> ModuleType:
+    """Return the module in ``path``, a file of kind ``what``.
+
+    Raises ``UsageError`` if there is none, or it cannot be loaded; an ``EngineError`` of its own passes.
+    """
     if not path.is_file():
-        msg = f"no Python file at {path}"
+        msg = f"no {what} file at {path}"
         raise UsageError(msg)
-    name = f"pipeline_at_{path.stem}"  # a file json.py must not hide the module json
+    name = f"{what.lower()}_at_{path.stem}"  # a file json.py must not hide the module json
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         msg = f"{path} is not a Python file"
