@@ -31,13 +31,14 @@ Integers = NDArray[np.int64]
 
 _SCRATCH = 1 << 20  # cells of the front
 _BLOCK = 1 << 16  # groups at a time
+_LONG = 4096  # panes of a window; with more the front alone would take more than all there is
 _ROW, _CELL, _STEP = 10_000, 1, 40  # nanoseconds: of a row, of each of its cells; of a window of one group
 
 
 def is_dense(geometry: Geometry, windows: int, closing: int) -> bool:
     """Tell whether it pays to sweep over ``windows`` windows, of which groups have at most ``closing`` in all."""
     rows = 3 * windows + geometry.length
-    return rows * (_ROW + _CELL * geometry.groups) < _STEP * closing
+    return geometry.length <= _LONG and rows * (_ROW + _CELL * geometry.groups) < _STEP * closing
 
 
 class Row(NamedTuple):
@@ -180,7 +181,7 @@ class _Running:
         if self._total is None:
             slots = self._block.stop - self._block.start
             states = [tuple(np.zeros(slots, np.int64) for _ in state) for state in self._pane(begin).states]
-            self._total, self._begin, self._end = Row(np.zeros(slots, np.int16), states), begin, begin
+            self._total, self._begin, self._end = Row(np.zeros(slots, np.int32), states), begin, begin
         for pane in range(self._begin, min(begin, self._end)):
             self._sweep.moved(self._total, self._pane(pane), -1, self._block, wid)
         for pane in range(max(begin, self._end), end):

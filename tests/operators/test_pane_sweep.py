@@ -96,3 +96,19 @@ def test_cells_are_given_back():
     driver.feed(0, Linear(90))
     assert driver.operator.state().partials == 5000
     assert len(driver.rows()) == 45_000
+
+
+@pytest.mark.parametrize("panes", [255, 256, 65_535, 65_536])
+def test_a_window_may_have_any_number_of_panes(panes):
+    geometry = Geometry(step=1, length=panes, low=0, high=panes - 1, mask=(1 << 16) - 1, groups=1)
+    schema = KEYED
+    columns = [(np.ones((1 << 16) + 1, np.int64),)]
+    first, stop = np.array([panes - 1]), np.array([panes])
+    present = np.ones(1 << 16, np.uint8)
+    closed = pane_sweep.Sweep(Count().parts(schema), columns, present, geometry, first, stop).closed()
+    assert (closed.wids.tolist(), closed.states[0][0].tolist()) == ([panes - 1], [panes])
+
+
+def test_windows_of_very_many_panes_are_not_swept():
+    geometry = Geometry(step=1, length=10_000, low=0, high=31, mask=31, groups=10_000)
+    assert not pane_sweep.is_dense(geometry, windows=10_000, closing=10_000 * 10_000)
