@@ -19,11 +19,15 @@ _FEW = 1 << 16  # windows
 
 
 class Closed(NamedTuple):
-    """States of windows: ``slots`` and ``wids`` int64 (n,), and the columns of each part, (n,)."""
+    """States of windows: ``slots`` and ``wids`` int64 (n,), and the columns of each part, (n,).
+
+    ``in_order``: they are known to be by window, then group.
+    """
 
     slots: Integers
     wids: Integers
     states: list[Arrays]
+    in_order: bool = False
 
     def take(self, rows: Integers) -> Closed:
         """Return some of them."""
@@ -32,7 +36,7 @@ class Closed(NamedTuple):
 
     def by_window(self, groups: int) -> Closed:
         """Return them by window, then group (of ``groups``): the same wherever they came from."""
-        if not self.wids.size:
+        if self.in_order or not self.wids.size:
             return self
         lowest = int(self.wids.min())
         windows = int(self.wids.max()) - lowest + 1

@@ -1,8 +1,8 @@
 """Components: how each kind of partial aggregate is kept, updated and combined.
 
 A component's state is a tuple of columns, one row a partial aggregate.  ``prepare`` turns
-a page into arrays for the kernels, once a page; ``update`` adds tuples to rows, in a Numba
-kernel; ``combine`` merges states element by element, in NumPy.
+a page into arrays for the kernels, once a page; ``add`` adds each tuple to one row, ``update`` to
+several, in Numba kernels; ``combine`` merges states element by element, in NumPy.
 """
 
 from __future__ import annotations
@@ -17,11 +17,16 @@ from numpy.typing import NDArray
 
 from oop_engine.page import Page
 from operators.aggregates import Arrays, Part, UserDefined
+from operators.kernels import cells_update as cells
 from operators.kernels import partials_update as kernels
 
 __all__ = ["Component", "SumOverflowError", "component", "numbers", "valid"]
 
 Integers = NDArray[np.int64]
+
+
+_ALL = np.empty(0, np.bool_)
+_ALL.flags.writeable = False
 
 
 class SumOverflowError(Exception):
@@ -50,6 +55,10 @@ class Component:
         """Return what ``update`` needs of the tuples of ``page``, arrays (rows,)."""
         return (_valid(page, self.part.column),)
 
+    def add(self, state: Arrays, rows: Integers, inputs: Arrays) -> None:
+        """Add each tuple to the row ``rows[i]``."""
+        cells.count(*state, rows, *inputs)
+
     def update(
         self, state: Arrays, rows: Integers, starts: Integers, lo: int, hi: int, inputs: Arrays
     ) -> None:
@@ -67,6 +76,12 @@ class _Sum(Component):
 
     def prepare(self, page: Page, times: Integers) -> Arrays:
         return _values(page, self.part), _valid(page, self.part.column)
+
+    def add(self, state: Arrays, rows: Integers, inputs: Arrays) -> None:
+        if self.part.floating:
+            cells.sum_floats(*state, rows, *inputs)
+        elif (row := cells.sum_integers(*state, rows, *inputs)) >= 0:
+            raise SumOverflowError(self.part.column, row)
 
     def update(
         self, state: Arrays, rows: Integers, starts: Integers, lo: int, hi: int, inputs: Arrays
@@ -99,6 +114,9 @@ class _Extreme(Component):
     def prepare(self, page: Page, times: Integers) -> Arrays:
         return _values(page, self.part), _valid(page, self.part.column)
 
+    def add(self, state: Arrays, rows: Integers, inputs: Arrays) -> None:
+        cells.extreme(*state, rows, *inputs, self._largest)
+
     def update(
         self, state: Arrays, rows: Integers, starts: Integers, lo: int, hi: int, inputs: Arrays
     ) -> None:
@@ -120,6 +138,9 @@ class _Edge(_Extreme):
     def prepare(self, page: Page, times: Integers) -> Arrays:
         return _values(page, self.part), _fixed(times), _valid(page, self.part.column)
 
+    def add(self, state: Arrays, rows: Integers, inputs: Arrays) -> None:
+        cells.edge(*state, rows, *inputs, self._largest)
+
     def update(
         self, state: Arrays, rows: Integers, starts: Integers, lo: int, hi: int, inputs: Arrays
     ) -> None:
@@ -140,6 +161,9 @@ class _Moments(Component):
 
     def prepare(self, page: Page, times: Integers) -> Arrays:
         return _values(page, self.part), _valid(page, self.part.column)
+
+    def add(self, state: Arrays, rows: Integers, inputs: Arrays) -> None:
+        cells.moments(*state, rows, *inputs)
 
     def update(
         self, state: Arrays, rows: Integers, starts: Integers, lo: int, hi: int, inputs: Arrays
@@ -170,6 +194,9 @@ class _User(Component):
         lifted = self._user.lift(*(page.column(name) for name in self._user.reads))
         names = self._user.state_types
         return tuple(np.asarray(array, name) for array, name in zip(lifted, names, strict=True))
+
+    def add(self, state: Arrays, rows: Integers, inputs: Arrays) -> None:
+        self.update(state, rows, np.arange(rows.size + 1), 0, rows.size, inputs)
 
     def update(
         self, state: Arrays, rows: Integers, starts: Integers, lo: int, hi: int, inputs: Arrays
@@ -235,7 +262,10 @@ def _fixed(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _valid(page: Page, name: str | None) -> NDArray[np.bool_]:
-    return _fixed(np.ones(len(page), np.bool_)) if name is None else valid(page.column(name))
+    """Tell which rows of a column are not null; (0,) where none is."""
+    if name is None or not (column := page.column(name)).null_count:
+        return _ALL
+    return valid(column)
 
 
 def valid(column: pa.Array) -> NDArray[np.bool_]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from operators.aggregates import Arrays, Part
 from operators.components import SumOverflowError
 from operators.kernels import panes_fold as kernels
+from operators.pane_states import PaneStates
 
 __all__ = ["fold", "foldable"]
 
@@ -22,17 +23,22 @@ def foldable(parts: Sequence[Part]) -> bool:
     return all(part.kind in _FOLDS for part in parts)
 
 
-def fold(parts: Sequence[Part], columns: Sequence[Arrays], steps: Integers, results: int) -> list[Arrays]:
+def fold(states: PaneStates, steps: Integers, results: int) -> list[Arrays]:
     """Take the ``steps`` int64 (3, steps), in order, in the columns of each part; return the results.
 
     Raises ``SumOverflowError`` with the step at which an integer sum would wrap.
     """
     made = []
-    for part, state in zip(parts, columns, strict=True):
-        new = tuple(np.empty(results, column.dtype) for column in state)
-        _FOLDS[part.kind](part, (*state, *new), steps)
-        made.append(new)
-    return made
+    for of, state in zip(states.components, states.columns, strict=True):
+        if state is not None:
+            new = tuple(np.empty(results, column.dtype) for column in state)
+            _FOLDS[of.part.kind](of.part, (*state, *new), steps)
+            made.append(new)
+        else:
+            made.append(())
+    tuples = np.empty(results, np.int64)
+    kernels.add(states.tuples, tuples, *steps)
+    return [new or (tuples,) for new in made]
 
 
 def _add(part: Part, columns: Arrays, steps: Integers) -> None:

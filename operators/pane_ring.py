@@ -27,6 +27,7 @@ from operators.closed import Closed, joined, narrow
 from operators.components import SumOverflowError
 from operators.kernels.panes import Geometry, place, plan
 from operators.pane_folds import fold
+from operators.pane_states import PaneStates
 from operators.pane_sweep import Sweep, SweepOverflowError, is_dense
 from operators.partials import States
 from operators.windows import Extents
@@ -47,13 +48,13 @@ class _Scratch(threading.local):
     """Room for the cells of a page's tuples, one a thread: new memory is slow to write to for the first time."""
 
     def __init__(self) -> None:
-        self._room = np.empty((3, 0), np.int64)
+        self._room = np.empty((2, 0), np.int64)
 
-    def columns(self, rows: int) -> tuple[Integers, Integers, Integers]:
-        """Return two arrays of ``rows`` integers, and one of one more; what is in them means nothing."""
+    def columns(self, rows: int) -> tuple[Integers, Integers]:
+        """Return an array of ``rows`` integers, and one of one more; what is in them means nothing."""
         if self._room.shape[1] <= rows:
-            self._room = np.empty((3, rows + 1), np.int64)
-        return self._room[0, :rows], self._room[1, :rows], self._room[2, : rows + 1]
+            self._room = np.empty((2, rows + 1), np.int64)
+        return self._room[0, :rows], self._room[1, : rows + 1]
 
 
 _SCRATCH = _Scratch()
@@ -79,6 +80,7 @@ class Panes:
         self._length = self._step * whole + self._step - 1
         self._cells = 0
         self._low, self._high = 0, -1
+        self._states = PaneStates(parts, 0)
         self._allot(0, 0)
 
     def __len__(self) -> int:
@@ -91,12 +93,12 @@ class Panes:
     @property
     def cell_bytes(self) -> int:
         """Bytes of a group's pane."""
-        return self._states.row_bytes + 1
+        return self._states.cell_bytes
 
     @property
     def back_bytes(self) -> int:
         """Bytes of a group beside its panes: its back, and where its stacks are."""
-        return self._states.row_bytes + 8 * _TURNS
+        return self._states.cell_bytes + 8 * _TURNS
 
     @property
     def step(self) -> int:
@@ -117,17 +119,34 @@ class Panes:
         O(tuples), in kernels.  Raises ``ContractError`` if a time is too large for extents.
         """
         panes = self._panes_of(times)
-        if self._cells:  # what no open window needs is free
-            self._low = max(self._low, (int(counts[2]) + 1) * self._step - self._length)
+        if self._length < self._step:
+            inside = (panes + self._length) // self._step > panes // self._step
+            if not inside.all():
+                rows = np.flatnonzero(inside)
+                return rows[self._add(page.take(rows), times[rows], panes[rows], slots[rows], spans, counts)]
+        return self._add(page, times, panes, slots, spans, counts)
+
+    def _add(
+        self, page: Page, times: Integers, panes: Integers, slots: Integers, spans: Integers, counts: Integers
+    ) -> Integers:
+        """Add tuples that are in windows."""
+        if not panes.size:
+            return panes
+        needed = (int(counts[2]) + 1) * self._step - self._length
+        self._empty(max(self._low, needed) if self._cells else self._high + 1)
         self._admit(panes, len(spans))
-        rows, fresh, starts = _SCRATCH.columns(panes.size)
+        self._states.expect(page)
+        rows, fresh = _SCRATCH.columns(panes.size)
         new, out = place(
-            self._geometry(), self._present, spans, counts, self._turns, slots, panes, rows, starts, fresh
+            self._geometry(), self._states.tuples, spans, counts, self._turns, slots, panes, rows, fresh
         )
         self._cells += new
-        self._states.reset(fresh[:new])
-        self._update(page, times, rows, starts)
-        return np.sort(rows[rows.size - out :])
+        if not out:
+            self._update(page, times, rows)
+            return rows[:0]
+        inside = rows >= 0
+        self._update(page.filter(inside), times[inside], rows[inside])
+        return np.flatnonzero(~inside)
 
     def take(self, slots: Integers, low: Integers, stop: Integers) -> Closed:
         """Put windows ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]`` together, and forget them.
@@ -142,7 +161,10 @@ class Panes:
             return Closed(np.empty(0, np.int64), np.empty(0, np.int64), States(self._parts).columns)
         slots, first, stop = slots[some], first[some], stop[some]
         windows, closing = int(stop.max() - first.min()), int((stop - first).sum())
-        if is_dense(self._geometry(), windows, closing) and not (self._turns[0] > self._low).any():
+        if (
+            is_dense(self._geometry(), windows, closing, self._parts)
+            and not (self._turns[0] > self._low).any()
+        ):
             return self._sweep(slots, first, stop)
         return joined(list(self._closing(slots, first, stop)))
 
@@ -166,7 +188,7 @@ class Panes:
         panes, slots = held.nonzero()
         cells = ((panes + self._low) & (self._room - 1)) * self._groups + slots
         backs = np.flatnonzero(self._turns[3])
-        rows = np.concatenate([cells, self._room * self._groups + backs])
+        tuples, states = self._states.save(np.concatenate([cells, self._room * self._groups + backs]))
         turns = np.maximum(self._turns[:3], self._low) - self._low
         return {
             "low": self._low,
@@ -174,7 +196,8 @@ class Panes:
             "held": np.packbits(held),
             "turns": narrow(turns),
             "backs": np.packbits(self._turns[3].astype(np.bool_)),
-            "states": [[narrow(column) for column in state] for state in self._states.take(rows)],
+            "tuples": narrow(tuples),
+            "states": [[narrow(column) for column in state] for state in states],
         }
 
     def load(self, saved: dict[str, Any]) -> None:
@@ -182,6 +205,7 @@ class Panes:
         panes, groups = saved["shape"]
         held = np.unpackbits(saved["held"], count=panes * groups).reshape(panes, groups)
         self._low, self._high = saved["low"], saved["low"] + panes - 1
+        self._states = PaneStates(self._parts, 0)
         self._allot(_power(panes), groups)
         turns = saved["turns"].astype(np.int64)
         self._turns[:3] = np.where(turns[0] > 0, turns + self._low, NEVER)  # 0: there is no front
@@ -189,28 +213,33 @@ class Panes:
         at, slots = held.nonzero()
         cells = ((at + self._low) & (self._room - 1)) * groups + slots
         self._cells = cells.size
-        self._present[cells] = 1
         rows = np.concatenate([cells, self._room * groups + np.flatnonzero(self._turns[3])])
-        self._states.put(rows, saved["states"])
+        self._states.load(rows, saved["tuples"], saved["states"])
 
     def _geometry(self) -> Geometry:
         return Geometry(self._step, self._length, self._low, self._high, self._room - 1, self._groups)
 
     def _allot(self, room: int, groups: int) -> None:
-        """Make an empty rectangle; memory that is not written to costs nothing."""
+        """Make an empty rectangle; zeros that are not written to take no memory."""
         self._room, self._groups = room, groups
-        self._present = np.zeros(room * groups, np.uint8)
         self._turns = np.full((_TURNS, groups), NEVER)
         self._turns[3] = 0
-        self._states = States(self._parts)
-        self._states.columns = [
-            tuple(np.empty((room + 1) * groups, column.dtype) for column in state)
-            for state in self._states.columns
-        ]
+        self._states = PaneStates(self._parts, (room + 1) * groups, self._states)
+        self._swept = False
+
+    def _empty(self, low: int) -> None:
+        """Let the panes begin at ``low``; what is below, no open window needs."""
+        panes = min(low, self._high + 1) - self._low
+        if self._swept and panes > 0:  # a sweep leaves the states of what it closed
+            start = self._low & (self._room - 1)
+            stop = min(start + panes, self._room)
+            for first, last in ((start, stop), (0, start + panes - stop)):
+                self._states.reset(slice(first * self._groups, last * self._groups))
+        self._low = low
 
     def _used(self) -> tuple[Integers, Integers, Integers]:
         """Return the cells in use, with their panes and slots."""
-        cells = np.flatnonzero(self._present)
+        cells = np.flatnonzero(self._states.tuples[: self._room * self._groups])
         at, slots = np.divmod(cells, max(self._groups, 1))
         return cells, self._low + ((at - self._low) & (self._room - 1)), slots
 
@@ -253,13 +282,12 @@ class Panes:
         self._allot(room, groups)
         self._turns[:, slots[old]] = turns[:, old]
         moved = (panes & (room - 1)) * groups + slots[of]
-        self._present[moved] = 1
-        self._states.put(moved, states.take(cells))
-        self._states.put(room * groups + slots[old], states.take(backs + old))
+        self._states.copy(moved, states, cells)
+        self._states.copy(room * groups + slots[old], states, backs + old)
 
-    def _update(self, page: Page, times: Integers, rows: Integers, starts: Integers) -> None:
+    def _update(self, page: Page, times: Integers, rows: Integers) -> None:
         try:
-            self._states.update(rows, starts, 0, times.size, self._states.prepare(page, times))
+            self._states.add(page, times, rows)
         except SumOverflowError as error:
             at, slot = divmod(error.at, self._groups)
             pane = self._low + ((at - self._low) & (self._room - 1))
@@ -272,30 +300,43 @@ class Panes:
             _STEPS, widest + 2 * min(self._high - self._low + 1, (widest - 1) * self._step + self._length)
         )
         steps, results = np.empty((3, room), np.int64), np.empty((2, room), np.int64)
+        freed = np.empty(room, np.int64)
         begin = 0
         while begin < slots.size:
-            begin, used, found, freed = plan(
-                self._geometry(), self._present, self._turns, slots, first, stop, begin, steps, results
+            begin, used, found, gone = plan(
+                self._geometry(),
+                self._states.tuples,
+                self._turns,
+                slots,
+                first,
+                stop,
+                begin,
+                steps,
+                results,
+                freed,
             )
-            self._cells -= freed
             done = results[:, :found].copy()
-            yield Closed(done[0], done[1], self._fold(steps[:, :used], done))
+            states = self._fold(steps[:, :used], done)
+            self._cells -= gone
+            self._states.reset(freed[:gone])
+            yield Closed(done[0], done[1], states)
 
     def _sweep(self, slots: Integers, first: Integers, stop: Integers) -> Closed:
         """Close windows where no pane is in a front, so that all hold what came into them."""
         of = np.zeros((2, self._groups), np.int64)
         of[:, slots] = first, stop
-        sweep = Sweep(self._parts, self._states.columns, self._present, self._geometry(), *of)
+        sweep = Sweep(self._states, self._geometry(), *of)
         try:
             closed = sweep.closed()
         except SweepOverflowError as error:
             raise PaneSumOverflowError(error.column, error.at, error.wid) from None
         self._cells -= sweep.free()
+        self._swept = True
         return closed
 
     def _fold(self, steps: Integers, results: Integers) -> list[Arrays]:
         try:
-            return fold(self._parts, self._states.columns, steps, results.shape[1])
+            return fold(self._states, steps, results.shape[1])
         except SumOverflowError as error:
             following = steps[0, error.at :]
             slot, wid = results[:, ~following[following < 0][0]]  # the window for which the step was taken

@@ -113,7 +113,7 @@ class PartialAggregate(Operator):
         states = States(self._rows.parts, panes.size)
         inputs = states.prepare(page, page.times)
         try:
-            states.update(numbers, np.arange(numbers.size + 1), 0, numbers.size, inputs)
+            states.add(numbers, inputs)
         except SumOverflowError as error:
             raise self._overflow(error, keys, panes) from None
         return states.columns

@@ -20,7 +20,7 @@ from operators.closed import Closed, narrow
 from operators.components import SumOverflowError, component
 from operators.kernels.partials import NO_WINDOW, Table, collect, fill, locate, remove
 
-__all__ = ["NO_WINDOW", "Partials", "States"]
+__all__ = ["NO_WINDOW", "Partials", "States", "filled"]
 
 Integers = NDArray[np.int64]
 
@@ -34,7 +34,7 @@ class States:
     def __init__(self, parts: Sequence[Part], rows: int = 0) -> None:
         self._components = [component(part) for part in parts]
         self.columns: list[Arrays] = [
-            tuple(np.full(rows, value) for value in c.identity) for c in self._components
+            tuple(filled(rows, value) for value in c.identity) for c in self._components
         ]
 
     @property
@@ -45,6 +45,11 @@ class States:
     def prepare(self, page: Page, times: Integers) -> list[Arrays]:
         """Return what ``update`` needs of the tuples of ``page``."""
         return [c.prepare(page, times) for c in self._components]
+
+    def add(self, rows: Integers, inputs: Sequence[Arrays]) -> None:
+        """Add each tuple to the row ``rows[i]``."""
+        for c, state, arrays in zip(self._components, self.columns, inputs, strict=True):
+            c.add(state, rows, arrays)
 
     def update(self, rows: Integers, starts: Integers, lo: int, hi: int, inputs: Sequence[Arrays]) -> None:
         """Add tuples ``lo`` to ``hi``, each to ``rows[starts[i]:starts[i + 1]]``."""
@@ -248,6 +253,11 @@ class Partials:
         fill(cells, owner)
         free = np.arange(size)[::-1].copy()
         self._table = Table(cells, owner, free, self._counts)
+
+
+def filled(rows: int, value: np.generic) -> NDArray[Any]:
+    """Return ``rows`` times a value; zeros that are not written to take no memory."""
+    return np.full(rows, value) if value != 0 else np.zeros(rows, value.dtype)
 
 
 def _read_only(array: Integers) -> Integers:

@@ -205,12 +205,15 @@ def claims(runs: list[Run]) -> list[Claim]:
     grouped, guessed = run["out", "promises, per carrier"], run["out", "slack"]
     fewer = Claim(
         "at equal promises out of order keeps fewer bytes, though a carrier has few flights in a window: a partial "
-        "aggregate of a pane serves all windows of the pane; a promise per carrier lets go of them sooner",
-        grouped.peak_state_bytes < linear.peak_state_bytes < sorted_.peak_state_bytes,
+        "aggregate of a pane serves all windows of the pane; a promise per carrier lets go of them no later",
+        max(linear.peak_state_bytes, grouped.peak_state_bytes) < sorted_.peak_state_bytes
+        and grouped.peak_partials <= linear.peak_partials,
         {
             "in": sorted_.peak_state_bytes,
             "out": linear.peak_state_bytes,
             "per_carrier": grouped.peak_state_bytes,
+            "out_partials": linear.peak_partials,
+            "per_carrier_partials": grouped.peak_partials,
         },
     )
     return [

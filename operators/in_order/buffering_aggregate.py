@@ -34,7 +34,7 @@ from oop_engine.page import Page, concat
 from oop_engine.punctuation import FOREVER, NEVER, Linear, Punctuation
 from oop_engine.schema import Schema
 from oop_engine.sizes import value_bytes
-from operators.aggregates import Aggregation
+from operators.aggregates import Aggregation, Arrays
 from operators.components import SumOverflowError
 from operators.partials import States
 from operators.spelled import spelled
@@ -203,14 +203,14 @@ class BufferingAggregate(Operator):
         held, slots = self._buffer()
         states = States(self._out.parts)
         inputs = states.prepare(held, held.times)
-        starts = np.arange(slots.size + 1)
         wid = self._next
         while wid < stop:
             start, end = (int(side[0]) for side in self._extents.extent(np.array([wid])))
             lo, hi = np.searchsorted(held.times, [start, end])
             if lo < hi or self.empty:
                 states = States(self._out.parts, len(self._groups))
-                yield from self._window(wid, states, slots, starts, int(lo), int(hi), inputs)
+                inside = [tuple(array[lo:hi] for array in arrays) for arrays in inputs]
+                yield from self._window(wid, states, slots[lo:hi], inside)
             wid += 1
             if not self._every:
                 wid = self._skipped(wid, held.times, int(lo))
@@ -234,16 +234,15 @@ class BufferingAggregate(Operator):
         return max(wid, int(self._extents.wids(times[at : at + 1])[0][0]))
 
     def _window(
-        self, wid: int, states: States, slots: Integers, starts: Integers, lo: int, hi: int,
-        inputs: Sequence[Any],
-    ) -> Iterator[Emission]:  # fmt: skip
+        self, wid: int, states: States, slots: Integers, inputs: Sequence[Arrays]
+    ) -> Iterator[Emission]:
         """Compute the aggregates of one window from its tuples."""
         try:
-            states.update(slots, starts, lo, hi, inputs)
+            states.add(slots, inputs)
         except SumOverflowError as error:
             raise self._overflow(error, wid) from None
         there = np.zeros(len(self._groups), np.bool_)
-        there[slots[lo:hi]] = True
+        there[slots] = True
         groups = np.flatnonzero(there | self.empty)
         wids = np.full(groups.size, wid)
         for page in self._out.pages(self._groups.keys(groups), wids, states.take(groups)):

@@ -1,120 +1,149 @@
-"""Combining panes row by row: what all groups have in a pane, next to each other in memory.
+"""Windows of many groups from rows of panes: what all groups have in a pane, next to each other in memory.
 
-Common arguments: ``a`` and ``b`` (slots,) what the groups have in two rows, ``in_a`` and ``in_b`` uint8 (slots,)
-whether they have anything there (if not the value means nothing), ``out`` (slots,), written.  All O(slots), most in
-vector instructions.  Called by ``operators.pane_sweep``.
+A cell that nothing is in holds the state of no values, so rows are combined without looking.  Common
+arguments: ``geometry`` as in ``kernels.panes``; ``lowest``: the first of the windows that are closed; of
+window ``lowest + w`` results go to ``ends[w - 1]`` to ``ends[w]`` (exclusive), those of ``slots`` int64
+(results,), ascending.  Columns are (room, groups), room a power of two.  Called by ``operators.pane_sweep``.
 """
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
-__all__ = ["add", "add_checked", "edge", "extreme", "free", "moments", "move", "pick"]
+__all__ = ["edge", "free", "held", "moments", "totals"]
+
+BLOCK = 1 << 13  # slots at a time: their totals stay in the cache
 
 
 @njit(cache=True)
-def add(a, in_a, b, in_b, out):
-    """Add counts (int64) or sums (float64)."""
-    for i in range(len(out)):
-        out[i] = (a[i] if in_a[i] else 0) + (b[i] if in_b[i] else 0)
+def held(geometry, tuples, first, stop, lowest, slots, numbers, ends):
+    """Write which groups have something in each window: ``slots``, and how many tuples: ``numbers``.
+
+    Of group i windows first[i] to stop[i] (exclusive) are closed, int64 (groups,).  slots and numbers
+    int64 have room for one more than may be found; ``ends`` int64 (windows,) is written.  Returns how
+    many were found.  O((windows + panes) x groups).
+    """
+    step, length, low, high, mask, _ = geometry
+    count = np.zeros(len(first), np.int64)
+    begin, end, found = low, low, 0
+    for w in range(len(ends)):
+        wid = lowest + w
+        start, till = max((wid + 1) * step - length, low), min((wid + 1) * step, high + 1)
+        if start < till:
+            for pane in range(begin, min(start, end)):
+                row = tuples[pane & mask]
+                for i in range(len(count)):
+                    count[i] -= row[i]
+            for pane in range(max(start, end), till):
+                row = tuples[pane & mask]
+                for i in range(len(count)):
+                    count[i] += row[i]
+            begin, end = start, till
+            for i in range(len(count)):
+                slots[found], numbers[found] = i, count[i]  # no branch: it cannot be foreseen
+                found += (count[i] != 0) & (first[i] <= wid) & (wid < stop[i])
+        ends[w] = found
+    return found
 
 
 @njit(cache=True)
-def add_checked(a, in_a, b, in_b, out):
-    """Add int64 sums; return a slot whose sum wraps, or -1."""
+def totals(geometry, column, lowest, ends, slots, out):
+    """Write the int64 totals of windows, by what comes in and what goes out; ``out`` (results,).
+
+    Returns the window and the slot whose total wraps, or -1, -1.  O((windows + panes) x groups + results).
+    """
+    step, length, low, high, mask, _ = geometry
+    groups = slots.max() + 1 if len(slots) else 0
+    at = np.zeros(len(ends), np.int64)
+    at[1:] = ends[:-1]
+    for block in range(0, groups, BLOCK):
+        total = np.zeros(min(BLOCK, groups - block), np.int64)
+        behind = block + len(total)
+        begin, end = low, low
+        for w in range(len(ends)):
+            wid = lowest + w
+            start, till = max((wid + 1) * step - length, low), min((wid + 1) * step, high + 1)
+            if start >= till:
+                continue
+            for pane in range(begin, min(start, end)):
+                slot = _move(total, column[pane & mask, block:behind], -1)
+                if slot >= 0:
+                    return wid, block + slot
+            for pane in range(max(start, end), till):
+                slot = _move(total, column[pane & mask, block:behind], 1)
+                if slot >= 0:
+                    return wid, block + slot
+            begin, end = start, till
+            k = at[w]
+            while k < ends[w] and slots[k] < behind:
+                out[k] = total[slots[k] - block]
+                k += 1
+            at[w] = k
+    return -1, -1
+
+
+@njit(cache=True)
+def _move(total, row, sign):
+    """Add a row to ``total``, or take it away (``sign`` -1); return a slot whose total wraps, or -1."""
     wrapped = 0
-    for i in range(len(out)):
-        one, other = a[i] if in_a[i] else 0, b[i] if in_b[i] else 0
-        total = one + other
-        wrapped |= (total ^ one) & (total ^ other)
-        out[i] = total
+    if sign > 0:
+        for i in range(len(total)):
+            after = total[i] + row[i]
+            wrapped |= (after ^ total[i]) & (after ^ row[i])
+            total[i] = after
+    else:
+        for i in range(len(total)):
+            after = total[i] - row[i]
+            wrapped |= (after ^ total[i]) & (total[i] ^ row[i])
+            total[i] = after
     if wrapped < 0:
-        for i in range(len(out)):
-            if in_a[i] and in_b[i] and ((out[i] ^ a[i]) & (out[i] ^ b[i])) < 0:
+        for i in range(len(total)):
+            before = total[i] - sign * row[i]
+            if ((total[i] ^ before) & (total[i] ^ (sign * row[i]))) < 0:
                 return i
     return -1
 
 
 @njit(cache=True)
-def extreme(a, in_a, b, in_b, out, largest):
-    """Keep the smaller value, or the ``largest``; NaN gives way to any number."""
-    for i in range(len(out)):
-        value, other = a[i], b[i]
-        better = value != value or (other > value if largest else other < value)
-        out[i] = other if in_b[i] and (better or not in_a[i]) else value
-
-
-@njit(cache=True)
-def edge(a, when_a, in_a, b, when_b, in_b, out, when, last):
+def edge(a, when_a, b, when_b, out, when, last):
     """Keep the value of the first (or ``last``) time; of equal times the smaller (larger) value."""
     for i in range(len(out)):
         better = when_b[i] > when_a[i] if last else when_b[i] < when_a[i]
         if when_b[i] == when_a[i]:
             better = a[i] != a[i] or (b[i] > a[i] if last else b[i] < a[i])
-        other = in_b[i] and (better or not in_a[i])
-        out[i], when[i] = b[i] if other else a[i], when_b[i] if other else when_a[i]
+        out[i], when[i] = b[i] if better else a[i], when_b[i] if better else when_a[i]
 
 
 @njit(cache=True)
-def moments(a, in_a, b, in_b, out):
+def moments(a, b, out):
     """Merge counts, means and sums of squared deviations, three columns each, after Chan, Golub, LeVeque."""
     number_a, mean_a, squares_a = a
     number_b, mean_b, squares_b = b
     number, mean, squares = out
     for i in range(len(number)):
-        n, m = number_a[i] if in_a[i] else 0, number_b[i] if in_b[i] else 0
+        n, m = number_a[i], number_b[i]
         number[i] = n + m
         if n and m:
             away = mean_b[i] - mean_a[i]
             mean[i] = mean_a[i] + away * m / (n + m)
             squares[i] = squares_a[i] + squares_b[i] + away * away * n * m / (n + m)
         else:  # one side alone is taken as it is: 0 * infinity would be NaN
-            mean[i] = mean_b[i] if m else mean_a[i] if n else 0.0
-            squares[i] = squares_b[i] if m else squares_a[i] if n else 0.0
+            mean[i] = mean_b[i] if m else mean_a[i]
+            squares[i] = squares_b[i] if m else squares_a[i]
 
 
 @njit(cache=True)
-def move(total, row, held, sign):
-    """Add an int64 row to ``total``, or take it away (``sign`` -1); return a slot whose total wraps, or -1."""
-    wrapped = 0
-    for i in range(len(total)):
-        before, more = total[i], sign * row[i] if held[i] else 0
-        after = before + more
-        wrapped |= (after ^ before) & (after ^ more)
-        total[i] = after
-    if wrapped < 0:
-        for i in range(len(total)):
-            before = total[i] - (sign * row[i] if held[i] else 0)
-            if held[i] and ((total[i] ^ before) & (total[i] ^ (sign * row[i]))) < 0:
-                return i
-    return -1
+def free(tuples, needed, first_pane, panes):
+    """Forget the tuples in ``panes`` panes from ``first_pane`` on, below needed[slot]; return how many cells.
 
-
-@njit(cache=True)
-def pick(held, first, stop, wid, slots):
-    """Write the slots that have something in window ``wid``, and close it now; return how many.
-
-    held any integers, first and stop int64 (slots,): windows first[i] to stop[i] (exclusive) are closed.
-    slots int64 (slots + 1 or more,).
+    needed int64 (groups,).
     """
-    found = 0
-    for i in range(len(held)):
-        slots[found] = i
-        found += held[i] != 0 and first[i] <= wid and wid < stop[i]
-    return found
-
-
-@njit(cache=True)
-def free(present, needed, first_pane, panes):
-    """Empty the cells of ``panes`` panes from ``first_pane`` on that lie below needed[slot]; return how many.
-
-    present uint8 (room, slots), room a power of two; needed int64 (slots,).
-    """
-    freed, mask = 0, present.shape[0] - 1
+    gone, mask = 0, tuples.shape[0] - 1
     for pane in range(first_pane, first_pane + panes):
-        row = present[pane & mask]
+        row = tuples[pane & mask]
         for i in range(len(needed)):
-            if pane < needed[i]:
-                freed += row[i]
-                row[i] = 0
-    return freed
+            kept = row[i] * (pane >= needed[i])  # not a choice: masked writing is slow
+            gone += (row[i] != 0) - (kept != 0)
+            row[i] = kept
+    return gone

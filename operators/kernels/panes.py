@@ -1,7 +1,8 @@
 """The ring of panes: where tuples go, and how windows are put together.
 
 A cell is what a group has in a pane; cell ``(pane & mask) * groups + slot``.  Behind the
-cells, at ``(mask + 1) * groups + slot``, is each group's *back*.
+cells, at ``(mask + 1) * groups + slot``, is each group's *back*.  A cell that nothing is in holds the state
+of no values.
 
 A group's windows are put together in order, by two stacks.  The *front* are the panes
 below ``turn``: their cells hold what they and all later panes of the front have together.
@@ -46,36 +47,28 @@ class Geometry(NamedTuple):
 
 
 @njit(cache=True)
-def place(geometry, present, spans, counts, turns, slots, panes, rows, starts, fresh):
-    """Find the cell of each tuple; return how many cells are new, and how many tuples are left out.
+def place(geometry, tuples, spans, counts, turns, slots, panes, rows, fresh):
+    """Count each tuple in its cell; return how many cells are new, and how many tuples are left out.
 
-    present uint8 (cells,), spans int64 (slots, 2): lowest open and highest window, counts
-    int64 (3,) as in ``Table``, and turns int64 (4, groups) are updated.  Tuple i has cell
-    rows[starts[i]]; starts[i + 1] is starts[i] if it is in no window or was left out, and
-    then rows[-1 - j] says so of the j-th left out.  fresh int64 (tuples,): the new cells.
+    tuples integers (cells,), spans int64 (slots, 2): lowest open and highest window, counts
+    int64 (3,) as in ``Table``, and turns int64 (4, groups) are updated.  rows int64 (tuples,): the cells,
+    -1 for a tuple that is left out; fresh int64 (tuples + 1,): which tuples made a new one.
     """
     step, length, low, high, mask, groups = geometry
-    new, at, out = 0, 0, 0
-    gaps = length < step
+    new, out = 0, 0
     for i in range(len(slots)):
         pane, slot = panes[i], slots[i]
-        starts[i] = at
-        if gaps and (pane + length) // step - 1 < pane // step:
-            continue
         if pane < low or pane > high or slot >= groups:
+            rows[i] = -1
             out += 1
-            rows[-out] = i
             continue
         cell = (pane & mask) * groups + slot
-        rows[at] = cell
-        at += 1
+        rows[i] = cell
         fresh[new] = i  # no branch: whether a cell is new cannot be foreseen
-        new += 1 - present[cell]
-        present[cell] = 1
-    starts[len(slots)] = at
+        new += tuples[cell] == 0
+        tuples[cell] += 1
     for k in range(new):
         pane, slot = panes[fresh[k]], slots[fresh[k]]
-        fresh[k] = (pane & mask) * groups + slot
         first, last = pane, pane + length - 1
         if step > 1:  # a division takes as long as all the rest
             first, last = pane // step, (pane + length) // step - 1
@@ -89,13 +82,13 @@ def place(geometry, present, spans, counts, turns, slots, panes, rows, starts, f
 
 
 @njit(cache=True)
-def _turn(present, turns, slot, begin, end, mask, steps, used):
+def _turn(tuples, turns, slot, begin, end, mask, steps, used):
     """Make panes ``begin`` to ``end`` the front; return how many steps there are then."""
     groups = turns.shape[1]
     above, front = -1, end
     for pane in range(end - 1, begin - 1, -1):
         cell = (pane & mask) * groups + slot
-        if present[cell]:
+        if tuples[cell]:
             if above >= 0:
                 steps[0, used], steps[1, used], steps[2, used] = cell, cell, above
                 used += 1
@@ -105,47 +98,47 @@ def _turn(present, turns, slot, begin, end, mask, steps, used):
 
 
 @njit(cache=True)
-def _slide(present, turns, slot, begin, end, mask, steps, used):
+def _slide(tuples, turns, slot, begin, end, mask, steps, used):
     """Let the front begin at ``begin`` and the back end at ``end``; return how many steps there are then."""
     groups = turns.shape[1]
     back = (mask + 1) * groups + slot
     for pane in range(turns[1, slot], end):
         cell = (pane & mask) * groups + slot
-        if present[cell]:
+        if tuples[cell]:
             steps[0, used], steps[1, used], steps[2, used] = back, cell, back if turns[3, slot] else -1
             turns[3, slot] = 1
             used += 1
     turns[1, slot] = max(turns[1, slot], end)
     front = max(turns[2, slot], begin)
-    while front < turns[0, slot] and not present[(front & mask) * groups + slot]:
+    while front < turns[0, slot] and not tuples[(front & mask) * groups + slot]:
         front += 1
     turns[2, slot] = front
     return used
 
 
 @njit(cache=True)
-def plan(geometry, present, turns, slots, first, stop, begin, steps, results):
+def plan(geometry, tuples, turns, slots, first, stop, begin, steps, results, freed):
     """Write down how windows ``first[i]`` to ``stop[i]`` (exclusive) of ``slots[i]`` come about.
 
-    present uint8 (cells,): panes that no later window needs are freed; turns int64
-    (4, groups): turn, done, lowest pane of the front, whether there is a back.  steps int64
-    (3, room), results int64 (2, room): slot and window of those with a tuple.  Starts at
-    ``begin``; returns the group at which there was no more room, how many steps and
-    results there are, and how many cells were freed.  O(panes passed), amortized.
+    tuples integers (cells,), not changed: the steps are taken with them as with the parts.  turns int64
+    (4, groups): turn, done, lowest pane of the front, whether there is a back.  steps int64 (3, room);
+    results int64 (2, room): slot and window of those with a tuple; freed int64 (room,): cells that no later
+    window needs, to be emptied after the steps.  Starts at ``begin``; returns the group at which there was
+    no more room, and how many steps, results and freed cells there are.  O(panes passed), amortized.
     """
     step, length, low, high, mask, groups = geometry
-    used, found, freed = 0, 0, 0
+    used, found, gone = 0, 0, 0
     for i in range(begin, len(slots)):
         slot = slots[i]
         panes = min(high - low + 1, (stop[i] - first[i] - 1) * step + length)
-        if used + stop[i] - first[i] + 2 * panes > steps.shape[1]:
-            return i, used, found, freed
+        if max(used, gone) + stop[i] - first[i] + 2 * panes > steps.shape[1]:
+            return i, used, found, gone
         for wid in range(first[i], stop[i]):
             start, end = max((wid + 1) * step - length, low), min((wid + 1) * step, high + 1)
             if start >= turns[0, slot]:
-                used = _turn(present, turns, slot, start, end, mask, steps, used)
+                used = _turn(tuples, turns, slot, start, end, mask, steps, used)
             else:
-                used = _slide(present, turns, slot, start, end, mask, steps, used)
+                used = _slide(tuples, turns, slot, start, end, mask, steps, used)
             front = (turns[2, slot] & mask) * groups + slot if turns[2, slot] < turns[0, slot] else -1
             back = (mask + 1) * groups + slot if turns[3, slot] else -1
             if front < 0 and back < 0:
@@ -159,6 +152,6 @@ def plan(geometry, present, turns, slots, first, stop, begin, steps, results):
             max((first[i] + 1) * step - length, low), min((stop[i] + 1) * step - length, high + 1)
         ):
             cell = (pane & mask) * groups + slot
-            freed += present[cell]
-            present[cell] = 0
-    return len(slots), used, found, freed
+            freed[gone] = cell
+            gone += tuples[cell] != 0
+    return len(slots), used, found, gone

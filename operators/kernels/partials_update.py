@@ -2,8 +2,8 @@
 
 Common arguments: ``rows`` int64 and ``starts`` int64 (tuples + 1,): tuple ``i`` goes into
 ``rows[starts[i]:starts[i + 1]]``; ``lo``, ``hi``: which tuples; ``values`` int64 or float64
-(tuples,); ``valid`` bool (tuples,): false where the value is null.  Columns are (rows,) of
-the table and are updated in place.  Called by ``operators.components``.
+(tuples,); ``valid`` bool (tuples,): false where the value is null, or (0,) if none is.  Columns are
+(rows,) of the table and are updated in place.  Called by ``operators.components``.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ __all__ = ["count", "edge", "extreme", "moments", "sum_floats", "sum_integers"]
 @njit(cache=True)
 def count(column, rows, starts, lo, hi, valid):
     """Count values: ``column`` int64."""
+    known = len(valid) == 0
     for i in range(lo, hi):
-        if valid[i]:
+        if known or valid[i]:
             for k in range(starts[i], starts[i + 1]):
                 column[rows[k]] += 1
 
@@ -25,8 +26,9 @@ def count(column, rows, starts, lo, hi, valid):
 @njit(cache=True)
 def sum_integers(column, rows, starts, lo, hi, values, valid):
     """Sum int64 ``values`` into int64 ``column``; return the row that would wrap, or -1."""
+    known = len(valid) == 0
     for i in range(lo, hi):
-        if valid[i]:
+        if known or valid[i]:
             value = values[i]
             for k in range(starts[i], starts[i + 1]):
                 old = column[rows[k]]
@@ -40,8 +42,9 @@ def sum_integers(column, rows, starts, lo, hi, values, valid):
 @njit(cache=True)
 def sum_floats(column, rows, starts, lo, hi, values, valid):
     """Sum float64 ``values`` into float64 ``column``."""
+    known = len(valid) == 0
     for i in range(lo, hi):
-        if valid[i]:
+        if known or valid[i]:
             for k in range(starts[i], starts[i + 1]):
                 column[rows[k]] += values[i]
 
@@ -49,8 +52,9 @@ def sum_floats(column, rows, starts, lo, hi, values, valid):
 @njit(cache=True)
 def extreme(column, rows, starts, lo, hi, values, valid, largest):
     """Keep the smallest value, or the ``largest``; NaN gives way to any number."""
+    known = len(valid) == 0
     for i in range(lo, hi):
-        if valid[i]:
+        if known or valid[i]:
             value = values[i]
             for k in range(starts[i], starts[i + 1]):
                 held = column[rows[k]]
@@ -64,8 +68,9 @@ def edge(column, when, rows, starts, lo, hi, values, times, valid, last):
 
     Of equal times the smallest value stays (the largest): the order of tuples is no matter.
     """
+    known = len(valid) == 0
     for i in range(lo, hi):
-        if valid[i]:
+        if known or valid[i]:
             value, time = values[i], times[i]
             for k in range(starts[i], starts[i + 1]):
                 held, since = column[rows[k]], when[rows[k]]
@@ -81,8 +86,9 @@ def edge(column, when, rows, starts, lo, hi, values, times, valid, last):
 @njit(cache=True)
 def moments(number, mean, squares, rows, starts, lo, hi, values, valid):
     """Add values to count (int64), mean and sum of squared deviations (float64), after Welford."""
+    known = len(valid) == 0
     for i in range(lo, hi):
-        if valid[i]:
+        if known or valid[i]:
             for k in range(starts[i], starts[i + 1]):
                 row = rows[k]
                 number[row] += 1

@@ -126,7 +126,7 @@ def test_a_gap_in_time_takes_no_memory(gap):
     driver.feed(0, keyed([0] * 500 + [gap], [*keys, 3]))
     driver.feed(0, keyed(np.full(500, gap), keys))
     driver.feed(0, keyed([55], [1]))
-    assert ring(driver)._present.size <= pane_ring._FLOOR
+    assert ring(driver).area <= pane_ring._FLOOR
     driver.feed(0, Linear(gap))
     assert sum(r["n"] for r in driver.rows()) == 10 * 500 + 10
     driver.feed(0, keyed(np.full(500, gap + 7), keys))
@@ -160,7 +160,7 @@ def test_sparse_groups_are_left_to_the_table():
     driver = Driver(WindowAggregate(Tumbling(10), {"n": Count()}, ("k",)), KEYED)
     for at in range(40):
         driver.feed(0, keyed(np.arange(2000) * 100 + at, np.arange(2000) + 2000 * at))
-    assert ring(driver)._present.size <= pane_ring._FLOOR
+    assert ring(driver).area <= pane_ring._FLOOR
     driver.feed(0, "end")
     assert sum(r["n"] for r in driver.rows()) == 40 * 2000
 

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from oop_engine import ContractError, Linear, Page, Schema
 from oop_engine.testing import Driver, multiset
 from operators import pane_ring, pane_sweep
-from operators.aggregates import Avg, Count, Sum
+from operators.aggregates import Avg, Count, Max, Sum
 from operators.kernels.panes import Geometry
+from operators.pane_states import PaneStates
 from operators.window_aggregate import WindowAggregate
 from operators.windows import Sliding, Tumbling
 from tests.naive import windows as naive
@@ -73,9 +74,13 @@ def test_many_groups_are_swept_in_blocks(aggregates, monkeypatch):
 
 def test_what_is_dense_is_a_matter_of_cost():
     geometry = Geometry(step=1, length=10, low=0, high=31, mask=31, groups=10_000)
-    assert pane_sweep.is_dense(geometry, windows=15, closing=15 * 5000)
-    assert not pane_sweep.is_dense(geometry, windows=15, closing=15 * 100)
-    assert not pane_sweep.is_dense(geometry._replace(groups=10), windows=1, closing=10)
+    count, largest = Count().parts(KEYED), Max("v").parts(KEYED)
+    assert pane_sweep.is_dense(geometry, windows=15, closing=15 * 5000, parts=largest)
+    assert not pane_sweep.is_dense(geometry, windows=15, closing=15 * 100, parts=largest)
+    assert not pane_sweep.is_dense(geometry._replace(groups=10), windows=1, closing=10, parts=count)
+    few = geometry._replace(groups=200)
+    assert pane_sweep.is_dense(few, windows=15, closing=15 * 100, parts=count)
+    assert not pane_sweep.is_dense(few, windows=15, closing=15 * 100, parts=largest)
 
 
 def test_the_sum_that_wraps_is_named(monkeypatch):
@@ -101,14 +106,12 @@ def test_cells_are_given_back():
 @pytest.mark.parametrize("panes", [255, 256, 65_535, 65_536])
 def test_a_window_may_have_any_number_of_panes(panes):
     geometry = Geometry(step=1, length=panes, low=0, high=panes - 1, mask=(1 << 16) - 1, groups=1)
-    schema = KEYED
-    columns = [(np.ones((1 << 16) + 1, np.int64),)]
-    first, stop = np.array([panes - 1]), np.array([panes])
-    present = np.ones(1 << 16, np.uint8)
-    closed = pane_sweep.Sweep(Count().parts(schema), columns, present, geometry, first, stop).closed()
+    states = PaneStates(Count().parts(KEYED), (1 << 16) + 1)
+    states.tuples[:] = 1
+    closed = pane_sweep.Sweep(states, geometry, np.array([panes - 1]), np.array([panes])).closed()
     assert (closed.wids.tolist(), closed.states[0][0].tolist()) == ([panes - 1], [panes])
 
 
 def test_windows_of_very_many_panes_are_not_swept():
     geometry = Geometry(step=1, length=10_000, low=0, high=31, mask=31, groups=10_000)
-    assert not pane_sweep.is_dense(geometry, windows=10_000, closing=10_000 * 10_000)
+    assert not pane_sweep.is_dense(geometry, windows=10_000, closing=10_000 * 10_000, parts=())
