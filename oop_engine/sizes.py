@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["value_bytes"]
+__all__ = ["row_bytes", "value_bytes"]
 
 _SHORT = (pa.types.is_string, pa.types.is_binary)
 _LARGE = (pa.types.is_large_string, pa.types.is_large_binary)
@@ -44,6 +44,17 @@ def value_bytes(column: pa.Array) -> int:
     if types.is_primitive(kind) or types.is_fixed_size_binary(kind) or types.is_decimal(kind):
         return len(column) * max(int(kind.bit_width) // 8, 1)
     return int(column.nbytes)
+
+
+def row_bytes(fields: pa.Schema) -> int | None:
+    """Return the bytes of a row, to the nearest above; None where rows differ.
+
+    >>> row_bytes(pa.schema({"ts": pa.int64(), "alert": pa.bool_()})), row_bytes(pa.schema({"name": pa.string()}))
+    (9, None)
+    """
+    if not all(map(pa.types.is_primitive, fields.types)):
+        return None
+    return sum(-(-int(kind.bit_width) // 8) for kind in fields.types)
 
 
 def _text_bytes(column: pa.Array, offset: np.dtype[np.signedinteger]) -> int:

@@ -82,6 +82,7 @@ class Punctuate(Operator):
         self.policy = policy
         self.granularity = granularity
         self.late = late
+        self.page_by_page = granularity is None  # a promise at the end of each
         self.outputs = late.ports("late")
 
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:

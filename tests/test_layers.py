@@ -25,7 +25,12 @@ KNOWS_OPERATORS = ["spark", *RANK[RANK.index("replay") :]]
 FOR_OPERATORS = RANK[: RANK.index("operator") + 1]
 KNOWS_ALL_OPERATORS = {"operators/in_order/rewrite.py", "operators/consolidated.py"}
 ONLY_IN = {
-    "asyncio": ["oop_engine/runners/local.py", "oop_engine/replay.py", "oop_engine/testing.py"],
+    "asyncio": [
+        "oop_engine/runners/local.py",
+        "oop_engine/runners/inbox.py",
+        "oop_engine/replay.py",
+        "oop_engine/testing.py",
+    ],
     "uvloop": ["oop_engine/runners/local.py"],
     "numba": ["operators/kernels/*.py"],
     "pyspark": ["oop_engine/runners/spark/*.py", "oop_engine/pipeline/*.py"],

@@ -2,7 +2,8 @@
 
 A full queue makes its writers wait, back to the sources: memory stays bounded however
 fast they are.  One inbox per operator means that a graph without cycles cannot block
-itself.  The first error, or Ctrl-C, cancels every task before it is raised.
+itself.  An operator that is behind takes together what waits for it (``backlog``); one that is not takes
+each message as it comes.  The first error, or Ctrl-C, cancels every task before it is raised.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from oop_engine.contract import EdgeContract
 from oop_engine.graph import Graph, Stream
 from oop_engine.operator import Message, Operator
 from oop_engine.page import Page
 from oop_engine.punctuation import NEVER
+from oop_engine.runners.backlog import Letter, leaves
 from oop_engine.runners.dispatch import Result, Signal, edge_name, handle, source_stream
+from oop_engine.runners.inbox import Inbox
 from oop_engine.statistics import EdgeStatistics, OperatorStatistics, Statistics
 from oop_engine.stopwatch import wall
 
@@ -27,18 +30,11 @@ __all__ = ["Local", "run_async"]
 T = TypeVar("T")
 
 
-class _Letter(NamedTuple):
-    port: int
-    message: Message | Signal
-    now: int
-    born: float
-
-
 class Local:
     """Runs ``graph`` inside ``async with``; any number of tasks may push into it.
 
-    ``capacity``: how many messages an operator's queue holds.  Leaving the block ends the
-    sources that are still open and waits until everything has been worked off::
+    ``capacity``: how many messages an operator's queue holds; of small ones it holds ``room`` bytes.  Leaving
+    the block ends the sources that are still open and waits until everything has been worked off::
 
         async with Local(graph, print) as local:
             await local.push("packets", page)
@@ -51,6 +47,7 @@ class Local:
         *,
         check: bool = False,
         capacity: int = 16,
+        room: int = 2**21,
     ) -> None:
         self.plan = graph.plan()
         self.operators = self.plan.open()
@@ -59,11 +56,16 @@ class Local:
             operators={name: OperatorStatistics() for name in self.operators},
         )
         self._on_result = on_result
-        self._consumers = self.plan.consumers()
-        names = {edge_name(s, node) for s, node, _ in self.plan.edges()}
-        self._contracts = {name: EdgeContract(name) for name in names} if check else {}
-        self._inbox: dict[str, asyncio.Queue[_Letter]] = {
-            name: asyncio.Queue(capacity) for name in self.operators
+        leave = leaves(self.plan)
+        self._inbox = {
+            name: Inbox(operator, leave[name], capacity, room) for name, operator in self.operators.items()
+        }
+        routes = {
+            stream: [_Route(edge_name(stream, node), node, port, self, check) for node, port in to]
+            for stream, to in self.plan.consumers().items()
+        }
+        self._routes = {
+            node.name: [routes[Stream(node.name, port)] for port in node.ports] for node in self.plan.nodes
         }
         self._open_ports = {node.name: set(range(len(node.inputs))) for node in self.plan.nodes}
         self._ticks = {node.name: [NEVER] * len(node.inputs) for node in self.plan.nodes}
@@ -95,22 +97,27 @@ class Local:
 
     async def push(self, source: str, message: Message, now: int | None = None) -> None:
         """Send a message of a source; waits while the queues behind it are full."""
-        stream = source_stream(self.plan.name, source, self._now, self._ended)
+        self._check(source)
         if isinstance(message, Page) and message.arrival is not None and len(message):
             now = int(message.arrival[-1])
-        self._now[source] = max(self._now[source], NEVER if now is None else now)
-        await self._send(stream, message, self._now[source], wall())
+        if now is not None and now > self._now[source]:
+            self._now[source] = now
+        await self._send(self._routes[source][0], message, self._now[source], wall())
 
     async def end(self, source: str) -> None:
         """End a source."""
-        stream = source_stream(self.plan.name, source, self._now, self._ended)
+        self._check(source)
         self._ended.add(source)
-        await self._send(stream, Signal.END, self._now[source], wall())
+        await self._send(self._routes[source][0], Signal.END, self._now[source], wall())
 
     async def clock(self, now: int) -> None:
         """Let the arrival clock show ``now``, for the operators that want it, after all that was pushed before."""
         for source in [name for name in self._now if name not in self._ended]:
-            await self._send(Stream(source, "out"), Signal.TICK, now, wall())
+            await self._send(self._routes[source][0], Signal.TICK, now, wall())
+
+    def _check(self, source: str) -> None:
+        if source not in self._now or source in self._ended:
+            source_stream(self.plan.name, source, self._now, self._ended)
 
     async def _end_all(self) -> None:
         for source in [name for name in self._now if name not in self._ended]:
@@ -119,18 +126,18 @@ class Local:
     async def _work(self, name: str, operator: Operator) -> None:
         ports = self._open_ports[name]
         while ports:
-            letter = await self._inbox[name].get()
-            if letter.message is not Signal.TICK:
-                await self._handle(name, operator, letter)
-            if letter.message is Signal.END:
-                ports.discard(letter.port)
-            if isinstance(letter.message, Signal):
-                await self._tick(name, operator, letter)
+            for letter in await self._inbox[name].take():
+                if letter.message is not Signal.TICK:
+                    await self._handle(name, operator, letter)
+                if letter.message is Signal.END:
+                    ports.discard(letter.port)
+                if isinstance(letter.message, Signal):
+                    await self._tick(name, operator, letter)
         self.statistics.operators[name].counts = operator.counts()
-        for port in operator.outputs:
-            await self._send(Stream(name, port), Signal.END, letter.now, letter.born)
+        for routes in self._routes[name]:
+            await self._send(routes, Signal.END, letter.now, letter.born)
 
-    async def _tick(self, name: str, operator: Operator, letter: _Letter) -> None:
+    async def _tick(self, name: str, operator: Operator, letter: Letter) -> None:
         """Let the clock move here, and then behind, once it has on every open port: no tick overtakes a page."""
         ticks = self._ticks[name]
         if letter.message is Signal.TICK:
@@ -139,13 +146,13 @@ class Local:
         if now <= self._clock[name]:
             return
         self._clock[name] = now
-        tick = _Letter(0, Signal.TICK, now, letter.born)
+        tick = Letter(0, Signal.TICK, now, letter.born)
         if operator.clock_every:
             await self._handle(name, operator, tick)
-        for port in operator.outputs:
-            await self._send(Stream(name, port), *tick[1:])
+        for routes in self._routes[name]:
+            await self._send(routes, *tick[1:])
 
-    async def _handle(self, name: str, operator: Operator, letter: _Letter) -> None:
+    async def _handle(self, name: str, operator: Operator, letter: Letter) -> None:
         """Work off one message; what it yields goes out before the next step is asked for."""
         now, busy_s = letter.now, 0.0
         emissions = handle(operator, letter.port, letter.message, now)
@@ -163,25 +170,37 @@ class Local:
                 now = now if message.arrival is None or not len(message) else int(message.arrival[-1])
                 message = message.without_arrival()
             born = began if operator.makes_progress else letter.born
-            await self._send(Stream(name, operator.outputs[port]), message, now, born)
+            await self._send(self._routes[name][port], message, now, born)
         self.statistics.observe(name, operator.state(), now, busy_s)
 
-    async def _send(self, stream: Stream, message: Message | Signal, now: int, born: float) -> None:
+    async def _send(self, routes: list[_Route], message: Message | Signal, now: int, born: float) -> None:
         if isinstance(message, Page) and not len(message):
             return
-        for node, port in self._consumers[stream]:
-            self._note(edge_name(stream, node), message)
-            if node in self._inbox:
-                await self._inbox[node].put(_Letter(port, message, now, born))
+        for route in routes:
+            if not isinstance(message, Signal):
+                route.note(message)
+            if route.inbox is not None:
+                if route.inbox.full:
+                    await route.inbox.wait()
+                route.inbox.put(Letter(route.port, message, now, born))
             elif not isinstance(message, Signal):
-                self._on_result(Result(node, message, now, wall() - born))
+                self._on_result(Result(route.node, message, now, wall() - born))
 
-    def _note(self, edge: str, message: Message | Signal) -> None:
-        if isinstance(message, Signal):
-            return
-        self.statistics.edges[edge].count(message)
-        if self._contracts:
-            self._contracts[edge].check(message)
+
+class _Route:
+    """One edge: it counts and checks, and knows the inbox at its end; there is none before a sink."""
+
+    def __init__(self, name: str, node: str, port: int, runner: Local, check: bool) -> None:
+        self.node, self.port = node, port
+        self.inbox = runner._inbox.get(node)
+        self._count = runner.statistics.edges[name]
+        self._contract = EdgeContract(name) if check else None
+
+    def note(self, message: Message) -> None:
+        """Count a message, and hold it against what was promised."""
+        self._count.count(message)
+        if self._contract is not None:
+            self._contract.check(message)
 
 
 def run_async(main: Coroutine[Any, Any, T]) -> T:

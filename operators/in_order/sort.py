@@ -72,6 +72,7 @@ class Sort(Operator):
             raise GraphError(msg)
         self._policy = policy
         self._granularity = granularity
+        self.page_by_page = granularity is None  # a promise at the end of each
         self._slack = Slack(late)
         self.outputs = ("out", "late") if self._slack is Slack.GENEROUS else ("out",)
 

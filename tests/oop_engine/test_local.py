@@ -77,25 +77,31 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
+def gated(local: Local, name: str) -> asyncio.Event:
+    """Let no page go out of an operator before the event."""
+    gate = asyncio.Event()
+    send = local._send
+
+    async def wait(routes, message, now, born) -> None:  # type: ignore[no-untyped-def]
+        if routes is local._routes[name][0] and isinstance(message, Page):
+            await gate.wait()
+        await send(routes, message, now, born)
+
+    local._send = wait  # type: ignore[assignment, method-assign]
+    return gate
+
+
 async def test_a_slow_consumer_makes_the_producer_wait() -> None:
     class Slow(Operator):
         """Its runner cannot send on: the inbox behind it is full."""
 
     pushed: list[int] = []
     local = Local(chain(Operator(), Slow()), lambda _: None, capacity=2)
-    gate = asyncio.Event()
-    original = local._send
-
-    async def gated(stream, message, now, born) -> None:  # type: ignore[no-untyped-def]
-        if stream.node == "o1" and isinstance(message, Page):
-            await gate.wait()
-        await original(stream, message, now, born)
-
-    local._send = gated  # type: ignore[method-assign]
+    gate = gated(local, "o1")
 
     async def produce() -> None:
         for number in range(100):
-            await local.push("source", page_of([(number, number)]))
+            await local.push("source", page_of([(number, number)]), number)
             pushed.append(number)
 
     async with local:
