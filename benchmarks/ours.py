@@ -16,9 +16,10 @@ from benchmarks.workloads.w5 import TwentyWindowsApart
 from oop_engine import Graph, Page
 from oop_engine.runners.dispatch import Result
 from oop_engine.runners.inline import Inline
+from oop_engine.runners.local import Local, run_async
 from operators.in_order.rewrite import in_order as twin
 
-__all__ = ["contender", "engine", "floor", "run_graph"]
+__all__ = ["contender", "engine", "floor", "push_all", "run_graph"]
 
 
 def contender(name: str, workload: str, columns: Columns) -> Contender:
@@ -31,6 +32,10 @@ def contender(name: str, workload: str, columns: Columns) -> Contender:
             return engine(asked, columns, in_order=True)
         case "engine, pages of 256":
             return engine(asked, columns, page=256)
+        case "engine, pushed":
+            return engine(asked, columns, pushed=True)
+        case "engine, pushed, pages of 256":
+            return engine(asked, columns, page=256, pushed=True)
         case "engine, text keys":
             return engine(PacketsByAddress(workload), columns)
         case "engine, nothing shared":
@@ -44,9 +49,12 @@ def floor(workload: Workload, columns: Columns) -> Contender:
     return Contender(lambda: None, lambda _: run(), lambda found: found)
 
 
-def engine(workload: Workload, columns: Columns, *, page: int = PAGE, in_order: bool = False) -> Contender:
-    """Return the graph, or its in-order twin, in the plain loop."""
+def engine(
+    workload: Workload, columns: Columns, *, page: int = PAGE, in_order: bool = False, pushed: bool = False
+) -> Contender:
+    """Return the graph, or its in-order twin, in the plain loop, or with its queues."""
     graph = twin(workload.graph()) if in_order else workload.graph()
+    run_all = push_all if pushed else run_graph
     feed = list(workload.feed(columns, page))
     schemas = _sink_schemas(graph)
 
@@ -56,7 +64,7 @@ def engine(workload: Workload, columns: Columns, *, page: int = PAGE, in_order: 
 
     def run(pages: list[tuple[str, Page]]) -> list[Result]:
         kept: list[Result] = []
-        run_graph(graph, pages, kept.append)
+        run_all(graph, pages, kept.append)
         return kept
 
     def columns_of(kept: list[Result]) -> Columns:
@@ -78,6 +86,19 @@ def run_graph(graph: Graph, pages: Sequence[tuple[str, Page]], on_result: Callab
     for node in runner.plan.of_kind("source"):
         runner.end(node.name)
     runner.drain()
+    return runner
+
+
+def push_all(graph: Graph, pages: Sequence[tuple[str, Page]], on_result: Callable[[Result], Any]) -> Local:
+    """Push ``pages``, each as soon as there is room for it in the queue; return the runner."""
+    runner = Local(graph, on_result)
+
+    async def push() -> None:
+        async with runner:
+            for source, page in pages:
+                await runner.push(source, page)
+
+    run_async(push())
     return runner
 
 

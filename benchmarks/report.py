@@ -70,9 +70,11 @@ def show_targets(targets: list[Target]) -> None:
     for name in ("workload", "asked", "least", "measured", "by CPU s", ""):
         table.add_column(name, justify="left" if name in ("workload", "asked", "") else "right")
     for target in targets:
-        mark = "[green]reached[/]" if target.reached else "[red]missed[/]"
+        least, mark = "", "told only"
+        if target.least is not None:
+            least, mark = f"{target.least:.3g}", "[green]reached[/]" if target.reached else "[red]missed[/]"
         cpu = "" if target.by_cpu is None else f"{target.by_cpu:.3g}"
-        table.add_row(target.workload, target.asked, f"{target.least:.3g}", f"{target.got:.3g}", cpu, mark)
+        table.add_row(target.workload, target.asked, least, f"{target.got:.3g}", cpu, mark)
     CONSOLE.print(table)
 
 

@@ -20,18 +20,21 @@ W1_OF_FLOOR = {
 
 
 class Target(NamedTuple):
-    """What is asked, the least that will do, what was measured; and the same by CPU seconds, not by the clock."""
+    """What is asked, the least that will do, what was measured; and the same by CPU seconds, not by the clock.
+
+    ``least``: None where nothing is asked, and what was measured is to stand beside a target.
+    """
 
     workload: str
     asked: str
-    least: float
+    least: float | None
     got: float
     by_cpu: float | None = None
 
     @property
     def reached(self) -> bool:
         """Whether it is."""
-        return self.got >= self.least
+        return self.least is None or self.got >= self.least
 
 
 def of_workloads(found: list[Measured]) -> Iterator[Target]:
@@ -47,7 +50,7 @@ def of_workloads(found: list[Measured]) -> Iterator[Target]:
                 yield Target(workload, asked, least, clock, cpu)
 
 
-def _asked() -> Iterator[tuple[str, str, float, str, str]]:
+def _asked() -> Iterator[tuple[str, str, float | None, str, str]]:
     """Yield workload, words, least ratio, and the two contenders that it is of."""
     for workload, least in OF_FLOOR.items():
         yield workload, "tuples a second / floor", least, "engine", "floor"
@@ -56,7 +59,9 @@ def _asked() -> Iterator[tuple[str, str, float, str, str]]:
     for peer in ("Polars", "DuckDB"):
         yield "W2", f"tuples a second / {peer}", 3, "engine", peer
         yield from ((w, f"tuples a CPU second / {peer}", 1, "engine", peer) for w in ("W3", "W4"))
-    yield "W3", "pages of 256 / of 65 536", 1 / 3, "engine, pages of 256", "engine"
+    small = "pages of 256 / of 65 536"
+    yield "W3", f"{small}, pushed", 1 / 3, "engine, pushed, pages of 256", "engine, pushed"
+    yield "W3", f"{small}, each answered before the next", None, "engine, pages of 256", "engine"
     yield "W3", "text keys / integer keys", 1 / 2, "engine, text keys", "engine"
 
 

@@ -19,7 +19,13 @@ __all__ = ["PacketsByAddress", "PacketsBySender"]
 
 class PacketsBySender(Workload):
     question = "count per key, tumbling 1 s, 10 k keys"
-    ours = (*Workload.ours, "engine, pages of 256", "engine, text keys")
+    ours = (
+        *Workload.ours,
+        "engine, pushed",
+        "engine, pushed, pages of 256",
+        "engine, pages of 256",
+        "engine, text keys",
+    )
     keys = ("window_start", "src")
     schema = Schema({"ts": pa.timestamp("us"), "src": pa.int32(), "len": pa.int32()}, "ts")
 

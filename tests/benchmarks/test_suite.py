@@ -53,6 +53,17 @@ def test_targets_are_told_of_what_was_measured():
     ]
 
 
+def test_small_pages_are_a_target_where_they_are_pushed():
+    pushed, alone = ["engine, pushed", "engine, pushed, pages of 256"], ["engine", "engine, pages of 256"]
+    found = [
+        measured(name, [wall], workload="W3") for name, wall in zip(pushed + alone, [2, 4, 1, 9], strict=True)
+    ]
+    assert [(target.least, target.got, target.reached) for target in of_workloads(found)] == [
+        (1 / 3, 1 / 2, True),
+        (None, 1 / 9, True),
+    ]
+
+
 def test_who_is_not_installed_is_absent():
     assert Entry("Nobody", "benchmarks.peers.nobody", "no_such_package").python is None
     assert Entry("floor", "benchmarks.ours").python is not None
