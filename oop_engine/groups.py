@@ -213,9 +213,9 @@ def _as_integers(column: pa.Array) -> Integers:
     """Return integers or booleans as int64, without copying if they are; anything for nulls."""
     if column.null_count:
         column = column.fill_null(False if pa.types.is_boolean(column.type) else 0)
-    wide = pa.types.is_int64(column.type) or pa.types.is_uint64(column.type)
-    plain = column.view(pa.int64()) if wide else column.cast(pa.int64())
-    integers: Integers = plain.to_numpy()
+    if not pa.types.is_integer(column.type):
+        column = column.cast(pa.int64())
+    integers: Integers = column.to_numpy().astype(np.int64, copy=False)  # a tenth of a cast, on small pages
     return integers
 
 

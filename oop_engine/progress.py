@@ -56,12 +56,13 @@ class Progress:
     @property
     def groups(self) -> int:
         """How many groups are kept."""
-        return sum(len(table) for table in self._tables.values())
+        return sum(map(len, self._tables.values())) if self._tables else 0
 
     @property
     def nbytes(self) -> int:
         """Bytes of all that is kept."""
-        return 8 * (self._linear.size + 1) + sum(table.nbytes for table in self._tables.values())
+        linear: int = 8 * (self._linear.size + 1)
+        return linear + sum(table.nbytes for table in self._tables.values()) if self._tables else linear
 
     def advance(self, port: int, punctuation: Punctuation) -> list[Punctuation]:
         """Take a promise of input ``port``; return what all inputs together newly promise.

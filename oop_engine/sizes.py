@@ -23,6 +23,8 @@ def value_bytes(column: pa.Array) -> int:
     (8, 11)
     """
     kind, types = column.type, pa.types
+    if types.is_primitive(kind):
+        return len(column) * max(int(kind.bit_width) // 8, 1)
     if isinstance(kind, pa.BaseExtensionType):
         return value_bytes(column.storage)
     if types.is_dictionary(kind):
@@ -41,7 +43,7 @@ def value_bytes(column: pa.Array) -> int:
         return int(column.nbytes)
     if types.is_nested(kind):
         return 4 * len(column) + value_bytes(column.flatten())
-    if types.is_primitive(kind) or types.is_fixed_size_binary(kind) or types.is_decimal(kind):
+    if types.is_fixed_size_binary(kind) or types.is_decimal(kind):
         return len(column) * max(int(kind.bit_width) // 8, 1)
     return int(column.nbytes)
 

@@ -94,6 +94,9 @@ class Statistics:
 
 
 def _larger(one: State, other: State) -> State:
+    no_more_rows = other.tuples <= one.tuples and other.partials <= one.partials
+    if no_more_rows and other.groups <= one.groups and other.nbytes <= one.nbytes:
+        return one  # as mostly
     return State(
         max(one.tuples, other.tuples),
         max(one.partials, other.partials),

@@ -158,7 +158,7 @@ class Inline:
         if event.message is Signal.TICK and not self._open_ports[event.node]:
             return  # it has ended
         emissions = handle(operator, event.port, event.message, event.now)
-        if operator.makes_progress and event.message is not Signal.END:
+        if operator.makes_progress and _takes_time(event.message):
             self._suspended[event.node] = emissions
             self._step(operator, event)
         else:
@@ -168,6 +168,8 @@ class Inline:
 
     def _exhaust(self, operator: Operator, event: _Event, emissions: Iterator[Emission]) -> None:
         began = wall()
+        if operator.makes_progress:
+            event = event._replace(born=began)
         for port, message in emissions:
             self._emit(operator, event, port, message)
         self._observe(operator, event, wall() - began)
@@ -219,6 +221,11 @@ class Inline:
             self._on_end(event.node)
         elif not isinstance(event.message, Signal):
             self._on_result(Result(event.node, event.message, event.now, wall() - event.born))
+
+
+def _takes_time(message: Message | Signal) -> bool:
+    """Tell whether an operator at the edge says at different moments what it has to say to a message."""
+    return isinstance(message, Page) and message.arrival is not None
 
 
 class _Route:
