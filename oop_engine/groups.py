@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from oop_engine.integer_table import IntegerTable
+from oop_engine.integer_table import IntegerTable, LookUp
 from oop_engine.sizes import value_bytes
 
 __all__ = ["GroupIndex", "comparable"]
@@ -35,7 +35,7 @@ class GroupIndex:
     """Slots of the distinct rows of some key columns (``types``; none: one single group).
 
     Two keys are the same if they are equal as SQL's GROUP BY has it: null equals null, NaN
-    equals NaN, -0.0 equals 0.0.
+    equals NaN, -0.0 equals 0.0.  ``look_up``: a kernel that finds integers sooner than NumPy does.
 
     >>> index = GroupIndex([pa.string()])
     >>> index.encode([pa.array(["b", "a", "b"])])
@@ -44,11 +44,12 @@ class GroupIndex:
     array([ 1, -1])
     """
 
-    def __init__(self, types: Sequence[pa.DataType]) -> None:
+    def __init__(self, types: Sequence[pa.DataType], look_up: LookUp | None = None) -> None:
         self._types = list(types)
-        self._levels = [_codes_of(kind) for kind in self._types[:1]]
+        self._look_up = look_up
+        self._levels = [_codes_of(kind, look_up) for kind in self._types[:1]]
         for kind in self._types[1:]:
-            self._levels += [_codes_of(kind), _IntegerCodes()]  # of the column, of the pair
+            self._levels += [_codes_of(kind, look_up), _IntegerCodes(look_up)]  # of the column, of the pair
         self._chunks: list[list[pa.Array]] = []
         self._size = 0
         self._key_bytes = 0
@@ -72,7 +73,7 @@ class GroupIndex:
             self._size = max(self._size, min(rows or 0, 1))
             return np.zeros(rows or 0, np.int64)
         slots = self._codes(columns, add=True)
-        if slots.size and (known := self._size) < (size := int(slots.max()) + 1):
+        if (known := self._size) < (size := len(self._levels[-1])):
             first = np.empty(size - known, np.int64)
             new = np.flatnonzero(slots >= known)[::-1]
             first[slots[new] - known] = new  # written backwards, so the first sight stays
@@ -100,7 +101,7 @@ class GroupIndex:
     def keep(self, slots: NDArray[np.int64]) -> None:
         """Forget every group but ``slots`` (sorted); group ``slots[i]`` gets slot ``i``."""
         columns = self.keys(slots)
-        self.__init__(self._types)  # type: ignore[misc]
+        self.__init__(self._types, self._look_up)  # type: ignore[misc]
         self.encode(columns, rows=len(slots))
 
     def save(self) -> dict[str, Any]:
@@ -111,7 +112,7 @@ class GroupIndex:
 
     def load(self, saved: dict[str, Any]) -> None:
         """Take what ``save`` returned; slots are the same as then."""
-        self.__init__(self._types)  # type: ignore[misc]
+        self.__init__(self._types, self._look_up)  # type: ignore[misc]
         columns = saved["keys"].columns if saved["keys"] is not None else []
         self.encode(columns, rows=saved["size"])
 
@@ -140,6 +141,9 @@ class _Codes:
         self._code: dict[Any, int] = {}
         self._texts = texts
         self._known: pa.Array | None = None  # by code, as far as they have been asked for
+
+    def __len__(self) -> int:
+        return len(self._code)
 
     def encode(self, column: pa.Array, *, add: bool) -> Integers:
         if len(column) <= _FEW:
@@ -177,8 +181,11 @@ class _Codes:
 class _IntegerCodes:
     """Codes of the distinct values of a column of integers; null has one as well."""
 
-    def __init__(self) -> None:
-        self._table = IntegerTable()
+    def __init__(self, look_up: LookUp | None = None) -> None:
+        self._table = IntegerTable(look_up)
+
+    def __len__(self) -> int:
+        return len(self._table)
 
     def encode(self, column: pa.Array, *, add: bool) -> Integers:
         if not (add or _is_plain(column.type) or pa.types.is_null(column.type)):
@@ -191,14 +198,14 @@ class _IntegerCodes:
         return codes
 
 
-def _codes_of(kind: pa.DataType) -> _Codes | _IntegerCodes:
+def _codes_of(kind: pa.DataType, look_up: LookUp | None) -> _Codes | _IntegerCodes:
     if isinstance(kind, pa.BaseExtensionType):
-        return _codes_of(kind.storage_type)
+        return _codes_of(kind.storage_type, look_up)
     if pa.types.is_dictionary(kind):
-        return _codes_of(kind.value_type)
+        return _codes_of(kind.value_type, look_up)
     instant = pa.types.is_temporal(kind) and not pa.types.is_interval(kind)
     plain = instant or pa.types.is_floating(kind) or (_is_plain(kind) and not pa.types.is_uint64(kind))
-    return _IntegerCodes() if plain else _Codes(texts=_is_text(kind))
+    return _IntegerCodes(look_up) if plain else _Codes(texts=_is_text(kind))
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -209,13 +216,14 @@ def _is_plain(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_boolean(kind))
 
 
-def _as_integers(column: pa.Array) -> Integers:
-    """Return integers or booleans as int64, without copying if they are; anything for nulls."""
+def _as_integers(column: pa.Array) -> NDArray[Any]:
+    """Return integers, or booleans as such, without copying if they are; uint64 as int64, anything for nulls."""
     if column.null_count:
         column = column.fill_null(False if pa.types.is_boolean(column.type) else 0)
-    if not pa.types.is_integer(column.type):
-        column = column.cast(pa.int64())
-    integers: Integers = column.to_numpy().astype(np.int64, copy=False)  # a tenth of a cast, on small pages
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    plain = column.view(pa.int64()) if pa.types.is_uint64(column.type) else column
+    integers: NDArray[Any] = plain.to_numpy()
     return integers
 
 

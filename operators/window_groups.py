@@ -27,6 +27,7 @@ from oop_engine.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Pun
 from oop_engine.schema import Schema
 from operators.closed import Closed, joined, narrow
 from operators.components import SumOverflowError
+from operators.kernels.key_places import look_up
 from operators.pane_ring import Panes, PaneSumOverflowError
 from operators.partials import NO_WINDOW, Partials
 from operators.window_dense import Dense
@@ -37,6 +38,7 @@ __all__ = ["WindowGroups"]
 Integers = NDArray[np.int64]
 
 _DEAD = 4096  # groups without a window that may stay: those that come back need not be learnt again
+_MORE = 4  # room grows by a fourth: every pane has room for every group
 
 
 class WindowGroups:
@@ -48,7 +50,7 @@ class WindowGroups:
         self._results = results
         self._schema = schema
         self._by = by
-        self._groups = GroupIndex([schema.type_of(name) for name in by])
+        self._groups = GroupIndex([schema.type_of(name) for name in by], look_up)
         self._partials = Partials(results.parts)
         self._spans = _no_spans(0)  # (groups, 2)  lowest open, highest window
         self._promised = Progress()
@@ -91,7 +93,7 @@ class WindowGroups:
     def _slots(self, page: Page) -> Integers:
         slots = self._groups.encode([page.column(name) for name in self._by], len(page))
         if len(self._groups) > len(self._spans):
-            size = max(len(self._groups), 2 * len(self._spans))
+            size = max(len(self._groups), len(self._spans) + len(self._spans) // _MORE)
             self._spans = np.concatenate([self._spans, _no_spans(size - len(self._spans))])
         return slots
 
