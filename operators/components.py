@@ -276,8 +276,9 @@ def valid(column: pa.Array) -> NDArray[np.bool_]:
 
 
 def _values(page: Page, part: Part) -> NDArray[Any]:
-    """Return a column as int64 or float64; nulls are 0, and ``_valid`` tells."""
-    return numbers(page.column(part.column or ""), pa.float64() if part.floating else pa.int64())
+    """Return a column as int32, int64 or float64; nulls are 0, and ``_valid`` tells."""
+    kinds = (pa.float64(),) if part.floating else (pa.int32(), pa.int64())
+    return numbers(page.column(part.column or ""), *kinds)
 
 
 def numbers(column: pa.Array, *kinds: pa.DataType) -> NDArray[Any]:

@@ -68,18 +68,19 @@ class Sweep:
 
     def closed(self) -> Closed:
         """Return the windows that have a tuple, by window, then group.  O((windows + panes) x groups)."""
-        first, stop = self._first[: self._groups], self._stop[: self._groups]
+        first, stop = (self._from_lowest(of) for of in (self._first, self._stop))
         slots, tuples = np.empty((2, int(np.maximum(stop - first, 0).sum()) + 1), np.int64)
         found = kernels.held(
             self._geometry, self._tuples, first, stop, self._lowest, slots, tuples, self._ends
         )
         slots, tuples = slots[:found], tuples[:found]
-        windows = np.arange(self._lowest, self._lowest + self._ends.size)
+        wids = np.empty(found, np.int64)
+        kernels.windows(self._lowest, self._ends, wids)
         states = [
             (tuples,) if columns is None else self._states(of, tuple(map(self._rows, columns)), slots)
             for of, columns in zip(self._held.components, self._held.columns, strict=True)
         ]
-        return Closed(slots, np.repeat(windows, np.diff(self._ends, prepend=0)), states, in_order=True)
+        return Closed(slots, wids, states, in_order=True)
 
     def free(self) -> int:
         """Forget the tuples that no later window needs; return how many cells they had.  O(panes x groups).
@@ -91,6 +92,10 @@ class Sweep:
         begin = max(low, (self._lowest + 1) * step - length)
         panes = max(min(high + 1, int(needed.max())) - begin, 0)
         return int(kernels.free(self._tuples, needed, begin, panes))
+
+    def _from_lowest(self, windows: Integers) -> NDArray[np.int32]:
+        """Return windows of the groups as their distance from the lowest one that closes; nothing is below it."""
+        return np.clip(windows[: self._groups] - self._lowest, 0, self._ends.size).astype(np.int32)
 
     def _rows(self, column: NDArray[Any]) -> NDArray[Any]:
         """Return a row a pane, of all groups."""

@@ -38,7 +38,7 @@ __all__ = ["WindowGroups"]
 Integers = NDArray[np.int64]
 
 _DEAD = 4096  # groups without a window that may stay: those that come back need not be learnt again
-_MORE = 4  # room grows by a fourth: every pane has room for every group
+_MORE = 8  # room grows by an eighth: every pane has room for every group
 
 
 class WindowGroups:

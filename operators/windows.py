@@ -98,7 +98,8 @@ class Extents:
 
     def extent(self, wids: Integers) -> tuple[Integers, Integers]:
         """Return the start (inclusive) and the end (exclusive) of windows."""
-        end = self.origin + (wids + 1) * self.slide
+        end = wids * self.slide
+        end += self.origin + self.slide
         return (np.full_like(end, self.origin) if self.range is None else end - self.range), end
 
     def closed_by(self, bounds: Integers | int) -> Integers:

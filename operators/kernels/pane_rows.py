@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["edge", "free", "held", "moments", "totals"]
+__all__ = ["edge", "free", "held", "moments", "totals", "windows"]
 
 BLOCK = 1 << 13  # slots at a time: their totals stay in the cache
 
@@ -20,12 +20,12 @@ BLOCK = 1 << 13  # slots at a time: their totals stay in the cache
 def held(geometry, tuples, first, stop, lowest, slots, numbers, ends):
     """Write which groups have something in each window: ``slots``, and how many tuples: ``numbers``.
 
-    Of group i windows first[i] to stop[i] (exclusive) are closed, int64 (groups,).  slots and numbers
-    int64 have room for one more than may be found; ``ends`` int64 (windows,) is written.  Returns how
-    many were found.  O((windows + panes) x groups).
+    Of group i windows first[i] to stop[i] (exclusive) are closed, int32 (groups,), counted from ``lowest``
+    on.  slots and numbers int64 have room for one more than may be found; ``ends`` int64 (windows,) is
+    written.  Returns how many were found.  O((windows + panes) x groups).
     """
     step, length, low, high, mask, _ = geometry
-    count = np.zeros(len(first), np.int64)
+    count = np.zeros(len(first), tuples.dtype)
     begin, end, found = low, low, 0
     for w in range(len(ends)):
         wid = lowest + w
@@ -42,9 +42,19 @@ def held(geometry, tuples, first, stop, lowest, slots, numbers, ends):
             begin, end = start, till
             for i in range(len(count)):
                 slots[found], numbers[found] = i, count[i]  # no branch: it cannot be foreseen
-                found += (count[i] != 0) & (first[i] <= wid) & (wid < stop[i])
+                found += (count[i] != 0) & (first[i] <= w) & (w < stop[i])
         ends[w] = found
     return found
+
+
+@njit(cache=True)
+def windows(lowest, ends, out):
+    """Write the windows that results are of into ``out`` int64 (results,)."""
+    k = 0
+    for w in range(len(ends)):
+        while k < ends[w]:
+            out[k] = lowest + w
+            k += 1
 
 
 @njit(cache=True)

@@ -1,7 +1,7 @@
 """Updating columns of partial aggregates: one kernel per kind of partial.
 
 Common arguments: ``rows`` int64 and ``starts`` int64 (tuples + 1,): tuple ``i`` goes into
-``rows[starts[i]:starts[i + 1]]``; ``lo``, ``hi``: which tuples; ``values`` int64 or float64
+``rows[starts[i]:starts[i + 1]]``; ``lo``, ``hi``: which tuples; ``values`` int32, int64 or float64
 (tuples,); ``valid`` bool (tuples,): false where the value is null, or (0,) if none is.  Columns are
 (rows,) of the table and are updated in place.  Called by ``operators.components``.
 """
