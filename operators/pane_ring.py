@@ -132,9 +132,11 @@ class Panes:
         """Add tuples that are in windows."""
         if not panes.size:
             return panes
-        needed = (int(counts[2]) + 1) * self._step - self._length
-        self._empty(max(self._low, needed) if self._cells else self._high + 1)
+        if self._cells:  # what no open window needs is free
+            self._low = max(self._low, (int(counts[2]) + 1) * self._step - self._length)
+        kept = (self._low, self._high) if self._cells else None
         self._admit(panes, len(spans))
+        self._clean(kept)
         self._states.expect(page)
         rows, fresh = _SCRATCH.columns(panes.size)
         new, out = place(
@@ -227,15 +229,23 @@ class Panes:
         self._states = PaneStates(self._parts, (room + 1) * groups, self._states)
         self._swept = False
 
-    def _empty(self, low: int) -> None:
-        """Let the panes begin at ``low``; what is below, no open window needs."""
-        panes = min(low, self._high + 1) - self._low
-        if self._swept and panes > 0:  # a sweep leaves the states of what it closed
-            start = self._low & (self._room - 1)
-            stop = min(start + panes, self._room)
-            for first, last in ((start, stop), (0, start + panes - stop)):
-                self._states.reset(slice(first * self._groups, last * self._groups))
-        self._low = low
+    def _clean(self, kept: tuple[int, int] | None) -> None:
+        """Empty the panes that are new, which all are but those from ``kept[0]`` to ``kept[1]``.
+
+        A sweep leaves the states of what it closed.  Writing row by row, right before tuples come to places in
+        it, also brings the row into the cache: each place by itself would be waited for.
+        """
+        if self._swept:
+            low, high = kept or (self._high + 1, self._high)
+            self._empty(self._low, low)
+            self._empty(high + 1, self._high + 1)
+
+    def _empty(self, first: int, stop: int) -> None:
+        """Empty the panes from ``first`` to ``stop`` (exclusive), at most all there is room for."""
+        start = first & (self._room - 1)
+        behind = min(start + max(stop - first, 0), self._room)
+        for begin, end in ((start, behind), (0, max(start + stop - first - behind, 0))):
+            self._states.reset(slice(begin * self._groups, end * self._groups))
 
     def _used(self) -> tuple[Integers, Integers, Integers]:
         """Return the cells in use, with their panes and slots."""
