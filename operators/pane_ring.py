@@ -159,9 +159,10 @@ class Panes:
         first = np.maximum(low, self._low // self._step)
         stop = np.minimum(stop, (self._high + self._length) // self._step)
         some = (first < stop) & (slots < self._groups)
-        if not some.any():
+        if not some.all():
+            slots, first, stop = slots[some], first[some], stop[some]
+        if not slots.size:
             return Closed(np.empty(0, np.int64), np.empty(0, np.int64), States(self._parts).columns)
-        slots, first, stop = slots[some], first[some], stop[some]
         windows, closing = int(stop.max() - first.min()), int((stop - first).sum())
         if (
             is_dense(self._geometry(), windows, closing, self._parts)
@@ -254,7 +255,7 @@ class Panes:
         return cells, self._low + ((at - self._low) & (self._room - 1)), slots
 
     def _panes_of(self, times: Integers) -> Integers:
-        self._extents.wids(np.array([times.min(), times.max()]))  # refuses what is too large
+        self._extents.check(int(times.min()), int(times.max()))
         origin, slide = self._extents.origin, self._extents.slide
         offsets = times - origin if origin else times
         panes: Integers = offsets // slide
@@ -333,9 +334,7 @@ class Panes:
 
     def _sweep(self, slots: Integers, first: Integers, stop: Integers) -> Closed:
         """Close windows where no pane is in a front, so that all hold what came into them."""
-        of = np.zeros((2, self._groups), np.int64)
-        of[:, slots] = first, stop
-        sweep = Sweep(self._states, self._geometry(), *of)
+        sweep = Sweep(self._states, self._geometry(), slots, first, stop)
         try:
             closed = sweep.closed()
         except SweepOverflowError as error:

@@ -55,23 +55,26 @@ class SweepOverflowError(SumOverflowError):
 
 
 class Sweep:
-    """Closes windows ``first[g]`` to ``stop[g]`` (exclusive), int64 (groups,), of each group ``g`` of a ring."""
+    """Closes windows ``first[i]`` to ``stop[i]`` (exclusive) of groups ``slots[i]`` of a ring, all int64 (n,)."""
 
-    def __init__(self, states: PaneStates, geometry: Geometry, first: Integers, stop: Integers) -> None:
+    def __init__(
+        self, states: PaneStates, geometry: Geometry, slots: Integers, first: Integers, stop: Integers
+    ) -> None:
         self._held, self._geometry = states, geometry
         self._tuples = self._rows(states.tuples)
-        self._first, self._stop = first, stop
-        some = np.flatnonzero(first < stop)
-        self._groups = int(some[-1]) + 1
-        self._lowest, highest = int(first[some].min()), int(stop[some].max())
-        self._ends = np.zeros(highest - self._lowest, np.int64)
+        self._slots, self._stop = slots, stop
+        self._groups = int(slots.max()) + 1
+        self._lowest = int(first.min())
+        self._ends = np.zeros(int(stop.max()) - self._lowest, np.int64)
+        self._sides = np.zeros((2, self._groups), np.int32)  # counted from the lowest one on
+        self._sides[0, slots], self._sides[1, slots] = first - self._lowest, stop - self._lowest
+        self._closing = int((stop - first).sum())
 
     def closed(self) -> Closed:
         """Return the windows that have a tuple, by window, then group.  O((windows + panes) x groups)."""
-        first, stop = (self._from_lowest(of) for of in (self._first, self._stop))
-        slots, tuples = np.empty((2, int(np.maximum(stop - first, 0).sum()) + 1), np.int64)
+        slots, tuples = np.empty((2, self._closing + 1), np.int64)
         found = kernels.held(
-            self._geometry, self._tuples, first, stop, self._lowest, slots, tuples, self._ends
+            self._geometry, self._tuples, *self._sides, self._lowest, slots, tuples, self._ends
         )
         slots, tuples = slots[:found], tuples[:found]
         wids = np.empty(found, np.int64)
@@ -88,14 +91,11 @@ class Sweep:
         Their states stay until the whole pane is emptied: nothing asks for them, and nothing comes there.
         """
         step, length, low, high, _, _ = self._geometry
-        needed = np.where(self._first < self._stop, (self._stop + 1) * step - length, low)
+        needed = np.full(self._groups, low)
+        needed[self._slots] = (self._stop + 1) * step - length
         begin = max(low, (self._lowest + 1) * step - length)
         panes = max(min(high + 1, int(needed.max())) - begin, 0)
         return int(kernels.free(self._tuples, needed, begin, panes))
-
-    def _from_lowest(self, windows: Integers) -> NDArray[np.int32]:
-        """Return windows of the groups as their distance from the lowest one that closes; nothing is below it."""
-        return np.clip(windows[: self._groups] - self._lowest, 0, self._ends.size).astype(np.int32)
 
     def _rows(self, column: NDArray[Any]) -> NDArray[Any]:
         """Return a row a pane, of all groups."""

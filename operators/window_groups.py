@@ -27,6 +27,7 @@ from oop_engine.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Pun
 from oop_engine.schema import Schema
 from operators.closed import Closed, joined, narrow
 from operators.components import SumOverflowError
+from operators.kernels import spans
 from operators.kernels.key_places import look_up
 from operators.pane_ring import Panes, PaneSumOverflowError
 from operators.partials import NO_WINDOW, Partials
@@ -209,26 +210,28 @@ class WindowGroups:
         return slots, of[slots]
 
     def _close(self, slots: Integers, cuts: Integers, *, over: bool = False) -> Iterator[Emission]:
-        low = self._spans[:, 0].take(slots)
-        some = np.flatnonzero((low < cuts) & (low != NO_WINDOW))
-        if not some.size:
-            return
-        slots, cuts, low = slots.take(some), cuts.take(some), low.take(some)
-        high = self._spans[:, 1].take(slots)
         if self._dense:
-            pages = self._close_dense(slots, cuts, low, high, over=over)
+            low = self._spans[:, 0].take(slots)
+            some = np.flatnonzero((low < cuts) & (low != NO_WINDOW))
+            slots, cuts, low = slots[some], cuts[some], low[some]
+            pages = self._close_dense(slots, cuts, low, self._spans[slots, 1], over=over) if some.size else ()
         else:
-            pages = self._close_plain(slots, cuts, low, high)
+            pages = self._close_plain(slots, cuts)
         for page in pages:
             yield 0, page
 
-    def _close_plain(self, slots: Integers, cuts: Integers, low: Integers, high: Integers) -> Iterator[Page]:
+    def _close_plain(self, slots: Integers, cuts: Integers) -> Iterator[Page]:
+        some, low, stop = np.empty((3, slots.size), np.int64)
+        many = spans.closing(self._spans, slots, cuts, some, low, stop)
+        if not many:
+            return iter(())
+        some, low, stop = some[:many], low[:many], stop[:many]
         try:
-            closed = self._closed(slots, low, np.minimum(cuts, high + 1))
+            closed = self._closed(some, low, stop)
         except PaneSumOverflowError as error:
             raise self._overflow(error.column, error.slot, error.wid) from None
         keys = self._groups.keys(closed.slots)
-        self._reopen(slots, np.where(high < cuts, NO_WINDOW, cuts))
+        self._reopen(some, np.where(stop > self._spans[some, 1], NO_WINDOW, stop))
         return self._results.pages(keys, closed.wids, closed.states)
 
     def _closed(self, slots: Integers, low: Integers, stop: Integers) -> Closed:
@@ -275,10 +278,7 @@ class WindowGroups:
 
     def _reopen(self, slots: Integers, low: Integers) -> None:
         """Note that the lowest open window of some groups is another now, or that there is none."""
-        self._spans[slots, 0] = low
-        self._spans[slots[low == NO_WINDOW], 1] = NEVER
-        lowest = self._spans[:, 0]
-        self._partials.note(int(np.count_nonzero(lowest != NO_WINDOW)), int(lowest.min()))
+        spans.reopen(self._spans, slots, low, self._partials.counts)
 
     def _say(self, promise: Linear | GroupWise) -> Iterator[Emission]:
         for said in self._promised.advance(0, promise):

@@ -89,7 +89,8 @@ class Extents:
         A landmark window takes all that came since the origin, so there the last one is
         ``FOREVER``.  Raises ``ContractError`` if an extent would not fit 64 bits.
         """
-        self._check(times)
+        if times.size:
+            self.check(int(times.min()), int(times.max()))
         offset = times - self.origin
         first = offset // self.slide
         if self.range is None:
@@ -135,10 +136,11 @@ class Extents:
         margin = (self.range or 0) + 2 * self.slide + abs(self.origin)
         return NEVER + 1 + margin, FOREVER - 1 - margin
 
-    def _check(self, times: Integers) -> None:
+    def check(self, least: int, most: int) -> None:
+        """Raise ``ContractError`` if the extents of positions from ``least`` to ``most`` would not fit 64 bits."""
         low, high = self._safe()
-        if times.size and (times.min() < low or times.max() > high):
-            value = int(times.min() if times.min() < low else times.max())
+        if least < low or most > high:
+            value = least if least < low else most
             msg = f"windows: positions must lie in [{low}, {high}] for extents to fit 64 bits; got {value}"
             raise ContractError(msg)
 

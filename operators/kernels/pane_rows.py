@@ -30,7 +30,12 @@ def held(geometry, tuples, first, stop, lowest, slots, numbers, ends):
     for w in range(len(ends)):
         wid = lowest + w
         start, till = max((wid + 1) * step - length, low), min((wid + 1) * step, high + 1)
-        if start < till:
+        if start < till and length == 1:
+            row = tuples[start & mask]
+            for i in range(len(first)):
+                slots[found], numbers[found] = i, row[i]  # no branch: it cannot be foreseen
+                found += (row[i] != 0) & (first[i] <= w) & (w < stop[i])
+        elif start < till:
             for pane in range(begin, min(start, end)):
                 row = tuples[pane & mask]
                 for i in range(len(count)):
@@ -41,7 +46,7 @@ def held(geometry, tuples, first, stop, lowest, slots, numbers, ends):
                     count[i] += row[i]
             begin, end = start, till
             for i in range(len(count)):
-                slots[found], numbers[found] = i, count[i]  # no branch: it cannot be foreseen
+                slots[found], numbers[found] = i, count[i]
                 found += (count[i] != 0) & (first[i] <= w) & (w < stop[i])
         ends[w] = found
     return found
