@@ -15,7 +15,7 @@ PACKAGES = ("oop_engine", "operators", "scenarios")
 
 # The kernel: a file imports from its own place and to the left of it.
 RANK = [
-    "errors", "stopwatch", "units", "sizes", "schema", "page", "punctuation", "integer_table", "groups", "progress",
+    "errors", "stopwatch", "memory", "units", "sizes", "schema", "page", "punctuation", "integer_table", "groups", "progress",
     "snapshot", "operator", "contract", "graph", "statistics", "traces", "runners", "spark", "testing", "replay", "run",
     "python_file", "scenario", "compare", "pipeline", "report", "cli",
 ]  # fmt: skip

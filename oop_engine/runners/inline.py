@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from oop_engine.contract import EdgeContract
 from oop_engine.errors import UsageError
 from oop_engine.graph import Graph, Stream
+from oop_engine.memory import keep_freed
 from oop_engine.operator import Emission, Message, Operator
 from oop_engine.page import Page
 from oop_engine.punctuation import NEVER
@@ -58,6 +59,7 @@ class Inline:
         check: bool = False,
         on_end: Callable[[str], None] | None = None,
     ) -> None:
+        keep_freed()
         self.plan = graph.plan()
         self.operators = self.plan.open()
         self.statistics = Statistics(

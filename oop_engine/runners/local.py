@@ -16,6 +16,7 @@ from typing import Any, Self, TypeVar
 
 from oop_engine.contract import EdgeContract
 from oop_engine.graph import Graph, Stream
+from oop_engine.memory import keep_freed
 from oop_engine.operator import Message, Operator
 from oop_engine.page import Page
 from oop_engine.punctuation import NEVER
@@ -49,6 +50,7 @@ class Local:
         capacity: int = 16,
         room: int = 2**21,
     ) -> None:
+        keep_freed()
         self.plan = graph.plan()
         self.operators = self.plan.open()
         self.statistics = Statistics(
