@@ -10,9 +10,9 @@ texts, as long as there are not many more than rows, only new ones.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
 import msgpack
 import numpy as np
@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from oop_engine.integer_table import IntegerTable, LookUp
+from oop_engine.integer_table import IntegerTable
 from oop_engine.sizes import value_bytes
 
 __all__ = ["GroupIndex", "comparable"]
@@ -31,11 +31,20 @@ _UNKNOWN = -1
 _FEW = 64  # rows; fewer are looked up one by one, which costs less than a call into Arrow
 
 
+class CodeTable(Protocol):
+    """Codes of distinct integers and of null, 0, 1, 2... in order of first sight (``IntegerTable``)."""
+
+    def __len__(self) -> int: ...
+    def find(self, values: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> Integers: ...
+    def encode(self, values: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> Integers: ...
+
+
 class GroupIndex:
     """Slots of the distinct rows of some key columns (``types``; none: one single group).
 
     Two keys are the same if they are equal as SQL's GROUP BY has it: null equals null, NaN
-    equals NaN, -0.0 equals 0.0.  ``look_up``: a kernel that finds integers sooner than NumPy does.
+    equals NaN, -0.0 equals 0.0.  ``table`` makes the tables of
+    integers: in NumPy, or in kernels (``operators/key_table.py``).
 
     >>> index = GroupIndex([pa.string()])
     >>> index.encode([pa.array(["b", "a", "b"])])
@@ -44,12 +53,12 @@ class GroupIndex:
     array([ 1, -1])
     """
 
-    def __init__(self, types: Sequence[pa.DataType], look_up: LookUp | None = None) -> None:
+    def __init__(self, types: Sequence[pa.DataType], table: Callable[[], CodeTable] = IntegerTable) -> None:
         self._types = list(types)
-        self._look_up = look_up
-        self._levels = [_codes_of(kind, look_up) for kind in self._types[:1]]
+        self._table = table
+        self._levels = [_codes_of(kind, table) for kind in self._types[:1]]
         for kind in self._types[1:]:
-            self._levels += [_codes_of(kind, look_up), _IntegerCodes(look_up)]  # of the column, of the pair
+            self._levels += [_codes_of(kind, table), _IntegerCodes(table())]  # of the column, of the pair
         self._chunks: list[list[pa.Array]] = []
         self._size = 0
         self._key_bytes = 0
@@ -101,7 +110,7 @@ class GroupIndex:
     def keep(self, slots: NDArray[np.int64]) -> None:
         """Forget every group but ``slots`` (sorted); group ``slots[i]`` gets slot ``i``."""
         columns = self.keys(slots)
-        self.__init__(self._types, self._look_up)  # type: ignore[misc]
+        self.__init__(self._types, self._table)  # type: ignore[misc]
         self.encode(columns, rows=len(slots))
 
     def save(self) -> dict[str, Any]:
@@ -112,7 +121,7 @@ class GroupIndex:
 
     def load(self, saved: dict[str, Any]) -> None:
         """Take what ``save`` returned; slots are the same as then."""
-        self.__init__(self._types, self._look_up)  # type: ignore[misc]
+        self.__init__(self._types, self._table)  # type: ignore[misc]
         columns = saved["keys"].columns if saved["keys"] is not None else []
         self.encode(columns, rows=saved["size"])
 
@@ -181,8 +190,8 @@ class _Codes:
 class _IntegerCodes:
     """Codes of the distinct values of a column of integers; null has one as well."""
 
-    def __init__(self, look_up: LookUp | None = None) -> None:
-        self._table = IntegerTable(look_up)
+    def __init__(self, table: CodeTable) -> None:
+        self._table = table
 
     def __len__(self) -> int:
         return len(self._table)
@@ -198,14 +207,14 @@ class _IntegerCodes:
         return codes
 
 
-def _codes_of(kind: pa.DataType, look_up: LookUp | None) -> _Codes | _IntegerCodes:
+def _codes_of(kind: pa.DataType, table: Callable[[], CodeTable]) -> _Codes | _IntegerCodes:
     if isinstance(kind, pa.BaseExtensionType):
-        return _codes_of(kind.storage_type, look_up)
+        return _codes_of(kind.storage_type, table)
     if pa.types.is_dictionary(kind):
-        return _codes_of(kind.value_type, look_up)
+        return _codes_of(kind.value_type, table)
     instant = pa.types.is_temporal(kind) and not pa.types.is_interval(kind)
     plain = instant or pa.types.is_floating(kind) or (_is_plain(kind) and not pa.types.is_uint64(kind))
-    return _IntegerCodes(look_up) if plain else _Codes(texts=_is_text(kind))
+    return _IntegerCodes(table()) if plain else _Codes(texts=_is_text(kind))
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -1,25 +1,21 @@
-"""A table of integers, probed for whole arrays at a time: in NumPy, or in a kernel of the caller's.
+"""A table of integers, probed for whole arrays at a time in NumPy.
 
 Where keys lie close together, the place of a key is its distance from the lowest one.  Elsewhere places are
 hashed, with open addressing and linear probing: all rows look at their first place together, those
 that found another key look at the next one, and so on.  At most half of the places are
-taken, so few rows look twice.
+taken, so few rows look twice.  (``operators/key_table.py`` is the same in kernels.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["IntegerTable", "LookUp"]
+__all__ = ["IntegerTable"]
 
 Integers = NDArray[np.int64]
-
-LookUp = Callable[[NDArray[Any], bool, int, Integers, Integers, Integers], int]
-"""Writes the codes of values, and returns how many have none: ``operators/kernels/key_places.py``."""
 
 _FREE = -1
 _LEAST = 64  # places
@@ -37,8 +33,7 @@ class IntegerTable:
     (array([0, 1, 0]), array([ 1, -1]))
     """
 
-    def __init__(self, look_up: LookUp | None = None) -> None:
-        self._compiled = look_up
+    def __init__(self) -> None:
         self._keys = np.zeros(1, np.int64)  # (capacity,)  by code; what stands for null is never compared
         self._size = 0
         self._null = _FREE
@@ -55,34 +50,22 @@ class IntegerTable:
         ``values`` integers (rows,), not beyond int64.  ``valid`` bool (rows,) is false where the value is
         null; None: nowhere.
         """
-        return self._find(values, valid)[0]
+        codes = self._look_up(values.astype(np.int64, copy=False))
+        if valid is not None:
+            codes[~valid] = self._null
+        return codes
 
     def encode(self, values: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> Integers:
         """Return the code of every row; new values get the next free codes.  O(rows)."""
-        codes, unknown = self._find(values, valid)
-        if not unknown:
-            return codes
+        values = values.astype(np.int64, copy=False)
+        codes = self.find(values, valid)
         missing = np.flatnonzero(codes < 0)
         while missing.size:
             new = missing[: max(self._size, _CHUNK)]
-            self._learn(values[new].astype(np.int64), None if valid is None else valid[new])
+            self._learn(values[new], None if valid is None else valid[new])
             codes[missing] = self.find(values[missing], None if valid is None else valid[missing])
             missing = missing[codes[missing] < 0]
         return codes
-
-    def _find(self, values: NDArray[Any], valid: NDArray[np.bool_] | None) -> tuple[Integers, int]:
-        """Return the codes, and how many are not known, or more than none."""
-        if self._compiled is None:
-            codes = self._look_up(values.astype(np.int64, copy=False))
-            unknown = int(codes.min(initial=0) < 0)
-        else:
-            codes = np.empty(values.size, np.int64)
-            near = self._lowest is not None
-            unknown = self._compiled(values, near, self._lowest or 0, self._keys, self._places, codes)
-        if valid is not None:
-            codes[~valid] = self._null
-            unknown = codes.size
-        return codes, unknown
 
     def _look_up(self, values: Integers) -> Integers:
         places = self._home(values)

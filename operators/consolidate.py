@@ -36,7 +36,7 @@ from oop_engine.progress import Progress
 from oop_engine.punctuation import FOREVER, NEVER, GroupWise, Linear, Punctuation
 from oop_engine.schema import Schema
 from operators.aggregates import Aggregation
-from operators.kernels.key_places import look_up
+from operators.key_table import KeyTable
 from operators.pane_runs import PaneRuns, Run
 from operators.partial_rows import PartialRows
 from operators.spelled import spelled
@@ -106,7 +106,7 @@ class Consolidate(Operator):
 
     def open(self) -> None:
         self._rows = self._rows_of_input()
-        self._groups = GroupIndex([self.tuples.type_of(name) for name in self.by], look_up)
+        self._groups = GroupIndex([self.tuples.type_of(name) for name in self.by], KeyTable)
         self._spans = np.empty((0, 2), np.int64)  # (groups, 2)  lowest open, highest window
         self._alive = 0  # groups with open windows
         self._panes = PaneRuns(self._rows.parts, self._overflow)

@@ -38,8 +38,8 @@ from oop_engine.progress import Progress
 from oop_engine.punctuation import FOREVER, NEVER, GroupWise, Linear, Punctuation, shift
 from oop_engine.schema import Schema
 from oop_engine.units import Length
-from operators.kernels.key_places import look_up
 from operators.kernels.ordering import due, nth_largest
+from operators.key_table import KeyTable
 from operators.late import Late
 from operators.policies import (
     PerGroup,
@@ -238,7 +238,7 @@ class _GroupPromises:
         self._count, self._slack = policy.lag(schema, "Punctuate")
         self.granularity = granularity
         self._fields = pa.schema([schema.fields.field(name) for name in policy.by])
-        self._index = GroupIndex(self._fields.types, look_up)
+        self._index = GroupIndex(self._fields.types, KeyTable)
         self._largest = np.full((0, self._count + 1), NEVER)  # (capacity, count + 1)  min-heaps
         self._table = np.full((4, 0), NEVER)  # (4, capacity)
         self._last = np.array([0, -1])  # the epoch, and who made the last cut

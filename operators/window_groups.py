@@ -28,7 +28,7 @@ from oop_engine.schema import Schema
 from operators.closed import Closed, joined, narrow
 from operators.components import SumOverflowError
 from operators.kernels import spans
-from operators.kernels.key_places import look_up
+from operators.key_table import KeyTable
 from operators.pane_ring import Panes, PaneSumOverflowError
 from operators.partials import NO_WINDOW, Partials
 from operators.window_dense import Dense
@@ -51,7 +51,7 @@ class WindowGroups:
         self._results = results
         self._schema = schema
         self._by = by
-        self._groups = GroupIndex([schema.type_of(name) for name in by], look_up)
+        self._groups = GroupIndex([schema.type_of(name) for name in by], KeyTable)
         self._partials = Partials(results.parts)
         self._spans = _no_spans(0)  # (groups, 2)  lowest open, highest window
         self._promised = Progress()

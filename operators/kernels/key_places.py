@@ -1,42 +1,87 @@
-"""Looking keys up: the codes of integers, as ``IntegerTable`` keeps them, in one pass instead of ten in NumPy."""
+"""Integer keys and their codes: finding keys, and learning new ones, in one pass.
+
+A key's place is its distance from the ``lowest`` one, where ``near``; else it is found by hashing and linear
+probing, and ``places`` are a power of two.  places int64: the code of the key there, or -1; keys int64 (room,):
+by code.  Called by ``operators.key_table``.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
 
-__all__ = ["look_up"]
+__all__ = ["encode", "fill", "find"]
 
-SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio, as in ``IntegerTable``
+SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio
 
 
 @njit(cache=True)
-def look_up(values, near, lowest, keys, places, codes):
-    """Write the code of each value into ``codes`` int64 (rows,), -1 if it has none; return how many have none.
-
-    values integers (rows,); places int64: codes, or below 0; keys int64: by code.  ``near``: the place of
-    a value is its distance from ``lowest``; else it is found by hashing and linear probing, and ``places``
-    are a power of two.
-    """
-    unknown = 0
-    if near:
-        for i in range(len(values)):
-            away = np.uint64(np.int64(values[i]) - lowest)
-            code = places[away] if away < np.uint64(len(places)) else -1
-            codes[i] = code
-            unknown += code < 0
-        return unknown
-    bits, last = 0, len(places) - 1
-    while (1 << bits) < len(places):
+def _shift(places):
+    """Return by how many bits a hash is shifted to become a place."""
+    bits = 0
+    while (1 << bits) < places:
         bits += 1
+    return np.uint64(64 - bits)
+
+
+@njit(cache=True)
+def _place(value, shift, keys, places):
+    """Return where a value is, or the free place where it would be."""
+    home = np.uint64(value) * SPREAD >> shift
+    at = np.int64(home)
+    while places[at] >= 0 and keys[places[at]] != value:
+        at = (at + 1) & (len(places) - 1)
+    return at
+
+
+@njit(cache=True)
+def find(values, near, lowest, keys, places, codes):
+    """Write the code of each value, integers (rows,), into ``codes`` int64 (rows,); -1 if it has none."""
+    shift, last = _shift(len(places)), np.uint64(len(places))
     for i in range(len(values)):
         value = np.int64(values[i])
-        home = np.uint64(value) * SPREAD >> np.uint64(64 - bits)
-        at = np.int64(home)
-        code = places[at]
-        while code >= 0 and keys[code] != value:
-            at = (at + 1) & last
-            code = places[at]
-        codes[i] = code
-        unknown += code < 0
-    return unknown
+        if near:
+            away = np.uint64(value - lowest)
+            codes[i] = places[away] if away < last else -1
+        else:
+            codes[i] = places[_place(value, shift, keys, places)]
+
+
+@njit(cache=True)
+def encode(values, valid, near, lowest, keys, places, sizes, codes, begin):
+    """As ``find``, from row ``begin`` on, but values that have none get the next code; return where it stopped.
+
+    valid bool (rows,), false where the value is null, or (0,) if nowhere.  sizes int64 (2,) is kept up to
+    date: how many codes there are, and that of null, or -1.  It stops before a value for which there is no
+    room: neither a place, nor a key, nor, hashed, half of the places free.
+    """
+    known, shift, last = len(valid) == 0, _shift(len(places)), np.uint64(len(places))
+    for i in range(begin, len(values)):
+        value, new = np.int64(values[i]), sizes[0]
+        if not (known or valid[i]):
+            if sizes[1] < 0:
+                if new == len(keys):
+                    return i
+                sizes[0], sizes[1] = new + 1, new
+            codes[i] = sizes[1]
+            continue
+        away = np.uint64(value - lowest)
+        if near and away >= last:
+            return i
+        at = np.int64(away) if near else _place(value, shift, keys, places)
+        if places[at] < 0:
+            if new == len(keys) or not (near or 2 * new < len(places)):
+                return i
+            places[at], keys[new], sizes[0] = new, value, new + 1
+        codes[i] = places[at]
+    return len(values)
+
+
+@njit(cache=True)
+def fill(sizes, near, lowest, keys, places):
+    """Put all keys but null, which has none, to their places, ``places`` being free."""
+    shift = _shift(len(places))
+    for code in range(sizes[0]):
+        if code != sizes[1]:
+            at = keys[code] - lowest if near else _place(keys[code], shift, keys, places)
+            places[at] = code
