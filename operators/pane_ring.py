@@ -25,7 +25,7 @@ from oop_engine.punctuation import NEVER
 from operators.aggregates import Arrays, Part
 from operators.closed import Closed, joined, narrow
 from operators.components import SumOverflowError
-from operators.kernels.panes import Geometry, place, plan
+from operators.kernels.panes import Geometry, place, plan, used
 from operators.pane_folds import fold
 from operators.pane_states import PaneStates
 from operators.pane_sweep import Sweep, SweepOverflowError, is_dense
@@ -250,9 +250,9 @@ class Panes:
 
     def _used(self) -> tuple[Integers, Integers, Integers]:
         """Return the cells in use, with their panes and slots."""
-        cells = np.flatnonzero(self._states.tuples[: self._room * self._groups])
-        at, slots = np.divmod(cells, max(self._groups, 1))
-        return cells, self._low + ((at - self._low) & (self._room - 1)), slots
+        cells, panes, slots = np.empty((3, self._cells), np.int64)
+        found = used(self._geometry(), self._states.tuples, cells, panes, slots) if self._cells else 0
+        return cells[:found], panes[:found], slots[:found]
 
     def _panes_of(self, times: Integers) -> Integers:
         self._extents.check(int(times.min()), int(times.max()))

@@ -25,7 +25,7 @@ from numba import njit
 
 from operators.kernels.partials import NO_WINDOW
 
-__all__ = ["Geometry", "place", "plan"]
+__all__ = ["Geometry", "place", "plan", "used"]
 
 NOTHING = np.iinfo(np.int64).min
 
@@ -79,6 +79,20 @@ def place(geometry, tuples, spans, counts, turns, slots, panes, rows, fresh):
         spans[slot, 1] = max(spans[slot, 1], last)
         counts[2] = min(counts[2], first)
     return new, out
+
+
+@njit(cache=True)
+def used(geometry, tuples, cells, panes, slots):
+    """Write which cells have something, and their panes and slots, int64 (cells in use,); return how many."""
+    _, _, low, high, mask, groups = geometry
+    found = 0
+    for pane in range(low, high + 1):
+        first = (pane & mask) * groups
+        for slot in range(groups):
+            if tuples[first + slot]:
+                cells[found], panes[found], slots[found] = first + slot, pane, slot
+                found += 1
+    return found
 
 
 @njit(cache=True)
