@@ -117,16 +117,18 @@ def plot_growth(growth: dict[str, list[dict[str, float]]], path: Path) -> None:
     """Draw CPU nanoseconds a tuple over the length of the stream, and over the number of groups."""
     figure, axes = plt.subplots(1, 2, figsize=(9, 3), sharey=True)
     for axis, (of, runs) in zip(axes, growth.items(), strict=True):
-        axis.plot(
-            [run[of] for run in runs], [run["ns_per_tuple"] for run in runs], "o-", color=COLOURS["engine"]
-        )
+        for who, what in (("engine", "ns_per_tuple"), ("floor", "floor_ns_per_tuple")):
+            axis.plot(
+                [run[of] for run in runs], [run[what] for run in runs], "o-", label=who, color=COLOURS[who]
+            )
         axis.set_xscale("log")
         axis.set_xlabel("tuples of the stream" if of == "rows" else "groups")
         axis.grid(color="#e4e8eb")
         axis.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylim(bottom=0)  # once both are drawn: it ends what is adapted to the data
     axes[0].set_ylabel("CPU ns a tuple")
-    figure.suptitle("W3, engine", fontsize=10)
+    axes[0].legend(frameon=False, fontsize=9)
+    figure.suptitle("W3", fontsize=10)
     figure.tight_layout()
     figure.savefig(path, dpi=110)
     plt.close(figure)

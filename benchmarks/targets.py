@@ -76,6 +76,8 @@ def of_studies(studies: dict[str, Any]) -> Iterator[Target]:
     by_rows, by_keys = ([run["ns_per_tuple"] for run in studies["growth"][of]] for of in ("rows", "keys"))
     yield Target("W3", "CPU time a tuple, fewest tuples / most", 0.8, by_rows[0] / by_rows[-1])
     yield Target("W3", "CPU time a tuple, fewest groups / most", 0.5, by_keys[0] / by_keys[-1])
+    of_floor = [run["floor_ns_per_tuple"] for run in studies["growth"]["keys"]]
+    yield Target("W3", "the same of the floor", None, of_floor[0] / of_floor[-1])
     yield Target(
         "W3", "page / group-wise promise, equal sizes", 1, 1 / studies["promises"]["promise_of_page"]
     )
