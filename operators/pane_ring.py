@@ -243,10 +243,13 @@ class Panes:
 
     def _empty(self, first: int, stop: int) -> None:
         """Empty the panes from ``first`` to ``stop`` (exclusive), at most all there is room for."""
+        if first >= stop:
+            return
         start = first & (self._room - 1)
-        behind = min(start + max(stop - first, 0), self._room)
-        for begin, end in ((start, behind), (0, max(start + stop - first - behind, 0))):
-            self._states.reset(slice(begin * self._groups, end * self._groups))
+        behind = min(start + stop - first, self._room)
+        self._states.reset(slice(start * self._groups, behind * self._groups))
+        if (rest := start + stop - first - behind) > 0:
+            self._states.reset(slice(0, rest * self._groups))
 
     def _used(self) -> tuple[Integers, Integers, Integers]:
         """Return the cells in use, with their panes and slots."""
@@ -263,13 +266,12 @@ class Panes:
 
     def _admit(self, panes: Integers, groups: int) -> None:
         """Make room for tuples of ``panes``, or else for most of them, as far as it is worth it."""
-        low, high = int(panes.min()), int(panes.max())
-        if not self._grow(low, high, groups, panes.size):
+        low, highest = int(panes.min()), int(panes.max())
+        if not self._grow(low, highest, groups, panes.size):
             low, high = map(int, np.sort(panes)[[panes.size // 50, -1 - panes.size // 50]])
             if not self._grow(low, high, groups, panes.size):
                 self._low = max(min(low, self._low), self._high - self._room + 1) if self._cells else low
-        highest = max(int(panes.max()), self._high if self._cells else self._low)
-        self._high = min(highest, self._low + self._room - 1)
+        self._high = min(max(highest, self._high if self._cells else self._low), self._low + self._room - 1)
 
     def _grow(self, low: int, high: int, groups: int, rows: int) -> bool:
         if self._cells:
