@@ -23,19 +23,19 @@ from operators.windows import Extents
 
 __all__ = ["Load", "by_panes", "by_windows", "gain", "in_panes"]
 
-PANE_TUPLE = 21.0
+PANE_TUPLE = 12.0
 """a: to read a tuple and add it to its pane."""
-PANE = 45.0
+PANE = 30.0
 """b: to make a group's pane, and to free it."""
-STEP = 6.0
+STEP = 5.0
 """c: to combine two panes."""
-SCAN = 24.0
+SCAN = 32.0
 """s: to read a tuple, by windows."""
-WINDOW_TUPLE = 12.5
+WINDOW_TUPLE = 9.0
 """a': to add a tuple to one window."""
-WINDOW = 140.0
+WINDOW = 170.0
 """b': to make a group's partial aggregate in the table, and to take it out."""
-RESULT = 150.0
+RESULT = 60.0
 """r: to put out a group's result."""
 
 
@@ -53,7 +53,7 @@ def by_panes(load: Load) -> float:
     """Return nanoseconds per window by panes.
 
     >>> by_panes(Load(tuples=100, groups=1, panes=5, per_slide=1))
-    633.0
+    345.0
     """
     new = load.tuples * load.per_slide / load.panes
     per_group = PANE * load.per_slide + STEP * (2 * load.per_slide + 1) + RESULT
@@ -64,7 +64,7 @@ def by_windows(load: Load) -> float:
     """Return nanoseconds per window by windows.
 
     >>> by_windows(Load(tuples=100, groups=1, panes=5, per_slide=1))
-    2020.0
+    1770.0
     """
     new = load.tuples * load.per_slide / load.panes
     return SCAN * new + WINDOW_TUPLE * load.tuples + (WINDOW + RESULT) * load.groups

@@ -273,7 +273,7 @@ def test_each_strategy_is_explained_in_a_line():
         strategy: WindowAggregate(Sliding(50, 10), asked, ("k",), strategy=strategy).explain((KEYED,))
         for strategy in ("auto", "windows", "panes", "adaptive")
     }
-    assert said["auto"].startswith("panes: 5 a window, 0.62 of the time of windows at 1 tuple")
+    assert said["auto"].startswith("panes: 5 a window, 0.38 of the time of windows at 1 tuple")
     assert "where groups are sparse" in said["auto"]
     for strategy in ("windows", "panes", "adaptive"):
         assert said[strategy].startswith(f"{strategy}, as asked: ")
