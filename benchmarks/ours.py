@@ -12,7 +12,7 @@ from benchmarks.data import Columns
 from benchmarks.workload import PAGE, Workload
 from benchmarks.workloads import WORKLOADS
 from benchmarks.workloads.w3 import PacketsByAddress
-from benchmarks.workloads.w5 import TwentyWindowsApart
+from benchmarks.workloads.w5 import TwentyWindowsApart, TwentyWindowsChained
 from oop_engine import Graph, Page
 from oop_engine.runners.dispatch import Result
 from oop_engine.runners.inline import Inline
@@ -38,6 +38,8 @@ def contender(name: str, workload: str, columns: Columns) -> Contender:
             return engine(asked, columns, page=256, pushed=True)
         case "engine, text keys":
             return engine(PacketsByAddress(workload), columns)
+        case "engine, cascade":
+            return engine(TwentyWindowsChained(workload), columns)
         case "engine, nothing shared":
             return engine(TwentyWindowsApart(workload), columns)
     return engine(asked, columns)

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from operators.project import Project
     from operators.punctuate import Punctuate
     from operators.select import Select
+    from operators.sliced_aggregate import SlicedAggregate
     from operators.split import Split
     from operators.window_aggregate import WindowAggregate
     from operators.windows import (
@@ -96,6 +97,7 @@ __all__ = [
     "Punctuate",
     "Select",
     "Slack",
+    "SlicedAggregate",
     "Sliding",
     "Sort",
     "Split",
@@ -132,6 +134,7 @@ _NAMES_OF = {
     "project": "Project",
     "punctuate": "Punctuate",
     "select": "Select",
+    "sliced_aggregate": "SlicedAggregate",
     "split": "Split",
     "window_aggregate": "WindowAggregate",
     "windows": "Landmark PartitionedTupleBased Sliding Tumbling TupleBased",

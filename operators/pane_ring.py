@@ -25,6 +25,7 @@ from oop_engine.punctuation import NEVER
 from operators.aggregates import Arrays, Part
 from operators.closed import Closed, joined, narrow
 from operators.components import SumOverflowError
+from operators.kernels.pane_rows import free
 from operators.kernels.panes import Geometry, place, plan, used
 from operators.pane_folds import fold
 from operators.pane_states import PaneStates
@@ -118,24 +119,29 @@ class Panes:
         ``spans`` int64 (groups, 2) and ``counts`` are as in ``Partials``, and kept up to date.
         O(tuples), in kernels.  Raises ``ContractError`` if a time is too large for extents.
         """
-        panes = self._panes_of(times)
+        reach = np.array([times.min(), times.max()])
+        self._extents.check(int(reach[0]), int(reach[1]))
+        panes, reach = self._panes_of(times), self._panes_of(reach)
         if self._length < self._step:
             inside = (panes + self._length) // self._step > panes // self._step
             if not inside.all():
                 rows = np.flatnonzero(inside)
-                return rows[self._add(page.take(rows), times[rows], panes[rows], slots[rows], spans, counts)]
-        return self._add(page, times, panes, slots, spans, counts)
+                return rows[
+                    self._add(page.take(rows), times[rows], panes[rows], reach, slots[rows], spans, counts)
+                ]
+        return self._add(page, times, panes, reach, slots, spans, counts)
 
     def _add(
-        self, page: Page, times: Integers, panes: Integers, slots: Integers, spans: Integers, counts: Integers
-    ) -> Integers:
-        """Add tuples that are in windows."""
+        self, page: Page, times: Integers, panes: Integers, reach: Integers, slots: Integers, spans: Integers,
+        counts: Integers,
+    ) -> Integers:  # fmt: skip
+        """Add tuples that are in windows, all within the panes ``reach``, lowest and highest."""
         if not panes.size:
             return panes
         if self._cells:  # what no open window needs is free
             self._low = max(self._low, (int(counts[2]) + 1) * self._step - self._length)
         kept = (self._low, self._high) if self._cells else None
-        self._admit(panes, len(spans))
+        self._admit(panes, int(reach[0]), int(reach[1]), len(spans))
         self._clean(kept)
         self._states.expect(page)
         rows, fresh = _SCRATCH.columns(panes.size)
@@ -170,6 +176,41 @@ class Panes:
         ):
             return self._sweep(slots, first, stop)
         return joined(list(self._closing(slots, first, stop)))
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The lowest and the highest pane that may hold something."""
+        return self._low, self._high
+
+    @property
+    def groups(self) -> int:
+        """How many groups have room; slots from there on have no pane."""
+        return self._groups
+
+    @property
+    def room(self) -> int:
+        """How many panes have room, a power of two: pane ``p`` is row ``p & (room - 1)``, of ``groups`` cells."""
+        return self._room
+
+    @property
+    def states(self) -> PaneStates:
+        """What the cells hold."""
+        return self._states
+
+    def cells(self, panes: Integers, slots: Integers) -> Integers:
+        """Return the cells of slots below ``groups`` in panes within ``span``."""
+        found: Integers = (panes & (self._room - 1)) * self._groups + slots
+        return found
+
+    def forget(self, needed: Integers) -> None:
+        """Forget the panes of each group ``g`` below ``needed[g]``, int64 (groups,).  O(panes x groups).
+
+        As after a sweep, their states stay until the whole pane is emptied.
+        """
+        if self._cells and (panes := min(int(needed.max()), self._high + 1) - self._low) > 0:
+            tuples = self._states.tuples.reshape(-1, self._groups)[: self._room]
+            self._cells -= int(free(tuples, needed, self._low, panes))
+            self._swept = True
 
     def clear(self) -> None:
         """Forget everything."""
@@ -258,20 +299,19 @@ class Panes:
         return cells[:found], panes[:found], slots[:found]
 
     def _panes_of(self, times: Integers) -> Integers:
-        self._extents.check(int(times.min()), int(times.max()))
         origin, slide = self._extents.origin, self._extents.slide
         offsets = times - origin if origin else times
         panes: Integers = offsets // slide
         return 2 * panes + (offsets - panes * slide >= slide - self._rest) if self._rest else panes
 
-    def _admit(self, panes: Integers, groups: int) -> None:
+    def _admit(self, panes: Integers, low: int, high: int, groups: int) -> None:
         """Make room for tuples of ``panes``, or else for most of them, as far as it is worth it."""
-        low, highest = int(panes.min()), int(panes.max())
-        if not self._grow(low, highest, groups, panes.size):
+        highest = max(high, self._high if self._cells else low)
+        if not self._grow(low, high, groups, panes.size):
             low, high = map(int, np.sort(panes)[[panes.size // 50, -1 - panes.size // 50]])
             if not self._grow(low, high, groups, panes.size):
                 self._low = max(min(low, self._low), self._high - self._room + 1) if self._cells else low
-        self._high = min(max(highest, self._high if self._cells else self._low), self._low + self._room - 1)
+        self._high = min(highest, self._low + self._room - 1)
 
     def _grow(self, low: int, high: int, groups: int, rows: int) -> bool:
         if self._cells:

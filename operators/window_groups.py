@@ -289,11 +289,16 @@ class WindowGroups:
         alive, known = self._partials.alive, len(self._groups)
         if not self._by or known == 0 or (alive > 0 and known <= 2 * alive + _DEAD):
             return
-        kept = np.flatnonzero(self._spans[:known, 0] != NO_WINDOW)
+        kept = np.flatnonzero(self._living())
         self._groups.keep(kept)
         slots = np.full(known, -1)
         slots[kept] = np.arange(kept.size)
         self._rename(kept, slots)
+
+    def _living(self) -> NDArray[np.bool_]:
+        """Tell which groups have a window."""
+        living: NDArray[np.bool_] = self._spans[: len(self._groups), 0] != NO_WINDOW
+        return living
 
     def _rename(self, kept: Integers, slots: Integers) -> None:
         """Let only the groups ``kept`` stay; group ``g`` gets the slot ``slots[g]``, -1: none."""

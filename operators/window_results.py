@@ -87,9 +87,11 @@ class Results:
         end = self.extents.origin + (window + 1) * self.extents.slide
         return end if self._stamp == "end" else end - (self.extents.range or 0)
 
-    def overflow(self, column: str | None, wid: int, keys: Mapping[str, pa.Array]) -> ContractError:
-        """Return the error that a sum passed 64 bits in window ``wid`` of a group."""
-        (start,), (end,) = self.extents.extent(np.array([wid]))
+    def overflow(
+        self, column: str | None, wid: int, keys: Mapping[str, pa.Array], extents: Extents | None = None
+    ) -> ContractError:
+        """Return the error that a sum passed 64 bits in window ``wid`` of a group (``extents``: of those)."""
+        (start,), (end,) = (extents or self.extents).extent(np.array([wid]))
         group = {name: key[0].as_py() for name, key in keys.items()}
         msg = (
             f"{self.what}: Sum({column!r}) must fit 64 bits; it does not in window "

@@ -31,10 +31,12 @@ from operators.policies import BoundedCount, BoundedDisorder, PerGroup, Policy
 from operators.project import Project
 from operators.punctuate import Punctuate
 from operators.select import Select
+from operators.sliced_aggregate import SlicedAggregate
 from operators.split import Split
 from operators.window_aggregate import WindowAggregate
 from operators.windows import Sliding
 from tests.naive import joins, stateless, windows
+from tests.naive.many_windows import many
 
 Row = dict[str, Any]
 
@@ -54,7 +56,8 @@ AGGREGATES: dict[str, Callable[[str], Any]] = {
     "first": First,
     "last": Last,
 }
-WINDOW = {"window_start", "window_end"}
+WINDOW = {"window", "window_start", "window_end"}
+LENGTHS = st.tuples(st.integers(1, 25), st.integers(5, 15), st.sampled_from([0, 3, -7]))
 
 
 @dataclass(frozen=True)
@@ -183,13 +186,8 @@ def add_join(draw: st.DrawFn, built: Built) -> None:
 def add_aggregate(draw: st.DrawFn, built: Built) -> None:
     told = draw(st.sampled_from(built.told))
     time = told.schema.progressing
-    free = [n for n in told.others if n not in WINDOW]
-    by = tuple(draw(st.lists(st.sampled_from(free), max_size=2, unique=True))) if free else ()
-    range_, slide, origin = (
-        draw(st.integers(1, 25)),
-        draw(st.integers(5, 15)),
-        draw(st.sampled_from([0, 3, -7])),
-    )
+    by = groups(draw, told)
+    range_, slide, origin = draw(LENGTHS)
     kind, column = draw(st.sampled_from(sorted(AGGREGATES))), draw(st.sampled_from(told.numbers))
     count, value = f"count{len(built.told)}", f"{kind}{len(built.told)}"
     functions = {count: windows.aggregate("count", time=time), value: windows.aggregate(kind, column, time)}
@@ -198,9 +196,24 @@ def add_aggregate(draw: st.DrawFn, built: Built) -> None:
     built.add(WindowAggregate(Sliding(range_, slide, origin), aggregates, by), [told], rows)
 
 
+def add_sliced(draw: st.DrawFn, built: Built) -> None:
+    told = draw(st.sampled_from(built.told))
+    time, by = told.schema.progressing, groups(draw, told)
+    definitions = draw(st.dictionaries(st.sampled_from("xyz"), LENGTHS, min_size=1, max_size=3))
+    column, value = draw(st.sampled_from(told.numbers)), f"sum{len(built.told)}"
+    rows = many(told.rows, time, by, {value: windows.aggregate("sum", column, time)}, definitions)
+    of = {name: Sliding(*lengths) for name, lengths in definitions.items()}
+    built.add(SlicedAggregate(of, {value: Sum(column)}, by), [told], rows)
+
+
+def groups(draw: st.DrawFn, told: Told) -> tuple[str, ...]:
+    free = [n for n in told.others if n not in WINDOW]
+    return tuple(draw(st.lists(st.sampled_from(free), max_size=2, unique=True))) if free else ()
+
+
 STEPS = [
     add_select, add_split, add_project, add_apply, add_distinct,
-    add_meld, add_meld, add_join, add_join, add_aggregate, add_aggregate, add_aggregate,
+    add_meld, add_meld, add_join, add_join, add_aggregate, add_aggregate, add_aggregate, add_sliced,
 ]  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numba
 import numpy as np
@@ -12,12 +13,13 @@ from numpy.typing import NDArray
 from benchmarks.data import DELAY, SECOND, Columns, cycles
 from benchmarks.workload import Workload, values
 from oop_engine import Graph, Schema
-from operators import BoundedDisorder, Punctuate, Sum, Tumbling, WindowAggregate
+from oop_engine.graph import Stream
+from operators import BoundedDisorder, Punctuate, SlicedAggregate, Sum, Tumbling, WindowAggregate
 
-__all__ = ["TwentyWindows", "TwentyWindowsApart"]
+__all__ = ["TwentyWindows", "TwentyWindowsApart", "TwentyWindowsChained"]
 
 LENGTHS = range(1, 21)  # seconds
-Part = tuple[NDArray[np.int64], ...]
+Part = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
 
 def joined(parts: list[Part]) -> Columns:
@@ -27,10 +29,10 @@ def joined(parts: list[Part]) -> Columns:
 
 
 class TwentyWindows(Workload):
-    """The sums of a second are made once; sums of sums make the longer windows."""
+    """The sums of a second are made once, and all windows are put together from them, by one operator."""
 
-    question = "sum, 20 tumbling windows of 1 to 20 s, made of shared seconds"
-    ours = (*Workload.ours, "engine, nothing shared")
+    question = "sum, 20 tumbling windows of 1 to 20 s, by one operator"
+    ours = (*Workload.ours, "engine, cascade", "engine, nothing shared")
     keys = ("length", "window_start")
     schema = Schema({"ts": pa.timestamp("us"), "v": pa.int32()}, "ts")
 
@@ -43,13 +45,7 @@ class TwentyWindows(Workload):
             windows, place = np.unique(columns["ts"] // (length * SECOND), return_inverse=True)
             total = np.bincount(place, weights=columns["v"]).astype(np.int64)
             parts.append((np.full(windows.size, length), windows * length * SECOND, total))
-        return dict(
-            zip(
-                ("length", "window_start", "total"),
-                map(np.concatenate, zip(*parts, strict=True)),
-                strict=True,
-            )
-        )
+        return joined(parts)
 
     def floor(self, columns: Columns) -> Callable[[], Columns]:
         first = int(columns["ts"].min() // SECOND)
@@ -66,38 +62,54 @@ class TwentyWindows(Workload):
         graph = Graph(self.name)
         tuples = graph.source("tuples", self.schema)
         promised = graph.add("progress", Punctuate(BoundedDisorder("2 s"), "1 s"), tuples)
-        seconds = WindowAggregate(Tumbling("1 s"), {"v": Sum("v")}, stamp="start")
-        panes = graph.add("seconds", seconds, promised)
-        for length in LENGTHS:
-            windows = WindowAggregate(Tumbling(f"{length} s"), {"total": Sum("v")})
-            graph.sink(f"{length}", graph.add(f"windows_{length}", windows, panes))
+        windows = {str(length): Tumbling(f"{length} s") for length in LENGTHS}
+        graph.sink("windows", graph.add("sums", SlicedAggregate(windows, {"total": Sum("v")}), promised))
         return graph
 
     def results(self, found: dict[str, pa.Table]) -> Columns:
-        parts = [
-            (np.full(table.num_rows, int(length)), values(table, "window_start"), values(table, "total"))
-            for length, table in found.items()
-        ]
-        return dict(
-            zip(
-                ("length", "window_start", "total"),
-                map(np.concatenate, zip(*parts, strict=True)),
-                strict=True,
-            )
-        )
+        [table] = found.values()
+        length = table.column("window").cast(pa.int64()).to_numpy()
+        return {
+            "length": length,
+            "window_start": values(table, "window_start"),
+            "total": values(table, "total"),
+        }
 
 
-class TwentyWindowsApart(TwentyWindows):
-    """The same with twenty operators that share nothing."""
+class TwentyWindowsChained(TwentyWindows):
+    """The same with an operator for seconds, and twenty that make windows of its results."""
 
     def graph(self) -> Graph:
         graph = Graph(self.name)
         tuples = graph.source("tuples", self.schema)
         promised = graph.add("progress", Punctuate(BoundedDisorder("2 s"), "1 s"), tuples)
-        for length in LENGTHS:
-            windows = WindowAggregate(Tumbling(f"{length} s"), {"total": Sum("v")})
-            graph.sink(f"{length}", graph.add(f"windows_{length}", windows, promised))
-        return graph
+        seconds = WindowAggregate(Tumbling("1 s"), {"v": Sum("v")}, stamp="start")
+        return twenty(graph, graph.add("seconds", seconds, promised))
+
+    def results(self, found: dict[str, pa.Table]) -> Columns:
+        return joined(
+            [
+                (np.full(table.num_rows, int(length)), values(table, "window_start"), values(table, "total"))
+                for length, table in found.items()
+            ]
+        )
+
+
+class TwentyWindowsApart(TwentyWindowsChained):
+    """The same with twenty operators that share nothing."""
+
+    def graph(self) -> Graph:
+        graph = Graph(self.name)
+        tuples = graph.source("tuples", self.schema)
+        return twenty(graph, graph.add("progress", Punctuate(BoundedDisorder("2 s"), "1 s"), tuples))
+
+
+def twenty(graph: Graph, stream: Stream) -> Graph:
+    """Return ``graph`` with an operator and a sink for each length, over ``stream``."""
+    for length in LENGTHS:
+        windows = WindowAggregate(Tumbling(f"{length} s"), {"total": Sum("v")})
+        graph.sink(f"{length}", graph.add(f"windows_{length}", windows, stream))
+    return graph
 
 
 @numba.njit(cache=True)

@@ -4,6 +4,7 @@
     Meld             ->  Merge
     OAJoin           ->  OPOBJoin, OPIBJoin   by ``join``
     WindowAggregate  ->  BufferingAggregate
+    SlicedAggregate  ->  BufferingAggregate   for each definition, then Project, which names it, and Merge
     all others       ->  themselves           they keep the order of what they get
 
 What is late in one is late in the other, so exact plans give equal results (thesis ch. 8,
@@ -13,6 +14,8 @@ where the two architectures are compared on one plan).
 from __future__ import annotations
 
 from typing import Literal
+
+import pyarrow.compute as pc
 
 from oop_engine.errors import GraphError
 from oop_engine.graph import Graph, Node, Stream
@@ -27,7 +30,9 @@ from operators.in_order.sort import Sort
 from operators.late import Late, Slack
 from operators.meld import Meld
 from operators.oa_join import OAJoin
+from operators.project import Project
 from operators.punctuate import Punctuate
+from operators.sliced_aggregate import SlicedAggregate
 from operators.window_aggregate import WindowAggregate
 
 __all__ = ["in_order"]
@@ -58,9 +63,28 @@ def in_order(
 
 def _add(twin: Graph, graph: Graph, node: Node, operator: Operator, join: str, slack: Slack) -> None:
     inputs = list(node.inputs)
-    if isinstance(operator, WindowAggregate) and slack is Slack.GENEROUS:
+    if isinstance(operator, WindowAggregate | SlicedAggregate) and slack is Slack.GENEROUS:
         inputs.append(_edge_before(graph, node)["late"])
-    twin.add(node.name, _twin(node.name, operator, join, slack), *inputs)
+    if isinstance(operator, SlicedAggregate):
+        names = [f"{node.name}_{number + 1}" for number in range(len(operator.windows))]
+        named = [
+            _add_definition(twin, name, operator, window, inputs, slack)
+            for name, window in zip(names, operator.windows, strict=True)
+        ]
+        twin.add(node.name, Merge(len(named)), *named)
+    else:
+        twin.add(node.name, _twin(node.name, operator, join, slack), *inputs)
+
+
+def _add_definition(
+    twin: Graph, name: str, of: SlicedAggregate, window: str, inputs: list[Stream], slack: Slack
+) -> Stream:
+    """Add what the definition ``window`` gives, in rows like those of all definitions."""
+    late = slack is Slack.GENEROUS
+    alone = BufferingAggregate(of.windows[window], of.aggregates, of.by, stamp=of.stamp, late=late)
+    columns = [*of.by, "window", "window_start", "window_end", *of.aggregates]
+    row = Project({column: pc.scalar(window) if column == "window" else column for column in columns})
+    return twin.add(f"{name}_named", row, twin.add(name, alone, *inputs))
 
 
 def _twin(name: str, operator: Operator, join: str, slack: Slack) -> Operator:

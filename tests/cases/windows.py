@@ -12,10 +12,12 @@ from operators.aggregate import Aggregate
 from operators.aggregates import Avg, Count, First, Last, Max, Min, Stddev, Sum
 from operators.bucket import Bucket
 from operators.in_order.buffering_aggregate import BufferingAggregate
+from operators.sliced_aggregate import SlicedAggregate
 from operators.window_aggregate import WindowAggregate
-from operators.windows import Landmark, PartitionedTupleBased, Sliding, Tumbling, TupleBased
+from operators.windows import Landmark, PartitionedTupleBased, Sliding, Tumbling, TupleBased, Windows
 from tests.cases import Case, Row
 from tests.naive import windows as naive
+from tests.naive.many_windows import many
 
 __all__ = ["CASES"]
 
@@ -40,15 +42,7 @@ def _of(function: Callable[[list[Row]], list[Row]]) -> Callable[[list[list[Row]]
 
 
 def _many(of: list[Row]) -> list[Row]:
-    functions = {
-        name: naive.aggregate(kind, column)
-        for name, kind, column in [
-            ("n", "count", None), ("nv", "count", "v"), ("s", "sum", "v"), ("avg", "avg", "x"),
-            ("sd", "stddev", "v"), ("lo", "min", "x"), ("hi", "max", "v"), ("first", "first", "v"),
-            ("last", "last", "x"),
-        ]
-    }  # fmt: skip
-    return naive.sliding(of, "ts", ("k", "j"), functions, 20, 10)
+    return naive.sliding(of, "ts", ("k", "j"), FUNCTIONS, 20, 10)
 
 
 def _tagged(of: list[Row]) -> list[Row]:
@@ -88,6 +82,14 @@ def _rows(of: list[Row]) -> list[Row]:
     return naive.sliding(naive.number(of), "row", (), functions, 5, 2)
 
 
+FUNCTIONS = {
+    name: naive.aggregate(kind, column)
+    for name, kind, column in [
+        ("n", "count", None), ("nv", "count", "v"), ("s", "sum", "v"), ("avg", "avg", "x"),
+        ("sd", "stddev", "v"), ("lo", "min", "x"), ("hi", "max", "v"), ("first", "first", "v"),
+        ("last", "last", "x"),
+    ]
+}  # fmt: skip
 COUNT = {"n": naive.aggregate("count")}
 SUM = {"s": naive.aggregate("sum", "v")}
 VALUES = {"n": naive.aggregate("count", "v"), "s": naive.aggregate("count", "x")}
@@ -97,6 +99,8 @@ MANY = {
     "hi": Max("v"), "first": First("v"), "last": Last("x"),
 }  # fmt: skip
 
+THREE: dict[str, Windows] = {"ten": Tumbling(10), "fifteen": Sliding(15, 10), "thirty": Sliding(30, 5, 3)}
+SPELT = {"ten": (10, 10, 0), "fifteen": (15, 10, 0), "thirty": (30, 5, 3)}
 
 CASES = [
     Case(
@@ -165,6 +169,18 @@ CASES = [
     Case(
         "wid-rows-of-group", WindowAggregate(PartitionedTupleBased(3, 1), {"s": Sum("v")}, ("k",)), (SCHEMA,),
         _of(lambda of: naive.sliding(naive.number(of, ("k",)), "row", ("k",), SUM, 3, 1)), DOMAINS, ARRIVALS,
+    ),
+    Case(
+        "sliced-many", SlicedAggregate(THREE, MANY, ("k", "j")), (SCHEMA,),
+        _of(lambda of: many(of, "ts", ("k", "j"), FUNCTIONS, SPELT)), DOMAINS,
+    ),
+    Case(
+        "sliced-start", SlicedAggregate(THREE, {"n": Count(), "s": Sum("v")}, stamp="start"), (SCHEMA,),
+        _of(lambda of: many(of, "ts", (), COUNT | SUM, SPELT)), DOMAINS,
+    ),
+    Case(
+        "sliced-apart", SlicedAggregate({"a": Tumbling(10007), "b": Sliding(7, 12, 2)}, {"n": Count()}, ("k",)),
+        (SCHEMA,), _of(lambda of: many(of, "ts", ("k",), COUNT, {"a": (10007, 10007, 0), "b": (7, 12, 2)})), DOMAINS,
     ),
     Case(
         "buffering-sliding", BufferingAggregate(Sliding(20, 10), MANY, ("k", "j")), (SCHEMA,), _of(_many), DOMAINS,

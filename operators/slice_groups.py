@@ -1,0 +1,111 @@
+"""Slice groups: what ``SlicedAggregate`` keeps, closes and promises.
+
+All is as in ``operators/window_groups.py``, with bounds on the tuples in the place of windows: what a promise closes
+is another window in each definition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from oop_engine.errors import ContractError
+from oop_engine.operator import Emission, State
+from oop_engine.page import Page
+from oop_engine.punctuation import Linear
+from oop_engine.schema import Schema
+from operators.slice_results import SliceResults
+from operators.slice_ring import SliceRing
+from operators.slice_windows import Found, WindowOverflowError
+from operators.slicing import Slicing
+from operators.window_groups import WindowGroups
+
+__all__ = ["SliceGroups"]
+
+Integers = NDArray[np.int64]
+
+
+class SliceGroups(WindowGroups):
+    """Open slices of the groups of ``by``, a ring for each of ``slicings``."""
+
+    _results: SliceResults
+
+    def __init__(
+        self, results: SliceResults, schema: Schema, by: tuple[str, ...], slicings: list[Slicing]
+    ) -> None:
+        super().__init__(results, schema, by, empty=False)
+        self._rings = [SliceRing(results.parts, slicing) for slicing in slicings]
+
+    def state(self) -> State:
+        held = self._groups.nbytes + self._promised.nbytes + sum(ring.nbytes for ring in self._rings)
+        return State(0, sum(map(len, self._rings)), self._partials.alive, held)
+
+    def add_at(self, page: Page, times: Integers) -> None:
+        """Add tuples to their slices.  O(tuples x rings), in kernels."""
+        if not len(page):
+            return
+        slots = self._slots(page)
+        try:
+            for ring in self._rings:
+                ring.add(page, times, slots, len(self._groups))
+        except WindowOverflowError as error:
+            raise self._overflow_in(error) from None
+        self._note()
+        self._forget_dead()
+
+    def save(self) -> dict[str, Any]:
+        return {**super().save(), "rings": [ring.save() for ring in self._rings]}
+
+    def load(self, saved: dict[str, Any]) -> None:
+        super().load(saved)
+        for ring, of_ring in zip(self._rings, saved["rings"], strict=True):
+            ring.load(of_ring)
+
+    def _note(self) -> None:
+        alive = max(ring.alive for ring in self._rings)
+        self._partials.note(alive, min(ring.lowest for ring in self._rings))
+
+    def _linear(self, below: int) -> Iterator[Emission]:
+        if below > self._partials.lowest:
+            try:
+                found = [some for ring in self._rings for some in ring.close(below)]
+            except WindowOverflowError as error:
+                raise self._overflow_in(error) from None
+            yield from self._put_out(found)
+        yield from self._say(Linear(int(self._results.promise(below))))
+
+    def _close(self, slots: Integers, cuts: Integers, *, over: bool = False) -> Iterator[Emission]:
+        try:
+            found = [some for ring in self._rings for some in ring.close_some(slots, cuts)]
+        except WindowOverflowError as error:
+            raise self._overflow_in(error) from None
+        yield from self._put_out(found)
+
+    def _put_out(self, found: list[Found]) -> Iterator[Emission]:
+        """Put out windows by their end, then in the order of definitions, then of groups."""
+        self._note()
+        if not found:
+            return
+        together = Found.joined(found)
+        for page in self._results.found_pages(self._groups.keys(together.slots), together):
+            yield 0, page
+
+    def _living(self) -> NDArray[np.bool_]:
+        known = len(self._groups)
+        living: NDArray[np.bool_] = np.logical_or.reduce([ring.living()[:known] for ring in self._rings])
+        return living
+
+    def _rename(self, kept: Integers, slots: Integers) -> None:
+        super()._rename(kept, slots)
+        for ring in self._rings:
+            ring.rename(kept, slots)
+
+    def _overflow_in(self, error: WindowOverflowError) -> ContractError:
+        keys: list[pa.Array] = self._groups.keys(np.array([error.slot]))
+        extents = self._results.definitions[error.number]
+        group = dict(zip(self._by, keys, strict=True))
+        return self._results.overflow(error.column, error.wid, group, extents)

@@ -1,0 +1,44 @@
+"""The in-order twin of SlicedAggregate: an operator for each definition, merged."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from oop_engine import Graph, Page, Schema
+from oop_engine.replay import replay
+from oop_engine.testing import multiset
+from operators.aggregates import Count, Sum
+from operators.in_order.rewrite import in_order
+from operators.late import Slack
+from operators.policies import BoundedDisorder
+from operators.punctuate import Punctuate
+from operators.sliced_aggregate import SlicedAggregate
+from operators.windows import Sliding, Tumbling, Windows
+
+SCHEMA = Schema({"ts": pa.int64(), "k": pa.string(), "v": pa.int64()}, "ts", "s")
+TIMES = [3, 1, 8, 12, 9, 25, 21, 44, 40, 41]
+
+
+def query(stamp) -> Graph:
+    graph = Graph("many windows")
+    tuples = graph.add("edge", Punctuate(BoundedDisorder(5)), graph.source("tuples", SCHEMA))
+    windows: dict[str, Windows] = {"tens": Tumbling(10), "overlapping": Sliding(15, 5)}
+    asked = {"n": Count(), "s": Sum("v")}
+    graph.sink("out", graph.add("sliced", SlicedAggregate(windows, asked, ("k",), stamp=stamp), tuples))
+    return graph
+
+
+def results(graph: Graph) -> pa.Table:
+    columns = {"ts": TIMES, "k": ["a", "b"] * 5, "v": range(10)}
+    return replay(graph, {"tuples": [Page.of(SCHEMA, columns, list(range(10)))]}, on="inline").results["out"]
+
+
+@pytest.mark.parametrize("slack", Slack)
+@pytest.mark.parametrize("stamp", ["start", "end"])
+def test_the_twin_gives_the_same_rows_in_order(stamp, slack):
+    graph = query(stamp)
+    twin = results(in_order(graph, slack=slack))
+    assert multiset(twin.to_pylist()) == multiset(results(graph).to_pylist())
+    stamps = twin.column(f"window_{stamp}").to_pylist()
+    assert stamps == sorted(stamps)
