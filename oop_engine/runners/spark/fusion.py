@@ -54,7 +54,10 @@ def fused(plan: Plan, nodes: list[str], score: Score, rates: Mapping[Stream, int
 def _fused(parts: _Parts, score: Score, rates: Mapping[Stream, int]) -> list[Nodes]:
     for name in parts.order:
         if parts.plan.operator(name).needs_order:
-            parts.join({name, *parts.before(parts.of[name])})
+            while before := parts.before(
+                parts.of[name]
+            ):  # what lies between keeps order, if it comes in order
+                parts.join({name, *before})
     while (best := max(parts.moves(score, rates), key=lambda move: move[0], default=None)) is not None:
         parts.join(best[1])
     return parts.all()

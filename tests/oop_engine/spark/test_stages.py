@@ -14,6 +14,7 @@ from oop_engine.runners.spark.key_groups import key_groups, spread
 from oop_engine.runners.spark.stages import Cut, cut
 from operators.aggregates import Count, Sum
 from operators.bands import Band
+from operators.in_order.rewrite import in_order
 from operators.meld import Meld
 from operators.oa_join import OAJoin
 from operators.policies import BoundedDisorder, Heartbeat, Ordered
@@ -90,6 +91,18 @@ def test_stateless_operators_never_cause_a_shuffle() -> None:
     found = cut(graph)
     assert stages_of(found) == [[(("union", "slow", "per-user", "many"), ("user",))]]
     assert found.components[0].groups == 8
+
+
+def test_what_needs_order_is_not_cut_off_behind_what_only_keeps_it() -> None:
+    """A projection needs no order, but what follows it does, so nothing may be shuffled before it."""
+    graph = Graph("counts of counts")
+    users = graph.add("users", counted("user"), clicks(graph))
+    numbers = graph.add("numbers", Project(["window_end", "n"]), users)
+    graph.sink(
+        "out", graph.add("equal", WindowAggregate(Tumbling(50), {"users": Count()}, by=("n",)), numbers)
+    )
+    assert len(stages_of(cut(graph))) == 2
+    assert stages_of(cut(in_order(graph))) == [[(("users", "numbers", "equal"), ())]]
 
 
 def test_one_source_without_keys_needs_no_shuffle_at_all() -> None:
