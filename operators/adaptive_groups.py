@@ -189,7 +189,7 @@ class AdaptiveGroups(WindowGroups):
         """Tell whether plain panes have turned out to be sparse, at a moment when windows close."""
         if self._panes is None:
             return False
-        empty = self._panes.area > max(_FLOOR, _SPARSE * self._most)
+        empty = self._panes.rectangle.area > max(_FLOOR, _SPARSE * self._most)
         refused = self._refused > max(_MANY, self._seen / 2)
         self._most, self._seen, self._refused = len(self._panes), 0, 0
         return empty or refused
@@ -229,7 +229,7 @@ def eager_bytes(results: Results) -> tuple[EagerBytes, bool]:
     assert extents.range is not None
     table = EagerBytes(Partials(results.parts).row_bytes, 0, extents.slide)
     panes = Panes(results.parts, extents)
-    fixed = panes.back_bytes + PaneBlock.COLUMN_BYTES
-    block = EagerBytes(panes.cell_bytes, fixed, extents.slide / panes.step)
+    fixed = panes.rectangle.back_bytes + PaneBlock.COLUMN_BYTES
+    block = EagerBytes(panes.rectangle.cell_bytes, fixed, extents.slide / panes.rectangle.step)
     least = min(table, block, key=lambda eager: eager.threshold(extents.range or 0, 1))
     return (block, True) if least is block and foldable(results.parts) else (table, False)

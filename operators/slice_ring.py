@@ -60,7 +60,7 @@ class SliceRing:
     def nbytes(self) -> int:
         """Bytes of the slices in use, and of what is known of the groups."""
         of_table = self._table.nbytes if len(self._table) else 0
-        return len(self._panes) * self._panes.cell_bytes + of_table + 24 * len(self._spans)
+        return len(self._panes) * self._panes.rectangle.cell_bytes + of_table + 24 * len(self._spans)
 
     @property
     def lowest(self) -> int:
@@ -126,11 +126,11 @@ class SliceRing:
 
     def _close_alike(self, slots: Integers, cut: int) -> list[Found]:
         """Close windows of all groups, at once where all close the same ones and have most of their slices."""
-        low, high = self._panes.span
+        low, high = self._panes.rectangle.low, self._panes.rectangle.high
         first, last = self._reach(slots)
         first, last = max(first, low), min(last, high, cut - 1)
         ends = min(cut, last + self.slicing.longest)
-        apart = self._ahead or len(self._table) or int(slots[-1]) >= self._panes.groups
+        apart = self._ahead or len(self._table) or int(slots[-1]) >= self._panes.rectangle.groups
         if apart or ends - max(first, self._over) > _SLICES or not _full(*self._spans[slots].T):
             return self._close(slots, np.full(slots.size, cut), whole=True)
         found = self._windows.of_all((first, last, self._over, cut)) if first <= last else []
@@ -156,8 +156,8 @@ class SliceRing:
         return found
 
     def _from_ring(self, slots: Integers, done: Integers, cuts: Integers, *, whole: bool) -> Iterator[Found]:
-        low, high = self._panes.span
-        inside = slots < self._panes.groups
+        low, high = self._panes.rectangle.low, self._panes.rectangle.high
+        inside = slots < self._panes.rectangle.groups
         if not inside.all():
             slots, done, cuts = slots[inside], done[inside], cuts[inside]
         if high < low or not slots.size:
@@ -232,7 +232,7 @@ class SliceRing:
 
     def _forget(self, slots: Integers, cuts: Integers) -> None:
         """Forget the slices that no window needs which ends behind the cut of its group."""
-        groups, needed = self._panes.groups, self.slicing.needed(cuts)
+        groups, needed = self._panes.rectangle.groups, self.slicing.needed(cuts)
         of_panes = np.full(groups, NEVER)
         inside = slice(None) if int(slots.max()) < groups else slots < groups
         of_panes[slots[inside]] = needed[inside]

@@ -103,8 +103,8 @@ class SliceWindows:
 
     def of_all(self, span: Sequence[int]) -> list[Found]:
         """Return the windows of all groups, which have one span.  O((slices + windows) x groups)."""
-        spans, groups = np.array([span]), self._panes.groups
-        made = self._planned(spans, self._measured(spans), _WHERE, self._panes.room - 1)
+        spans, groups = np.array([span]), self._panes.rectangle.groups
+        made = self._planned(spans, self._measured(spans), _WHERE, self._panes.rectangle.room - 1)
         size = max(_CELLS // (made.scratch + made.windows.shape[1]), 256)
         begins = range(0, groups if made.windows.size else 0, size)
         found = [self._found(made, None, np.arange(begin, min(begin + size, groups))) for begin in begins]
@@ -118,7 +118,7 @@ class SliceWindows:
         size = max(_CELLS // (made.scratch + made.windows.shape[1] + panes.size), 1)
         for begin in range(0, slots.size if made.windows.size else 0, size):
             block = slots[begin : begin + size]
-            yield self._found(made, self._panes.cells(panes, block), block)
+            yield self._found(made, self._panes.rectangle.cells(panes, block), block)
 
     def of_each(self, slots: Integers, spans: Integers) -> Iterator[Found]:
         """Yield the windows of groups that have a span each.  O(slices + windows)."""
@@ -132,7 +132,7 @@ class SliceWindows:
             of = np.repeat(np.arange(shifts.size), slices[some])
             made = self._planned(spans[some], room[:, some], shifts, -1)
             if made.windows.size:
-                cells = self._panes.cells(np.arange(of.size) - shifts[of], slots[some][of])
+                cells = self._panes.rectangle.cells(np.arange(of.size) - shifts[of], slots[some][of])
                 yield self._found(made, cells[:, np.newaxis], slots[some])
             at = some.stop
 
@@ -154,8 +154,8 @@ class SliceWindows:
 
         Rows of the ring are those of the panes, for ``slots`` in a row, or else ``cells`` (rows, groups).
         """
-        states, windows, shape = self._panes.states, made.windows, self._slicing.shape
-        work = _Work(made, self._panes.groups, cells, slots)
+        states, windows, shape = self._panes.rectangle.states, made.windows, self._slicing.shape
+        work = _Work(made, self._panes.rectangle.groups, cells, slots)
         [tuples] = work.folded(None, (states.tuples,))
         found = np.empty((4, np.count_nonzero(tuples)), np.int64)
         pick(shape, windows, tuples, slots, found)

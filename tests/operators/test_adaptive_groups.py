@@ -188,7 +188,7 @@ def test_dense_groups_lie_side_by_side_however_many_sparse_ones_there_are():
         driver.feed(0, keyed(np.full(keys.size, start), keys))
         driver.feed(0, Linear(start + 10))
     block = driver.operator._groups._block
-    assert (len(block), block._panes.area) == (4 * 9, 4 * 16)
+    assert (len(block), block._panes.rectangle.area) == (4 * 9, 4 * 16)
     assert held(driver) == (9 * 2000, 4 * 9)
 
 
@@ -202,7 +202,9 @@ def test_auto_adapts_when_panes_turn_out_to_be_sparse(monkeypatch):
             driver.feed(0, Linear(start + 10))
     assert auto.operator.state().tuples == 9 * 300
     assert 2 * auto.operator.state().nbytes < windows.operator.state().nbytes
-    assert 4 * auto.operator._groups._block._panes.area < panes.operator._groups._panes.area
+    assert (
+        4 * auto.operator._groups._block._panes.rectangle.area < panes.operator._groups._panes.rectangle.area
+    )
     for driver in (auto, windows):
         driver.feed(0, "end")
     assert summed(auto) == summed(windows)
