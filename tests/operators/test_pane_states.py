@@ -1,0 +1,88 @@
+"""Counts that are shared with the number of tuples, and numbers of tuples that outgrow 32 bits."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oop_engine import Linear, Page, Schema
+from oop_engine.testing import Driver
+from operators import pane_ring, pane_states
+from operators.aggregates import Avg, Count, Max, Sum
+from operators.window_aggregate import WindowAggregate
+from operators.windows import Sliding
+from tests.naive import windows as naive
+from tests.operators.test_pane_ring import AGGREGATES, ORACLE, check
+from tests.operators.window_streams import events, rows
+
+SCHEMA = Schema({"ts": pa.int64(), "k": pa.int64(), "v": pa.int64()}, "ts", "s")
+ASKED = {"n": Count(), "some": Count("v"), "s": Sum("v"), "mean": Avg("v"), "hi": Max("v")}
+
+
+def held(driver: Driver) -> pane_states.PaneStates:
+    return driver.operator._groups._panes.rectangle.states
+
+
+@pytest.mark.parametrize("swept", [True, False])
+def test_numbers_of_tuples_may_outgrow_their_type(swept, monkeypatch):
+    monkeypatch.setattr(pane_states, "_NARROW", 5)
+    turns = itertools.cycle([swept, True, False])
+    monkeypatch.setattr(pane_ring, "is_dense", lambda *_: next(turns))
+
+    @settings(max_examples=25, deadline=None)
+    @given(data=st.data(), of=rows(), by=st.sampled_from([(), ("k",)]), range_=st.integers(1, 20))
+    def holds(data, of, by, range_):
+        operator = WindowAggregate(Sliding(range_, 5), AGGREGATES, by, strategy="panes")
+        check(operator, data.draw(events(of)), naive.sliding(of, "ts", by, ORACLE, range_, 5, 0))
+
+    holds()
+
+
+def test_tuples_are_counted_in_64_bits_once_32_may_be_too_few(monkeypatch):
+    monkeypatch.setattr(pane_states, "_NARROW", 100)
+    driver = Driver(WindowAggregate(Sliding(20, 10), ASKED, ("k",), strategy="panes"), SCHEMA)
+    page = Page.of(SCHEMA, {"ts": [5] * 60, "k": [1] * 60, "v": range(60)})
+    kinds = []
+    for _ in range(3):
+        driver.feed(0, page)
+        kinds.append(held(driver).tuples.dtype.name)
+    assert kinds == ["int32", "int64", "int64"]
+    driver.feed(0, Linear(100))
+    assert [(row["n"], row["s"]) for row in driver.rows()] == [(180, 3 * 1770)] * 2
+
+
+def test_values_are_counted_apart_from_the_first_null_on():
+    driver = Driver(WindowAggregate(Sliding(20, 10), ASKED, ("k",), strategy="panes"), SCHEMA)
+    driver.feed(0, Page.of(SCHEMA, {"ts": [5, 15, 15], "k": [1, 1, 2], "v": [4, 6, 9]}))
+    apart = sum(state is not None for state in held(driver).columns)
+    driver.feed(0, Page.of(SCHEMA, {"ts": [6, 16, 25], "k": [1, 2, 2], "v": [None, None, None]}))
+    assert sum(state is not None for state in held(driver).columns) == apart + 1
+    driver.move()
+    driver.feed(0, "end")
+    found = {
+        (r["k"], r["window_end"]): (r["n"], r["some"], r["s"], r["mean"], r["hi"]) for r in driver.rows()
+    }
+    assert found == {
+        (1, 10): (2, 1, 4, 4.0, 4),
+        (1, 20): (3, 2, 10, 5.0, 6),
+        (1, 30): (1, 1, 6, 6.0, 6),
+        (2, 20): (2, 1, 9, 9.0, 9),
+        (2, 30): (3, 1, 9, 9.0, 9),
+        (2, 40): (1, 0, None, None, None),
+    }
+
+
+def test_shared_counts_are_not_saved_twice():
+    def saved(nulls: int) -> int:
+        driver = Driver(WindowAggregate(Sliding(20, 10), ASKED, ("k",), strategy="panes"), SCHEMA)
+        values = np.arange(20_000)
+        column = pa.array(values, mask=values < nulls)
+        driver.feed(0, Page.of(SCHEMA, {"ts": values % 100, "k": values % 1000, "v": column}))
+        return len(driver.operator.snapshot())
+
+    assert saved(0) < saved(1)
