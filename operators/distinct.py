@@ -40,6 +40,7 @@ from oop_engine import (
     State,
 )
 from operators.kernels.first_seen import add
+from operators.key_table import KeyTable
 
 __all__ = ["Distinct"]
 
@@ -86,7 +87,7 @@ class Distinct(Operator):
     def open(self) -> None:
         [schema] = self.schemas_out
         self._names = [n for n in schema.names if n != schema.progressing]
-        self._index = GroupIndex([schema.type_of(n) for n in self._names])
+        self._index = GroupIndex([schema.type_of(n) for n in self._names], KeyTable)
         self._hold(np.empty(0, np.int64), np.empty(0, np.int64))
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:

@@ -1,7 +1,7 @@
 """Row codes: which rows of a page have the same values, with no memory of other pages.
 
-``GroupIndex`` gives a group the same number for ever and looks at each key in Python for
-it; here a number is good for one page, and all work is done in Arrow and NumPy.
+``GroupIndex`` gives a group the same number for ever; here a number is good for one page, and all
+work is done in Arrow and kernels.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.groups import GroupIndex
+from operators.key_table import KeyTable
 
 __all__ = ["row_codes"]
 
@@ -32,7 +33,7 @@ def row_codes(columns: Sequence[pa.Array]) -> tuple[Integers, Integers]:
     codes = _coded(columns[0])
     for column in columns[1:]:
         more = _coded(column)
-        codes = _coded(pa.array(codes * (int(more.max(initial=0)) + 1) + more))
+        codes = KeyTable().encode(codes * (int(more.max(initial=0)) + 1) + more)
     first = np.empty(int(codes.max(initial=-1)) + 1, np.int64)
     first[codes[::-1]] = np.arange(codes.size)[::-1]  # written backwards, so the first sight stays
     return codes, first
@@ -40,6 +41,8 @@ def row_codes(columns: Sequence[pa.Array]) -> tuple[Integers, Integers]:
 
 def _coded(column: pa.Array) -> Integers:
     """Number the values of a column by first sight."""
+    if pa.types.is_signed_integer(column.type) and not column.null_count:
+        return KeyTable().encode(column.to_numpy())
     if pa.types.is_dictionary(column.type):  # its numbers tell apart what differs
         column = column.indices
     try:

@@ -19,6 +19,7 @@ from oop_engine.groups import GroupIndex
 from oop_engine.page import Page
 from oop_engine.punctuation import FOREVER, GroupWise, Joint, Linear, Punctuation
 from oop_engine.schema import Schema
+from operators.key_table import KeyTable
 from operators.windows import Extents, Over, Windows
 
 __all__ = ["Tagger", "bind"]
@@ -49,7 +50,7 @@ class Tagger:
         self._over = extents.over
         self._progressing = schema.progressing
         self._by = by if extents.over is Over.GROUP_ROWS else ()
-        self._index = GroupIndex([schema.type_of(name) for name in self._by])
+        self._index = GroupIndex([schema.type_of(name) for name in self._by], KeyTable)
         self._next = np.zeros(0, np.int64)  # (groups,)  the next tuple's number
 
     @property

@@ -36,6 +36,7 @@ from oop_engine.schema import Schema
 from oop_engine.sizes import value_bytes
 from operators.aggregates import Aggregation, Arrays
 from operators.components import SumOverflowError
+from operators.key_table import KeyTable
 from operators.partials import States
 from operators.spelled import spelled
 from operators.tagging import bind
@@ -109,7 +110,7 @@ class BufferingAggregate(Operator):
         self._extents = self._out.extents
         read = {schema.progressing, *self.by, *(c for a in self.aggregates.values() for c in a.columns)}
         self._schema = schema.select([name for name in schema.names if name in read])
-        self._groups = GroupIndex([schema.type_of(name) for name in self.by])
+        self._groups = GroupIndex([schema.type_of(name) for name in self.by], KeyTable)
         self._pages: list[Page] = []  # sorted by time, one after the other
         self._slots: list[Integers] = []  # the group of each tuple
         self._tuples = self._nbytes = 0

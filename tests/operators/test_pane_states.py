@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +26,9 @@ ASKED = {"n": Count(), "some": Count("v"), "s": Sum("v"), "mean": Avg("v"), "hi"
 
 
 def held(driver: Driver) -> pane_states.PaneStates:
-    return driver.operator._groups._panes.rectangle.states
+    operator: Any = driver.operator
+    found: pane_states.PaneStates = operator._groups._panes.rectangle.states
+    return found
 
 
 @pytest.mark.parametrize("swept", [True, False])
