@@ -23,6 +23,10 @@ SMALL = {
     "links": {"tuples": "12000", "rate": "50", "range": "25 s", "slide": "5 s", "lull": "15 s"},
     "packet_join": {"rate": "20", "seconds": "130"},
     "netflow": {"tuples": "40000"},
+    "paned_wid": {"tuples": "20000"},
+    "adapt_wid": {"seconds": "12", "rate": "500"},
+    "hammer_slide": {"tuples": "4000"},
+    "skew": {"tuples": "20000"},
 }
 
 
