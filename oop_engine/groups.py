@@ -10,6 +10,7 @@ texts, as long as there are not many more than rows, only new ones.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any, Protocol
@@ -21,13 +22,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from oop_engine.integer_table import IntegerTable
-from oop_engine.sizes import value_bytes
 
 __all__ = ["GroupIndex", "comparable"]
 
 Integers = NDArray[np.int64]
 
 _UNKNOWN = -1
+_CODE_BYTES = 28  # of a Python integer
 _FEW = 64  # rows; fewer are looked up one by one, which costs less than a call into Arrow
 
 
@@ -35,6 +36,8 @@ class CodeTable(Protocol):
     """Codes of distinct integers and of null, 0, 1, 2... in order of first sight (``IntegerTable``)."""
 
     def __len__(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
     def find(self, values: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> Integers: ...
     def encode(self, values: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> Integers: ...
 
@@ -68,8 +71,8 @@ class GroupIndex:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the keys, and 16 a group for finding it; the same however the keys came in."""
-        return self._key_bytes + 16 * self._size
+        """Bytes of the keys, and of the tables that find them, with the room that is left in them; O(1)."""
+        return self._key_bytes + sum([level.nbytes for level in self._levels])
 
     def encode(self, columns: Sequence[pa.Array], rows: int | None = None) -> NDArray[np.int64]:
         """Return the slot of every row, int64 (rows,); new keys get the next free slots.
@@ -104,6 +107,7 @@ class GroupIndex:
         if len(self._chunks) > 1:
             columns = zip(*self._chunks, strict=True)
             self._chunks = [[pa.concat_arrays(parts) for parts in columns]]
+            self._key_bytes = sum(column.get_total_buffer_size() for column in self._chunks[0])
         wanted = pa.array(slots)
         return [column.take(wanted) for column in self._chunks[0]]
 
@@ -128,7 +132,7 @@ class GroupIndex:
     def _remember(self, columns: list[pa.Array], size: int) -> None:
         self._chunks.append(columns)
         self._size = size
-        self._key_bytes += sum(map(value_bytes, columns))
+        self._key_bytes += sum(column.get_total_buffer_size() for column in columns)
 
     def _codes(self, columns: Sequence[pa.Array], *, add: bool) -> Integers:
         levels = iter(self._levels)
@@ -150,9 +154,16 @@ class _Codes:
         self._code: dict[Any, int] = {}
         self._texts = texts
         self._known: pa.Array | None = None  # by code, as far as they have been asked for
+        self._value_bytes = 0  # of the values in ``_code``, and their codes
 
     def __len__(self) -> int:
         return len(self._code)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the dictionary, its keys and codes, and of the texts that Arrow has; O(1)."""
+        known = 0 if self._known is None else self._known.get_total_buffer_size()
+        return int(sys.getsizeof(self._code) + self._value_bytes + known)
 
     def encode(self, column: pa.Array, *, add: bool) -> Integers:
         if len(column) <= _FEW:
@@ -183,7 +194,11 @@ class _Codes:
     def _look_up(self, values: list[Any], *, add: bool) -> Integers:
         known = self._code
         if add:
-            return np.array([known.setdefault(value, len(known)) for value in values], np.int64)
+            before = len(known)
+            codes = np.array([known.setdefault(value, len(known)) for value in values], np.int64)
+            if new := len(known) - before:
+                self._value_bytes += sum(map(sys.getsizeof, islice(reversed(known), new))) + _CODE_BYTES * new
+            return codes
         return np.array([known.get(value, _UNKNOWN) for value in values], np.int64)
 
 
@@ -195,6 +210,11 @@ class _IntegerCodes:
 
     def __len__(self) -> int:
         return len(self._table)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the table."""
+        return self._table.nbytes
 
     def encode(self, column: pa.Array, *, add: bool) -> Integers:
         if not (add or _is_plain(column.type) or pa.types.is_null(column.type)):

@@ -37,12 +37,17 @@ class IntegerTable:
         self._keys = np.zeros(1, np.int64)  # (capacity,)  by code; what stands for null is never compared
         self._size = 0
         self._null = _FREE
-        self._places = np.full(_LEAST, _FREE, np.int64)  # (places,)  code; hashed: a power of two
+        self._places = np.full(_LEAST, _FREE, np.int32)  # (places,)  code; hashed: a power of two
         self._lowest: int | None = None  # the key of the first place; None: places are hashed
         self._range: tuple[int, int] | None = None  # the least and the greatest key
 
     def __len__(self) -> int:
         return self._size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the keys and of the places, with the room that is left."""
+        return self._keys.nbytes + self._places.nbytes
 
     def find(self, values: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> Integers:
         """Return the code of every row, int64 (rows,), -1 if it is not known; O(rows).
@@ -50,7 +55,7 @@ class IntegerTable:
         ``values`` integers (rows,), not beyond int64.  ``valid`` bool (rows,) is false where the value is
         null; None: nowhere.
         """
-        codes = self._look_up(values.astype(np.int64, copy=False))
+        codes = self._look_up(values.astype(np.int64, copy=False)).astype(np.int64)
         if valid is not None:
             codes[~valid] = self._null
         return codes
@@ -67,13 +72,13 @@ class IntegerTable:
             missing = missing[codes[missing] < 0]
         return codes
 
-    def _look_up(self, values: Integers) -> Integers:
+    def _look_up(self, values: Integers) -> NDArray[np.int32]:
         places = self._home(values)
         if self._lowest is not None:
             known = places.view(np.uint64) < self._places.size
             if known.all():
                 return self._places.take(places)
-            return np.where(known, self._places.take(places, mode="clip"), _FREE)
+            return np.where(known, self._places.take(places, mode="clip"), np.int32(_FREE))
         codes = self._places.take(places)
         other = np.flatnonzero((self._keys.take(codes) != values) & (codes >= 0))
         while other.size:
@@ -115,7 +120,7 @@ class IntegerTable:
             at = places[rows]
             free = np.flatnonzero(self._places[at] == _FREE)[::-1]
             self._places[at[free]] = -2 - rows[free]
-            mark = -2 - self._places[at]
+            mark = -2 - self._places[at].astype(np.int64)
             first.append(rows[mark == rows])
             settled = (mark >= 0) & (values[np.maximum(mark, 0)] == values[rows])
             rows = rows[~settled]
@@ -127,7 +132,9 @@ class IntegerTable:
         """Make room for ``more`` new keys, ``values`` among them."""
         wanted = self._size + more
         if wanted > self._keys.size:
-            self._keys = np.resize(self._keys, 2 * wanted)
+            keys = np.zeros(2 * wanted, np.int64)
+            keys[: self._size] = self._keys[: self._size]
+            self._keys = keys
         if values.size:
             ends = (int(values.min()), int(values.max()))
             least, most = self._range or ends
@@ -143,7 +150,7 @@ class IntegerTable:
     def _allot(self, places: int, lowest: int | None) -> None:
         """Put the keys there are into other places."""
         self._lowest = lowest
-        self._places = np.full(max(places, _LEAST), _FREE, np.int64)
+        self._places = np.full(max(places, _LEAST), _FREE, np.int32)
         codes = np.arange(self._size)
         codes, taken = self._claim(self._keys, codes[codes != self._null])
         self._places[taken] = codes

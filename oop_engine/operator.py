@@ -31,13 +31,19 @@ Emission = tuple[int, Message]
 class State:
     """What an operator holds now: buffered tuples, partial aggregates, groups, bytes.
 
-    Bytes follow from dtypes and lengths, so that they are the same on every machine.
+    Bytes are those of the arrays, Arrow buffers and dictionaries that are there, by their types and lengths:
+    room for what is still to come counts, for memory has to have it.  It is another after a snapshot.
     """
 
     tuples: int = 0
     partials: int = 0
     groups: int = 0
     nbytes: int = 0
+
+    @property
+    def in_use(self) -> tuple[int, int, int]:
+        """Tuples, partial aggregates and groups, which do not depend on how much room there is for more."""
+        return self.tuples, self.partials, self.groups
 
     def __add__(self, other: State) -> State:
         return State(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from oop_engine.errors import ContractError
 from oop_engine.schema import Schema
-from oop_engine.sizes import value_bytes
+from oop_engine.sizes import owned, value_bytes
 
 __all__ = ["Page", "concat"]
 
@@ -101,6 +101,16 @@ class Page:
     def nbytes(self) -> int:
         """Bytes of the columns, by their types (a slice counts its own rows only)."""
         return sum(map(value_bytes, self.batch.columns))
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that the page keeps alive: a slice, all that it was cut from.  O(columns)."""
+        return int(self.batch.get_total_buffer_size())
+
+    def owned(self) -> Page:
+        """Return the page for one who keeps it: copied where it is a slice, see ``sizes.owned``."""
+        batch = owned(self.batch)
+        return self if batch is self.batch else Page(self.schema, batch, self.arrival)
 
     def slice(self, start: int, stop: int) -> Page:
         """Return rows ``start`` to ``stop`` (exclusive), without copying."""

@@ -60,7 +60,7 @@ class Progress:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all that is kept."""
+        """Bytes of all that is kept, with the room there is for more."""
         linear: int = 8 * (self._linear.size + 1)
         return linear + sum(table.nbytes for table in self._tables.values()) if self._tables else linear
 
@@ -156,7 +156,7 @@ class _GroupTable:
 
     @property
     def nbytes(self) -> int:
-        return self._index.nbytes + len(self) * 8 * (self._grouped.shape[1] + 1)
+        return self._index.nbytes + self._grouped.nbytes + self._out.nbytes
 
     def raise_to(self, port: int, punctuation: GroupWise) -> NDArray[np.int64]:
         """Take new bounds; return the slots of their groups."""

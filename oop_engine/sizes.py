@@ -1,6 +1,7 @@
-"""Bytes of values by their types: the same on every machine, before and after a snapshot.
+"""Bytes of values by their types, and what a batch keeps alive.
 
-Arrow's own count also has null bitmaps, which come and go, and padding.
+By their types values take the same on every machine, before and after a snapshot: Arrow's own count also has
+null bitmaps, which come and go, and padding.  What is kept alive may be more, for a slice keeps the whole.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["row_bytes", "value_bytes"]
+__all__ = ["owned", "row_bytes", "value_bytes"]
 
 _SHORT = (pa.types.is_string, pa.types.is_binary)
 _LARGE = (pa.types.is_large_string, pa.types.is_large_binary)
@@ -46,6 +47,18 @@ def value_bytes(column: pa.Array) -> int:
     if types.is_fixed_size_binary(kind) or types.is_decimal(kind):
         return len(column) * max(int(kind.bit_width) // 8, 1)
     return int(column.nbytes)
+
+
+def owned(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the batch, or a copy if it is a slice that keeps more than twice its own bytes alive.
+
+    >>> whole = pa.record_batch({"x": pa.array(range(1000))})
+    >>> whole.slice(0, 1).get_total_buffer_size(), owned(whole.slice(0, 1)).get_total_buffer_size()
+    (8000, 8)
+    """
+    if batch.get_total_buffer_size() <= 2 * batch.nbytes:
+        return batch
+    return pa.concat_batches([batch, batch.slice(0, 0)])
 
 
 def row_bytes(fields: pa.Schema) -> int | None:

@@ -101,11 +101,18 @@ class AdaptiveGroups(WindowGroups):
             self._volumes.settle(self._threshold())
 
     def state(self) -> State:
-        held = self._tail.nbytes + self._volumes.group_bytes * len(self._groups)
-        partials = 0
-        if self._block is not None:
-            partials, held = len(self._block), held + self._block.nbytes
-        return super().state() + State(len(self._tail), partials, 0, held if self._adapting else 0)
+        if not self._adapting:
+            return super().state()
+        in_block = 0 if self._block is None else len(self._block)
+        return State(len(self._tail), len(self._partials) + in_block, self._partials.alive, self.nbytes)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are held, with the room there is for more."""
+        held = super().nbytes
+        if self._adapting:
+            held += self._tail.nbytes + self._volumes.nbytes
+        return held if self._block is None else held + self._block.nbytes
 
     def save(self) -> dict[str, Any]:
         return {

@@ -221,7 +221,7 @@ class Consolidate(Operator):
         return self._rows.results.overflow(column, wid, keys)
 
     def state(self) -> State:
-        held = self._panes.nbytes + self._groups.nbytes + 16 * len(self._groups) + self._promised.nbytes
+        held = self._panes.nbytes + self._groups.nbytes + self._spans.nbytes + self._promised.nbytes
         return State(0, len(self._panes), self._alive, held)
 
     def save(self) -> dict[str, Any]:

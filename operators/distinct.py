@@ -114,7 +114,8 @@ class Distinct(Operator):
         yield 0, punctuation
 
     def state(self) -> State:
-        return State(tuples=self._held, groups=len(self._index), nbytes=16 * self._held + self._index.nbytes)
+        held = self._slots.nbytes + self._times.nbytes + self._index.nbytes
+        return State(tuples=self._held, groups=len(self._index), nbytes=held)
 
     def save(self) -> dict[str, Any]:
         slots, times = self._pairs()

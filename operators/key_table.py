@@ -19,8 +19,8 @@ Integers = NDArray[np.int64]
 
 _LEAST = 64  # keys and places
 _CLOSE = 4  # places there may be for each key, where a place is a distance
-_FEW = 1 << 12  # so few places may be as empty as they like
-_CHUNK = 1024  # rows at a time for which room is made, at least; else half as many as there are keys
+_FEW = 1 << 11  # so few places may be as empty as they like
+_CHUNK = 256  # rows at a time for which room is made, at least; else half as many as there are keys
 _ALL = np.empty(0, np.bool_)
 
 
@@ -42,7 +42,7 @@ class KeyTable:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of keys and places."""
+        """Bytes of keys and places, with the room that is left."""
         return int(self._keys.nbytes + self._places.nbytes)
 
     def find(self, values: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> Integers:
@@ -98,7 +98,7 @@ class KeyTable:
     def _allot(self, places: int, lowest: int | None) -> None:
         """Put the keys there are into other places."""
         self._lowest = lowest
-        self._places = np.full(places, -1, np.int64)
+        self._places = np.full(places, -1, np.int32)
         kernels.fill(self._sizes, *self._way, self._keys, self._places)
 
 

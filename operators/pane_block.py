@@ -31,7 +31,7 @@ class PaneBlock:
     """Open panes by the slots of groups, of which only some have columns in the ring ``panes``."""
 
     COLUMN_BYTES = 16 + 8
-    """Of each column: the windows it spans, and whose it is."""
+    """That each column has to take: the windows it spans, and whose it is."""
 
     def __init__(self, panes: Panes) -> None:
         self._panes = panes
@@ -51,8 +51,8 @@ class PaneBlock:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the panes in use and of all columns."""
-        return self._panes.nbytes(self._of.size) + self.COLUMN_BYTES * self._of.size
+        """Bytes of the panes and of the columns, with the room there is for more."""
+        return self._panes.nbytes + self._of.nbytes + self._column.nbytes + self._spans.nbytes
 
     def add(self, page: Page, times: Integers, slots: Integers) -> Integers:
         """Add tuples to their panes; return the rows of those that do not fit.  O(tuples log tuples)."""

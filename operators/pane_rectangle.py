@@ -64,6 +64,11 @@ class PaneRectangle:
         return self.states.cell_bytes
 
     @property
+    def nbytes(self) -> int:
+        """Bytes of all cells and backs, in use or not."""
+        return self.states.nbytes + int(self.turns.nbytes)
+
+    @property
     def back_bytes(self) -> int:
         """Bytes of a group beside its panes: its back, and where its stacks are."""
         return self.states.cell_bytes + 8 * _TURNS

@@ -79,9 +79,10 @@ class Panes:
     def __len__(self) -> int:
         return self.rectangle.used
 
-    def nbytes(self, alive: int) -> int:
-        """Bytes of the panes in use, and of the backs of ``alive`` groups."""
-        return len(self) * self.rectangle.cell_bytes + alive * self.rectangle.back_bytes
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rectangle, its cells in use or not."""
+        return self.rectangle.nbytes
 
     def add(
         self, page: Page, times: Integers, slots: Integers, spans: Integers, counts: Integers

@@ -41,6 +41,12 @@ class Run:
     def __len__(self) -> int:
         return int(self.slots.size)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows."""
+        columns = [*self._places, *(column for state in self.states for column in state)]
+        return sum(column.nbytes for column in columns)
+
     def take(self, rows: NDArray[Any] | slice) -> Run:
         """Return some of the rows."""
         states = [tuple(column[rows] for column in state) for state in self.states]
@@ -76,14 +82,11 @@ class PaneRuns:
         self._merged = self.rows(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
         self._fresh: list[Run] = []
         self._fresh_rows = 0
+        self.nbytes = 0
+        """Bytes of the rows held."""
 
     def __len__(self) -> int:
         return len(self._merged) + self._fresh_rows
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the rows."""
-        return len(self) * (self._nothing.row_bytes + 24)
 
     def rows(self, slots: Integers, first: Integers, last: Integers) -> Run:
         """Return rows with states of no values."""
@@ -94,6 +97,7 @@ class PaneRuns:
         """Put rows; those of one group and pane have the same ``first`` and ``last``."""
         self._fresh.append(run)
         self._fresh_rows += len(run)
+        self.nbytes += run.nbytes
         if self._fresh_rows > max(len(self._merged), _LEAST):
             self._set(self._once(self._merged.joined(*self._fresh)))
 
@@ -154,6 +158,7 @@ class PaneRuns:
     def _set(self, merged: Run, *fresh: Run) -> None:
         self._merged, self._fresh = merged, [run for run in fresh if len(run)]
         self._fresh_rows = sum(map(len, self._fresh))
+        self.nbytes = sum(run.nbytes for run in (merged, *self._fresh))
 
     def _once(self, run: Run) -> Run:
         """Return the run with each pane of a group once, sorted by pane."""

@@ -44,6 +44,11 @@ class PaneStates:
         return sum(column.itemsize for column in (self.tuples, *columns))
 
     @property
+    def nbytes(self) -> int:
+        """Bytes of all cells, in use or not."""
+        return self.tuples.size * self.cell_bytes
+
+    @property
     def components(self) -> list[Component]:
         """How each part is kept."""
         return self._components

@@ -121,12 +121,13 @@ class Partials:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the partial aggregates in use."""
-        return len(self) * self.row_bytes
+        """Bytes of the table, with the room there is for more."""
+        table = self._owner.nbytes + self._table.cells.nbytes + self._table.free.nbytes
+        return table + self.states.row_bytes * len(self._owner)
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a partial aggregate: its state, key and cell."""
+        """Bytes that a partial aggregate has to take: its state, key and cell."""
         return self.states.row_bytes + 16 + 24
 
     def add(

@@ -126,8 +126,10 @@ class Punctuate(Operator):
             yield from self._promise(int(linear[stop - 1]))
             start = stop
         yield from self._tuples(page, start, len(page))
-        if self._groups is not None and self._promised.linear > before:
-            self._groups.forget(self._promised.linear)
+        if self._groups is not None:
+            self._groups.let_go()
+            if self._promised.linear > before:
+                self._groups.forget(self._promised.linear)
 
     def _at_once(self, page: Page) -> Iterator[Emission]:
         below, late = self._watermark.over(page, self._promised.linear, self._every)
@@ -249,7 +251,7 @@ class _GroupPromises:
 
     @property
     def nbytes(self) -> int:
-        return self._index.nbytes + 8 * len(self) * (self._count + 5)
+        return self._index.nbytes + self._largest.nbytes + self._table.nbytes
 
     def take(self, page: Page, before: int, linear: Ints) -> Ints:
         """Take in a page; return the rows after which promises of groups are due."""
@@ -265,6 +267,10 @@ class _GroupPromises:
     def note(self, start: int, stop: int) -> None:
         """Let rows of the page at hand pass: their bounds hold from now on."""
         self._table[_NOW, self._slots[start:stop]] = self._bounds[start:stop]  # the last one stays
+
+    def let_go(self) -> None:
+        """Let go of the page at hand."""
+        self._slots = self._bounds = np.empty(0, np.int64)
 
     def grown(self, linear: int) -> GroupWise | None:
         """Return all that can be promised and has not been; it is then said."""

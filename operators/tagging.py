@@ -61,7 +61,7 @@ class Tagger:
     @property
     def nbytes(self) -> int:
         """Bytes of the numbers and their groups."""
-        return self._index.nbytes + 8 * self.groups if self._by else 0
+        return self._index.nbytes + self._next.nbytes if self._by else 0
 
     def tag(self, page: Page) -> tuple[Integers, Punctuation | None]:
         """Return the positions of the tuples, and what is promised after them."""

@@ -48,7 +48,7 @@ class Tail:
         self._extents = extents
         self._pages: list[Page] = []
         self._slots: list[NDArray[np.int32]] = []
-        self._rows = self._nbytes = 0
+        self._rows = self._value_bytes = self._page_bytes = 0
 
     def __len__(self) -> int:
         return self._rows
@@ -56,13 +56,13 @@ class Tail:
     @property
     def nbytes(self) -> int:
         """Bytes of the tuples and their slots."""
-        return self._nbytes + _SLOT * self._rows
+        return self._page_bytes + _SLOT * self._rows
 
     @property
     def tuple_bytes(self) -> float:
         """Bytes of a tuple: the mean of those that are there, or else by the types of its columns."""
         if self._rows:
-            return self.nbytes / self._rows
+            return (self._value_bytes + _SLOT * self._rows) / self._rows
         return _SLOT + sum(_width(self._schema.type_of(name)) for name in self._schema.names)
 
     def add(self, page: Page, slots: Integers) -> None:
@@ -73,11 +73,13 @@ class Tail:
         self._pages.append(Page(self._schema, batch))
         self._slots.append(slots.astype(np.int32))
         self._rows += len(page)
-        self._nbytes += sum(map(value_bytes, batch.columns))
+        self._value_bytes += sum(map(value_bytes, batch.columns))
+        self._page_bytes += batch.get_total_buffer_size()
 
     def tuples(self) -> Tuples:
         """Return everything.  O(tuples) if some are new, else O(tuples) for their windows."""
         self._pages = [concat(self._schema, self._pages)]
+        self._page_bytes = self._pages[0].held_bytes
         slots = np.concatenate([np.empty(0, np.int32), *self._slots])
         self._slots = [slots]
         return Tuples(self._pages[0], slots.astype(np.int64), *self._extents.wids(self._pages[0].times))
@@ -93,7 +95,8 @@ class Tail:
 
     def clear(self) -> None:
         """Forget everything."""
-        self._pages, self._slots, self._rows, self._nbytes = [], [], 0, 0
+        self._pages, self._slots = [], []
+        self._rows = self._value_bytes = self._page_bytes = 0
 
     def rename(self, slots: Integers) -> None:
         """Give group ``g`` the slot ``slots[g]``."""

@@ -103,9 +103,9 @@ class Volumes:
         self._since = NEVER  # the high-watermark when the epoch began
 
     @property
-    def group_bytes(self) -> int:
-        """Bytes of each group."""
-        return self.eager.itemsize + self._volume.itemsize
+    def nbytes(self) -> int:
+        """Bytes of all groups."""
+        return self.eager.nbytes + self._volume.nbytes
 
     def grow(self, groups: int, *, eager: bool = False) -> None:
         """Make room for so many groups; new ones are lazy, unless ``eager``."""

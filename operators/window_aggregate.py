@@ -155,12 +155,13 @@ class WindowAggregate(Operator):
     def open(self) -> None:
         schema = self.schemas_in[0]
         results = self._results(schema)
-        query = self._query(results, schema)
-        choice = chosen(query, self.strategy)
         stacks = self.strategy in ("auto", "stacks") and self._has_stacks(results)
         self._tagger = Tagger(results.extents, schema, self.by)
-        self._groups = query.groups(choice.kept, adapting=choice.adapting)
         self._rows = RowWindows(results, schema) if stacks else None
+        if self._rows is None:
+            query = self._query(results, schema)
+            choice = chosen(query, self.strategy)
+            self._groups = query.groups(choice.kept, adapting=choice.adapting)
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         if self._rows is not None:
@@ -179,7 +180,8 @@ class WindowAggregate(Operator):
     def state(self) -> State:
         if self._rows is not None:
             return self._rows.state()
-        return self._groups.state() + State(nbytes=self._tagger.nbytes)
+        held, tagged = self._groups.state(), self._tagger.nbytes
+        return held + State(nbytes=tagged) if tagged else held
 
     def save(self) -> dict[str, Any]:
         if self._rows is not None:

@@ -61,12 +61,14 @@ class WindowGroups:
 
     def state(self) -> State:
         """Return what is held: partial aggregates, the groups that have some, bytes."""
-        held = self._partials.nbytes + self._groups.nbytes + 16 * len(self._groups)
-        partials, alive = len(self._partials), self._partials.alive
-        if self._panes is not None:
-            held += self._panes.nbytes(alive)
-            partials += len(self._panes)
-        return State(0, partials, alive, held + self._promised.nbytes)
+        in_panes = 0 if self._panes is None else len(self._panes)
+        return State(0, len(self._partials) + in_panes, self._partials.alive, self.nbytes)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are held, with the room there is for more."""
+        held = self._partials.nbytes + self._groups.nbytes + self._spans.nbytes + self._promised.nbytes
+        return held if self._panes is None else held + self._panes.nbytes
 
     def add(self, page: Page, times: Integers, first: Integers, last: Integers) -> None:
         """Add tuples at ``times`` to the windows ``first`` to ``last`` (inclusive)."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numba.core.dispatcher import Dispatcher
 
 from oop_engine import Graph, Schema
 from oop_engine.graph import Plan
@@ -17,51 +18,73 @@ from oop_engine.graph import Plan
 __all__ = ["held_bytes"]
 
 _DESCRIPTION = (Graph, Plan, Schema, pa.Schema, pa.DataType, pa.Field)
-_CODE = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType, str)
+_CODE = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType, Dispatcher)
+
+Piece = tuple[int, int]
+"""A piece of memory: where it begins, and where it ends."""
 
 
 def held_bytes(roots: Iterable[object]) -> int:
-    """Return the bytes of all arrays, Arrow buffers, containers and numbers reachable from ``roots``.
+    """Return the bytes of all arrays, Arrow buffers, containers, texts and numbers reachable from ``roots``.
 
-    What belongs to the query and not to its state (schemas, types, code, names) is left out, and
+    What belongs to the query and not to its state (schemas, types, code) is left out, and
     memory that several share counts once.
     """
-    sizes: dict[int, int] = {}
-    seen: set[int] = set()
+    pieces: set[Piece] = set()
+    seen: dict[int, object] = {}  # also keeps alive what is made on the way, so that no number is used twice
     waiting = list(roots)
     while waiting:
         item = waiting.pop()
         if id(item) in seen or isinstance(item, (*_DESCRIPTION, *_CODE)):
             continue
-        seen.add(id(item))
-        sizes.update(_own(item))
+        seen[id(item)] = item
+        pieces.update(_own(item))
         waiting += _behind(item)
-    return sum(sizes.values())
+    return _covered(pieces)
 
 
-def _own(item: Any) -> Iterator[tuple[int, int]]:
-    """Yield the place and the size of each piece of memory that is the item's own."""
+def _covered(pieces: Iterable[Piece]) -> int:
+    """Return how many bytes are in some piece."""
+    bytes_, reached = 0, 0
+    for start, stop in sorted(pieces):
+        bytes_ += max(stop - max(start, reached), 0)
+        reached = max(reached, stop)
+    return bytes_
+
+
+def _own(item: Any) -> Iterator[Piece]:
+    """Yield the pieces of memory that are the item's own."""
     if isinstance(item, np.ndarray):
-        whole = item
-        while isinstance(whole.base, np.ndarray):
-            whole = whole.base
-        yield whole.__array_interface__["data"][0], whole.nbytes
+        if not _is_view(item):
+            start = item.__array_interface__["data"][0]
+            yield start, start + item.nbytes
+    elif isinstance(item, pa.Buffer):
+        yield item.address, item.address + item.size
     elif isinstance(item, (pa.Array, pa.RecordBatch, pa.ChunkedArray, pa.Table)):
         for buffer in filter(None, _buffers(item)):
-            yield buffer.address, buffer.size
+            yield buffer.address, buffer.address + buffer.size
     else:
-        yield id(item), sys.getsizeof(item)
+        yield id(item), id(item) + sys.getsizeof(item)
 
 
 def _buffers(item: Any) -> list[pa.Buffer]:
     if isinstance(item, pa.Array):
         found: list[pa.Buffer] = item.buffers()
-        return found + (item.dictionary.buffers() if pa.types.is_dictionary(item.type) else [])
+        return found + (_buffers(item.dictionary) if pa.types.is_dictionary(item.type) else [])
     columns = item.chunks if isinstance(item, pa.ChunkedArray) else item.columns
     return [buffer for column in columns for buffer in _buffers(column)]
 
 
+def _is_view(array: np.ndarray[Any, Any]) -> bool:
+    """Tell whether the array shows the memory of another object, which is looked at by itself."""
+    return isinstance(array.base, (np.ndarray, pa.Array, pa.Buffer))
+
+
 def _behind(item: Any) -> list[object]:
-    if isinstance(item, (np.ndarray, pa.Array, pa.RecordBatch, pa.ChunkedArray, pa.Table)):
+    if isinstance(item, np.ndarray):
+        return [item.base] if _is_view(item) else []
+    if isinstance(item, (pa.Array, pa.RecordBatch, pa.ChunkedArray, pa.Table, pa.Buffer)):
         return []
+    if isinstance(item, dict):
+        return [*item, *item.values()]  # the collector leaves out keys that are texts
     return gc.get_referents(item)

@@ -33,7 +33,6 @@ from oop_engine.operator import Emission, Operator, State
 from oop_engine.page import Page, concat
 from oop_engine.punctuation import FOREVER, NEVER, Linear, Punctuation
 from oop_engine.schema import Schema
-from oop_engine.sizes import value_bytes
 from operators.aggregates import Aggregation, Arrays
 from operators.components import SumOverflowError
 from operators.key_table import KeyTable
@@ -161,11 +160,11 @@ class BufferingAggregate(Operator):
     def _keep(self, page: Page) -> None:
         if not len(page):
             return
-        batch = page.batch.select(self._schema.names)
-        self._pages.append(Page(self._schema, batch))
+        kept = Page(self._schema, page.batch.select(self._schema.names)).owned()
+        self._pages.append(kept)
         self._slots.append(self._groups.encode([page.column(n) for n in self.by], len(page)))
         self._tuples += len(page)
-        self._nbytes += sum(map(value_bytes, batch.columns))
+        self._nbytes += kept.held_bytes
 
     def _buffer(self) -> tuple[Page, Integers]:
         slots = np.concatenate([np.empty(0, np.int64), *self._slots])
@@ -176,8 +175,9 @@ class BufferingAggregate(Operator):
         if self.by and len(self._groups) > 2 * slots.size:
             kept, slots = np.unique(slots, return_inverse=True)
             self._groups.keep(kept)
+        page = page.owned()
         self._pages, self._slots = [page], [slots]
-        self._tuples, self._nbytes = len(page), sum(map(value_bytes, page.batch.columns))
+        self._tuples, self._nbytes = len(page), page.held_bytes
 
     def _close(self, cut: int) -> Iterator[Emission]:
         """Put out the windows below ``cut``, in order, and promise what that means."""
@@ -219,7 +219,7 @@ class BufferingAggregate(Operator):
         start = int(self._extents.extent(np.array([wid]))[0][0])
         done = int(np.searchsorted(held.times, start))
         if done:
-            self._hold(held.slice(done, len(held)), slots[done:])
+            self._hold(held.slice(done, len(held)), slots[done:].copy())
         else:
             self._hold(held, slots)
 

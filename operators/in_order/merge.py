@@ -74,9 +74,11 @@ class Merge(Operator):
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         if len(page):
             self._check_order(port, page)
+            page = page.without_arrival()
             self._count(page, 1)
-            self._waiting[port].append(page.without_arrival())
+            self._waiting[port].append(page)
             yield from self._advance(port, int(page.times[-1]))
+            self._own(self._waiting[port])
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
         if isinstance(punctuation, Linear):
@@ -114,16 +116,23 @@ class Merge(Operator):
         for page in going:
             self._count(page, -1)
         if waiting and (stop := int(waiting[0].times.searchsorted(reached, side="right"))):
-            first, rest = waiting[0], waiting[0].slice(stop, len(waiting[0]))
+            first, rest = waiting[0], waiting[0].slice(stop, len(waiting[0])).owned()
             self._count(first, -1)
             self._count(rest, 1)
             going.append(first.slice(0, stop))
             waiting[0] = rest
         return going
 
+    def _own(self, waiting: list[Page]) -> None:
+        """Let the page that came last, if it stays, keep no others alive."""
+        if waiting:
+            self._count(waiting[-1], -1)
+            waiting[-1] = waiting[-1].owned()
+            self._count(waiting[-1], 1)
+
     def _count(self, page: Page, sign: int) -> None:
         self._tuples += sign * len(page)
-        self._nbytes += sign * page.nbytes
+        self._nbytes += sign * page.held_bytes
 
     def state(self) -> State:
         return State(tuples=self._tuples, nbytes=self._nbytes + self._reached.nbytes)

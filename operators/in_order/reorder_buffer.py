@@ -2,7 +2,8 @@
 
 What comes is sorted page by page into runs.  Small runs are merged with their neighbours;
 large ones are kept by their first time, so that a bound touches only the runs that have
-something to let go of, however long the rest still waits.
+something to let go of, however long the rest still waits.  That is copied once it is less than
+half of what it was cut from, which it would keep alive.
 """
 
 from __future__ import annotations
@@ -10,12 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
 from sortedcontainers import SortedKeyList
 
 from oop_engine.page import Page
 from oop_engine.schema import Schema
-from oop_engine.sizes import value_bytes
 from operators.time_sorted import merged_pages, sorted_page
 
 __all__ = ["ReorderBuffer"]
@@ -40,7 +39,6 @@ class ReorderBuffer:
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
-        self._row_bytes = _row_bytes(schema)
         self._settled = SortedKeyList(key=_first)
         self._recent: list[_Run] = []  # small, in the order they came, after all that is settled
         self._serial = 0
@@ -50,7 +48,7 @@ class ReorderBuffer:
         """Take a page's rows.  O(rows), and O(log tuples) a row for merging small pages."""
         if not len(page):
             return
-        run = _Run(self._serial, sorted_page(page.without_arrival()))
+        run = _Run(self._serial, sorted_page(page.without_arrival()).owned())
         self._serial += 1
         self._count(run.page, 1)
         self._recent.append(run)
@@ -59,7 +57,9 @@ class ReorderBuffer:
             and len(self._recent[-2].page) <= 2 * len(self._recent[-1].page) < 2 * _SMALL
         ):
             after, before = self._recent.pop(), self._recent.pop()
-            self._recent.append(_Run(before.serial, merged_pages(self._schema, [before.page, after.page])))
+            merged = merged_pages(self._schema, [before.page, after.page])
+            self.nbytes += merged.held_bytes - before.page.held_bytes - after.page.held_bytes
+            self._recent.append(_Run(before.serial, merged))
         if len(self._recent[-1].page) >= _SMALL:
             self._settled.update(self._recent)
             self._recent = []
@@ -109,22 +109,14 @@ class ReorderBuffer:
         self._count(run.page, -1)
         if stop == len(run.page):
             return run, None
-        rest = run.page.slice(stop, len(run.page))
+        rest = run.page.slice(stop, len(run.page)).owned()
         self._count(rest, 1)
         return _Run(run.serial, run.page.slice(0, stop)), _Run(run.serial, rest)
 
     def _count(self, page: Page, sign: int) -> None:
         self.tuples += sign * len(page)
-        self.nbytes += sign * (page.nbytes if self._row_bytes is None else len(page) * self._row_bytes)
+        self.nbytes += sign * page.held_bytes
 
 
 def _first(run: _Run) -> int:
     return run.first
-
-
-def _row_bytes(schema: Schema) -> int | None:
-    """Return the bytes of a row, None if they depend on it."""
-    kinds = schema.fields.types
-    if not all(pa.types.is_primitive(kind) for kind in kinds):
-        return None
-    return sum(value_bytes(pa.nulls(1, kind)) for kind in kinds)

@@ -38,7 +38,8 @@ def last_time(page: Page, bound: int, what: str) -> int:
 class SortedRows:
     """Rows in sorted pages, each less than half as large as the one before it.
 
-    So there are O(log rows) of them, and a row is moved O(log rows) times.
+    So there are O(log rows) of them, and a row is moved O(log rows) times.  ``nbytes`` is what they hold:
+    what is left of a page that was cut is copied once it is less than half.
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -60,7 +61,7 @@ class SortedRows:
         """Take rows, in any order."""
         if not len(page):
             return
-        self._pages.append(sorted_page(page.without_arrival()))
+        self._pages.append(sorted_page(page.without_arrival()).owned())
         while len(self._pages) > 1 and len(self._pages[-2]) < 2 * len(self._pages[-1]):
             self._pages[-2:] = [merged_pages(self._schema, self._pages[-2:])]
         self._measure()
@@ -72,7 +73,7 @@ class SortedRows:
         if not due:
             return
         kept = zip(self._pages, cuts, strict=True)
-        self._pages = [page.slice(cut, len(page)) for page, cut in kept if cut < len(page)]
+        self._pages = [page.slice(cut, len(page)).owned() for page, cut in kept if cut < len(page)]
         self._measure()
         ready = merged_pages(self._schema, due)
         for start in range(0, len(ready), rows):
@@ -88,7 +89,7 @@ class SortedRows:
         self._measure()
 
     def _measure(self) -> None:
-        self.nbytes = sum(page.nbytes for page in self._pages)
+        self.nbytes = sum(page.held_bytes for page in self._pages)
 
 
 def _cut(page: Page, below: int) -> int:

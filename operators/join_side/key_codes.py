@@ -41,6 +41,11 @@ class KeyCodes:
         """Whether equal codes are equal keys."""
         self._hashed: dict[tuple[int, int], tuple[pa.Array, Ints]] = {}  # the last dictionaries
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the dictionaries that are remembered, and of their codes."""
+        return sum(known.get_total_buffer_size() + codes.nbytes for known, codes in self._hashed.values())
+
     def of(self, columns: Sequence[pa.Array], rows: int, source: int = 0) -> Ints:
         """Return the code of every row, int64 (rows,).
 

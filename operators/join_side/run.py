@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.punctuation import FOREVER
-from oop_engine.sizes import value_bytes
+from oop_engine.sizes import owned
 from operators.kernels.join_index import match, scatter, settle
 from operators.kernels.time_order import time_order
 
@@ -39,7 +39,7 @@ class Run:
         self._rows = rows[at]
         self.batch = batch
         self.live = len(rows)
-        self._payload = sum(map(value_bytes, batch.columns))
+        self._payload = int(batch.get_total_buffer_size())
         self._extent = np.array([times.min(), times.max()])  # what has died is older
         self._by_time: tuple[Rows, Ints] | None = None  # entries, and their times, in time order
         self._buried = 0  # how many of these are dead
@@ -49,9 +49,7 @@ class Run:
     def of(cls, batch: pa.RecordBatch, rows: Rows, codes: Ints, times: Ints) -> Self:
         """Make a run that holds no more than twice the bytes it needs."""
         batch, rows, codes, times = _dense(batch, rows, codes, times)
-        if batch.get_total_buffer_size() > 2 * batch.nbytes:  # a slice keeps the whole alive
-            batch = pa.concat_batches([batch, batch.slice(0, 0)])
-        return cls(batch, rows, codes, times)
+        return cls(owned(batch), rows, codes, times)
 
     @property
     def nbytes(self) -> int:

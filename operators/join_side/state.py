@@ -94,7 +94,7 @@ class JoinState:
         return State(
             tuples=sum(side.tuples for side in self._sides),
             groups=sum(side.groups for side in self._sides) + self._progress.groups,
-            nbytes=self._progress.nbytes + sum(side.nbytes for side in self._sides),
+            nbytes=self._progress.nbytes + self._codes.nbytes + sum(side.nbytes for side in self._sides),
         )
 
     def save(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Integer keys and their codes: finding keys, and learning new ones, in one pass.
 
 A key's place is its distance from the ``lowest`` one, where ``near``; else it is found by hashing and linear
-probing, and ``places`` are a power of two.  places int64: the code of the key there, or -1; keys int64 (room,):
+probing, and ``places`` are a power of two.  places int32: the code of the key there, or -1; keys int64 (room,):
 by code.  Called by ``operators.key_table``.
 """
 

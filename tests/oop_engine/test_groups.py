@@ -80,7 +80,6 @@ def check(names: list[str], parts: list[list[pa.Array]], kept: list[bool]) -> No
     for part in parts:
         expected = [place.get(slot, -1) for slot in slots_of(rows(part, 0), known, add=False)]
         assert index.find(part).tolist() == loaded.find(part).tolist() == expected
-    assert index.nbytes == loaded.nbytes
     for part in parts:
         assert index.encode(part).tolist() == loaded.encode(part).tolist()
     assert len(index) == len(loaded)
@@ -153,19 +152,11 @@ def test_slots_of_large_pages(kind: pa.DataType) -> None:
     assert index.find([index.keys(np.arange(len(index)))[0]]).tolist() == list(range(len(index)))
 
 
-def test_bytes_follow_the_keys() -> None:
-    index = GroupIndex([pa.int64()])
-    index.encode([pa.array(range(100))])
-    assert index.nbytes == 100 * (8 + 16)
+@pytest.mark.parametrize("kind", [pa.int64(), pa.string()], ids=str)
+def test_bytes_follow_the_keys(kind: pa.DataType) -> None:
+    index = GroupIndex([kind])
+    empty = index.nbytes
+    index.encode([pa.array(range(100_000)).cast(kind)])
+    assert 100_000 * (8 + 8) < index.nbytes < 100_000 * 250
     index.keep(np.arange(3))
-    assert index.nbytes == 3 * (8 + 16)
-
-
-@pytest.mark.parametrize("name", VALUES)
-def test_bytes_do_not_depend_on_how_the_keys_came_in(name: str) -> None:
-    kind, values = VALUES[name]
-    whole, single = GroupIndex([kind]), GroupIndex([kind])
-    whole.encode([column([*values, None], kind)])
-    for value in [*values, None]:
-        single.encode([column([value], kind)])
-    assert whole.nbytes == single.nbytes
+    assert index.nbytes < empty + 100_000

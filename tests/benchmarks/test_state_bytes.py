@@ -1,0 +1,89 @@
+"""What operators say of their bytes, against the arrays and buffers that they hold."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tests.cases
+from benchmarks.studies.sizes import held_bytes
+from oop_engine import GroupIndex, Linear, Page, Schema
+from oop_engine.testing import Driver
+from tests.cases import Case
+
+PAGES, ROWS = 20, 400
+OBJECTS = 8192
+"""Bytes of Python objects that need not be told: they do not grow with the tuples."""
+GROUPS = 3000
+
+CASES = [
+    case
+    for module in pkgutil.iter_modules(tests.cases.__path__, "tests.cases.")
+    for case in importlib.import_module(module.name).CASES
+]
+
+
+def times(case: Case, schema: Schema, number: int) -> np.ndarray:
+    """Return the times of a page, sorted: four tuples a second; of panes, ten seconds apart."""
+    domain = case.domains.get(schema.progressing, ())
+    if len(domain) == 1:
+        return np.full(ROWS, domain[0])
+    seconds = (number * ROWS + np.arange(ROWS)) // 4
+    return seconds // 10 * 10 if schema.progressing == "pane_start" else seconds
+
+
+def column(case: Case, schema: Schema, name: str, rng: np.random.Generator) -> pa.Array:
+    """Return values: those of the case where they mean something, else many different ones."""
+    kind, numbers = schema.type_of(name), rng.integers(0, GROUPS, ROWS)
+    if pa.types.is_string(kind):
+        return pa.array([f"10.0.{n >> 8}.{n & 255}" for n in numbers.tolist()])
+    if name in case.domains and name != "j":
+        values = case.domains[name]
+        return pa.array([values[n % len(values)] for n in numbers.tolist()], kind)
+    return pa.array(numbers).cast(kind)
+
+
+def page(case: Case, schema: Schema, number: int, rng: np.random.Generator) -> Page:
+    columns = {name: column(case, schema, name, rng) for name in schema.names if name != schema.progressing}
+    columns[schema.progressing] = pa.array(times(case, schema, number)).cast(pa.int64())
+    return Page.of(schema, columns, np.arange(number * ROWS, (number + 1) * ROWS))
+
+
+def moments(case: Case) -> Iterator[Driver]:
+    """Yield the operator after many tuples, after most are complete, and in another place."""
+    rng = np.random.default_rng(7)
+    driver = Driver(case.operator, *case.inputs)
+    for number in range(PAGES):
+        for port, schema in enumerate(case.inputs):
+            driver.feed(port, page(case, schema, number, rng))
+    yield driver
+    for port, schema in enumerate(case.inputs):
+        driver.feed(port, Linear(int(times(case, schema, PAGES - 2)[0])))
+    yield driver
+    driver.move()
+    yield driver
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_operators_tell_the_bytes_that_they_hold(case: Case) -> None:
+    for driver in moments(case):
+        told, held = driver.operator.state().nbytes, held_bytes([driver.operator])
+        assert 0.8 * held - OBJECTS <= told <= 1.2 * held
+
+
+@pytest.mark.parametrize("kind", [pa.int32(), pa.float64(), pa.string(), pa.large_binary()], ids=str)
+@pytest.mark.parametrize("columns", [1, 2])
+def test_groups_tell_the_bytes_that_they_hold(kind: pa.DataType, columns: int) -> None:
+    rng = np.random.default_rng(7)
+    index = GroupIndex([kind] * columns)
+    for _ in range(PAGES):
+        keys = pa.array(rng.integers(0, GROUPS, ROWS))
+        keys = keys.cast(kind) if pa.types.is_primitive(kind) else keys.cast(pa.string()).cast(kind)
+        index.encode([keys] * columns)
+        held = held_bytes([index])
+        assert 0.8 * held - OBJECTS <= index.nbytes <= 1.2 * held
