@@ -24,7 +24,7 @@ __all__ = ["NO_WINDOW", "Partials", "States", "filled"]
 
 Integers = NDArray[np.int64]
 
-_LEAST_ROWS = 64
+_LEAST_ROWS = 16
 _UPDATES = 1 << 20  # (tuple, window) pairs at a time: 8 MB of row numbers
 
 
