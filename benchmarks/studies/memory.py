@@ -35,12 +35,11 @@ def memory(workload: str, rows: int, page: int) -> dict[str, float]:
     beyond = peak_bytes() - base
     open_bytes = peak.partials * PARTIAL
     halfway = Inline(graph, lambda result: None)
-    before = held_bytes(halfway.operators.values())
     for source, cut in feed[: len(feed) // 2]:
         halfway.push(source, cut)
         halfway.drain()
     told = sum(operator.state().nbytes for operator in halfway.operators.values())
-    held = held_bytes(halfway.operators.values()) - before
+    held = held_bytes(halfway.operators.values())
     return {
         "page": page,
         "open_partials": peak.partials,
