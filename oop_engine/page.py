@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from oop_engine.errors import ContractError
 from oop_engine.schema import Schema
-from oop_engine.sizes import owned, value_bytes
+from oop_engine.sizes import copied, owned, value_bytes
 
 __all__ = ["Page", "concat"]
 
@@ -106,6 +106,10 @@ class Page:
     def held_bytes(self) -> int:
         """Bytes that the page keeps alive: a slice, all that it was cut from.  O(columns)."""
         return int(self.batch.get_total_buffer_size())
+
+    def copied(self) -> Page:
+        """Return the same rows in memory of their own."""
+        return Page(self.schema, copied(self.batch), self.arrival)
 
     def owned(self) -> Page:
         """Return the page for one who keeps it: copied where it is a slice, see ``sizes.owned``."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["owned", "row_bytes", "value_bytes"]
+__all__ = ["copied", "owned", "row_bytes", "value_bytes"]
 
 _SHORT = (pa.types.is_string, pa.types.is_binary)
 _LARGE = (pa.types.is_large_string, pa.types.is_large_binary)
@@ -49,6 +49,11 @@ def value_bytes(column: pa.Array) -> int:
     return int(column.nbytes)
 
 
+def copied(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the same rows in memory of their own."""
+    return pa.concat_batches([batch, batch.slice(0, 0)])
+
+
 def owned(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the batch, or a copy if it is a slice that keeps more than twice its own bytes alive.
 
@@ -56,9 +61,7 @@ def owned(batch: pa.RecordBatch) -> pa.RecordBatch:
     >>> whole.slice(0, 1).get_total_buffer_size(), owned(whole.slice(0, 1)).get_total_buffer_size()
     (8000, 8)
     """
-    if batch.get_total_buffer_size() <= 2 * batch.nbytes:
-        return batch
-    return pa.concat_batches([batch, batch.slice(0, 0)])
+    return batch if batch.get_total_buffer_size() <= 2 * batch.nbytes else copied(batch)
 
 
 def row_bytes(fields: pa.Schema) -> int | None:

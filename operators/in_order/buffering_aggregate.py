@@ -160,11 +160,11 @@ class BufferingAggregate(Operator):
     def _keep(self, page: Page) -> None:
         if not len(page):
             return
-        kept = Page(self._schema, page.batch.select(self._schema.names)).owned()
-        self._pages.append(kept)
+        batch = page.batch.select(self._schema.names)
+        self._pages.append(Page(self._schema, batch))
         self._slots.append(self._groups.encode([page.column(n) for n in self.by], len(page)))
         self._tuples += len(page)
-        self._nbytes += kept.held_bytes
+        self._nbytes += int(batch.nbytes)
 
     def _buffer(self) -> tuple[Page, Integers]:
         slots = np.concatenate([np.empty(0, np.int64), *self._slots])

@@ -25,6 +25,7 @@ from oop_engine.page import Page, concat
 from oop_engine.progress import Progress
 from oop_engine.punctuation import Linear, Punctuation
 from oop_engine.schema import Schema
+from operators.kept_page import KeptPage
 
 __all__ = ["Merge"]
 
@@ -68,17 +69,16 @@ class Merge(Operator):
 
     def open(self) -> None:
         self._reached = Progress(len(self.inputs))  # what each input has come to
-        self._waiting: list[list[Page]] = [[] for _ in self.inputs]
+        self._waiting: list[list[KeptPage]] = [[] for _ in self.inputs]
         self._tuples = self._nbytes = 0  # of those that wait
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         if len(page):
             self._check_order(port, page)
-            page = page.without_arrival()
-            self._count(page, 1)
-            self._waiting[port].append(page)
+            kept = KeptPage.of(page.without_arrival())
+            self._count(kept, 1)
+            self._waiting[port].append(kept)
             yield from self._advance(port, int(page.times[-1]))
-            self._own(self._waiting[port])
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
         if isinstance(punctuation, Linear):
@@ -108,43 +108,36 @@ class Merge(Operator):
                 yield 0, page.take(np.argsort(page.times, kind="stable")) if len(going) > 1 else page
             yield 0, said
 
-    def _leaving(self, waiting: list[Page], reached: int) -> list[Page]:
+    def _leaving(self, waiting: list[KeptPage], reached: int) -> list[Page]:
         """Take out what need not wait; equal tuples may go too, for none smaller follows."""
-        whole = next((i for i, page in enumerate(waiting) if page.times[-1] > reached), len(waiting))
-        going = waiting[:whole]
+        whole = next((i for i, kept in enumerate(waiting) if kept.page.times[-1] > reached), len(waiting))
+        going = [kept.page for kept in waiting[:whole]]
+        for kept in waiting[:whole]:
+            self._count(kept, -1)
         del waiting[:whole]
-        for page in going:
-            self._count(page, -1)
-        if waiting and (stop := int(waiting[0].times.searchsorted(reached, side="right"))):
-            first, rest = waiting[0], waiting[0].slice(stop, len(waiting[0])).owned()
+        if waiting and (stop := int(waiting[0].page.times.searchsorted(reached, side="right"))):
+            first, rest = waiting[0], waiting[0].after(stop)
             self._count(first, -1)
             self._count(rest, 1)
-            going.append(first.slice(0, stop))
+            going.append(first.page.slice(0, stop))
             waiting[0] = rest
         return going
 
-    def _own(self, waiting: list[Page]) -> None:
-        """Let the page that came last, if it stays, keep no others alive."""
-        if waiting:
-            self._count(waiting[-1], -1)
-            waiting[-1] = waiting[-1].owned()
-            self._count(waiting[-1], 1)
-
-    def _count(self, page: Page, sign: int) -> None:
-        self._tuples += sign * len(page)
-        self._nbytes += sign * page.held_bytes
+    def _count(self, kept: KeptPage, sign: int) -> None:
+        self._tuples += sign * len(kept.page)
+        self._nbytes += sign * kept.nbytes
 
     def state(self) -> State:
         return State(tuples=self._tuples, nbytes=self._nbytes + self._reached.nbytes)
 
     def save(self) -> dict[str, Any]:
-        waiting = [[page.batch for page in pages] for pages in self._waiting]
+        waiting = [[kept.page.batch for kept in each] for each in self._waiting]
         return {"reached": self._reached.save(), "waiting": waiting}
 
     def load(self, state: dict[str, Any]) -> None:
         self._reached.load(state["reached"])
         schema = self.schemas_in[0]
-        self._waiting = [[Page(schema, batch) for batch in batches] for batches in state["waiting"]]
-        for pages in self._waiting:
-            for page in pages:
-                self._count(page, 1)
+        self._waiting = [[KeptPage.of(Page(schema, batch)) for batch in each] for each in state["waiting"]]
+        for each in self._waiting:
+            for kept in each:
+                self._count(kept, 1)

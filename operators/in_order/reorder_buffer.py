@@ -15,11 +15,15 @@ from sortedcontainers import SortedKeyList
 
 from oop_engine.page import Page
 from oop_engine.schema import Schema
+from operators.kept_page import KeptPage
 from operators.time_sorted import merged_pages, sorted_page
 
 __all__ = ["ReorderBuffer"]
 
 _SMALL = 4096  # rows; runs below it are merged, so that there are few of them
+
+_Part = tuple[int, Page]
+"""The serial of a run, and some of its rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,11 +31,14 @@ class _Run:
     """Rows sorted by time.  ``serial``: what came earlier has a smaller one."""
 
     serial: int
-    page: Page
+    kept: KeptPage
+
+    def __len__(self) -> int:
+        return len(self.kept.page)
 
     @property
     def first(self) -> int:
-        return int(self.page.times[0])
+        return int(self.kept.page.times[0])
 
 
 class ReorderBuffer:
@@ -48,19 +55,18 @@ class ReorderBuffer:
         """Take a page's rows.  O(rows), and O(log tuples) a row for merging small pages."""
         if not len(page):
             return
-        run = _Run(self._serial, sorted_page(page.without_arrival()).owned())
+        page = page.without_arrival()
+        ordered = sorted_page(page)
+        kept = KeptPage.of(page) if ordered is page else KeptPage.made(ordered)
+        self._recent.append(self._run(self._serial, kept))
         self._serial += 1
-        self._count(run.page, 1)
-        self._recent.append(run)
-        while (
-            len(self._recent) > 1
-            and len(self._recent[-2].page) <= 2 * len(self._recent[-1].page) < 2 * _SMALL
-        ):
+        while len(self._recent) > 1 and len(self._recent[-2]) <= 2 * len(self._recent[-1]) < 2 * _SMALL:
             after, before = self._recent.pop(), self._recent.pop()
-            merged = merged_pages(self._schema, [before.page, after.page])
-            self.nbytes += merged.held_bytes - before.page.held_bytes - after.page.held_bytes
-            self._recent.append(_Run(before.serial, merged))
-        if len(self._recent[-1].page) >= _SMALL:
+            self._count(before, -1)
+            self._count(after, -1)
+            merged = merged_pages(self._schema, [before.kept.page, after.kept.page])
+            self._recent.append(self._run(before.serial, KeptPage.made(merged)))
+        if len(self._recent[-1]) >= _SMALL:
             self._settled.update(self._recent)
             self._recent = []
 
@@ -76,16 +82,14 @@ class ReorderBuffer:
         self._settled.update(rest for _, rest in going if rest is not None)
         recent = [self._cut(run, below) for run in self._recent]
         self._recent = [rest for _, rest in recent if rest is not None]
-        parts = sorted((part for part, _ in going + recent if len(part.page)), key=lambda run: run.serial)
-        if not parts:
-            return None
-        return merged_pages(self._schema, [part.page for part in parts])
+        parts = sorted(((serial, page) for (serial, page), _ in going + recent if len(page)), key=_serial)
+        return merged_pages(self._schema, [page for _, page in parts]) if parts else None
 
     def save(self) -> dict[str, Any]:
         """Return the rows for a snapshot."""
         runs = [*self._settled, *self._recent]
         return {
-            "runs": [run.page.batch for run in runs],
+            "runs": [run.kept.page.batch for run in runs],
             "serials": [run.serial for run in runs],
             "settled": len(self._settled),
             "serial": self._serial,
@@ -93,29 +97,37 @@ class ReorderBuffer:
 
     def load(self, saved: dict[str, Any]) -> None:
         """Take what ``save`` returned; the buffer is empty."""
-        pages = [Page(self._schema, batch) for batch in saved["runs"]]
-        runs = [_Run(serial, page) for serial, page in zip(saved["serials"], pages, strict=True)]
+        pages = [KeptPage.of(Page(self._schema, batch)) for batch in saved["runs"]]
+        runs = [self._run(serial, page) for serial, page in zip(saved["serials"], pages, strict=True)]
         self._settled.update(runs[: saved["settled"]])
         self._recent = runs[saved["settled"] :]
         self._serial = saved["serial"]
-        for page in pages:
-            self._count(page, 1)
 
-    def _cut(self, run: _Run, below: int) -> tuple[_Run, _Run | None]:
+    def _cut(self, run: _Run, below: int) -> tuple[_Part, _Run | None]:
         """Return what leaves of a run, and what stays of it."""
-        stop = int(run.page.times.searchsorted(below))
+        page = run.kept.page
+        stop = int(page.times.searchsorted(below))
         if stop == 0:
-            return _Run(run.serial, run.page.slice(0, 0)), run
-        self._count(run.page, -1)
-        if stop == len(run.page):
-            return run, None
-        rest = run.page.slice(stop, len(run.page)).owned()
+            return (run.serial, page.slice(0, 0)), run
+        self._count(run, -1)
+        if stop == len(page):
+            return (run.serial, page), None
+        rest = _Run(run.serial, run.kept.after(stop))
         self._count(rest, 1)
-        return _Run(run.serial, run.page.slice(0, stop)), _Run(run.serial, rest)
+        return (run.serial, page.slice(0, stop)), rest
 
-    def _count(self, page: Page, sign: int) -> None:
-        self.tuples += sign * len(page)
-        self.nbytes += sign * page.held_bytes
+    def _run(self, serial: int, kept: KeptPage) -> _Run:
+        run = _Run(serial, kept)
+        self._count(run, 1)
+        return run
+
+    def _count(self, run: _Run, sign: int) -> None:
+        self.tuples += sign * len(run)
+        self.nbytes += sign * run.kept.nbytes
+
+
+def _serial(part: _Part) -> int:
+    return part[0]
 
 
 def _first(run: _Run) -> int:

@@ -12,6 +12,7 @@ from oop_engine.page import Page
 from oop_engine.punctuation import FOREVER
 from oop_engine.schema import Schema
 from operators.join_side.index import PAGE_ROWS
+from operators.kept_page import KeptPage
 from operators.time_sorted import merged_pages, sorted_page
 
 __all__ = ["SortedRows", "last_time"]
@@ -38,42 +39,42 @@ def last_time(page: Page, bound: int, what: str) -> int:
 class SortedRows:
     """Rows in sorted pages, each less than half as large as the one before it.
 
-    So there are O(log rows) of them, and a row is moved O(log rows) times.  ``nbytes`` is what they hold:
-    what is left of a page that was cut is copied once it is less than half.
+    So there are O(log rows) of them, and a row is moved O(log rows) times.
     """
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
-        self._pages: list[Page] = []
+        self._pages: list[KeptPage] = []
         self.nbytes = 0
 
     @property
     def rows(self) -> int:
         """How many rows are held."""
-        return sum(map(len, self._pages))
+        return sum(len(kept.page) for kept in self._pages)
 
     @property
     def first(self) -> int:
         """The least time held, ``FOREVER`` if nothing is."""
-        return min((int(page.times[0]) for page in self._pages), default=FOREVER)
+        return min((int(kept.page.times[0]) for kept in self._pages), default=FOREVER)
 
     def add(self, page: Page) -> None:
         """Take rows, in any order."""
         if not len(page):
             return
-        self._pages.append(sorted_page(page.without_arrival()).owned())
-        while len(self._pages) > 1 and len(self._pages[-2]) < 2 * len(self._pages[-1]):
-            self._pages[-2:] = [merged_pages(self._schema, self._pages[-2:])]
+        self._pages.append(KeptPage.of(sorted_page(page.without_arrival())))
+        while len(self._pages) > 1 and len(self._pages[-2].page) < 2 * len(self._pages[-1].page):
+            merged = merged_pages(self._schema, [kept.page for kept in self._pages[-2:]])
+            self._pages[-2:] = [KeptPage.made(merged)]
         self._measure()
 
     def release(self, below: int, rows: int = PAGE_ROWS) -> Iterator[Page]:
         """Take out the rows with times below ``below``: sorted pages of at most ``rows``."""
-        cuts = [_cut(page, below) for page in self._pages]
-        due = [page.slice(0, cut) for page, cut in zip(self._pages, cuts, strict=True) if cut]
+        cuts = [_cut(kept.page, below) for kept in self._pages]
+        due = [kept.page.slice(0, cut) for kept, cut in zip(self._pages, cuts, strict=True) if cut]
         if not due:
             return
-        kept = zip(self._pages, cuts, strict=True)
-        self._pages = [page.slice(cut, len(page)).owned() for page, cut in kept if cut < len(page)]
+        cut_off = zip(self._pages, cuts, strict=True)
+        self._pages = [kept.after(cut) if cut else kept for kept, cut in cut_off if cut < len(kept.page)]
         self._measure()
         ready = merged_pages(self._schema, due)
         for start in range(0, len(ready), rows):
@@ -81,15 +82,15 @@ class SortedRows:
 
     def save(self) -> list[Any]:
         """Return the rows for a snapshot."""
-        return [page.batch for page in self._pages]
+        return [kept.page.batch for kept in self._pages]
 
     def load(self, saved: list[Any]) -> None:
         """Take what ``save`` returned."""
-        self._pages = [Page(self._schema, batch) for batch in saved]
+        self._pages = [KeptPage.of(Page(self._schema, batch)) for batch in saved]
         self._measure()
 
     def _measure(self) -> None:
-        self.nbytes = sum(page.held_bytes for page in self._pages)
+        self.nbytes = sum(kept.nbytes for kept in self._pages)
 
 
 def _cut(page: Page, below: int) -> int:

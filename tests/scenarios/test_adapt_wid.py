@@ -9,15 +9,37 @@ from oop_engine import Page
 from oop_engine.compare import compare
 from oop_engine.errors import EngineError
 from oop_engine.scenario import Sweep
-from scenarios.adapt_wid import DATA_SETS, SCENARIO, feeds, group_shares, keys_of, query_of
+from operators.aggregates import Sum
+from operators.partials import Partials
+from operators.tuple_tail import Tail
+from operators.window_results import Results
+from operators.windows import Sliding
+from scenarios.adapt_wid import (
+    DATA_SETS,
+    PARTIAL,
+    SCENARIO,
+    SCHEMA,
+    TUPLE,
+    feeds,
+    group_shares,
+    keys_of,
+    query_of,
+)
 
 POINTS = ("Q6-7 DS1", "Q6-7 DS5", "Q6-8 0 s", "Q6-8 10 s")
 
 
 def test_all_claims_hold() -> None:
     compared = compare(replace(SCENARIO, sweep=Sweep("data", POINTS)), {"rate": "1000", "seconds": "24"})
-    assert len(compared.claims) == 8
+    assert len(compared.claims) == 9
     assert {c.claim: c.figures for c in compared.claims if not c.holds} == {}
+
+
+def test_bytes_by_formula_are_those_that_the_operator_decides_by() -> None:
+    extents = Sliding(1000, 1000).bound(SCHEMA, "test")
+    results = Results(extents, {"bytes": Sum("len")}, SCHEMA, ("srcIP",), "end", "test")
+    assert Partials(results.parts).row_bytes == PARTIAL
+    assert Tail(SCHEMA, {"srcIP", "len"}, extents).tuple_bytes == TUPLE
 
 
 @pytest.mark.parametrize("data_set", DATA_SETS)
