@@ -41,8 +41,12 @@ class SliceGroups(WindowGroups):
         self._rings = [SliceRing(results.parts, slicing) for slicing in slicings]
 
     def state(self) -> State:
-        held = self._groups.nbytes + self._promised.nbytes + sum(ring.nbytes for ring in self._rings)
-        return State(0, sum(map(len, self._rings)), self._partials.alive, held)
+        return State(0, sum(map(len, self._rings)), self._partials.alive, self.nbytes)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are held, with the room there is for more."""
+        return super().nbytes + sum(ring.nbytes for ring in self._rings)
 
     def add_at(self, page: Page, times: Integers) -> None:
         """Add tuples to their slices.  O(tuples x rings), in kernels."""

@@ -58,9 +58,8 @@ class SliceRing:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the slices in use, and of what is known of the groups."""
-        of_table = self._table.nbytes if len(self._table) else 0
-        return len(self._panes) * self._panes.rectangle.cell_bytes + of_table + 24 * len(self._spans)
+        """Bytes of the slices, and of what is known of the groups, with the room there is for more."""
+        return self._panes.nbytes + self._table.nbytes + self._spans.nbytes + self._done.nbytes
 
     @property
     def lowest(self) -> int:

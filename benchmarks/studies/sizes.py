@@ -20,6 +20,8 @@ __all__ = ["held_bytes"]
 _DESCRIPTION = (Graph, Plan, Schema, pa.Schema, pa.DataType, pa.Field)
 _CODE = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType, Dispatcher)
 
+_COLUMNS = (np.ndarray, pa.Array, pa.RecordBatch, pa.ChunkedArray, pa.Table, pa.Buffer)
+
 Piece = tuple[int, int]
 """A piece of memory: where it begins, and where it ends."""
 
@@ -31,6 +33,7 @@ def held_bytes(roots: Iterable[object]) -> int:
     memory that several share counts once.
     """
     pieces: set[Piece] = set()
+    objects = 0
     seen: dict[int, object] = {}  # also keeps alive what is made on the way, so that no number is used twice
     waiting = list(roots)
     while waiting:
@@ -38,9 +41,12 @@ def held_bytes(roots: Iterable[object]) -> int:
         if id(item) in seen or isinstance(item, (*_DESCRIPTION, *_CODE)):
             continue
         seen[id(item)] = item
-        pieces.update(_own(item))
+        if isinstance(item, _COLUMNS):
+            pieces.update(_own(item))
+        else:
+            objects += sys.getsizeof(item)
         waiting += _behind(item)
-    return _covered(pieces)
+    return objects + _covered(pieces)
 
 
 def _covered(pieces: Iterable[Piece]) -> int:
@@ -53,18 +59,16 @@ def _covered(pieces: Iterable[Piece]) -> int:
 
 
 def _own(item: Any) -> Iterator[Piece]:
-    """Yield the pieces of memory that are the item's own."""
+    """Yield the pieces of memory that a column has, or several."""
     if isinstance(item, np.ndarray):
         if not _is_view(item):
             start = item.__array_interface__["data"][0]
             yield start, start + item.nbytes
     elif isinstance(item, pa.Buffer):
         yield item.address, item.address + item.size
-    elif isinstance(item, (pa.Array, pa.RecordBatch, pa.ChunkedArray, pa.Table)):
+    else:
         for buffer in filter(None, _buffers(item)):
             yield buffer.address, buffer.address + buffer.size
-    else:
-        yield id(item), id(item) + sys.getsizeof(item)
 
 
 def _buffers(item: Any) -> list[pa.Buffer]:
@@ -83,7 +87,7 @@ def _is_view(array: np.ndarray[Any, Any]) -> bool:
 def _behind(item: Any) -> list[object]:
     if isinstance(item, np.ndarray):
         return [item.base] if _is_view(item) else []
-    if isinstance(item, (pa.Array, pa.RecordBatch, pa.ChunkedArray, pa.Table, pa.Buffer)):
+    if isinstance(item, _COLUMNS):
         return []
     if isinstance(item, dict):
         return [*item, *item.values()]  # the collector leaves out keys that are texts

@@ -140,7 +140,7 @@ class Sort(Operator):
             if self._slack is Slack.GENEROUS:
                 yield 1, part.filter(late)
             part = part.filter(~late)
-        self._waiting.add(part)
+        self._waiting.add(part.owned())
 
     def _release(self, below: int) -> Iterator[Emission]:
         """Let go of the tuples below a bound, then promise it."""

@@ -16,7 +16,7 @@ from oop_engine import GroupIndex, Linear, Page, Schema
 from oop_engine.testing import Driver
 from tests.cases import Case
 
-PAGES, ROWS = 20, 400
+PAGES, ROWS = 16, 400
 OBJECTS = 8192
 """Bytes of Python objects that need not be told: they do not grow with the tuples."""
 GROUPS = 3000
