@@ -149,7 +149,10 @@ class Operator:
         return None
 
     def state(self) -> State:
-        """Return what is held now, in O(1)."""
+        """Return what is held now, in O(1): it is asked for after every message.
+
+        ``nbytes``: of arrays their ``nbytes``, of Arrow data ``get_total_buffer_size()`` (``Page.held_bytes``).
+        """
         return State()
 
     def counts(self) -> dict[str, int]:
