@@ -43,7 +43,7 @@ __all__ = ["AdaptiveGroups", "eager_bytes"]
 
 Integers = NDArray[np.int64]
 
-_FLOOR = 1 << 20  # cells: a rectangle so small may be as empty as it likes
+_FLOOR = 1 << 23  # bytes: a rectangle so small may be as empty as it likes
 _SPARSE = 16  # cells of the rectangle for each one in use: then groups are sparse
 _MANY = 1000  # tuples; fewer that do not fit tell nothing
 
@@ -196,7 +196,8 @@ class AdaptiveGroups(WindowGroups):
         """Tell whether plain panes have turned out to be sparse, at a moment when windows close."""
         if self._panes is None:
             return False
-        empty = self._panes.rectangle.area > max(_FLOOR, _SPARSE * self._most)
+        of = self._panes.rectangle
+        empty = of.area > max(_FLOOR // of.cell_bytes, _SPARSE * self._most)
         refused = self._refused > max(_MANY, self._seen / 2)
         self._most, self._seen, self._refused = len(self._panes), 0, 0
         return empty or refused

@@ -23,7 +23,7 @@ __all__ = ["PaneRectangle"]
 
 Integers = NDArray[np.int64]
 
-_FLOOR = 1 << 20  # cells: a rectangle so small may be as empty as it likes
+_FLOOR = 1 << 23  # bytes: a rectangle so small may be as empty as it likes
 _SMALL = 1 << 16  # cells: a rectangle so small is not worth making smaller
 _SPARSE = 4  # cells there may be for each one in use and window a tuple is in
 _WINDOWS = 16  # windows a tuple at most that count for that
@@ -156,7 +156,7 @@ class PaneRectangle:
         room, groups = high - low + 1, max(groups, self.groups)
         if room > self.room or groups > self.groups:
             windows = min(-(-self.length // self.step), _WINDOWS)
-            if room * groups > max(_FLOOR, _SPARSE * windows * (self.used + rows)):
+            if room * groups > max(_FLOOR // self.cell_bytes, _SPARSE * windows * (self.used + rows)):
                 return False
             self._move(max(_power(room), self.room), groups, np.arange(self.groups))
         elif self.room > 8 * _power(room) and self.area > _SMALL:

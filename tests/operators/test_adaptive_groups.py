@@ -193,7 +193,7 @@ def test_dense_groups_lie_side_by_side_however_many_sparse_ones_there_are():
 
 
 def test_auto_adapts_when_panes_turn_out_to_be_sparse(monkeypatch):
-    monkeypatch.setattr(adaptive_groups, "_FLOOR", 4000)
+    monkeypatch.setattr(adaptive_groups, "_FLOOR", 50_000)
     auto, windows, panes = (adaptive(Sliding(100, 10), strategy=s) for s in ("auto", "windows", "panes"))
     for start in range(0, 300, 10):
         keys = np.concatenate([np.repeat(np.arange(20), 30), np.arange(300) + 10_000 * start + 100])
