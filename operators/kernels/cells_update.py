@@ -13,7 +13,7 @@ from numba import njit
 __all__ = ["count", "edge", "extreme", "moments", "sum_floats", "sum_integers"]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def count(column, rows, valid):
     """Count values: ``column`` int64."""
     known = len(valid) == 0
@@ -22,7 +22,7 @@ def count(column, rows, valid):
             column[rows[i]] += 1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def sum_integers(column, rows, values, valid):
     """Sum int64 ``values`` into int64 ``column``; return the row that would wrap, or -1."""
     known = len(valid) == 0
@@ -36,7 +36,7 @@ def sum_integers(column, rows, values, valid):
     return -1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def sum_floats(column, rows, values, valid):
     """Sum float64 ``values`` into float64 ``column``."""
     known = len(valid) == 0
@@ -45,7 +45,7 @@ def sum_floats(column, rows, values, valid):
             column[rows[i]] += values[i]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def extreme(column, rows, values, valid, largest):
     """Keep the smallest value, or the ``largest``; NaN gives way to any number."""
     known = len(valid) == 0
@@ -56,7 +56,7 @@ def extreme(column, rows, values, valid, largest):
                 column[rows[i]] = value
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def edge(column, when, rows, values, times, valid, last):
     """Keep the value of the first (or ``last``) time, and that time in ``when`` int64.
 
@@ -75,7 +75,7 @@ def edge(column, when, rows, values, times, valid, last):
                 column[row], when[row] = value, time
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def moments(number, mean, squares, rows, values, valid):
     """Add values to count (int64), mean and sum of squared deviations (float64), after Welford."""
     known = len(valid) == 0

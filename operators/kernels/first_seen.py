@@ -11,7 +11,7 @@ __all__ = ["add"]
 _MIX, _SPREAD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def add(
     held_slots: NDArray[np.int64],
     held_times: NDArray[np.int64],

@@ -20,14 +20,14 @@ _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio
 _CROWD, _ONE = np.uint64(CROWD), np.uint64(1)
 
 
-@njit(cache=True, inline="always")  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True, inline="always")  # type: ignore[untyped-decorator]
 def _bucket(code, bits):  # type: ignore[no-untyped-def]
     mixed = np.uint64(code)
     mixed = (mixed ^ (mixed >> np.uint64(32))) * _SPREAD
     return (mixed >> np.uint64(32)) >> np.uint64(32 - bits)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def scatter(codes: Ints, times: Ints, bits: int) -> tuple[Rows, Ints, Rows]:
     """Put tuples into ``2**bits`` buckets by their codes, in a bucket as they come; O(rows).
 
@@ -53,7 +53,7 @@ def scatter(codes: Ints, times: Ints, bits: int) -> tuple[Rows, Ints, Rows]:
     return first[:-1], entries, rows
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def settle(first: Rows, entries: Ints, rows: Rows) -> np.int64:
     """Sort each large bucket by code and time, in place; return how many codes there are in all.
 
@@ -77,7 +77,7 @@ def settle(first: Rows, entries: Ints, rows: Rows) -> np.int64:
     return codes
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _lower(entries, at, stop, code, time):  # type: ignore[no-untyped-def]
     while at < stop:
         middle = (at + stop) >> _ONE
@@ -89,7 +89,7 @@ def _lower(entries, at, stop, code, time):  # type: ignore[no-untyped-def]
     return at
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def match(
     codes: Ints, low: Ints, high: Ints,
     first: Rows, entries: Ints, bits: int, extent: Ints,

@@ -15,7 +15,7 @@ __all__ = ["encode", "fill", "find"]
 SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _shift(places):
     """Return by how many bits a hash is shifted to become a place."""
     bits = 0
@@ -24,7 +24,7 @@ def _shift(places):
     return np.uint64(64 - bits)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _place(value, shift, keys, places):
     """Return where a value is, or the free place where it would be."""
     home = np.uint64(value) * SPREAD >> shift
@@ -34,7 +34,7 @@ def _place(value, shift, keys, places):
     return at
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def find(values, near, lowest, keys, places, codes):
     """Write the code of each value, integers (rows,), into ``codes`` int64 (rows,); -1 if it has none."""
     shift, last = _shift(len(places)), np.uint64(len(places))
@@ -47,7 +47,7 @@ def find(values, near, lowest, keys, places, codes):
             codes[i] = places[_place(value, shift, keys, places)]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def encode(values, valid, near, lowest, keys, places, sizes, codes, begin):
     """As ``find``, from row ``begin`` on, but values that have none get the next code; return where it stopped.
 
@@ -77,7 +77,7 @@ def encode(values, valid, near, lowest, keys, places, sizes, codes, begin):
     return len(values)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def fill(sizes, near, lowest, keys, places):
     """Put all keys but null, which has none, to their places, ``places`` being free."""
     shift = _shift(len(places))

@@ -15,7 +15,7 @@ INFINITY = 0x7FF0000000000000
 NAN = 0x7FF8000000000000
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def as_integers(bits, reverse, out):
     """Write the integers for floats, given as ``bits`` int64 (n,); ``reverse``: the largest first."""
     for i in range(len(bits)):
@@ -23,7 +23,7 @@ def as_integers(bits, reverse, out):
         out[i] = NAN if (bits[i] & MOST) > INFINITY else ~ordered if reverse else ordered
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def as_floats(integers, reverse, out):
     """Write the bits of the floats for integers (n,) of ``as_integers``."""
     for i in range(len(integers)):

@@ -13,7 +13,7 @@ Mask = NDArray[np.bool_]
 _LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max - 1
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def nth_largest(times: Ints, slots: Ints, heaps: Ints) -> Ints:
     """Return for each row the ``k``-th largest value of its slot so far; ``heaps`` learn.
 
@@ -40,7 +40,7 @@ def nth_largest(times: Ints, slots: Ints, heaps: Ints) -> Ints:
     return found
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def due(bounds: Ints, slots: Ints, linear: Ints, table: Ints, last: Ints) -> Mask:
     """Tell after which rows the promises of groups are due.
 
@@ -73,7 +73,7 @@ def due(bounds: Ints, slots: Ints, linear: Ints, table: Ints, last: Ints) -> Mas
     return cut
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def trail(times: Ints, slack: int, every: int, memory: Ints, late: Mask) -> int:
     """Tell which rows are behind what was promised by then, ``slack`` behind the largest value before them.
 
@@ -99,7 +99,7 @@ def trail(times: Ints, slack: int, every: int, memory: Ints, late: Mask) -> int:
     return found
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _due(promised: int, slack: int, every: int) -> int:
     """Return from which value on there may be more to promise; the largest integer: perhaps never."""
     if every == 0 or promised > _MOST - every:
@@ -108,7 +108,7 @@ def _due(promised: int, slack: int, every: int) -> int:
     return following + slack if following <= _MOST - slack else _MOST + 1
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def accept(times: Ints, limit: int, patience: int, memory: Ints) -> Mask:
     """Tell which rows are at most ``limit`` ahead of the largest one accepted before.
 

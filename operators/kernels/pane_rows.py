@@ -16,7 +16,7 @@ __all__ = ["edge", "free", "held", "moments", "totals", "windows"]
 BLOCK = 1 << 13  # slots at a time: their totals stay in the cache
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def held(geometry, tuples, first, stop, lowest, slots, numbers, ends):
     """Write which groups have something in each window: ``slots``, and how many tuples: ``numbers``.
 
@@ -52,7 +52,7 @@ def held(geometry, tuples, first, stop, lowest, slots, numbers, ends):
     return found
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def windows(lowest, ends, out):
     """Write the windows that results are of into ``out`` int64 (results,)."""
     k = 0
@@ -62,7 +62,7 @@ def windows(lowest, ends, out):
             k += 1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def totals(geometry, column, lowest, ends, slots, out):
     """Write the int64 totals of windows, by what comes in and what goes out; ``out`` (results,).
 
@@ -98,7 +98,7 @@ def totals(geometry, column, lowest, ends, slots, out):
     return -1, -1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _move(total, row, sign):
     """Add a row to ``total``, or take it away (``sign`` -1); return a slot whose total wraps, or -1."""
     wrapped = 0
@@ -120,7 +120,7 @@ def _move(total, row, sign):
     return -1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def edge(a, when_a, b, when_b, out, when, last):
     """Keep the value of the first (or ``last``) time; of equal times the smaller (larger) value."""
     for i in range(len(out)):
@@ -130,7 +130,7 @@ def edge(a, when_a, b, when_b, out, when, last):
         out[i], when[i] = b[i] if better else a[i], when_b[i] if better else when_a[i]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def moments(a, b, out):
     """Merge counts, means and sums of squared deviations, three columns each, after Chan, Golub, LeVeque."""
     number_a, mean_a, squares_a = a
@@ -148,7 +148,7 @@ def moments(a, b, out):
             squares[i] = squares_b[i] if m else squares_a[i]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def free(tuples, needed, first_pane, panes):
     """Forget the tuples in ``panes`` panes from ``first_pane`` on, below needed[slot]; return how many cells.
 

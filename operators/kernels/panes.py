@@ -46,7 +46,7 @@ class Geometry(NamedTuple):
     groups: int
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def place(geometry, tuples, spans, counts, turns, slots, panes, rows, fresh):
     """Count each tuple in its cell; return how many cells are new, and how many tuples are left out.
 
@@ -81,7 +81,7 @@ def place(geometry, tuples, spans, counts, turns, slots, panes, rows, fresh):
     return new, out
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def used(geometry, tuples, cells, panes, slots):
     """Write which cells have something, and their panes and slots, int64 (cells in use,); return how many."""
     _, _, low, high, mask, groups = geometry
@@ -95,7 +95,7 @@ def used(geometry, tuples, cells, panes, slots):
     return found
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _turn(tuples, turns, slot, begin, end, mask, steps, used):
     """Make panes ``begin`` to ``end`` the front; return how many steps there are then."""
     groups = turns.shape[1]
@@ -111,7 +111,7 @@ def _turn(tuples, turns, slot, begin, end, mask, steps, used):
     return used
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _slide(tuples, turns, slot, begin, end, mask, steps, used):
     """Let the front begin at ``begin`` and the back end at ``end``; return how many steps there are then."""
     groups = turns.shape[1]
@@ -130,7 +130,7 @@ def _slide(tuples, turns, slot, begin, end, mask, steps, used):
     return used
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def plan(geometry, tuples, turns, slots, first, stop, begin, steps, results, freed):
     """Write down how windows ``first[i]`` to ``stop[i]`` (exclusive) of ``slots[i]`` come about.
 

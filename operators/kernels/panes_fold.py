@@ -13,7 +13,7 @@ from numba import njit
 __all__ = ["add", "add_checked", "edge", "extreme", "moments"]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def add(column, new, to, a, b):
     """Add counts (int64) or sums (float64)."""
     for i in range(len(to)):
@@ -26,7 +26,7 @@ def add(column, new, to, a, b):
             new[~to[i]] = value
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def add_checked(column, new, to, a, b):
     """Add int64 sums; return the step whose sum would wrap, or -1."""
     for i in range(len(to)):
@@ -44,7 +44,7 @@ def add_checked(column, new, to, a, b):
     return -1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def extreme(column, new, to, a, b, largest):
     """Keep the smaller value, or the ``largest``; NaN gives way to any number."""
     for i in range(len(to)):
@@ -59,7 +59,7 @@ def extreme(column, new, to, a, b, largest):
             new[~to[i]] = value
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def edge(column, when, new, new_when, to, a, b, last):
     """Keep the value of the first (or ``last``) time; of equal times the smaller (larger) value."""
     for i in range(len(to)):
@@ -77,7 +77,7 @@ def edge(column, when, new, new_when, to, a, b, last):
             new[~to[i]], new_when[~to[i]] = value, time
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def moments(number, mean, squares, new_number, new_mean, new_squares, to, a, b):
     """Merge counts, means and sums of squared deviations, after Chan, Golub, LeVeque."""
     for i in range(len(to)):

@@ -35,14 +35,14 @@ class Table(NamedTuple):
     counts: Integers
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _home(slot, wid, mask):
     mixed = slot * -7046029254386353131 + (wid >> 3) * -4417276706812531889
     mixed = (mixed ^ (mixed >> 29)) * -4658895280553007687
     return (((mixed ^ (mixed >> 32)) << 3) | (wid & 7)) & mask
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _cell(cells, slot, wid):
     mask = len(cells) - 1
     at = _home(slot, wid, mask)
@@ -51,7 +51,7 @@ def _cell(cells, slot, wid):
     return at
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def locate(table, spans, slots, first, starts, rows, begin):
     """Write the row of every (tuple, window) into ``rows``, making those that are not there.
 
@@ -88,7 +88,7 @@ def locate(table, spans, slots, first, starts, rows, begin):
     return len(slots)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def fill(cells, owner):
     """Enter the rows in use, by ``owner``, into ``cells``, which are all free."""
     for row in range(len(owner)):
@@ -97,7 +97,7 @@ def fill(cells, owner):
             cells[at, 0], cells[at, 1], cells[at, 2] = owner[row, 0], owner[row, 1], row
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def remove(table, rows):
     """Take ``rows`` int64 (n,), all in use, out of the table."""
     cells, owner, free, counts = table
@@ -117,7 +117,7 @@ def remove(table, rows):
         free[limit - counts[0] - 1] = row
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def collect(cells, slots, low, stop, rows):
     """Write the rows of windows ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]`` into ``rows``.
 

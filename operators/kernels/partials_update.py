@@ -13,7 +13,7 @@ from numba import njit
 __all__ = ["count", "edge", "extreme", "moments", "sum_floats", "sum_integers"]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def count(column, rows, starts, lo, hi, valid):
     """Count values: ``column`` int64."""
     known = len(valid) == 0
@@ -23,7 +23,7 @@ def count(column, rows, starts, lo, hi, valid):
                 column[rows[k]] += 1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def sum_integers(column, rows, starts, lo, hi, values, valid):
     """Sum int64 ``values`` into int64 ``column``; return the row that would wrap, or -1."""
     known = len(valid) == 0
@@ -39,7 +39,7 @@ def sum_integers(column, rows, starts, lo, hi, values, valid):
     return -1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def sum_floats(column, rows, starts, lo, hi, values, valid):
     """Sum float64 ``values`` into float64 ``column``."""
     known = len(valid) == 0
@@ -49,7 +49,7 @@ def sum_floats(column, rows, starts, lo, hi, values, valid):
                 column[rows[k]] += values[i]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def extreme(column, rows, starts, lo, hi, values, valid, largest):
     """Keep the smallest value, or the ``largest``; NaN gives way to any number."""
     known = len(valid) == 0
@@ -62,7 +62,7 @@ def extreme(column, rows, starts, lo, hi, values, valid, largest):
                     column[rows[k]] = value
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def edge(column, when, rows, starts, lo, hi, values, times, valid, last):
     """Keep the value of the first (or ``last``) time, and that time in ``when`` int64.
 
@@ -83,7 +83,7 @@ def edge(column, when, rows, starts, lo, hi, values, times, valid, last):
                     when[rows[k]] = time
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def moments(number, mean, squares, rows, starts, lo, hi, values, valid):
     """Add values to count (int64), mean and sum of squared deviations (float64), after Welford."""
     known = len(valid) == 0

@@ -17,7 +17,7 @@ LANES = 16
 """Floats are added up in so many sums side by side: a processor waits four cycles for the sum before."""
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def smallest(values, starts, ends, nothing, out):
     """Take the smallest of integers, all of one type; ``nothing``, the largest of the type, for an empty run."""
     for i in range(len(starts)):
@@ -27,7 +27,7 @@ def smallest(values, starts, ends, nothing, out):
         out[i] = least
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def add(values, starts, ends, lanes, held, out):
     """Add up ``values`` as floats; return how many tuples the last run has.
 
@@ -57,7 +57,7 @@ def add(values, starts, ends, lanes, held, out):
     return held
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def add_checked(values, starts, ends, carry, out):
     """Add up int64 ``values``, the first run from ``carry`` on; return the run that would wrap, or -1."""
     for i in range(len(starts)):
@@ -71,7 +71,7 @@ def add_checked(values, starts, ends, carry, out):
     return -1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def count_false(valid, starts, ends, out):
     """Count the false ones of bool ``valid``."""
     for i in range(len(starts)):
@@ -81,7 +81,7 @@ def count_false(valid, starts, ends, out):
         out[i] = number
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def moments(values, valid, starts, ends, carry, out):
     """Count, mean and sum of squared deviations of ``values``: ``out`` float64 (3, runs).
 

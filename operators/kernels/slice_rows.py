@@ -14,12 +14,12 @@ from operators.kernels.slices import ALONE
 __all__ = ["add", "add_checked", "edge", "extreme", "moments"]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _row(ring, begin, cells, at):
     return cells[at] if at >= 0 else ring[~at, begin : begin + cells.shape[1]]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def add(ring, begin, cells, results, steps):
     """Add counts or floating sums."""
     for i in range(steps.shape[1]):
@@ -33,7 +33,7 @@ def add(ring, begin, cells, results, steps):
             out[j] = one[j] + other[j]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def add_checked(ring, begin, cells, results, steps):
     """Add int64 sums; return the step and the group whose sum wraps, or -1, -1."""
     for i in range(steps.shape[1]):
@@ -55,7 +55,7 @@ def add_checked(ring, begin, cells, results, steps):
     return -1, -1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def extreme(ring, begin, cells, results, steps, largest):
     """Keep the smaller value, or the ``largest``; NaN gives way to any number."""
     for i in range(steps.shape[1]):
@@ -68,7 +68,7 @@ def extreme(ring, begin, cells, results, steps, largest):
             out[j] = more if better else value
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def edge(ring, begin, cells, results, steps, last):
     """Keep the value of the first (or ``last``) time; of equal times the smaller (larger) value; two columns each."""
     for i in range(steps.shape[1]):
@@ -86,7 +86,7 @@ def edge(ring, begin, cells, results, steps, last):
             out[j], when[j] = (more, since) if better else (value, time)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def moments(ring, begin, cells, results, steps):
     """Merge counts, means and sums of squared deviations, three columns each, after Chan, Golub, LeVeque."""
     for i in range(steps.shape[1]):

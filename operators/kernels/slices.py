@@ -27,7 +27,7 @@ ALONE = NOTHING
 OVER = np.iinfo(np.int64).max
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _closing(shape, d, span):
     """Return the first window of a definition that closes, and the first one that does not."""
     lo, hi, done, cut = span
@@ -35,7 +35,7 @@ def _closing(shape, d, span):
     return (max(done, lo) - offset) // step, (min(cut, hi + length) - offset) // step
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def measure(shape, spans, room):
     """Write into ``room`` int64 (2, spans) how many windows of each span close, and how many steps it takes at most.
 
@@ -57,7 +57,7 @@ def measure(shape, spans, room):
         room[0, i], room[1, i] = windows, steps
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _alike(shape, span, begin, stop, ring, place, steps, windows, ends):
     """Write the steps for definitions ``begin`` to ``stop``, of like lengths; return ``place`` behind them.
 
@@ -99,7 +99,7 @@ def _alike(shape, span, begin, stop, ring, place, steps, windows, ends):
         ends[0, d] = ends[0, d] + shape[0, d] if ends[0, d] < ends[1, d] else OVER
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def needed(shape, cuts, out):
     """Write the first slice of any window that ends behind ``cuts`` int64 (n,) into ``out``; sentinels stay.
 
@@ -119,7 +119,7 @@ def needed(shape, cuts, out):
             out[i] = min(out[i], offset + ((cut - offset) // step + 1) * step - length)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def reopen(spans, done, slots, low):
     """Note that of ``slots`` int64 (n,) no slice below ``low`` int64 (n,) is needed any more.
 
@@ -140,7 +140,7 @@ def reopen(spans, done, slots, low):
     return alive, lowest
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def pick(shape, windows, tuples, slots, found):
     """Write of each window with tuples definition, slice behind its end, slot and place into ``found`` int64 (4, n).
 
@@ -164,7 +164,7 @@ def pick(shape, windows, tuples, slots, found):
                 k += 1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def plan(shape, spans, shifts, mask, steps, windows, ends):
     """Write down how the windows of each span come about; return how many steps and windows there are.
 

@@ -21,7 +21,7 @@ from numba import njit
 __all__ = ["add", "moments", "smallest", "subtract_on_evict"]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def smallest(panes, at, length, back, nothing, stack, out):
     """Slide the smallest by two stacks, integers all of one type.  Returns at, back.
 
@@ -46,7 +46,7 @@ def smallest(panes, at, length, back, nothing, stack, out):
     return at, back
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def add(panes, at, length, back, stack, out):
     """Slide the sum as floats by two stacks.  Returns at, back.
 
@@ -72,7 +72,7 @@ def add(panes, at, length, back, stack, out):
     return at, back
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _together(one, other):
     """Merge (count, mean, sum of squared deviations), after Chan, Golub, LeVeque."""
     n, mean, squares = one
@@ -83,7 +83,7 @@ def _together(one, other):
     return total, mean + away * m / total, squares + more + away * away * n * m / total
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def moments(panes, at, length, back, stack, out):
     """Slide counts, means and sums of squared deviations by two stacks, float64 (3, ...).  Returns at.
 
@@ -106,7 +106,7 @@ def moments(panes, at, length, back, stack, out):
     return at
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def subtract_on_evict(panes, at, length, total, ring, out, first, step):
     """Slide the sum, int64: add what comes, subtract what goes.
 

@@ -16,7 +16,7 @@ __all__ = ["closing", "reopen"]
 NEVER = np.iinfo(np.int64).min
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def closing(spans, slots, cuts, found, low, stop):
     """Write which of ``slots`` have windows below their cuts, and from which to which (exclusive); return how many.
 
@@ -32,7 +32,7 @@ def closing(spans, slots, cuts, found, low, stop):
     return many
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def reopen(spans, slots, low, counts):
     """Note that the lowest open window of ``slots`` is now ``low``, both int64 (n,), or NO_WINDOW.
 

@@ -16,7 +16,7 @@ _ONE = np.uint64(1)
 _FEW = 256  # rows: to count digits would take longer
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _bits(value):  # type: ignore[no-untyped-def]
     bits = np.uint64(0)
     while bits < np.uint64(64) and value >> bits:
@@ -24,7 +24,7 @@ def _bits(value):  # type: ignore[no-untyped-def]
     return bits
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def time_order(values: Ints) -> Ints:
     """Return the order, int64 (rows,), that sorts ``values``, int64 (rows,); equal ones as they come.
 
