@@ -11,6 +11,7 @@ import pytest
 from benchmarks import profile
 from benchmarks.__main__ import main
 from benchmarks.field import Entry
+from benchmarks.studies.cores import cores
 from benchmarks.studies.memory import memory
 from benchmarks.studies.promises import promises
 from benchmarks.studies.sizes import held_bytes
@@ -84,6 +85,12 @@ def test_memory_is_told():
 
 def test_promises_are_timed():
     assert promises(100)["promise_of_page"] > 0
+
+
+def test_a_second_core_is_told_of():
+    found = cores("W3", 3000, 1)
+    assert found.keys() == {"threads", "processes", "threads_cpu", "processes_cpu", "busiest"}
+    assert 0.5 <= found["busiest"] <= 1  # of two operators
 
 
 def test_profile_tells_kinds_of_work(capsys):
