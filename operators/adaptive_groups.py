@@ -197,7 +197,8 @@ class AdaptiveGroups(WindowGroups):
         if self._panes is None:
             return False
         of = self._panes.rectangle
-        empty = of.area > max(_FLOOR // of.cell_bytes, _SPARSE * self._most)
+        area = (of.high - of.low + 1) * of.groups  # there is room for more panes, at most as many again
+        empty = area > max(_FLOOR // of.cell_bytes, _SPARSE * self._most)
         refused = self._refused > max(_MANY, self._seen / 2)
         self._most, self._seen, self._refused = len(self._panes), 0, 0
         return empty or refused
