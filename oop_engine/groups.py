@@ -30,6 +30,8 @@ Integers = NDArray[np.int64]
 _UNKNOWN = -1
 _CODE_BYTES = 28  # of a Python integer
 _FEW = 64  # rows; fewer are looked up one by one, which costs less than a call into Arrow
+_FIRST = np.zeros(1 << 16, np.int64)  # the slot of every row where there are no keys
+_FIRST.flags.writeable = False
 
 
 class CodeTable(Protocol):
@@ -83,7 +85,7 @@ class GroupIndex:
         """
         if not self._types:
             self._size = max(self._size, min(rows or 0, 1))
-            return np.zeros(rows or 0, np.int64)
+            return _FIRST[:rows] if rows and rows <= _FIRST.size else np.zeros(rows or 0, np.int64)
         slots = self._codes(columns, add=True)
         if (known := self._size) < (size := len(self._levels[-1])):
             first = np.empty(size - known, np.int64)

@@ -113,6 +113,8 @@ class Panes:
         of.admit(panes, reach, len(spans), (int(counts[2]) + 1) * of.step - of.length)
         of.states.expect(page)
         cells, fresh = _SCRATCH.columns(panes.size)
+        slots = slots.view()
+        slots.flags.writeable = False  # one signature of the kernel, wherever they come from
         new, out = place(of.geometry, of.states.tuples, spans, counts, of.turns, slots, panes, cells, fresh)
         of.used += new
         if not out:

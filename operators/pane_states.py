@@ -26,7 +26,10 @@ _NARROW = 2**31 - 1  # tuples in all cells together that 32 bits can count
 
 
 class PaneStates:
-    """``tuples`` int32 or int64 (cells,) and for each of ``parts`` its columns, (cells,), or None: ``tuples``."""
+    """``tuples`` int32 or int64 (cells,) and for each of ``parts`` its columns, (cells,), or None: ``tuples``.
+
+    ``cell_bytes``: those of one cell.
+    """
 
     def __init__(self, parts: Sequence[Part], cells: int, like: PaneStates | None = None) -> None:
         self._components = list(map(component, parts))
@@ -36,12 +39,11 @@ class PaneStates:
             None if _may_share(of) and (like is None or like.columns[i] is None) else _nothing(of, cells)
             for i, of in enumerate(self._components)
         ]
+        self._measure()
 
-    @property
-    def cell_bytes(self) -> int:
-        """Bytes of one cell."""
+    def _measure(self) -> None:
         columns = [column for state in self.columns if state is not None for column in state]
-        return sum(column.itemsize for column in (self.tuples, *columns))
+        self.cell_bytes = sum(column.itemsize for column in (self.tuples, *columns))
 
     @property
     def nbytes(self) -> int:
@@ -58,11 +60,13 @@ class PaneStates:
         for i, of in enumerate(self._components):
             if self.columns[i] is None and of.part.column and page.column(of.part.column).null_count:
                 self.columns[i] = (self.tuples.astype(np.int64),)
+                self._measure()
         self._most += len(page)
         if self._most > _NARROW and self.tuples.dtype == np.int32:
             self._most = int(self.tuples.sum(dtype=np.int64)) + len(page)
             if self._most > _NARROW:
                 self.tuples = self.tuples.astype(np.int64)
+                self._measure()
 
     def add(self, page: Page, times: Integers, cells: Integers) -> None:
         """Add each tuple to its cell; ``tuples`` has them already.  Raises ``SumOverflowError``."""
@@ -100,6 +104,7 @@ class PaneStates:
                 self.columns[i] = _nothing(of, self.tuples.size)
             for column, values in zip(self.columns[i] or (), saved, strict=True):
                 column[cells] = values
+        self._measure()
 
 
 def _may_share(of: Component) -> bool:
