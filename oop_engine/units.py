@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -47,6 +48,11 @@ def to_units(length: Length, unit: str, what: str = "length") -> int:
         raise UnitError(msg)
     if isinstance(length, int | np.integer):
         return int(length)
+    return _units(length, unit, what)
+
+
+@lru_cache(maxsize=1024)  # a definition is read each time that a graph is planned or opened
+def _units(length: str | timedelta, unit: str, what: str) -> int:
     number, word = _parse(length, what)
     if word is None or word == unit:
         return _whole(number, unit, length, what)

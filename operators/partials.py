@@ -29,18 +29,14 @@ _UPDATES = 1 << 20  # (tuple, window) pairs at a time: 8 MB of row numbers
 
 
 class States:
-    """Columns for ``parts``: one tuple of arrays a part, one row a partial aggregate."""
+    """Columns for ``parts``: one tuple of arrays a part, one row a partial aggregate, ``row_bytes`` each."""
 
     def __init__(self, parts: Sequence[Part], rows: int = 0) -> None:
         self._components = [component(part) for part in parts]
         self.columns: list[Arrays] = [
             tuple(filled(rows, value) for value in c.identity) for c in self._components
         ]
-
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of one row."""
-        return sum(value.nbytes for c in self._components for value in c.identity)
+        self.row_bytes = sum(value.nbytes for c in self._components for value in c.identity)
 
     def prepare(self, page: Page, times: Integers) -> list[Arrays]:
         """Return what ``update`` needs of the tuples of ``page``."""
