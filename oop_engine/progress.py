@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.errors import ContractError
-from oop_engine.groups import GroupIndex
+from oop_engine.groups import GroupIndex, occurring
 from oop_engine.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation
 
 __all__ = ["Progress"]
@@ -162,8 +162,13 @@ class _GroupTable:
         """Take new bounds; return the slots of their groups."""
         slots = self._index.encode(_cast(punctuation.groups, self._schema).columns)
         self._grow(len(self._index))
-        np.maximum.at(self._grouped[:, port], slots, punctuation.below)
-        return np.unique(slots)
+        touched = occurring(slots, len(self._index))
+        bounds = self._grouped[:, port]
+        if touched.size == slots.size:
+            bounds[slots] = np.maximum(bounds[slots], punctuation.below)
+        else:  # keys may be the same in the types of another input
+            np.maximum.at(bounds, slots, punctuation.below)
+        return touched
 
     def promise(self, linear: Bounds, slots: NDArray[np.int64]) -> Bounds:
         """Return the least that all inputs promise for some groups."""

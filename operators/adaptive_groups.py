@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oop_engine.groups import occurring
 from oop_engine.operator import Emission, State
 from oop_engine.page import Page
 from oop_engine.punctuation import Linear, Punctuation
@@ -155,7 +156,8 @@ class AdaptiveGroups(WindowGroups):
         """Keep up to date which windows are open."""
         _, slots, first, last = tuples
         self._volumes.duration.note(tuples.page.times, last)
-        fresh = np.unique(slots[self._spans[slots, 0] == NO_WINDOW]).size
+        asleep = slots[self._spans[slots, 0] == NO_WINDOW]
+        fresh = occurring(asleep, len(self._spans)).size
         np.minimum.at(self._spans[:, 0], slots, first)
         np.maximum.at(self._spans[:, 1], slots, last)
         lowest = min(self._partials.lowest, int(first.min()))

@@ -39,6 +39,7 @@ from oop_engine import (
     Schema,
     State,
 )
+from oop_engine.groups import occurring
 from operators.kernels.first_seen import add
 from operators.key_table import KeyTable
 
@@ -145,7 +146,7 @@ class Distinct(Operator):
         if kept.all():
             return
         slots, times = slots[kept], times[kept]
-        used = np.unique(slots)
+        used = occurring(slots, len(self._index))
         if 2 * used.size <= len(self._index):
             self._index.keep(used)
             slots = np.searchsorted(used, slots)

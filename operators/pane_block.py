@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oop_engine.groups import occurring
 from oop_engine.page import Page
 from oop_engine.punctuation import NEVER
 from operators.closed import Closed, narrow
@@ -113,7 +114,8 @@ class PaneBlock:
         columns = self._known(slots)
         if (columns >= 0).all():
             return columns
-        self._of = np.concatenate([self._of, np.unique(slots[columns < 0])])
+        new = slots[columns < 0]
+        self._of = np.concatenate([self._of, occurring(new, int(new.max()) + 1)])
         if self._of.size > len(self._spans):
             more = max(self._of.size, 2 * len(self._spans)) - len(self._spans)
             self._spans = np.concatenate([self._spans, _no_spans(more)])

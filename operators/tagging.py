@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.errors import GraphError
-from oop_engine.groups import GroupIndex
+from oop_engine.groups import GroupIndex, occurring
 from oop_engine.page import Page
 from oop_engine.punctuation import FOREVER, GroupWise, Joint, Linear, Punctuation
 from oop_engine.schema import Schema
@@ -102,7 +102,7 @@ class Tagger:
             return None
         if not self._by:
             return Linear(int(self._next[0]))
-        groups = np.unique(slots)
+        groups = occurring(slots, len(self._index))
         batch = pa.RecordBatch.from_arrays(self._index.keys(groups), names=list(self._by))
         return GroupWise(batch, self._next[groups])
 

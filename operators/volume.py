@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oop_engine.groups import occurring
 from oop_engine.punctuation import FOREVER, NEVER
 from operators.closed import narrow
 
@@ -119,7 +120,8 @@ class Volumes:
         if self._since == NEVER:
             self._since = self.duration.high
         np.add.at(self._volume, slots, 1)
-        risen = np.unique(slots[~self.eager[slots] & (self._volume[slots] > threshold)])
+        above = ~self.eager[slots] & (self._volume[slots] > threshold)
+        risen = occurring(slots[above], self._volume.size)
         self.eager[risen] = True
         return risen
 
