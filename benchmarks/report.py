@@ -24,6 +24,7 @@ __all__ = ["machine", "plot", "plot_growth", "show", "show_targets", "told", "wr
 
 CONSOLE = Console(width=120)
 matplotlib.use("agg")  # nothing is shown, so no screen is needed
+_COLUMNS = 3  # of panels
 COLOURS = {"floor": "#8c8c8c", "engine": "#0b6e99", "in order": "#d98e04"}
 
 
@@ -81,9 +82,11 @@ def show_targets(targets: list[Target]) -> None:
 def plot(found: list[Measured], path: Path) -> None:
     """Draw tuples a second of every contender, a panel a workload, on a logarithmic scale."""
     panels = by_workload(found)
-    columns = min(3, len(panels))
-    lines = -(-len(panels) // columns)
-    figure, axes = plt.subplots(lines, columns, figsize=(5.4 * columns, 2.7 * lines), squeeze=False)
+    lines = [panels[at : at + _COLUMNS] for at in range(0, len(panels), _COLUMNS)]
+    heights = [0.9 + 0.24 * max(map(len, line)) for line in lines]
+    figure, axes = plt.subplots(
+        len(lines), _COLUMNS, figsize=(5.4 * _COLUMNS, sum(heights)), squeeze=False, height_ratios=heights
+    )
     for axis in axes.flat[len(panels) :]:
         axis.remove()
     for axis, some in zip(axes.flat, panels, strict=False):
@@ -100,13 +103,14 @@ def _draw(axis: Any, some: list[Measured]) -> None:
         colour = COLOURS.get(measured.contender, "#7f95a3")
         axis.plot([min(rates), max(rates)], [place, place], color=colour, linewidth=5, alpha=0.35)
         axis.plot([middle], [place], "o", color=colour, markersize=6)
-        axis.annotate(
-            f"{middle:.3g}  ({of_floor:.2g})", (middle, place), (0, 7), textcoords="offset points", fontsize=8
-        )
+        said = f"{middle:.3g}  ({of_floor:.2g})"
+        axis.annotate(said, (max(rates), place), (7, -3), textcoords="offset points", fontsize=8)
     axis.set_yticks(range(len(some)), [measured.contender for measured in some], fontsize=9)
-    axis.set_ylim(len(some) - 0.5, -0.9)
+    axis.set_ylim(len(some) - 0.5, -0.5)
     axis.set_xscale("log")
-    axis.margins(x=0.15)
+    axis.margins(x=0.1)
+    low, high = axis.get_xlim()
+    axis.set_xlim(low, high * (high / low) ** 0.3)  # for what is said beside the fastest
     axis.grid(axis="x", color="#e4e8eb")
     axis.set_axisbelow(True)
     axis.set_title(f"{some[0].workload}: M tuples/s (of floor)", fontsize=10, loc="left")
