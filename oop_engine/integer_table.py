@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["IntegerTable"]
+__all__ = ["IntegerTable", "layout"]
 
 Integers = NDArray[np.int64]
 
@@ -140,12 +140,8 @@ class IntegerTable:
             least, most = self._range or ends
             self._range = (min(least, ends[0]), max(most, ends[1]))
         least, most = self._range or (0, 0)
-        room = max(_CLOSE * wanted, _FEW)
-        if most - least < (room if self._lowest is not None else room // 2):
-            if self._lowest is None or least < self._lowest or most - self._lowest >= self._places.size:
-                self._allot(room, max(least - (room - 1 - most + least) // 2, -(2**63)))
-        elif self._lowest is not None or 2 * wanted > self._places.size:
-            self._allot(1 << (2 * wanted - 1).bit_length(), None)
+        if (found := layout(least, most, wanted, self._lowest, self._places.size)) is not None:
+            self._allot(*found)
 
     def _allot(self, places: int, lowest: int | None) -> None:
         """Put the keys there are into other places."""
@@ -154,3 +150,23 @@ class IntegerTable:
         codes = np.arange(self._size)
         codes, taken = self._claim(self._keys, codes[codes != self._null])
         self._places[taken] = codes
+
+
+def layout(
+    least: int, most: int, wanted: int, lowest: int | None, places: int
+) -> tuple[int, int | None] | None:
+    """Return how many places ``wanted`` keys from ``least`` to ``most`` should have, and the key of the first one.
+
+    ``lowest``: the key of the first of the ``places`` there are.  A first key of None: places are hashed.
+    Returns None if the places there are will do.
+
+    >>> layout(100, 5000, 4000, None, 64), layout(0, 2**40, 100, None, 64)
+    ((16000, -5449), (256, None))
+    """
+    room = max(_CLOSE * wanted, _FEW)
+    if most - least < (room if lowest is not None else room // 2):
+        if lowest is None or least < lowest or most - lowest >= places:
+            return room, max(least - (room - 1 - most + least) // 2, -(2**63))
+    elif lowest is not None or 2 * wanted > places:
+        return 1 << (2 * wanted - 1).bit_length(), None
+    return None

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oop_engine.integer_table import layout
 from operators.kernels import key_places as kernels
 
 __all__ = ["KeyTable"]
@@ -18,8 +19,6 @@ __all__ = ["KeyTable"]
 Integers = NDArray[np.int64]
 
 _LEAST = 64  # keys and places
-_CLOSE = 4  # places there may be for each key, where a place is a distance
-_FEW = 1 << 11  # so few places may be as empty as they like
 _CHUNK = 256  # rows at a time for which room is made, at least; else half as many as there are keys
 _ALL = np.empty(0, np.bool_)
 
@@ -81,12 +80,8 @@ class KeyTable:
         if wanted > self._keys.size:
             self._keys = np.concatenate([self._keys[: len(self)], np.zeros(2 * wanted - len(self), np.int64)])
         least, most = self._range(values)
-        room = max(_CLOSE * wanted, _FEW)
-        if most - least < (room if self._lowest is not None else room // 2):
-            if self._lowest is None or least < self._lowest or most - self._lowest >= self._places.size:
-                self._allot(room, max(least - (room - 1 - most + least) // 2, -(2**63)))
-        elif self._lowest is not None or 2 * wanted > self._places.size:
-            self._allot(1 << (2 * wanted - 1).bit_length(), None)
+        if (found := layout(least, most, wanted, self._lowest, self._places.size)) is not None:
+            self._allot(*found)
 
     def _range(self, values: NDArray[Any]) -> tuple[int, int]:
         """Return the least and the greatest of the keys and ``values``; what stands for null may be among them."""

@@ -172,7 +172,8 @@ class _Stacks:
     def _both(self, a: Arrays, b: Arrays) -> Arrays:
         part = self._of.part
         if part.kind not in ("first", "last", "moments"):
-            return self._of.combine(a, b)
+            with np.errstate(invalid="ignore", over="ignore"):  # infinities are summed as IEEE has it
+                return self._of.combine(a, b)
         out = tuple(np.empty_like(column) for column in a)
         if part.kind == "moments":
             kernels.moments(a, b, out)

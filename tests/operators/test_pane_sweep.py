@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from oop_engine import ContractError, Linear, Page, Schema
 from oop_engine.testing import Driver, multiset
 from operators import pane_ring, pane_sweep
-from operators.aggregates import Avg, Count, Max, Sum
+from operators.aggregates import Avg, Count, Max, Sum, Var
 from operators.kernels.panes import Geometry
 from operators.pane_states import PaneStates
 from operators.window_aggregate import WindowAggregate
@@ -115,3 +115,15 @@ def test_a_window_may_have_any_number_of_panes(panes):
 def test_windows_of_very_many_panes_are_not_swept():
     geometry = Geometry(step=1, length=10_000, low=0, high=31, mask=31, groups=10_000)
     assert not pane_sweep.is_dense(geometry, windows=10_000, closing=10_000 * 10_000, parts=())
+
+
+def test_infinities_are_summed_without_a_word(monkeypatch):
+    """As IEEE has it, and a warning, which tests take for an error, tells nobody anything."""
+    monkeypatch.setattr(pane_ring, "is_dense", lambda *_: True)
+    schema = Schema({"ts": pa.int64(), "x": pa.float64()}, "ts", "s")
+    aggregates = {"s": Sum("x"), "var": Var("x")}
+    driver = Driver(WindowAggregate(Sliding(20, 10), aggregates, strategy="panes"), schema)
+    driver.feed(0, Page.of(schema, {"ts": [5, 15, 25], "x": [np.inf, -np.inf, 1e308]}))
+    driver.feed(0, Page.of(schema, {"ts": [35], "x": [1e308]}))
+    driver.feed(0, "end")
+    assert [str(row["s"]) for row in driver.rows()] == ["inf", "nan", "-inf", "inf", "1e+308"]
