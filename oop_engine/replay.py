@@ -31,6 +31,7 @@ from oop_engine.runners.inline import Inline
 from oop_engine.runners.local import Local, run_async
 from oop_engine.schema import Schema
 from oop_engine.statistics import Statistics
+from oop_engine.ticks import Ticks
 from oop_engine.units import TIME_UNITS
 
 __all__ = ["Outcome", "replay"]
@@ -264,14 +265,13 @@ def _cut(page: Page, cuts: list[int]) -> Iterator[Page]:
 
 
 def _with_ticks(steps: Iterator[_Step], every: int) -> Iterator[_Step]:
-    """Insert a tick at each multiple of ``every`` that the arrivals pass."""
-    due: int | None = None
+    """Insert the ticks of the clock that the arrivals pass."""
+    clock = Ticks(every)
     for step in steps:
         if step.now not in (NEVER, FOREVER):
-            due = (step.now // every + 1) * every if due is None else due
-            while due <= step.now:
-                yield _Step("", Signal.TICK, due, None)
-                due += every
+            clock.start(step.now)
+            for tick in clock.up_to(step.now):
+                yield _Step("", Signal.TICK, tick, None)
         yield step
 
 

@@ -186,7 +186,8 @@ class Heartbeat(Policy):
     threshold).  A tuple that ends such a silence moves the bound the same way, after itself.
     Assumes that what comes after a lull comes at most ``slack`` after its time: an outage
     whose tuples are sent on later makes these late.  A page without arrivals counts as
-    arrived at the next tick.  Costs two integers and a tick.
+    arrived at the next tick.  Ticks grow sparse in a silence of more than 2,000 of them
+    (``oop_engine.ticks``).  Costs two integers and a tick.
     Raises ``GraphError`` for negative lengths, and if ``every`` is not positive.
     """
 
@@ -304,10 +305,11 @@ class _Lull(Watermark):
             self._last = None if len(page) else self._last
             return found
         first = page.arrival[0] if self._last is None else self._last
-        silent = np.diff(page.arrival, prepend=first) > self._threshold
+        before = np.concatenate([[first], page.arrival[:-1]])
+        silent = shift(page.arrival, -self._threshold) > before  # a difference could wrap round
         self._last = int(page.arrival[-1])
         if silent.any():
-            clock = np.where(silent, shift(page.arrival, -self._slack), NEVER)
+            clock = np.where(silent, shift(np.minimum(page.arrival, FOREVER - 1), -self._slack), NEVER)
             np.maximum(found, np.maximum.accumulate(clock), out=found)
         return found
 

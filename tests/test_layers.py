@@ -16,8 +16,8 @@ PACKAGES = ("oop_engine", "operators", "scenarios")
 # The kernel: a file imports from its own place and to the left of it.
 RANK = [
     "errors", "stopwatch", "memory", "units", "sizes", "schema", "page", "punctuation", "integer_table", "groups",
-    "progress", "snapshot", "operator", "contract", "graph", "statistics", "traces", "runners", "spark", "testing",
-    "replay", "run", "python_file", "scenario", "compare", "pipeline", "report", "cli",
+    "progress", "snapshot", "operator", "contract", "graph", "statistics", "ticks", "traces", "runners", "spark",
+    "testing", "replay", "run", "python_file", "scenario", "compare", "pipeline", "report", "cli",
 ]  # fmt: skip
 # What may be reached at most, where the place in the rank alone would allow more.
 AT_MOST = {"traces": "operator", "testing": "runners"}

@@ -19,6 +19,7 @@ from oop_engine.runners.spark.routing import Addresses, Router
 from oop_engine.runners.spark.slices import Slices
 from oop_engine.runners.spark.stages import Cut, Head
 from oop_engine.snapshot import pack, unpack
+from oop_engine.ticks import Ticks
 
 __all__ = ["HeadRun"]
 
@@ -28,8 +29,8 @@ _NAME = "Head"
 class HeadRun:
     """Runs a head over slices of its source, from the first or from a snapshot on.
 
-    Where an operator of the graph wants the arrival clock, it ticks at the multiples of ``cut.clock_every``
-    that arrivals pass, those of other sources too if the slices know them, as in a replay.
+    Where an operator of the graph wants the arrival clock, it ticks (``ticks``) as arrivals pass the multiples of
+    ``cut.clock_every``, those of other sources too if the slices know them, as in a replay.
     """
 
     def __init__(
@@ -38,8 +39,7 @@ class HeadRun:
         self._head, self._slices = head, slices
         self._router = Router(cut, addresses, head.outlets, maps=maps or {})
         self._inline = self._router.inline(head.graph)
-        self._every = cut.clock_every
-        self._due: int | None = None
+        self._clock = None if cut.clock_every is None else Ticks(cut.clock_every)
         self._now = NEVER
         self._tuples = 0
 
@@ -60,7 +60,7 @@ class HeadRun:
         """Return the state as bytes."""
         state = {
             "inline": self._inline.snapshot(),
-            "due": self._due,
+            "due": None if self._clock is None else self._clock.due,
             "now": self._now,
             "tuples": self._tuples,
         }
@@ -70,30 +70,32 @@ class HeadRun:
         """Take over the state of the same head."""
         state: dict[str, Any] = unpack(_NAME, data)
         self._inline.restore(state["inline"])
-        self._due, self._now, self._tuples = state["due"], state["now"], state["tuples"]
+        self._now, self._tuples = state["now"], state["tuples"]
+        if self._clock is not None:
+            self._clock.due = state["due"]
 
     def _slice(self, number: int) -> None:
-        clock = self._slices.clock(number)
-        if clock is not None:
-            self._start_clock(clock[0])
+        span = self._slices.clock(number)
+        if span is not None and self._clock is not None:
+            self._clock.start(span[0])
         for message in self._slices.read(number):
             self._take(message)
-        if clock is not None:
-            self._tick(clock[1])
+        if span is not None and self._clock is not None:
+            self._tick(self._clock, span[1])
 
     def _take(self, message: Message) -> None:
         self._tuples += len(message) if isinstance(message, Page) else 0
         if not isinstance(message, Page) or message.arrival is None or not len(message):
             self._push(message)
             return
-        if self._every is None:  # nobody asks when: a page is taken as a whole
+        if self._clock is None:  # nobody asks when: a page is taken as a whole
             self._now = int(message.arrival[-1])
             self._push(message.without_arrival())
             return
-        self._start_clock(int(message.arrival[0]))
-        for part in self._cut(message):
+        self._clock.start(int(message.arrival[0]))
+        for part in _cut(message, self._clock.every):
             assert part.arrival is not None
-            self._tick(int(part.arrival[0]))
+            self._tick(self._clock, int(part.arrival[0]))
             self._now = int(part.arrival[-1])
             self._push(part)
 
@@ -101,21 +103,16 @@ class HeadRun:
         self._inline.push(self._head.source, message, None if self._now == NEVER else self._now)
         self._inline.drain()
 
-    def _start_clock(self, first: int) -> None:
-        if self._every is not None and self._due is None:
-            self._due = (first // self._every + 1) * self._every
-
-    def _tick(self, now: int) -> None:
-        """Let the clock tick at the multiples up to ``now``."""
-        while self._every is not None and self._due is not None and self._due <= now:
-            self._inline.clock(self._due)
+    def _tick(self, clock: Ticks, now: int) -> None:
+        """Let the clock tick up to ``now``."""
+        for tick in clock.up_to(now):
+            self._inline.clock(tick)
             self._inline.drain()
-            self._due += self._every
 
-    def _cut(self, page: Page) -> Iterator[Page]:
-        """Cut a page where the clock ticks."""
-        assert page.arrival is not None
-        assert self._every is not None
-        crossed = np.flatnonzero(np.diff(page.arrival // self._every)) + 1
-        for start, stop in itertools.pairwise([0, *crossed.tolist(), len(page)]):
-            yield page.slice(start, stop)
+
+def _cut(page: Page, every: int) -> Iterator[Page]:
+    """Cut a page where the clock ticks."""
+    assert page.arrival is not None
+    crossed = np.flatnonzero(np.diff(page.arrival // every)) + 1
+    for start, stop in itertools.pairwise([0, *crossed.tolist(), len(page)]):
+        yield page.slice(start, stop)
