@@ -5,13 +5,15 @@
     │   └── UnitError   a length that does not fit the unit of the progressing attribute
     ├── ContractError   a source or an operator broke a promise of its stream: mend the source
     │   └── LateTuple   a tuple came behind a promise, and the late policy is to raise
+    ├── OperatorError   an operator, or a function in it, failed: mend what ``__cause__`` tells
     ├── TraceError      a file cannot be read as what it was said to be: mend the data
     ├── SnapshotError   bytes that are no snapshot of this operator
     ├── UsageError      an unknown scenario, parameter, format: mend the command
     └── SetupError      what a runner stands on is missing or too old: mend the machine
 
 Every message names the place, what must hold, the value got with its unit, and the
-way out.  A command ends with exit code 2 on any of them, without a traceback.
+way out.  A command ends with exit code 2 on any of them, without a traceback; of an
+``OperatorError`` it shows the traceback, and ends with 70.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ __all__ = [
     "EngineError",
     "GraphError",
     "LateTuple",
+    "OperatorError",
     "SetupError",
     "SnapshotError",
     "TraceError",
@@ -47,6 +50,13 @@ class ContractError(EngineError):
 
 class LateTuple(ContractError):  # noqa: N818  (it is the tuple that is late)
     """A tuple came behind a promise and the late policy is to raise."""
+
+
+class OperatorError(EngineError):
+    """An operator, or a function of yours that it called, raised an error that is none of these.
+
+    It tells the graph, the node and the message that was being handled; ``__cause__`` is the error itself.
+    """
 
 
 class TraceError(EngineError, ValueError):

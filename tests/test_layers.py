@@ -28,6 +28,7 @@ ONLY_IN = {
     "asyncio": [
         "oop_engine/runners/local.py",
         "oop_engine/runners/inbox.py",
+        "oop_engine/runners/faults.py",
         "oop_engine/replay.py",
         "oop_engine/testing.py",
     ],

@@ -18,7 +18,7 @@ from oop_engine.cli.pipeline import pipeline
 from oop_engine.cli.profile import profile
 from oop_engine.cli.replay import replay
 from oop_engine.cli.scenarios import scenarios
-from oop_engine.errors import EngineError
+from oop_engine.errors import EngineError, OperatorError
 from oop_engine.stopwatch import COMPILED
 
 __all__ = ["app", "main"]
@@ -107,6 +107,8 @@ def _exit_code(run: Callable[[], Any]) -> int:
         return _fail(f"{error.format_message()}{_way_out(error)}", BAD_INPUT)
     except click.ClickException as error:
         return _fail(error.format_message(), BAD_INPUT)
+    except OperatorError:
+        return _bug()
     except EngineError as error:
         return _fail(str(error), BAD_INPUT)
     except OSError as error:

@@ -30,6 +30,7 @@ class Inbox:
         self._backlog = Backlog(leave)
         self._capacity, self._room = capacity, room
         self._filled, self._emptied = asyncio.Event(), asyncio.Event()
+        self._fault: Exception | None = None
 
     @property
     def full(self) -> bool:
@@ -40,10 +41,17 @@ class Inbox:
         return len(backlog) >= self._capacity or backlog.nbytes >= self._room
 
     async def wait(self) -> None:
-        """Wait until there is room."""
-        while self.full:
+        """Wait until there is room.  Raises what ``fail`` was told."""
+        while self.full and self._fault is None:
             self._emptied.clear()
             await self._emptied.wait()
+        if self._fault is not None:
+            raise self._fault
+
+    def fail(self, error: Exception) -> None:
+        """Let nobody wait any more: nothing is taken from here again, because of ``error``."""
+        self._fault = error
+        self._emptied.set()
 
     def put(self, letter: Letter) -> None:
         """Add a letter; the inbox must not be full."""

@@ -21,7 +21,9 @@ from oop_engine.memory import keep_freed
 from oop_engine.operator import Emission, Message, Operator
 from oop_engine.page import Page
 from oop_engine.punctuation import NEVER
-from oop_engine.runners.dispatch import Result, Signal, edge_name, handle, source_stream
+from oop_engine.runners.dispatch import Result, Signal, edge_name, source_stream
+from oop_engine.runners.door import admitted
+from oop_engine.runners.faults import deliver, handled
 from oop_engine.snapshot import pack, unpack
 from oop_engine.statistics import EdgeStatistics, OperatorStatistics, Statistics
 from oop_engine.stopwatch import wall
@@ -78,6 +80,7 @@ class Inline:
         self._heap: list[_Event] = []
         self._serial = itertools.count()
         self._suspended: dict[str, Iterator[Emission]] = {}
+        self._fault: Exception | None = None
 
     @property
     def clock_every(self) -> int | None:
@@ -92,6 +95,7 @@ class Inline:
         (default: with the page before it).
         """
         stream = source_stream(self.plan.name, source, self._last, self._ended_sources)
+        message = admitted(f"graph {self.plan.name!r}, source {source!r}", self.plan.schemas[stream], message)
         if isinstance(message, Page) and not len(message):
             return
         moment = self._last[source] if now is None else now
@@ -116,9 +120,18 @@ class Inline:
                 self._queue(_Event(now, 0, next(self._serial), name, 0, Signal.TICK, now, wall()))
 
     def drain(self, before: int | None = None) -> None:
-        """Do all that is to be done (at moments before ``before``)."""
-        while self._heap and (before is None or self._heap[0].moment < before):
-            self._do(heapq.heappop(self._heap))
+        """Do all that is to be done (at moments before ``before``).
+
+        After an error the graph cannot go on, for part of a message is lost: then this raises the same error again.
+        """
+        if self._fault is not None:
+            raise self._fault
+        try:
+            while self._heap and (before is None or self._heap[0].moment < before):
+                self._do(heapq.heappop(self._heap))
+        except Exception as error:
+            self._fault = error
+            raise
 
     def snapshot(self) -> dict[str, bytes]:
         """Return the state of every operator, and of the runner; nothing may be queued (``drain`` first)."""
@@ -159,7 +172,7 @@ class Inline:
             self._exhaust(operator, event, self._suspended.pop(event.node))
         if event.message is Signal.TICK and not self._open_ports[event.node]:
             return  # it has ended
-        emissions = handle(operator, event.port, event.message, event.now)
+        emissions = handled(self.plan.name, event.node, operator, event.port, event.message, event.now)
         if operator.makes_progress and _takes_time(event.message):
             self._suspended[event.node] = emissions
             self._step(operator, event)
@@ -222,7 +235,8 @@ class Inline:
         if event.message is Signal.END:
             self._on_end(event.node)
         elif not isinstance(event.message, Signal):
-            self._on_result(Result(event.node, event.message, event.now, wall() - event.born))
+            result = Result(event.node, event.message, event.now, wall() - event.born)
+            deliver(self.plan.name, self._on_result, result)
 
 
 def _takes_time(message: Message | Signal) -> bool:

@@ -3,7 +3,8 @@
 A full queue makes its writers wait, back to the sources: memory stays bounded however
 fast they are.  One inbox per operator means that a graph without cycles cannot block
 itself.  An operator that is behind takes together what waits for it (``backlog``); one that is not takes
-each message as it comes.  The first error, or Ctrl-C, cancels every task before it is raised.
+each message as it comes.  The first error, or Ctrl-C, cancels every task before it is raised; who pushes from
+another task has it too.
 """
 
 from __future__ import annotations
@@ -15,13 +16,16 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from oop_engine.contract import EdgeContract
+from oop_engine.errors import UsageError
 from oop_engine.graph import Graph, Stream
 from oop_engine.memory import keep_freed
 from oop_engine.operator import Message, Operator
 from oop_engine.page import Page
 from oop_engine.punctuation import NEVER
 from oop_engine.runners.backlog import Letter, leaves
-from oop_engine.runners.dispatch import Result, Signal, edge_name, handle, source_stream
+from oop_engine.runners.dispatch import Result, Signal, edge_name, source_stream
+from oop_engine.runners.door import admitted
+from oop_engine.runners.faults import deliver, handled, told
 from oop_engine.runners.inbox import Inbox
 from oop_engine.statistics import EdgeStatistics, OperatorStatistics, Statistics
 from oop_engine.stopwatch import wall
@@ -74,6 +78,7 @@ class Local:
         self._clock = dict.fromkeys(self.operators, NEVER)
         self._now = {node.name: NEVER for node in self.plan.of_kind("source")}
         self._ended: set[str] = set()
+        self._fault: Exception | None = None
         self._tasks = asyncio.TaskGroup()
 
     async def __aenter__(self) -> Self:
@@ -89,8 +94,14 @@ class Local:
             if error is None:
                 self._tasks.create_task(self._end_all())  # so that an error meanwhile is the group's
             await self._tasks.__aexit__(kind, error, trace)
+            return
         except BaseExceptionGroup as group:
-            raise _first(group) from None
+            failed = _first(group)
+        except BaseException as stopped:
+            self._stop(stopped)
+            raise
+        self._stop(failed)
+        raise failed  # not while the group is handled: its cause would be forgotten
 
     @property
     def clock_every(self) -> int | None:
@@ -100,6 +111,8 @@ class Local:
     async def push(self, source: str, message: Message, now: int | None = None) -> None:
         """Send a message of a source; waits while the queues behind it are full."""
         self._check(source)
+        place, stream = f"graph {self.plan.name!r}, source {source!r}", Stream(source, "out")
+        message = admitted(place, self.plan.schemas[stream], message)
         if isinstance(message, Page) and message.arrival is not None and len(message):
             now = int(message.arrival[-1])
         if now is not None and now > self._now[source]:
@@ -118,6 +131,8 @@ class Local:
             await self._send(self._routes[source][0], Signal.TICK, now, wall())
 
     def _check(self, source: str) -> None:
+        if self._fault is not None:
+            raise self._fault
         if source not in self._now or source in self._ended:
             source_stream(self.plan.name, source, self._now, self._ended)
 
@@ -125,7 +140,28 @@ class Local:
         for source in [name for name in self._now if name not in self._ended]:
             await self.end(source)
 
+    def _stop(self, error: BaseException) -> None:
+        """Let every task that pushes, now or later, have the error: nobody takes what it brings."""
+        if self._fault is None:
+            cancelled = UsageError(f"graph {self.plan.name!r}: it was cancelled; nothing can follow")
+            self._fault = error if isinstance(error, Exception) else cancelled
+            for inbox in self._inbox.values():
+                inbox.fail(self._fault)
+
     async def _work(self, name: str, operator: Operator) -> None:
+        try:
+            await self._work_off(name, operator)
+        except asyncio.CancelledError as error:
+            if (task := asyncio.current_task()) is not None and task.cancelling():
+                raise
+            failed = told(f"graph {self.plan.name!r}, operator {name!r} ({type(operator).__name__})", error)
+            self._stop(failed)
+            raise failed from error
+        except Exception as error:
+            self._stop(error)
+            raise
+
+    async def _work_off(self, name: str, operator: Operator) -> None:
         ports = self._open_ports[name]
         while ports:
             for letter in await self._inbox[name].take():
@@ -157,7 +193,7 @@ class Local:
     async def _handle(self, name: str, operator: Operator, letter: Letter) -> None:
         """Work off one message; what it yields goes out before the next step is asked for."""
         now, busy_s = letter.now, 0.0
-        emissions = handle(operator, letter.port, letter.message, now)
+        emissions = handled(self.plan.name, name, operator, letter.port, letter.message, now)
         while True:
             began = wall()
             found = next(emissions, None)
@@ -186,7 +222,7 @@ class Local:
                     await route.inbox.wait()
                 route.inbox.put(Letter(route.port, message, now, born))
             elif not isinstance(message, Signal):
-                self._on_result(Result(route.node, message, now, wall() - born))
+                deliver(self.plan.name, self._on_result, Result(route.node, message, now, wall() - born))
 
 
 class _Route:

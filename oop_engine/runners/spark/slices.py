@@ -19,6 +19,7 @@ from oop_engine.errors import TraceError
 from oop_engine.operator import Message
 from oop_engine.page import Page
 from oop_engine.punctuation import NEVER
+from oop_engine.runners.door import admitted
 from oop_engine.schema import Schema
 from oop_engine.traces.trace import FORMATS, open_trace, write_trace
 
@@ -194,7 +195,10 @@ class _Spool:
         for name in feeds:
             shutil.rmtree(self._folder / name, ignore_errors=True)
             (self._folder / name).mkdir(parents=True)
-        merged = heapq.merge(*(_parts(name, feed) for name, feed in feeds.items()), key=lambda part: part.now)
+        merged = heapq.merge(
+            *(_parts(name, self._schemas[name], feed) for name, feed in feeds.items()),
+            key=lambda part: part.now,
+        )
         waiting: list[_Part] = []
         rows = 0
         for part in merged:
@@ -221,9 +225,10 @@ class _Spool:
         self._clocks.append(None if self._first is None else [self._first, until])
 
 
-def _parts(name: str, feed: Iterable[Message]) -> Iterator[_Part]:
+def _parts(name: str, schema: Schema, feed: Iterable[Message]) -> Iterator[_Part]:
     now = NEVER
-    for message in feed:
+    for given in feed:
+        message = admitted(f"feed {name!r}", schema, given)
         if not isinstance(message, Page):
             yield _Part(now, now, name, message)
             continue

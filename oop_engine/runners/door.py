@@ -1,0 +1,71 @@
+"""The door of a source: what may come in, decided in one place for every runner.
+
+A message is a page of the source's schema or a punctuation, and nothing else.  A page in another unit or by another
+attribute has the same columns and would be counted as if it were right; a record batch or a text would go
+nowhere.  O(columns) a page, O(1) where its schema is the very object that the source has.
+"""
+
+from __future__ import annotations
+
+from reprlib import repr as _short
+from typing import NoReturn
+
+import numpy as np
+
+from oop_engine.errors import ContractError
+from oop_engine.operator import Message
+from oop_engine.page import Page
+from oop_engine.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation
+from oop_engine.schema import Schema
+
+__all__ = ["admitted"]
+
+
+def admitted(place: str, schema: Schema, message: object) -> Message:
+    """Return a message that may enter by a source of ``schema``; ``place`` says in errors which one that is.
+
+    Raises ``ContractError`` for anything but a page of that very schema (columns, progressing attribute, unit), or a
+    punctuation about its columns with bounds that are int64.
+    """
+    if not isinstance(message, Page | Linear | GroupWise | Joint):
+        got = f"got a {type(message).__name__} ({' '.join(_short(message).split())})"
+        _refuse(place, f"a message must be a Page or a punctuation; {got}: make a page of it")
+    if isinstance(message, Page):
+        if message.schema is not schema and message.schema != schema:
+            _refuse(place, f"a page must be {_in_words(schema, message.schema)}")
+    else:
+        _check_promise(place, schema, message)
+    return message
+
+
+def _check_promise(place: str, schema: Schema, promise: Punctuation) -> None:
+    if isinstance(promise, Linear):
+        _check_bound(place, promise.below)
+        return
+    if not schema.has(promise.attributes):
+        wrong = ", ".join(name for name in promise.attributes if name not in schema.names)
+        _refuse(place, f"a promise must be about columns of {schema}; got one about {wrong}")
+    for _, below in promise.bounds if isinstance(promise, Joint) else ():
+        _check_bound(place, below)
+
+
+def _in_words(wanted: Schema, got: Schema) -> str:
+    if wanted.fields != got.fields:
+        return f"of the columns {_columns(wanted)}; got one of {_columns(got)}"
+    want = f"by {wanted.progressing!r} in {wanted.unit!r}"
+    return f"{want}; got one by {got.progressing!r} in {got.unit!r}: make it with the schema of the source"
+
+
+def _columns(schema: Schema) -> str:
+    return ", ".join(schema.fields.to_string().splitlines())
+
+
+def _check_bound(place: str, below: object) -> None:
+    whole = isinstance(below, int | np.integer) and not isinstance(below, bool)
+    if not (whole and NEVER <= below <= FOREVER):  # type: ignore[operator]
+        _refuse(place, f"the bound of a promise must be an integer of 64 bits; got {_short(below)}")
+
+
+def _refuse(place: str, what: str) -> NoReturn:
+    msg = f"{place}: {what}"
+    raise ContractError(msg)

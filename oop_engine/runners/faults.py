@@ -1,0 +1,79 @@
+"""Faults: an error of an operator tells where it happened, and over which message.
+
+Errors of ours stay what they are and get the place in front; any other comes out as an ``OperatorError``
+whose cause it is.  So does a ``CancelledError`` that an operator or a receiver of results raises: asyncio
+would take it for a task that somebody cancelled, and nobody would learn of the rows that are lost.
+"""
+
+from __future__ import annotations
+
+from asyncio import CancelledError
+from collections.abc import Callable, Iterator
+
+from oop_engine.errors import ContractError, EngineError, OperatorError
+from oop_engine.operator import Emission, Message, Operator
+from oop_engine.page import Page
+from oop_engine.punctuation import GroupWise
+from oop_engine.runners.dispatch import Result, Signal, handle
+
+__all__ = ["deliver", "handled", "told"]
+
+
+def handled(
+    graph: str, node: str, operator: Operator, port: int, message: Message | Signal, now: int
+) -> Iterator[Emission]:
+    """Yield what the operator of a node has to say to a message; its errors tell the place."""
+    try:
+        yield from handle(operator, port, message, now)
+    except EngineError as error:
+        error.args = (f"{_place(graph, node, operator, port, message)}: {error}",)
+        raise
+    except (Exception, CancelledError) as error:
+        raise told(_place(graph, node, operator, port, message), error) from error
+
+
+def deliver(graph: str, receiver: Callable[[Result], None], result: Result) -> None:
+    """Hand a result over to whoever receives it; what that raises is its own, but for a ``CancelledError``."""
+    try:
+        receiver(result)
+    except CancelledError as error:
+        place = f"graph {graph!r}, sink {result.sink!r}, {_in_words(result.message)}"
+        raise told(place, error) from error
+
+
+def told(place: str, error: BaseException) -> OperatorError:
+    """Return the error to raise for one that is none of ours; give it as the cause."""
+    return OperatorError(f"{place}: {type(error).__name__}: {error}")
+
+
+def _place(graph: str, node: str, operator: Operator, port: int, message: Message | Signal) -> str:
+    where = f"graph {graph!r}, operator {node!r} ({type(operator).__name__})"
+    of_port = f"input {operator.inputs[port]!r}, " if len(operator.inputs) > 1 else ""
+    return f"{where}, {of_port if message is not Signal.TICK else ''}{_in_words(message)}"
+
+
+def _in_words(message: Message | Signal) -> str:
+    match message:
+        case Page():
+            return f"page of {_number(len(message), 'row')}{_times(message)}"
+        case Signal.END:
+            return "the end of its input"
+        case Signal():
+            return "a tick of the clock"
+        case GroupWise():
+            return f"promise about {_number(len(message), 'group')} of {', '.join(message.attributes)}"
+    return f"promise {message}"
+
+
+def _times(page: Page) -> str:
+    if not len(page):
+        return ""
+    try:
+        times = page.times
+    except ContractError:  # a time beyond int64: that may be what the error is about
+        return ""
+    return f", {page.schema.progressing} {times.min()} to {times.max()} {page.schema.unit}"
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
