@@ -82,11 +82,16 @@ class Variant:
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement, whether the runs bear it out, and the figures it rests on."""
+    """A statement, whether the runs bear it out (None: it was not checked), and the figures it rests on."""
 
     claim: str
-    holds: bool
+    holds: bool | None
     figures: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> Literal["holds", "fails", "not checked"]:
+        """Return ``holds`` in words."""
+        return "not checked" if self.holds is None else "holds" if self.holds else "fails"
 
 
 def _no_claims(runs: list[Run]) -> list[Claim]:
@@ -100,8 +105,8 @@ class Scenario:
     ``feeds(values)``: for each source its messages, in arrival order; called once a run.
     ``variants(values)``: the plans; each has one sink.
     ``truth(values)``: the answer by brute force, from the definition and without the
-    engine, with the columns of the sink and ``COMPLETE_AT``; None: the first variant is
-    the measure.
+    engine, with the columns of the sink and ``COMPLETE_AT``; None: it is computed from the
+    graph where that can be (``oop_engine.brute_force``), and else nothing is called true.
     ``keys``: the columns that tell results apart.  ``claims(runs)``: what must be seen.
     ``needs``: extra packages, by the name one imports and the name one installs.
     """

@@ -6,13 +6,14 @@ aggregation: an independent judge.  And two measures of how far results are from
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from oop_engine.brute_force import memberships
 from oop_engine.scenario import COMPLETE_AT
 
 __all__ = ["mean_error", "windows", "wrong_results"]
@@ -42,7 +43,7 @@ def windows(
         plain.take(pa.array(rows))
         .append_column("window_start", pa.array(ends - range_).cast(kind))
         .append_column("window_end", pa.array(ends).cast(kind))
-        for rows, ends in _memberships(times, range_, slide)
+        for rows, ends in memberships(times, range_, slide)
     ]
     wanted = [*aggregates.values(), (COMPLETE_AT, "max")]
     grouped = pa.concat_tables(parts).group_by([*by, "window_start", "window_end"]).aggregate(wanted)
@@ -50,17 +51,6 @@ def windows(
     names[f"{COMPLETE_AT}_max"] = COMPLETE_AT
     grouped = grouped.rename_columns([names.get(n, n) for n in grouped.column_names])
     return grouped.take(pc.sort_indices(grouped, sort_keys=[("window_end", "ascending")]))
-
-
-def _memberships(
-    times: NDArray[np.int64], range_: int, slide: int
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Yield (rows, window ends): all pairs in which the window contains the row's time."""
-    first_end = (times // slide + 1) * slide  # the first end behind the time
-    for k in range(-(-range_ // slide)):
-        ends = first_end + k * slide
-        inside = np.flatnonzero((ends - range_ <= times) & (times < ends))
-        yield inside, ends[inside]
 
 
 def mean_error(table: pa.Table, truth: pa.Table, column: str) -> float:

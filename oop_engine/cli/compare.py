@@ -24,6 +24,8 @@ __all__ = ["compare"]
 def compare(scenario: str, settings: dict[str, str], report: Path | None, as_json: bool) -> int:
     """Run a scenario in order and out of order, check both against brute force, and its claims.
 
+    A claim holds (true), fails (false), or was not checked (null): where there is no truth, nothing is called true.
+
     A scenario that sweeps a parameter is run for each of its values, unless --set fixes it.
 
     \b
@@ -32,7 +34,7 @@ def compare(scenario: str, settings: dict[str, str], report: Path | None, as_jso
     At one point only:
       oop-engine compare links --set skew=5
     For a program (exit code 1: a claim fails):
-      oop-engine compare nyc_flights --json | jq '.claims[] | select(.holds | not)'
+      oop-engine compare nyc_flights --json | jq '.claims[] | select(.holds == false)'
     """
     from oop_engine.compare import compare as run
     from oop_engine.scenario import load

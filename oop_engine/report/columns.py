@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from oop_engine.compare import Comparison, Run
-from oop_engine.report.words import count, seconds, size, text
+from oop_engine.report.words import UNKNOWN, count, seconds, size, text
 from oop_engine.units import TIME_UNITS
 
-__all__ = ["Column", "columns", "order_word", "shown_runs", "span"]
+__all__ = ["Column", "columns", "known", "order_word", "shown_runs", "span"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,11 @@ def span(run: Run, value: float) -> str:
     return seconds(value) if run.unit in TIME_UNITS else f"{count(value)} {run.unit}"
 
 
+def known(number: int | None) -> str:
+    """Return a number of things, or that it is not known."""
+    return UNKNOWN if number is None else count(number)
+
+
 def shown_runs(comparison: Comparison) -> list[Run]:
     """Return the runs of one point of the sweep: the default's, or the last."""
     points = [run.parameters for run in comparison.runs]
@@ -60,10 +65,16 @@ _FIGURES = (
     Column("tuples", lambda run: count(run.tuples), 5, "tuples that went in"),
     Column("results", lambda run: count(run.results), 2, "results that came out"),
     Column(
-        "missing", lambda run: count(run.missing), 1, "results that the true answer has and the run has not"
+        "missing",
+        lambda run: known(run.missing),
+        1,
+        "results that the true answer has and the run has not (n/a: not checked)",
     ),
     Column(
-        "wrong", lambda run: count(run.wrong), 1, "results that the true answer has not, or has otherwise"
+        "wrong",
+        lambda run: known(run.wrong),
+        1,
+        "results that the true answer has not, or has otherwise (n/a: not checked)",
     ),
     Column("late", lambda run: count(run.late), 3, "tuples that came behind a promise"),
     Column("peak tuples", lambda run: count(run.peak_tuples), 0, "most tuples kept at a time"),

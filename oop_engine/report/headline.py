@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from oop_engine.compare import Comparison, Run
 from oop_engine.report.columns import order_word, shown_runs, span
 from oop_engine.report.words import count, ratio, size, text
 
-__all__ = ["all_exact", "headline", "headline_runs"]
+__all__ = ["agreement", "headline", "headline_runs"]
 
 _FEWER = 1.05  # a ratio nearer to one than this is no difference worth a sentence
 
@@ -18,9 +19,18 @@ def headline(comparison: Comparison) -> str:
     runs = shown_runs(comparison)
     pair = headline_runs(runs)
     if pair is None:
-        return "Only one of the two orders was run; there is nothing to set it against."
-    said = f"{_where(comparison, pair[1])}{_kept(*pair)}, and {_answered(*pair)}. {_agreed(pair)}"
+        return _alone(comparison, runs) if runs else "There is no plan, so nothing was run."
+    said = f"{_where(comparison, pair[1])}{_kept(*pair)}, and {_answered(*pair)}. {agreement(pair)}"
     return f"{said[0].upper()}{said[1:]}{_chosen(pair) if len(runs) > len(pair) else ''}"
+
+
+def _alone(comparison: Comparison, runs: Sequence[Run]) -> str:
+    """There is one order: tell what its best plan came to."""
+    run = min(runs, key=_rank)
+    kept = f"{order_word(run)} keeps {size(run.peak_state_bytes)} at its peak"
+    said = f"{_where(comparison, run)}{kept}, and its median answer comes {_behind(run)}. {agreement([run])}"
+    other = "out of order" if run.order == "in" else "in order"
+    return f"{said[0].upper()}{said[1:]} No plan {other} was run to set it against."
 
 
 def headline_runs(runs: Sequence[Run]) -> tuple[Run, Run] | None:
@@ -28,16 +38,37 @@ def headline_runs(runs: Sequence[Run]) -> tuple[Run, Run] | None:
 
     The best one is exact, then answers first, then keeps least.
     """
-    ranked = sorted(
-        runs, key=lambda run: (not run.exact, run.delay_p50_s, run.delay_p99_s, run.peak_state_bytes)
-    )
+    ranked = sorted(runs, key=_rank)
     best = {run.order: run for run in reversed(ranked)}
     return (best["in"], best["out"]) if len(best) == 2 else None
 
 
-def all_exact(runs: Sequence[Run]) -> bool:
-    """Tell whether nothing is missing and nothing is wrong."""
-    return not any(run.missing or run.wrong for run in runs)
+def _rank(run: Run) -> tuple[float, ...]:
+    """Return what the best plan has the least of; a delay of no results is the longest."""
+    delays = (run.delay_p50_s, run.delay_p99_s)
+    return (not run.exact, *(math.inf if math.isnan(d) else d for d in delays), run.peak_state_bytes)
+
+
+def agreement(runs: Sequence[Run]) -> str:
+    """Return in a sentence how the results of ``runs`` stand to the true answer."""
+    off = [
+        f"{order_word(run)}: {count(run.missing or 0)} missing, {count(run.wrong or 0)} wrong"
+        for run in runs
+        if run.off
+    ]
+    results, last = f"{count(runs[-1].results)} results", runs[-1]
+    if not all(run.checked for run in runs):
+        said = (
+            "the answers differ"
+            if off
+            else "the answers are equal"
+            if len(runs) > 1
+            else f"there are {results}"
+        )
+        return f"Whether they are right was not checked ({last.why}); {said}."
+    if off:
+        return f"Not all results are the brute-force answer's ({'; '.join(off)})."
+    return f"{'Both give' if len(runs) > 1 else 'It gives'} the brute-force answer, all {results} of it."
 
 
 def _kept(ordered: Run, free: Run) -> str:
@@ -50,6 +81,8 @@ def _kept(ordered: Run, free: Run) -> str:
 
 
 def _answered(ordered: Run, free: Run) -> str:
+    if math.isnan(ordered.delay_p50_s + free.delay_p50_s):
+        return "no answer came before the end of the trace that tells of a delay"
     gain = ordered.delay_p50_s - free.delay_p50_s
     if abs(gain) < 1e-3 * max(abs(ordered.delay_p50_s), abs(free.delay_p50_s), 1e-9):
         return f"its median answer comes at the same time ({_behind(free)})"
@@ -59,16 +92,11 @@ def _answered(ordered: Run, free: Run) -> str:
 
 
 def _behind(run: Run) -> str:
+    if math.isnan(run.delay_p50_s):
+        return "only with the end of the trace"
     if run.delay_p50_s < 0:
         return f"{span(run, -run.delay_p50_s)} ahead of the window's end"
     return f"{span(run, run.delay_p50_s)} behind the window"
-
-
-def _agreed(pair: tuple[Run, Run]) -> str:
-    if all_exact(pair):
-        return f"Both give the brute-force answer, all {count(pair[1].results)} results of it."
-    off = [f"{order_word(run)}: {count(run.missing)} missing, {count(run.wrong)} wrong" for run in pair]
-    return f"Not all results are the brute-force answer's ({'; '.join(off)})."
 
 
 def _where(comparison: Comparison, run: Run) -> str:

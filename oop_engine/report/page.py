@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
@@ -12,13 +13,14 @@ from oop_engine.compare import Comparison, Run
 from oop_engine.report import plots
 from oop_engine.report.columns import columns, shown_runs, span
 from oop_engine.report.drawing import draw
-from oop_engine.report.headline import all_exact, headline, headline_runs
+from oop_engine.report.headline import headline, headline_runs
 from oop_engine.report.words import count, size, text
 from oop_engine.scenario import Claim
 
 __all__ = ["page"]
 
 _WORDS = ("order", "plan")
+_MARKS = {"holds": ("✓", "good"), "fails": ("✗", "bad"), "not checked": ("?", "unknown")}
 _WIDEST = 14  # columns of a table of figures
 
 
@@ -42,15 +44,18 @@ def page(comparison: Comparison) -> str:
 
 def _head(comparison: Comparison) -> str:
     scenario = comparison.scenario
-    failing = sum(not claim.holds for claim in comparison.claims)
-    total = len(comparison.claims)
-    word, paint = (
-        ("✓ all {} claims hold", "good") if not failing else (f"✗ {failing} of {{}} claims fail", "bad")
-    )
+    verdicts = Counter(claim.verdict for claim in comparison.claims)
+    total, failing, open_ = len(comparison.claims), verdicts["fails"], verdicts["not checked"]
+    if failing:
+        word, paint = f"✗ {failing} of {total} claims fail", "bad"
+    elif open_:
+        word, paint = f"? {open_} of {total} claims not checked", "unknown"
+    else:
+        word, paint = f"✓ all {total} claims hold", "good"
     return (
         f'<header>\n<p class="eyebrow">oop-engine · scenario {escape(scenario.name)}</p>\n'
         f"<h1>{escape(scenario.title)}</h1>\n{_paragraphs(_asked(comparison)[:1], 'about')}\n"
-        f'<span class="verdict {paint}">{word.format(total)}</span>\n'
+        f'<span class="verdict {paint}">{word}</span>\n'
         f'<p class="headline">{_bound(escape(headline(comparison)))}</p>\n</header>'
     )
 
@@ -97,7 +102,10 @@ def _versus(free: str, ordered: str) -> tuple[str, str]:
 
 
 def _exactness(pair: tuple[Run, Run]) -> str:
-    return "equal to brute force" if all_exact(pair) else f"{count(pair[1].missing + pair[1].wrong)} off"
+    if not all(run.checked for run in pair):
+        return "not checked"
+    off = pair[1].off or 0
+    return f"{count(off)} off" if off else "equal to brute force"
 
 
 def _plans(comparison: Comparison) -> str:
@@ -155,11 +163,12 @@ def _claims(comparison: Comparison) -> str:
 
 
 def _claim(claim: Claim) -> str:
-    mark = '<span class="mark good">✓</span>' if claim.holds else '<span class="mark bad">✗</span>'
-    said = "holds" if claim.holds else "fails"
-    return (
-        f'<li class="{said}"><p aria-label="{said}">{mark}{escape(claim.claim)}</p>{_figures_of(claim)}</li>'
+    sign, paint = _MARKS[claim.verdict]
+    of_class = claim.verdict.replace(" ", "-")
+    said = (
+        f'<p aria-label="{claim.verdict}"><span class="mark {paint}">{sign}</span>{escape(claim.claim)}</p>'
     )
+    return f'<li class="{of_class}">{said}{_figures_of(claim)}</li>'
 
 
 def _figures_of(claim: Claim) -> str:
@@ -208,7 +217,7 @@ def _runs(comparison: Comparison) -> str:
 def _cell(heading: str, shown: str, run: Run) -> str:
     if heading == "order":
         return f'<td class="word"><span class="{run.order}"><span class="chip"></span>{shown}</span></td>'
-    off = heading in ("missing", "wrong") and run.exact and shown != "0"
+    off = heading in ("missing", "wrong") and run.exact and run.off
     return f"<td{' class=off' if off else _class(heading)}>{escape(shown)}</td>"
 
 

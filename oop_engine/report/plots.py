@@ -6,6 +6,7 @@ a page can be read by day and by night.  In order is warm, out of order is blue,
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -85,7 +86,9 @@ def over_time(runs: Sequence[Run], name: str) -> str:
 
 def sweep_curves(runs: Sequence[Run], sweep: Sweep, name: str) -> str:
     """Return every figure that is not zero throughout, along the swept parameter."""
-    shown = [(title, pick) for title, pick in _FIGURES if any(pick(run) for run in runs)]
+    shown = [
+        (title, pick) for title, pick in _FIGURES if any(math.isfinite(v) and v for v in map(pick, runs))
+    ]
 
     def panel(axes: Axes, number: int) -> None:
         title, pick = shown[number]
@@ -97,7 +100,7 @@ def sweep_curves(runs: Sequence[Run], sweep: Sweep, name: str) -> str:
         axes.set_xlabel(f"{sweep.parameter}{f', {sweep.unit}' if sweep.unit else ''}")
         if any(isinstance(value, str) for value in sweep.values):
             axes.tick_params(axis="x", labelrotation=90, labelsize="small")  # words want room
-        _scaled(axes, [pick(run) for run in runs])
+        _scaled(axes, [v for v in map(pick, runs) if math.isfinite(v)])
 
     return _plot(name, len(shown), panel)
 
@@ -135,7 +138,7 @@ _FIGURES: tuple[tuple[str, Callable[[Run], float]], ...] = (
     ("peak bytes kept", lambda run: run.peak_state_bytes),
     ("delay of a result, median, s", lambda run: run.delay_p50_s),
     ("excess delay, 99th percentile, s", lambda run: run.excess_delay_p99_s),
-    ("results missing or wrong", lambda run: run.missing + run.wrong),
+    ("results missing or wrong", lambda run: math.nan if run.off is None else run.off),
     ("tuples late", lambda run: run.late),
     ("CPU seconds", lambda run: run.cpu_s),
 )

@@ -19,6 +19,7 @@ from oop_engine.statistics import EdgeStatistics, Statistics
 
 __all__ = ["claim_lines", "grid", "operator_table", "result_table", "run_table", "scenario_table"]
 
+_MARKS = {"holds": ("✓", "bold green"), "fails": ("✗", "bold red"), "not checked": ("?", "bold yellow")}
 _PAINT = {"in order": "yellow", "out of order": "cyan"}
 
 
@@ -59,8 +60,9 @@ def claim_lines(claims: Sequence[Claim]) -> list[Text]:
     """Return each claim with its verdict, and the figures that it rests on."""
     lines = []
     for claim in claims:
-        mark, paint = ("✓", "bold green") if claim.holds else ("✗", "bold red")
-        lines.append(Text.assemble((mark, paint), " ", claim.claim))
+        mark, paint = _MARKS[claim.verdict]
+        open_ = " (not checked)" if claim.verdict == "not checked" else ""
+        lines.append(Text.assemble((mark, paint), " ", claim.claim, open_))
         if claim.figures:
             lines.append(Text(f"  {text(claim.figures)}", style="dim"))
     return lines

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["count", "plain", "ratio", "seconds", "size", "text"]
+__all__ = ["UNKNOWN", "count", "plain", "ratio", "seconds", "size", "text"]
 
+UNKNOWN = "n/a"
 _SIZES = ("B", "kB", "MB", "GB", "TB")
 _LONG = ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
 
@@ -21,7 +22,7 @@ def count(value: float) -> str:
     ('336,776', '50.0 M')
     """
     if not math.isfinite(value):
-        return "-"
+        return UNKNOWN
     if abs(value) < 1e7:
         return f"{round(value):,}"
     return f"{value / 1e6:,.1f} M" if abs(value) < 1e9 else f"{value / 1e9:,.1f} G"
@@ -46,7 +47,7 @@ def seconds(value: float) -> str:
     ('12.3 ms', '3.25 s', '2 h 15 min', '-1 min 30 s')
     """
     if not math.isfinite(value):
-        return "-"
+        return UNKNOWN
     if value < 0:
         return f"-{seconds(-value)}"
     for unit, word, part, part_word in _LONG:
@@ -73,7 +74,7 @@ def text(value: Any) -> str:
     value = plain(value)
     match value:
         case None:
-            return "-"
+            return UNKNOWN
         case bool():
             return "yes" if value else "no"
         case int():

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -51,7 +52,7 @@ SCENARIO = Scenario(
 RUN_KEYS = [
     "order", "variant", "parameters", "tuples", "results", "missing", "wrong", "late", "peak_tuples",
     "peak_partials", "peak_state_bytes", "delay_p50_s", "delay_p99_s", "excess_delay_p50_s", "excess_delay_p99_s",
-    "latency_p50_ms", "latency_p99_ms", "cpu_s", "tuples_per_s",
+    "latency_p50_ms", "latency_p99_ms", "cpu_s", "tuples_per_s", "held_to",
 ]  # fmt: skip
 
 
@@ -120,9 +121,9 @@ def test_a_wrong_answer_breaks_the_first_claim(tmp_path: Path) -> None:
     found = compare(written(tmp_path, text), {"slack": "8"})
     assert not found.holds
     assert {(r.missing, r.wrong) for r in found.runs} == {(0, 1)}
-    assert found.claims[0].figures["missing_and_wrong"] == {
-        "in late promises {'slack': 8, 'other': 'x'}": [0, 1],
-        "out promises {'slack': 8, 'other': 'x'}": [0, 1],
+    assert found.claims[0].figures["missing and wrong"] == {
+        "in order, late promises, slack=8, other=x": "0 missing, 1 wrong",
+        "out of order, promises, slack=8, other=x": "0 missing, 1 wrong",
     }
 
 
@@ -137,11 +138,80 @@ def test_a_claim_that_fails_is_told(tmp_path: Path) -> None:
     assert not found.holds
 
 
-def test_without_a_truth_the_first_plan_is_the_measure(tmp_path: Path) -> None:
+def test_without_a_truth_nothing_is_called_true(tmp_path: Path) -> None:
+    """Operators of one's own have no definition that could be evaluated: plans are held to each other."""
     found = compare(written(tmp_path, TOY.replace("truth=truth,", "")), {"slack": "8"})
-    assert found.holds
-    assert found.runs[0].excess_s.tolist() == [0] * 5
-    assert found.runs[0].truth.schema.names == ["ts", "id", COMPLETE_AT]
+    assert found.holds  # nothing fails
+    assert [(c.claim, c.holds) for c in found.claims[:2]] == [
+        ("every plan gives the brute-force answer: nothing missing, nothing wrong", None),
+        ("every plan gives the answer of the first one", True),
+    ]
+    assert "(Hold) is not evaluated by brute force" in found.claims[0].figures["not checked"]
+    first, second = found.runs
+    assert (first.held_to, first.missing, first.wrong) == ("nothing", None, None)
+    assert (second.held_to, second.missing, second.wrong) == ("first plan", 0, 0)
+    assert all(run.excess_s.size == 0 and math.isnan(run.excess_delay_p50_s) for run in found.runs)
+
+
+def test_plans_that_differ_from_the_first_are_told(tmp_path: Path) -> None:
+    text = TOY.replace("truth=truth,", "").replace(
+        "import pyarrow as pa", "import pyarrow as pa\nfrom operators import Select"
+    )
+    text = text.replace(
+        '(values["slack"]), Hold', '(values["slack"]), Select(lambda rows: rows["id"].to_numpy() > 0), Hold'
+    )
+    found = compare(written(tmp_path, text), {"slack": "8"})
+    assert [claim.verdict for claim in found.claims[:2]] == ["not checked", "fails"]
+    assert (found.runs[1].missing, found.runs[1].wrong) == (1, 0)
+    assert not found.holds
+
+
+LATE = """
+import pyarrow as pa
+
+from oop_engine import Graph, Page, Schema
+from oop_engine.scenario import Scenario, Variant
+from operators import BoundedDisorder, Count, Punctuate, Tumbling, WindowAggregate
+
+SCHEMA = Schema({"ts": pa.int64()}, "ts", "s")
+
+
+def feeds(values):
+    return {"source": [Page.of(SCHEMA, {"ts": [1, 12, 25, 3, 40, 60]}, arrival=[1, 12, 25, 26, 40, 60])]}
+
+
+def variants(values):
+    graph = Graph("counts")
+    edge = graph.add("edge", Punctuate(BoundedDisorder(SLACK), granularity=10), graph.source("source", SCHEMA))
+    graph.sink("answers", graph.add("query", WindowAggregate(Tumbling(10), {"n": Count()}), edge))
+    return [Variant("alone", "out", graph)]
+
+
+SCENARIO = Scenario(
+    name="late", title="Late", about="One plan and no truth.", feeds=feeds, variants=variants, keys=("window_end",)
+)
+"""
+
+
+def test_without_a_truth_one_is_computed(tmp_path: Path) -> None:
+    """One plan that loses a tuple, and nobody says what is right: it is found out."""
+    found = compare(written(tmp_path, LATE.replace("SLACK", "5")))
+    [run] = found.runs
+    assert (run.held_to, run.late, run.missing, run.wrong) == ("brute force", 1, 0, 1)
+    assert [claim.verdict for claim in found.claims] == ["fails"]
+    [run] = compare(written(tmp_path, LATE.replace("SLACK", "25"))).runs
+    assert (run.late, run.missing, run.wrong) == (0, 0, 0)
+    # 40 brings the promise 10, 60 that of 30, and the end, at 60, the rest of what ended before
+    assert run.excess_s.tolist() == [40 - 26, 60 - 12, 60 - 25, 60 - 40]
+
+
+def test_inexact_plans_are_counted_and_not_claimed(tmp_path: Path) -> None:
+    loses = LATE.replace("SLACK", "5").replace('"out", graph)', '"out", graph, exact=False)')
+    found = compare(written(tmp_path, loses))
+    assert [(c.verdict, c.figures["missing and wrong in those"]) for c in found.claims] == [
+        ("not checked", 1)
+    ]
+    assert found.claims[0].claim.startswith("every plan that promises to be exact")
 
 
 TRUTH = {

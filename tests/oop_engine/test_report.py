@@ -134,7 +134,7 @@ def test_figures_along_a_sweep_are_a_table(toy: Comparison) -> None:
     figures = {"in": {0: 1, 5: 2345}, "out": {0: 3, 5: float("nan")}, "ratio": 2.5}
     found = page(replace(toy, claims=[Claim("it grows", True, figures)]))
     assert '<th scope="row" class="word">in</th><td>1</td><td>2,345</td>' in found
-    assert '<th scope="row" class="word">out</th><td>3</td><td>-</td>' in found
+    assert '<th scope="row" class="word">out</th><td>3</td><td>n/a</td>' in found
     assert "<dt>ratio</dt><dd>2.5</dd>" in found
 
 
@@ -144,7 +144,7 @@ def test_one_run_and_no_sweep_is_a_page_too() -> None:
     alone = replace(whole, runs=whole.runs[1:], plans=whole.plans[1:], claims=[])
     text = page(alone)
     read(text)
-    assert "nothing to set it against" in text
+    assert "No plan in order was run to set it against." in text
     assert "How it grows" not in text
 
 

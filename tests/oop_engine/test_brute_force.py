@@ -1,0 +1,155 @@
+"""Brute force gives what the definitions say, and says so where it cannot tell."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from oop_engine import Graph, Message, Page, Schema
+from oop_engine.brute_force import NoTruthError, true_answer
+from oop_engine.compare import missing_and_wrong
+from oop_engine.replay import replay
+from oop_engine.scenario import COMPLETE_AT
+from operators import (
+    Apply,
+    Avg,
+    BoundedDisorder,
+    Count,
+    Distinct,
+    First,
+    Landmark,
+    Last,
+    Max,
+    Meld,
+    Min,
+    Project,
+    Punctuate,
+    Select,
+    Sliding,
+    Stddev,
+    Sum,
+    Tumbling,
+    Var,
+    WindowAggregate,
+)
+from operators.in_order.rewrite import in_order
+from tests.naive import windows as naive
+
+SCHEMA = Schema({"ts": pa.timestamp("s", "UTC"), "k": pa.string(), "x": pa.float64(), "n": pa.int32()}, "ts")
+KINDS = (Count, Sum, Avg, Min, Max, First, Last, Var, Stddev)
+ASKED = {f"{kind.__name__.lower()}_{c}": kind(c) for kind in KINDS for c in ("x", "n")} | {"rows": Count()}
+for spread in ("var_x", "stddev_x"):  # of NaN: not even the oracle can tell
+    del ASKED[spread]
+
+
+def page(rows: int, seed: int) -> Page:
+    rng = np.random.default_rng(seed)
+    ts = rng.integers(-50, 60, rows)
+    x = [None if v > 9 else math.nan if v > 8 else float(v) for v in rng.integers(-4, 11, rows)]
+    k = [("a", "b", None)[i] for i in rng.integers(0, 3, rows)]
+    n = [None if v > 7 else int(v) for v in rng.integers(-9, 9, rows)]
+    return Page.of(SCHEMA, {"ts": ts, "k": k, "x": x, "n": n}, np.arange(rows) + 100)
+
+
+def one(operator: Any, *before: Any) -> Graph:
+    graph = Graph("asked")
+    stream = graph.add("edge", Punctuate(BoundedDisorder("200 s")), graph.source("source", SCHEMA))
+    for number, step in enumerate(before):
+        stream = graph.add(f"step{number}", step, stream)
+    graph.sink("answers", graph.add("query", operator, stream))
+    return graph
+
+
+def spelt(rows: list[dict[str, Any]], names: list[str]) -> list[str]:
+    """Return rows that compare as the definitions do: NaN equals NaN, 1 equals 1.0."""
+
+    def one(value: Any) -> Any:
+        return round(float(value), 9) + 0.0 if isinstance(value, int | float) else value
+
+    return sorted(str([one(row[name]) for name in names]) for row in rows)
+
+
+def as_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """Return rows with instants as integers."""
+    names = table.column_names
+    return pa.table(
+        {n: table[n].cast(pa.int64()) if n.startswith("window") else table[n] for n in names}
+    ).to_pylist()
+
+
+@pytest.mark.parametrize(("range_", "slide", "origin"), [(20, 10, 0), (25, 10, 3), (7, 10, -4), (30, 30, 0)])
+@pytest.mark.parametrize("by", [(), ("k",)])
+def test_windows_are_those_of_the_definition(
+    range_: int, slide: int, origin: int, by: tuple[str, ...]
+) -> None:
+    tuples = page(150, seed=range_ + slide)
+    query = WindowAggregate(Sliding(range_, slide, origin), ASKED, by=by)
+    found = true_answer(one(query), {"source": [tuples]})
+    told = zip(tuples.to_pylist(), tuples.times.tolist(), range(100, 250), strict=True)  # as they arrive
+    rows = [{**row, "ts": time, "at": arrival} for row, time, arrival in told]
+    functions = {name: naive.aggregate(*name.split("_", 1)) for name in ASKED if name != "rows"}
+    functions |= {"rows": naive.aggregate("count"), COMPLETE_AT: lambda of: max(row["at"] for row in of)}
+    wanted = naive.sliding(rows, "ts", by, functions, range_, slide, origin)
+    names = [*by, "window_start", "window_end", *ASKED, COMPLETE_AT]
+    assert spelt(as_rows(found), names) == spelt(wanted, names)
+
+
+def test_what_stands_before_a_window_is_evaluated_too() -> None:
+    graph = Graph("both")
+    edges = [
+        graph.add(f"e{i}", Punctuate(BoundedDisorder(200)), graph.source(f"s{i}", SCHEMA)) for i in (0, 1)
+    ]
+    some = graph.add("some", Select(pc.field("n") > 0), graph.add("meld", Meld(2), *edges))
+    twice = graph.add("twice", Apply({"y": pc.field("n") * 2}), some)
+    short = graph.add("short", Project({"t": "ts", "who": "k", "y": "y"}), twice)
+    minutes = graph.add(
+        "count", WindowAggregate(Tumbling(30), {"y": Sum("y"), "n": Count()}, by=("who",)), short
+    )
+    graph.sink("answers", graph.add("many", Select(pc.field("n") > 3), minutes))
+    feeds: dict[str, list[Message]] = {f"s{i}": [page(200, seed=i)] for i in (0, 1)}
+    truth = true_answer(graph, feeds)
+    done = replay(graph, feeds).results["answers"]
+    assert done.num_rows > 3
+    assert missing_and_wrong(done, truth, ("who", "window_end")) == (0, 0)
+    twin = in_order(graph)
+    assert missing_and_wrong(true_answer(twin, feeds), truth, ("who", "window_end")) == (0, 0)
+
+
+def test_keys_of_floats_and_of_dictionaries_are_those_of_the_engine() -> None:
+    schema = Schema(
+        {"ts": pa.int64(), "f": pa.float64(), "d": pa.dictionary(pa.int8(), pa.string())}, "ts", "s"
+    )
+    rows = {"ts": [1, 2, 3, 4], "f": [0.0, -0.0, math.nan, math.nan], "d": ["a", "a", "b", "b"]}
+    graph = Graph("keys")
+    edge = graph.add("edge", Punctuate(BoundedDisorder(5)), graph.source("source", schema))
+    graph.sink(
+        "answers", graph.add("query", WindowAggregate(Tumbling(10), {"n": Count()}, by=("f", "d")), edge)
+    )
+    truth = true_answer(graph, {"source": [Page.of(schema, rows)]})
+    assert truth["n"].to_pylist() == [2, 2]
+    assert COMPLETE_AT not in truth.column_names  # no arrivals, so nobody knows
+    done = replay(graph, {"source": [Page.of(schema, rows)]}).results["answers"]
+    assert missing_and_wrong(done, truth, ("f", "d", "window_end")) == (0, 0)
+
+
+def test_nothing_comes_of_nothing() -> None:
+    assert true_answer(one(WindowAggregate(Tumbling(10), ASKED, by=("k",))), {"source": []}).num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("graph", "why"),
+    [
+        (one(Distinct(("k",))), r"node 'query' \(Distinct\) is not evaluated"),
+        (one(WindowAggregate(Landmark(10), {"n": Count()})), "only Sliding and Tumbling"),
+        (one(WindowAggregate(Tumbling(10), {"n": Count()}, empty=True)), "only Sliding and Tumbling"),
+        (one(WindowAggregate(Sliding(10**12, 1), {"n": Count()}, strategy="windows")), "too many for brute force"),
+    ],
+)  # fmt: skip
+def test_what_has_no_short_definition_has_no_truth(graph: Graph, why: str) -> None:
+    with pytest.raises(NoTruthError, match=why):
+        true_answer(graph, {"source": [page(10, seed=1)]})
