@@ -20,7 +20,7 @@ RANK = [
     "testing", "replay", "run", "python_file", "scenario", "brute_force", "compare", "pipeline", "report", "cli",
 ]  # fmt: skip
 # What may be reached at most, where the place in the rank alone would allow more.
-AT_MOST = {"traces": "operator", "testing": "runners"}
+AT_MOST = {"traces": "operator"}
 KNOWS_OPERATORS = ["spark", *RANK[RANK.index("replay") :]]
 FOR_OPERATORS = RANK[: RANK.index("operator") + 1]
 KNOWS_ALL_OPERATORS = {"operators/in_order/rewrite.py", "operators/consolidated.py"}
@@ -30,7 +30,6 @@ ONLY_IN = {
         "oop_engine/runners/inbox.py",
         "oop_engine/runners/faults.py",
         "oop_engine/replay.py",
-        "oop_engine/testing.py",
     ],
     "uvloop": ["oop_engine/runners/local.py"],
     "numba": ["operators/kernels/*.py"],

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-import tests.cases
 from benchmarks.studies.sizes import held_bytes
 from oop_engine import GroupIndex, Linear, Page, Schema
 from oop_engine.testing import Driver
-from tests.cases import Case
+from tests.cases import Case, all_cases
 
 PAGES, ROWS = 16, 400
 OBJECTS = 8192
 """Bytes of Python objects that need not be told: they do not grow with the tuples."""
 GROUPS = 3000
 
-CASES = [
-    case
-    for module in pkgutil.iter_modules(tests.cases.__path__, "tests.cases.")
-    for case in importlib.import_module(module.name).CASES
-]
+CASES = all_cases()
 
 
 def times(case: Case, schema: Schema, number: int) -> np.ndarray:

@@ -2,34 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+import importlib
+import pkgutil
 
-from oop_engine import Operator, Schema
+from oop_engine.testing import Case, Row
 
-__all__ = ["Case", "Row"]
-
-Row = dict[str, Any]
+__all__ = ["Case", "Row", "all_cases"]
 
 
-@dataclass(frozen=True)
-class Case:
-    """An operator with parameters, its input schemas, and its oracle.
-
-    ``oracle`` gets the rows of each input, in arrival order, and returns the rows of
-    output 0 as a multiset; it is written from the definition and knows no promise.  It is
-    asked only about streams in which nothing is late.
-    ``domains``: values to draw a column from, where the default for its type will not do.
-    ``exempt``: laws of the contract suite that do not hold, each with the reason.
-    """
-
-    id: str
-    operator: Operator
-    inputs: tuple[Schema, ...]
-    oracle: Callable[[list[list[Row]]], list[Row]]
-    domains: dict[str, list[Any]] = field(default_factory=dict)
-    exempt: dict[str, str] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        return self.id
+def all_cases() -> list[Case]:
+    """Return the cases of all families."""
+    modules = [importlib.import_module(m.name) for m in pkgutil.iter_modules(__path__, f"{__name__}.")]
+    return [case for module in modules for case in module.CASES]

@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, GraphError, GroupWise, Joint, Linear, Page, Schema
-from oop_engine.testing import Driver, multiset
+from oop_engine.testing import Driver, as_messages, multiset, row_lists, rows_of, scripts
 from operators.distinct import Distinct
 from tests.naive.stateless import distinct
-from tests.streams import as_messages, row_lists, rows_of, scripts
 
 SCHEMA = Schema({"k": pa.string(), "ts": pa.int64(), "n": pa.int32()}, "ts", "s")
 FEW: dict[str, list[Any]] = {"ts": [3, 4, 20], "k": ["a", "b", None], "n": [1, None]}

@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from oop_engine import FOREVER, NEVER, GraphError, GroupWise, Joint, Linear, Message, Page, Progress, Schema
 from oop_engine.contract import EdgeContract
-from oop_engine.testing import END, Driver, multiset
+from oop_engine.testing import END, Driver, as_messages, multiset, row_lists, rows_of, scripts
 from operators.bands import Band, BandRule, TumblingBand, TumblingRule
 from operators.oa_join import OAJoin
 from tests.naive.joins import band, window_join
-from tests.streams import as_messages, row_lists, rows_of, scripts
 
 LEFT = Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s")
 RIGHT = Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s")

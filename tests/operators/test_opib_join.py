@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from oop_engine import FOREVER, ContractError, GraphError, GroupWise, Joint, Linear, Page, Schema
 from oop_engine.contract import EdgeContract
-from oop_engine.testing import END, Driver, multiset
+from oop_engine.testing import END, Driver, as_messages, multiset, row_lists, rows_of, scripts
 from operators.bands import Band, TumblingBand
 from operators.in_order.opib_join import OPIBJoin
 from tests.naive.joins import band, tumbling, window_join
-from tests.streams import as_messages, row_lists, rows_of, scripts
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s")
 ON_K = [("k", "k")]

@@ -11,12 +11,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from oop_engine import Graph, Message, replay
-from oop_engine.testing import multiset
+from oop_engine.testing import as_messages, draw_script, multiset, rows_of
 from operators.in_order.rewrite import in_order
 from tests.cases import Case
 from tests.oop_engine.spark.together import Together, in_slices
-from tests.streams import as_messages, rows_of
-from tests.test_contract import CASES, draw_script
+from tests.test_contract import CASES
 from tests.test_random_graphs import graphs, pages
 from tests.test_transcripts import TRANSCRIPTS, as_given
 from tests.test_transcripts import pages as pages_of

@@ -1,29 +1,39 @@
-"""Hypothesis strategies for grammatical streams: rows, arrival orders, page cuts, true promises."""
+"""Hypothesis strategies for grammatical streams: rows, arrival orders, page cuts, punctuation that holds."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from oop_engine import FOREVER, ContractError, GroupWise, Linear, Message, Page, Punctuation, Schema
 from oop_engine.contract import EdgeContract
+from oop_engine.errors import ContractError, UsageError
+from oop_engine.operator import Message
+from oop_engine.page import Page
+from oop_engine.punctuation import FOREVER, GroupWise, Linear, Punctuation
+from oop_engine.schema import Schema
+from oop_engine.testing.case import Row
 
 __all__ = ["Event", "Script", "as_messages", "row_lists", "rows_of", "scripts"]
 
-Row = dict[str, Any]
-TIMES = st.integers(0, 30)
-PER_TYPE: list[tuple[Any, list[Any]]] = [
+_TIMES = st.integers(0, 30)
+_PER_TYPE: list[tuple[Any, list[Any]]] = [
     (pa.types.is_boolean, [True, False, None]),
+    (pa.types.is_unsigned_integer, [0, 1, 2, 7, None]),
     (pa.types.is_integer, [0, 1, 2, -7, None]),
     (pa.types.is_floating, [0.5, -2.25, 3.0, None]),
     (pa.types.is_string, ["a", "b", "c", None]),
+    (pa.types.is_large_string, ["a", "b", "c", None]),
+    (pa.types.is_binary, [b"a", b"b", b"", None]),
+    (pa.types.is_decimal, [Decimal(0), Decimal(3), None]),
     (pa.types.is_timestamp, [0, 7, None]),
     (pa.types.is_date, [0, 3, None]),
+    (pa.types.is_duration, [0, 7, None]),
 ]
 
 
@@ -38,19 +48,28 @@ class Event:
 Script = list[Event]
 
 
-def values_of(schema: Schema, name: str, domains: dict[str, list[Any]]) -> st.SearchStrategy[Any]:
+def _values_of(schema: Schema, name: str, domains: dict[str, list[Any]]) -> st.SearchStrategy[Any]:
     if name == schema.progressing:
-        return st.sampled_from(domains[name]) if name in domains else TIMES
+        return st.sampled_from(domains[name]) if name in domains else _TIMES
     if name in domains:
         return st.sampled_from(domains[name])
     kind = schema.type_of(name)
-    return st.sampled_from(next(values for fits, values in PER_TYPE if fits(kind)))
+    values = next((values for fits, values in _PER_TYPE if fits(kind)), None)
+    if values is None:
+        msg = f"column {name!r} is {kind}, of which no values are known: give the case domains={{{name!r}: [...]}}"
+        raise UsageError(msg)
+    return st.sampled_from(values)
 
 
 def row_lists(
     schema: Schema, domains: dict[str, list[Any]] | None = None, most: int = 10
 ) -> st.SearchStrategy[list[Row]]:
-    row = st.fixed_dictionaries({n: values_of(schema, n, domains or {}) for n in schema.names})
+    """Draw at most ``most`` tuples of ``schema``; ``domains``: values of a column, where the default will not do.
+
+    Times are from 0 to 30, other columns have a few values each and null, so that they meet.
+    Raises ``UsageError`` for a column of a type without default values.
+    """
+    row = st.fixed_dictionaries({n: _values_of(schema, n, domains or {}) for n in schema.names})
     return st.lists(row, max_size=most)
 
 
@@ -63,7 +82,11 @@ def scripts(
     ordered: bool = False,
     grouped: bool = True,
 ) -> Script:
-    """Draw an arrival order of ``rows``, with page cuts and promises that come true."""
+    """Draw an arrival order of the ``rows`` of each port, with page cuts and punctuation that holds.
+
+    ``ordered``: each port by its progressing attribute, for operators that need order; ``grouped``: with group-wise
+    punctuation.
+    """
     per_port = [
         _one_port(draw, port, schemas[port], rows[port], ordered, grouped) for port in range(len(rows))
     ]
@@ -115,8 +138,9 @@ def _promise(
     if kind == "linear":
         return Linear(_at_most(draw, [r[schema.progressing] for r in to_come]))
     names = draw(st.lists(st.sampled_from(others), min_size=1, max_size=2, unique=True))
-    groups = list({tuple(r[n] for n in names): None for r in rows})
-    groups = draw(st.lists(st.sampled_from(groups), max_size=3, unique=True)) if groups else []
+    keys = [tuple(r[n] for n in names) for r in rows]
+    groups = list({str(key): key for key in keys}.values())  # a list is a key too, and has no hash
+    groups = draw(st.lists(st.sampled_from(groups), max_size=3, unique_by=str)) if groups else []
     below = [
         _at_most(draw, [r[schema.progressing] for r in to_come if tuple(r[n] for n in names) == g])
         for g in groups

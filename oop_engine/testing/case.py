@@ -1,0 +1,40 @@
+"""Case: an operator with parameters, and what its output must be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from oop_engine.operator import Operator
+from oop_engine.schema import Schema
+
+__all__ = ["Case", "Row"]
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """An operator with parameters, its input schemas, and its oracle.
+
+    ``oracle`` gets the rows of each input, in arrival order, and returns the rows of
+    output 0 as a multiset; it is written from the definition and knows no punctuation.  It is
+    asked only about streams in which nothing is late.
+    ``domains``: values to draw a column from, where the default for its type will not do.
+    ``exempt``: laws that do not hold for the operator, by name, each with the reason.
+
+    >>> import pyarrow as pa
+    >>> Case("pass", Operator(), (Schema({"ts": pa.int64()}, "ts", "s"),), oracle=lambda inputs: inputs[0]).id
+    'pass'
+    """
+
+    id: str
+    operator: Operator
+    inputs: tuple[Schema, ...]
+    oracle: Callable[[list[list[Row]]], list[Row]]
+    domains: dict[str, list[Any]] = field(default_factory=dict)
+    exempt: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.id
