@@ -9,19 +9,17 @@ flat out  no clock at all, to see how fast the graph is
 from __future__ import annotations
 
 import asyncio
-import heapq
-import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine import stopwatch
-from oop_engine.errors import ContractError, UsageError
+from oop_engine.errors import UsageError
 from oop_engine.graph import Graph
 from oop_engine.operator import Message
 from oop_engine.page import Page
@@ -29,9 +27,9 @@ from oop_engine.punctuation import FOREVER, NEVER
 from oop_engine.runners.dispatch import Result, Signal
 from oop_engine.runners.inline import Inline
 from oop_engine.runners.local import Local, run_async
+from oop_engine.schedule import Step, schedule
 from oop_engine.schema import Schema
 from oop_engine.statistics import Statistics
-from oop_engine.ticks import Ticks
 from oop_engine.units import TIME_UNITS
 
 __all__ = ["Outcome", "replay"]
@@ -39,15 +37,6 @@ __all__ = ["Outcome", "replay"]
 Runner = Literal["inline", "local"]
 T = TypeVar("T", bound=np.generic)
 _STEP_S = 0.05  # paced: how finely tuples are let in, in wall seconds
-
-
-class _Step(NamedTuple):
-    """One thing that a source does: a message or its end; or ("" ) the clock ticks."""
-
-    source: str
-    message: Message | Signal
-    now: int
-    until: int | None  # nothing earlier than this can follow
 
 
 @dataclass
@@ -97,6 +86,10 @@ def replay(
 ) -> Outcome:
     """Run ``graph`` over ``feeds``: for each source its messages, in arrival order.
 
+    Feeds are read side by side, as they are needed: by their arrivals, or a message of each by turns where
+    they have none (see ``schedule``).  They may be endless: what is done is forgotten, if ``on_result`` takes
+    the results.
+
     ``speed``: wall pace, 1.0 is real time; None: virtual time.  ``flat_out`` ignores
     arrivals.  ``check`` holds every edge against its promises.  ``on_tuples`` is told how
     many tuples went in, page by page; ``on_result`` gets what reaches a sink (then
@@ -117,7 +110,7 @@ def replay(
         raise UsageError(msg)
     step = None if speed is None else max(1, int(_STEP_S * speed * TIME_UNITS[unit]))
     ticks = None if flat_out else runner.clock_every
-    steps = _schedule(feeds, [every for every in (step, ticks) if every], ticks)
+    steps = schedule(feeds, [every for every in (step, ticks) if every], ticks)
     counted = _Counted(map(_without_clock, steps) if flat_out else steps, on_tuples)
     pace = None if speed is None else _Pace(speed * TIME_UNITS[unit])
     wall, cpu = stopwatch.wall(), stopwatch.cpu()
@@ -145,8 +138,8 @@ def _check_feeds(feeds: Mapping[str, Iterable[Message]], sources: list[str], nam
         raise UsageError(msg)
 
 
-def _run_inline(runner: Inline, steps: Iterable[_Step], pace: _Pace | None) -> None:
-    for source, message, now, until in steps:
+def _run_inline(runner: Inline, steps: Iterable[Step], pace: _Pace | None) -> None:
+    for source, message, now, until, _ in steps:
         if pace is not None and (wait := pace.seconds_until(now)) > 0:
             time.sleep(wait)
         if message is Signal.TICK:
@@ -159,9 +152,9 @@ def _run_inline(runner: Inline, steps: Iterable[_Step], pace: _Pace | None) -> N
     runner.drain()
 
 
-async def _run_local(runner: Local, steps: Iterable[_Step], pace: _Pace | None) -> None:
+async def _run_local(runner: Local, steps: Iterable[Step], pace: _Pace | None) -> None:
     async with runner:
-        for source, message, now, _ in steps:
+        for source, message, now, *_ in steps:
             if pace is not None and (wait := pace.seconds_until(now)) > 0:
                 await asyncio.sleep(wait)
             if message is Signal.TICK:
@@ -191,12 +184,12 @@ class _Pace:
 class _Counted:
     """Counts the tuples that go by, and the time that it takes to read them."""
 
-    def __init__(self, steps: Iterator[_Step], on_tuples: Callable[[int], None] | None) -> None:
+    def __init__(self, steps: Iterator[Step], on_tuples: Callable[[int], None] | None) -> None:
         self._steps, self._on_tuples = steps, on_tuples
         self.tuples = 0
         self.wall_s = self.cpu_s = 0.0
 
-    def __iter__(self) -> Iterator[_Step]:
+    def __iter__(self) -> Iterator[Step]:
         while (step := self._read()) is not None:
             yield step
             if isinstance(step.message, Page):
@@ -204,7 +197,7 @@ class _Counted:
                 if self._on_tuples is not None:
                     self._on_tuples(len(step.message))
 
-    def _read(self) -> _Step | None:
+    def _read(self) -> Step | None:
         wall, cpu = stopwatch.wall(), stopwatch.cpu()
         step = next(self._steps, None)
         self.wall_s += stopwatch.wall() - wall
@@ -212,78 +205,9 @@ class _Counted:
         return step
 
 
-def _schedule(feeds: Mapping[str, Iterable[Message]], cuts: list[int], ticks: int | None) -> Iterator[_Step]:
-    """Merge the feeds by arrival; let the clock tick between, where somebody wants it."""
-    steps = heapq.merge(*(_steps_of(name, feed, cuts) for name, feed in feeds.items()), key=lambda s: s.now)
-    yield from _with_until(steps if ticks is None else _with_ticks(steps, ticks))
-
-
-def _without_clock(step: _Step) -> _Step:
+def _without_clock(step: Step) -> Step:
     message = step.message.without_arrival() if isinstance(step.message, Page) else step.message
     return step._replace(message=message, until=None)
-
-
-def _steps_of(name: str, feed: Iterable[Message], cuts: list[int]) -> Iterator[_Step]:
-    """Give each message the moment when it comes; pages are cut at multiples of each of ``cuts``."""
-    now = NEVER
-    for message in feed:
-        if not isinstance(message, Page):
-            yield _Step(name, message, now, None)
-            continue
-        if message.arrival is None or not len(message):
-            yield _Step(name, message, now, None)
-            continue
-        _check_arrival(name, message, now)
-        for part in _cut(message, cuts):
-            assert part.arrival is not None
-            yield _Step(name, part, int(part.arrival[0]), None)
-            now = int(part.arrival[-1])
-    yield _Step(name, Signal.END, now, None)
-
-
-def _check_arrival(name: str, page: Page, now: int) -> None:
-    """Raise ``ContractError`` if a page came before the one in front of it."""
-    assert page.arrival is not None
-    before_each = np.concatenate([[now], page.arrival[:-1]])
-    back = page.arrival < before_each
-    if back.any():
-        row = int(np.argmax(back))
-        before = int(before_each[row])
-        got = f"{page.arrival[row]} {page.schema.unit} after {before}"
-        msg = f"feed {name!r}: arrivals must not go back; got {got}: sort the feed by arrival"
-        raise ContractError(msg)
-
-
-def _cut(page: Page, cuts: list[int]) -> Iterator[Page]:
-    assert page.arrival is not None
-    crossed = np.zeros(len(page) - 1, np.bool_)
-    for every in cuts:
-        crossed |= np.diff(page.arrival // every) != 0
-    edges = [0, *(np.flatnonzero(crossed) + 1).tolist(), len(page)]
-    for start, stop in itertools.pairwise(edges):
-        yield page.slice(start, stop)
-
-
-def _with_ticks(steps: Iterator[_Step], every: int) -> Iterator[_Step]:
-    """Insert the ticks of the clock that the arrivals pass."""
-    clock = Ticks(every)
-    for step in steps:
-        if step.now not in (NEVER, FOREVER):
-            clock.start(step.now)
-            for tick in clock.up_to(step.now):
-                yield _Step("", Signal.TICK, tick, None)
-        yield step
-
-
-def _with_until(steps: Iterator[_Step]) -> Iterator[_Step]:
-    """Tell with each step when the next one comes: what is earlier can be done."""
-    last: _Step | None = None
-    for step in steps:
-        if last is not None:
-            yield last._replace(until=step.now)
-        last = step
-    if last is not None:
-        yield last
 
 
 def _table(schema: Schema, pages: list[Page]) -> pa.Table:

@@ -17,7 +17,8 @@ PACKAGES = ("oop_engine", "operators", "scenarios")
 RANK = [
     "errors", "stopwatch", "memory", "units", "sizes", "schema", "page", "punctuation", "integer_table", "groups",
     "progress", "snapshot", "operator", "contract", "graph", "statistics", "ticks", "traces", "runners", "spark",
-    "testing", "replay", "run", "python_file", "scenario", "brute_force", "compare", "pipeline", "report", "cli",
+    "testing", "schedule", "replay", "run", "python_file", "scenario", "brute_force", "compare", "pipeline", "report",
+    "cli",
 ]  # fmt: skip
 # What may be reached at most, where the place in the rank alone would allow more.
 AT_MOST = {"traces": "operator"}
