@@ -1,8 +1,8 @@
 """Declaration: what the user says of raw events, in a TOML file; everything is checked before anything starts.
 
     [columns]    what stands in the files, and of which type it is
-    [computed]   further columns, as expressions of Spark SQL over those above
-    [refuse]     which rows are no events: reason = condition in Spark SQL
+    [computed]   further columns, as expressions over those above (``expression``)
+    [refuse]     which rows are no events: reason = condition, an expression
     [stream]     which column is the time, the arrival, the source, the group, and what is kept
     [csv]        how the cells of a line are told apart
     [run]        the file of the graph, a policy, how results are divided
@@ -12,16 +12,16 @@ A Python file may say the same: ``DECLARATION = {"columns": {...}, "stream": {..
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 import zoneinfo
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 from oop_engine.errors import UsageError
+from oop_engine.pipeline.expression import checked, did_you_mean
 from oop_engine.python_file import load_file
 from oop_engine.units import TIME_UNITS
 
@@ -37,6 +37,7 @@ SPARK_TYPES = {
 _INTEGERS = ("int8", "int16", "int32", "int64")
 _INSTANTS = ("s", "ms", "us")  # Spark keeps microseconds
 _NAME = re.compile(r"[A-Za-z]\w*")
+_NO_DELIMITERS = '"\\\0\r\n'
 _KEYS = {
     "": ("name", "format", "columns", "computed", "refuse", "stream", "csv", "run"),
     "stream": ("time", "unit", "arrival", "source", "by", "keep"),
@@ -94,6 +95,17 @@ class Declaration:
             return self.path.parent / self.graph
         return self.path if self.path.suffix == ".py" else None
 
+    def expression(self, table: Literal["computed", "refuse"], name: str) -> str:
+        """Return an expression as Spark is to get it; raises ``UsageError`` for one that is not allowed."""
+        computed = [*self.computed]
+        above = computed[: computed.index(name)] if table == "computed" else computed
+        text: str = getattr(self, table)[name]
+        return checked(text, [*self.columns, *above], self.place(table, name))
+
+    def place(self, table: str, name: str) -> str:
+        """Return what is said of an expression in front of what is wrong with it."""
+        return f"{self.path}: [{table}] {name if _NAME.fullmatch(name) else repr(name)}"
+
     def told(self) -> dict[str, Any]:
         """Return what decides how rows are read, as plain values."""
         shown = {name: vars(column) for name, column in self.columns.items()}
@@ -127,7 +139,7 @@ def load_declaration(path: str | Path) -> Declaration:
 def _of_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # a number of 5,000 digits, 5,000 brackets
         msg = f"{path}: is no TOML: {error}"
         raise UsageError(msg) from error
 
@@ -181,13 +193,15 @@ class _Reading:
 
     def _known(self, table: str, found: dict[str, Any], what: str = "") -> None:
         for key in found:
+            if not isinstance(key, str):
+                self._wrong(f"names are texts; got {key!r}")
             if key not in _KEYS[table]:
                 where = what or (f"[{table}]" if table else "the declaration")
-                self._wrong(f"{where} has no {key!r}; {_did_you_mean(key, _KEYS[table])}")
+                self._wrong(f"{where} has no {key!r}; {did_you_mean(key, _KEYS[table])}")
 
     def _table(self, found: dict[str, Any], name: str) -> dict[str, Any]:
         table = found.get(name, {})
-        if not isinstance(table, dict):
+        if not isinstance(table, dict) or not all(isinstance(key, str) for key in table):
             self._wrong(f"[{name}] must be a table; got {table!r}")
         return table
 
@@ -243,25 +257,28 @@ def _wrongs(said: Declaration) -> Iterable[str]:
     for key, wanted in (named | {"source": said.source, "by": said.by, "keep": said.keep}).items():
         for name in wanted:
             if name not in names:
-                yield f"[stream] {key}: no column {name!r}; {_did_you_mean(name, names)}"
+                yield f"[stream] {key}: no column {name!r}; {did_you_mean(name, names)}"
     for name in said.by:
         if name not in said.stream:
             yield f"[stream] by: {name!r} must be kept: add it to keep"
-    if len(said.delimiter) != 1:
-        yield f"[csv] delimiter must be one character; got {said.delimiter!r}"
-    if not re.fullmatch(r"[\w-]+", said.name):
-        yield f"name is made of letters, digits, '_' and '-'; got {said.name!r}"
+    for table in ("computed", "refuse"):
+        for name in getattr(said, table):
+            said.expression(table, name)
+    if len(said.delimiter) != 1 or said.delimiter in _NO_DELIMITERS:
+        yield f"[csv] delimiter must be one character that stands in no cell; got {said.delimiter!r}"
+    if not re.fullmatch(r"[\w-]{1,60}", said.name):
+        yield f"name is made of letters, digits, '_' and '-', 60 at most; got {said.name!r}"
     yield from _wrong_unit(said)
 
 
 def _wrong_column(name: str, column: Column) -> Iterable[str]:
     if column.type not in SPARK_TYPES:
-        yield f"column {name!r}: unknown type {column.type!r}; {_did_you_mean(column.type, SPARK_TYPES)}"
+        yield f"column {name!r}: unknown type {column.type!r}; {did_you_mean(column.type, SPARK_TYPES)}"
     if column.type != "timestamp" and (column.format or column.zone != "UTC"):
         yield f"column {name!r}: only a timestamp has a format or a zone; got type {column.type!r}"
     zones = zoneinfo.available_timezones()  # empty where the machine has no time zones
     if zones and column.zone not in zones:
-        yield f"column {name!r}: unknown time zone {column.zone!r}; {_did_you_mean(column.zone, zones)}"
+        yield f"column {name!r}: unknown time zone {column.zone!r}; {did_you_mean(column.zone, zones)}"
 
 
 def _wrong_unit(said: Declaration) -> Iterable[str]:
@@ -274,10 +291,3 @@ def _wrong_unit(said: Declaration) -> Iterable[str]:
         yield f"[stream] unit of a timestamp must be one of {', '.join(_INSTANTS)}; got {said.unit!r}"
     if column.type not in (*_INTEGERS, "timestamp"):
         yield f"[stream] time: {said.time!r} must be an integer or a timestamp; got {column.type}"
-
-
-def _did_you_mean(name: str, known: Iterable[str]) -> str:
-    known = list(known)
-    close = difflib.get_close_matches(name, known, n=1)
-    few = ", ".join(known) if len(known) <= 20 else f"{len(known)} others"
-    return f"did you mean {close[0]!r}?" if close else f"there are: {few or 'none'}"

@@ -8,6 +8,7 @@ Rows that arrive together keep the order of their files, and within a file that 
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 from functools import reduce
@@ -15,9 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oop_engine.errors import TraceError
+from oop_engine.pipeline.cells import BLOCK, FILE, ROW, escaped
 from oop_engine.pipeline.declaration import Declaration
 from oop_engine.pipeline.inputs import Layout
-from oop_engine.pipeline.parse import BLOCK, FILE, RAW, REASON, ROW, SOURCE, SOURCE_PARTS, parsed
+from oop_engine.pipeline.parse import RAW, REASON, SOURCE, SOURCE_PARTS, parsed
 from oop_engine.pipeline.slicing import MOST_SOURCES
 from oop_engine.pipeline.spark_errors import told
 
@@ -36,14 +38,14 @@ _SETTINGS = {
 }
 
 
-def prepare(spark: SparkSession, declaration: Declaration, found: Sequence[Layout]) -> DataFrame:
-    """Return all rows, which are parsed when they are asked for.
+def prepare(spark: SparkSession, declaration: Declaration, found: Sequence[Layout], links: Path) -> DataFrame:
+    """Return all rows, which are parsed when they are asked for, by way of the ``links`` to their files.
 
     Raises ``UsageError`` for an expression of the declaration that Spark refuses.
     """
     for name, value in _SETTINGS.items():
         spark.conf.set(name, value)
-    return reduce(lambda a, b: a.unionByName(b), [parsed(spark, declaration, one) for one in found])
+    return reduce(lambda a, b: a.unionByName(b), [parsed(spark, declaration, one, links) for one in found])
 
 
 def parse(rows: DataFrame, files: Sequence[Path], staged: Path, quarantine: Path) -> dict[str, Any]:
@@ -60,7 +62,7 @@ def parse(rows: DataFrame, files: Sequence[Path], staged: Path, quarantine: Path
     counted = rows.observe(seen, F.count(F.lit(1)).alias("rows")).withColumn(_FATE, fate)
     with told("a row could not be parsed"):
         counted.write.mode("overwrite").partitionBy(_FATE).parquet(str(staged))
-    written = rows.sparkSession.read.schema(counted.schema).parquet(str(staged))
+    written = rows.sparkSession.read.schema(counted.schema).parquet(escaped(staged))
     _write_quarantine(written, files, quarantine)
     in_files, used, refused = _counted(written)
     total = used.total() + refused.total()
@@ -95,13 +97,18 @@ def _counted(written: DataFrame) -> tuple[Counter[int], Counter[str], Counter[tu
 def _write_quarantine(written: DataFrame, files: Sequence[Path], quarantine: Path) -> None:
     from pyspark.sql import functions as F
 
-    names = F.array(*(F.lit(str(path)) for path in files))
+    names = F.array(*(F.lit(_shown(path)) for path in files))
     written.filter(F.col(_FATE) == _REFUSED).select(
         F.col(REASON).alias("reason"),
         F.col(RAW).alias("raw"),
         F.replace(SOURCE, F.lit(SOURCE_PARTS), F.lit("-")).alias("source"),
         F.element_at(names, F.col(FILE) + 1).alias("file"),
     ).write.mode("overwrite").parquet(str(quarantine))
+
+
+def _shown(path: Path) -> str:
+    """Return a path as text, of which a name of a file may have none."""
+    return os.fsencode(path).decode("utf-8", "replace")
 
 
 def order(rows: DataFrame, arrival: str | None, staged: Path, count: int, folder: Path) -> None:
@@ -111,7 +118,7 @@ def order(rows: DataFrame, arrival: str | None, staged: Path, count: int, folder
     """
     from pyspark.sql import functions as F
 
-    written = rows.sparkSession.read.schema(rows.withColumn(_FATE, F.lit("")).schema).parquet(str(staged))
+    written = rows.sparkSession.read.schema(rows.withColumn(_FATE, F.lit("")).schema).parquet(escaped(staged))
     by = [*([arrival] if arrival else []), FILE, BLOCK, ROW]
     with told("the rows could not be put in order"):
         (

@@ -140,7 +140,9 @@ class _Pipeline:
 
     def _prepared(self) -> DataFrame:
         if self._rows is None:
-            self._rows = ingest.prepare(self._session(), self._said, self._layouts)
+            links = self._wanted.out.absolute() / "inputs"
+            self._stack.callback(shutil.rmtree, links, ignore_errors=True)
+            self._rows = ingest.prepare(self._session(), self._said, self._layouts, links)
             slicing.stream_schema(self._said, self._rows)
         return self._rows
 

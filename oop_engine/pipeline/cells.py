@@ -1,0 +1,136 @@
+"""Cells: the files as Spark reads them, row by row, as they stand, with the place where they stand.
+
+No name of a file or of a column becomes text that Spark reads.  It takes ``[1]`` or ``*`` in a path for a pattern,
+passes over files with ``_`` in front, and what stands in a backtick in the head of a file would be an expression.
+So it is given links to the files, and cells, both with numbers for names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from oop_engine.pipeline.declaration import Declaration
+from oop_engine.pipeline.inputs import Input, Layout
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["BLOCK", "FILE", "MISFIT", "ROW", "cell_of", "cells", "escaped"]
+
+FILE, BLOCK, ROW, MISFIT = "_file", "_block", "_row", "_misfit"
+"""Columns that go along: the number of the file, where in it the row stood, and a row without cells, as it stood."""
+
+_DIGITS = 9
+_PATTERN = re.compile(r"([\\{}\[\]*?])")
+_SUFFIX = re.compile(r"\.\w{1,8}", re.ASCII)
+_BLANK = r"^[ \t\r]*$"
+_ENDS_EARLY = r"\}[ \t\r]*\]"
+
+
+def cell_of(layout: Layout, name: str) -> str:
+    """Return the column that has the cells of a column of the files."""
+    return f"_cell_{layout.names.index(name)}"
+
+
+def escaped(path: Path) -> str:
+    """Return a path as Spark must be given it, to read just that."""
+    return _PATTERN.sub(r"\\\1", str(path))
+
+
+def cells(spark: SparkSession, declaration: Declaration, layout: Layout, links: Path) -> DataFrame:
+    """Return the rows of some files: cells, what fits no columns, and where they stood.
+
+    ``links``: a folder for the links to the files, which must be there for as long as rows are read.
+    """
+    paths = _linked(layout.files, links)
+    match declaration.format:
+        case "parquet":
+            return _typed(spark, layout, paths)
+        case "json":
+            return _objects(spark, layout, paths)
+        case _:
+            return _lines(spark, declaration, layout, paths)
+
+
+def _linked(files: Iterable[Input], links: Path) -> list[str]:
+    links.mkdir(parents=True, exist_ok=True)
+    found = []
+    for file in files:
+        suffix = file.path.suffix  # tells Spark how it is compressed
+        link = links / f"{file.number:0{_DIGITS}d}{suffix if _SUFFIX.fullmatch(suffix) else ''}"
+        link.unlink(missing_ok=True)
+        link.symlink_to(file.path)
+        found.append(escaped(link))
+    return found
+
+
+def _typed(spark: SparkSession, layout: Layout, paths: list[str]) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    frame = spark.read.parquet(*paths)
+    found = [frame["`" + name.replace("`", "``") + "`"].alias(cell_of(layout, name)) for name in layout.names]
+    row = frame.metadataColumn("_metadata")["row_index"]
+    return frame.select(*found, F.lit(None).cast("string").alias(MISFIT), *_stood(frame, row))
+
+
+def _lines(spark: SparkSession, declaration: Declaration, layout: Layout, paths: list[str]) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    frame = (
+        spark.read.schema(_texts([*(cell_of(layout, name) for name in layout.names), MISFIT]))
+        .option("columnNameOfCorruptRecord", MISFIT)
+        .option("sep", declaration.delimiter)
+        .option("header", declaration.header)
+        .option("escape", '"')  # a quote within quotes is two of them
+        .option("columnPruning", False)  # else nobody counts the cells
+        .csv(paths)
+    )
+    return frame.select("*", *_stood(frame, F.monotonically_increasing_id()))
+
+
+def _objects(spark: SparkSession, layout: Layout, paths: list[str]) -> DataFrame:
+    """Return what stands in lines of JSON; a line must be one object.
+
+    Spark reads the first value of a text and does not look at what follows.  As the only one of an array it must
+    be followed by a bracket that closes, so nothing else gets by but such a bracket in the line itself; and a line
+    that has one there is an array too if a brace follows.
+    """
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import ArrayType
+
+    def in_array(end: str) -> SparkColumn:
+        return F.concat(F.lit("["), F.col("value"), F.lit(end))
+
+    frame = spark.read.text(paths)
+    objects = F.from_json(in_array("]"), ArrayType(_texts(layout.names)))
+    read = frame.filter(~F.col("value").rlike(_BLANK)).select(
+        "value", objects.alias("_objects"), *_stood(frame, F.monotonically_increasing_id())
+    )
+    ended = F.from_json(in_array("}"), "array<string>").isNotNull() & F.col("value").rlike(_ENDS_EARLY)
+    one = F.col("value").rlike(r"^[ \t]*\{") & (F.size("_objects") == 1) & ~ended
+    first = F.get("_objects", F.lit(0))
+    found = [
+        F.when(F.col(MISFIT).isNull(), first[name]).alias(cell_of(layout, name)) for name in layout.names
+    ]
+    told = read.withColumn(MISFIT, F.when(F.coalesce(one, F.lit(False)), None).otherwise(F.col("value")))
+    return told.select(*found, MISFIT, FILE, BLOCK, ROW)
+
+
+def _texts(names: Iterable[str]) -> StructType:
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    return StructType([StructField(name, StringType()) for name in names])
+
+
+def _stood(frame: DataFrame, row: SparkColumn) -> list[SparkColumn]:
+    """Return where rows stood.  ``row``: what grows within a block, which is all that is asked of it."""
+    from pyspark.sql import functions as F
+
+    told = frame.metadataColumn("_metadata")
+    number = F.substring(told["file_name"], 1, _DIGITS).cast("int")
+    return [number.alias(FILE), told["file_block_start"].alias(BLOCK), row.alias(ROW)]
