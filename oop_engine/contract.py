@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.errors import ContractError
+from oop_engine.fitted import is_below, once_each
 from oop_engine.operator import Message
 from oop_engine.page import Page
 from oop_engine.progress import Progress
@@ -69,6 +70,8 @@ class EdgeContract:
         To say less than the stream, or than other attributes, is idle; and so it is of a
         group that has ended, for whoever has passed its end on may have forgotten it.
         """
+        if len(once_each(promise)) < len(promise):
+            self._fail(f"a punctuation tells a group twice: {promise.groups.to_pylist()[:9]}")
         attributes = tuple(sorted(promise.attributes))
         if attributes not in self._said:
             self._said[attributes] = Progress(1, remember_ended=True)
@@ -96,8 +99,7 @@ class EdgeContract:
 def _inside(page: Page, joint: Joint) -> NDArray[np.bool_]:
     inside = np.ones(len(page), np.bool_)
     for name, below in joint.bounds:
-        values = page.column(name).cast("int64").fill_null(below).to_numpy(zero_copy_only=False)
-        inside &= values < below
+        inside &= is_below(page.column(name), below)
     return inside
 
 

@@ -290,6 +290,8 @@ def comparable(column: pa.Array) -> pa.Array:
         return plain.view(getattr(pa, f"int{kind.bit_width}")())
     if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
         return column.view(getattr(pa, f"int{kind.bit_width}")())
+    if pa.types.is_interval(kind):  # no order in Arrow, so no equality either
+        return column.view(pa.binary(16))
     if pa.types.is_nested(kind):  # no hash in Arrow: compared by their packed values
         packed = [None if v is None else msgpack.packb(_plain(v), default=str) for v in column.to_pylist()]
         return pa.array(packed, pa.binary())

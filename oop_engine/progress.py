@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine.errors import ContractError
 from oop_engine.groups import GroupIndex, occurring
 from oop_engine.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation
 
@@ -160,13 +159,13 @@ class _GroupTable:
 
     def raise_to(self, port: int, punctuation: GroupWise) -> NDArray[np.int64]:
         """Take new bounds; return the slots of their groups."""
-        slots = self._index.encode(_cast(punctuation.groups, self._schema).columns)
+        slots = self._index.encode(punctuation.groups.columns)
         self._grow(len(self._index))
         touched = occurring(slots, len(self._index))
         bounds = self._grouped[:, port]
         if touched.size == slots.size:
             bounds[slots] = np.maximum(bounds[slots], punctuation.below)
-        else:  # keys may be the same in the types of another input
+        else:  # an operator of one's own may name a group twice
             np.maximum.at(bounds, slots, punctuation.below)
         return touched
 
@@ -238,14 +237,3 @@ def _sorted_by_name(punctuation: GroupWise) -> GroupWise:
     if names == list(punctuation.attributes):
         return punctuation
     return GroupWise(punctuation.groups.select(names), punctuation.below)
-
-
-def _cast(groups: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the groups in the types that they first came in: inputs may differ in those."""
-    if groups.schema.types == schema.types:
-        return groups
-    try:
-        return groups.cast(schema)
-    except pa.ArrowInvalid as error:
-        msg = f"group-wise punctuation: groups must be {schema.to_string()!r}; got {groups.schema.to_string()!r}"
-        raise ContractError(msg) from error

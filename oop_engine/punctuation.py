@@ -36,13 +36,21 @@ class GroupWise:
     ``groups``: record batch (n rows, all different) of the attributes that make the group;
     ``below``: int64 (n,).  One message speaks for many groups, so that progress of
     100 000 groups is one page of work.  ``below = FOREVER`` ends a group for good.
-    Raises ``ContractError`` if the lengths differ.
+    Raises ``ContractError`` if the lengths differ, there is no attribute or one twice, or bounds are no int64.
     """
 
     groups: pa.RecordBatch
     below: NDArray[np.int64]
 
     def __post_init__(self) -> None:
+        names = self.groups.schema.names
+        if len(set(names)) != max(len(names), 1):
+            msg = f"group-wise punctuation: there must be an attribute, and none twice; got {names}"
+            raise ContractError(msg)
+        if self.below.dtype != np.int64 or self.below.ndim != 1:
+            got = f"{self.below.dtype} {self.below.shape}"
+            msg = f"group-wise punctuation: bounds must be int64, one a group; got {got}"
+            raise ContractError(msg)
         if self.groups.num_rows != len(self.below):
             msg = (
                 f"group-wise punctuation: one bound a group; got {len(self.below)} for {self.groups.num_rows}"

@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.errors import ContractError
+from oop_engine.fitted import is_below
 from oop_engine.groups import GroupIndex
 from oop_engine.operator import Emission, State
 from oop_engine.page import Page
@@ -192,7 +192,7 @@ class WindowGroups:
         done = np.ones(len(self._groups), np.bool_)
         keys = dict(zip(self._by, self._groups.keys(np.arange(len(self._groups))), strict=True))
         for name, bound in bounds.items():
-            done &= _below(keys[name], bound)
+            done &= is_below(keys[name], bound)
         slots = np.flatnonzero(done)
         cut = int(self._results.extents.closed_by(below))
         yield from self._close(slots, np.full(slots.size, cut))
@@ -317,14 +317,3 @@ class WindowGroups:
 
 def _no_spans(groups: int) -> Integers:
     return np.tile([NO_WINDOW, NEVER], (groups, 1))
-
-
-def _below(column: pa.Array, bound: int) -> NDArray[np.bool_]:
-    """Tell which values are below ``bound``; none is if they are neither integers nor instants."""
-    kind = column.type
-    if not (pa.types.is_integer(kind) or pa.types.is_timestamp(kind)) or pa.types.is_uint64(kind):
-        return np.zeros(len(column), np.bool_)
-    known = column.is_valid().to_numpy(zero_copy_only=False)
-    values = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-    less: NDArray[np.bool_] = known & ((values < bound) | (bound == FOREVER))
-    return less

@@ -13,6 +13,7 @@ from typing import NoReturn
 import numpy as np
 
 from oop_engine.errors import ContractError
+from oop_engine.fitted import fitted, once_each
 from oop_engine.operator import Message
 from oop_engine.page import Page
 from oop_engine.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation
@@ -25,7 +26,8 @@ def admitted(place: str, schema: Schema, message: object) -> Message:
     """Return a message that may enter by a source of ``schema``; ``place`` says in errors which one that is.
 
     Raises ``ContractError`` for anything but a page of that very schema (columns, progressing attribute, unit), or a
-    punctuation about its columns with bounds that are int64.
+    punctuation about its columns with bounds that are int64.  Group-wise ones get the types of the columns, and
+    have each group once (``fitted``).
     """
     if not isinstance(message, Page | Linear | GroupWise | Joint):
         got = f"got a {type(message).__name__} ({' '.join(_short(message).split())})"
@@ -33,20 +35,20 @@ def admitted(place: str, schema: Schema, message: object) -> Message:
     if isinstance(message, Page):
         if message.schema is not schema and message.schema != schema:
             _refuse(place, f"a page must be {_in_words(schema, message.schema)}")
-    else:
-        _check_promise(place, schema, message)
-    return message
+        return message
+    return _in_its_types(place, schema, message)
 
 
-def _check_promise(place: str, schema: Schema, promise: Punctuation) -> None:
-    if isinstance(promise, Linear):
-        _check_bound(place, promise.below)
-        return
-    if not schema.has(promise.attributes):
-        wrong = ", ".join(name for name in promise.attributes if name not in schema.names)
-        _refuse(place, f"a promise must be about columns of {schema}; got one about {wrong}")
-    for _, below in promise.bounds if isinstance(promise, Joint) else ():
-        _check_bound(place, below)
+def _in_its_types(place: str, schema: Schema, promise: Punctuation) -> Punctuation:
+    match promise:
+        case Linear(below):
+            _check_bound(place, below)
+        case Joint(bounds):
+            for _, below in bounds:
+                _check_bound(place, below)
+        case GroupWise():
+            return once_each(fitted(promise, schema, place))
+    return fitted(promise, schema, place)
 
 
 def _in_words(wanted: Schema, got: Schema) -> str:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from oop_engine.contract import EdgeContract
 from oop_engine.errors import UsageError
+from oop_engine.fitted import fitted
 from oop_engine.graph import Graph, Stream
 from oop_engine.memory import keep_freed
 from oop_engine.operator import Emission, Message, Operator
@@ -250,12 +251,14 @@ class _Route:
     def __init__(self, stream: Stream, node: str, port: int, runner: Inline, check: bool) -> None:
         name = edge_name(stream, node)
         self._to, self._port, self._runner = node, port, runner
+        self._name, self._schema = name, runner.plan.schema(stream)
         self._count = runner.statistics.edges[name]
         self._contract = EdgeContract(name) if check else None
         self._latest = NEVER
 
     def send(self, message: Message | Signal, moment: int, now: int, born: float) -> None:
         if not isinstance(message, Signal):
+            message = fitted(message, self._schema, self._name)
             self._count.count(message)
             if self._contract is not None:
                 self._contract.check(message)

@@ -17,6 +17,7 @@ from typing import Any, Self, TypeVar
 
 from oop_engine.contract import EdgeContract
 from oop_engine.errors import UsageError
+from oop_engine.fitted import fitted
 from oop_engine.graph import Graph, Stream
 from oop_engine.memory import keep_freed
 from oop_engine.operator import Message, Operator
@@ -67,7 +68,7 @@ class Local:
             name: Inbox(operator, leave[name], capacity, room) for name, operator in self.operators.items()
         }
         routes = {
-            stream: [_Route(edge_name(stream, node), node, port, self, check) for node, port in to]
+            stream: [_Route(stream, node, port, self, check) for node, port in to]
             for stream, to in self.plan.consumers().items()
         }
         self._routes = {
@@ -216,7 +217,7 @@ class Local:
             return
         for route in routes:
             if not isinstance(message, Signal):
-                route.note(message)
+                message = route.noted(message)
             if route.inbox is not None:
                 if route.inbox.full:
                     await route.inbox.wait()
@@ -228,17 +229,21 @@ class Local:
 class _Route:
     """One edge: it counts and checks, and knows the inbox at its end; there is none before a sink."""
 
-    def __init__(self, name: str, node: str, port: int, runner: Local, check: bool) -> None:
+    def __init__(self, stream: Stream, node: str, port: int, runner: Local, check: bool) -> None:
+        self._name = name = edge_name(stream, node)
+        self._schema = runner.plan.schema(stream)
         self.node, self.port = node, port
         self.inbox = runner._inbox.get(node)
         self._count = runner.statistics.edges[name]
         self._contract = EdgeContract(name) if check else None
 
-    def note(self, message: Message) -> None:
-        """Count a message, and hold it against what was promised."""
+    def noted(self, message: Message) -> Message:
+        """Return a message in the types of the edge; count it, and hold it against what was promised."""
+        message = fitted(message, self._schema, self._name)
         self._count.count(message)
         if self._contract is not None:
             self._contract.check(message)
+        return message
 
 
 def run_async(main: Coroutine[Any, Any, T]) -> T:

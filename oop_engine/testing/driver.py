@@ -8,7 +8,9 @@ from typing import Any
 
 from oop_engine.operator import Message, Operator
 from oop_engine.page import Page
-from oop_engine.punctuation import Punctuation
+from oop_engine.punctuation import NEVER, Punctuation
+from oop_engine.runners.dispatch import handle
+from oop_engine.runners.door import admitted
 from oop_engine.schema import Schema
 
 __all__ = ["END", "Driver", "multiset"]
@@ -32,14 +34,15 @@ class Driver:
         self.out: list[list[Message]] = [[] for _ in operator.outputs]
 
     def feed(self, port: int, message: Message | str) -> list[tuple[int, Message]]:
-        """Hand over one message (or ``END``); return what it released, and remember it."""
+        """Hand over one message (or ``END``), as a runner does; return what it released, and remember it."""
         match message:
             case Page():
                 said = list(self.operator.on_page(port, message))
             case str():
                 said = list(self.operator.on_end(port))
             case _:
-                said = list(self.operator.on_punctuation(port, message))
+                taken = admitted(self.operator.inputs[port], self.operator.schemas_in[port], message)
+                said = list(handle(self.operator, port, taken, NEVER))
         return self._note(said)
 
     def clock(self, now: int) -> list[tuple[int, Message]]:

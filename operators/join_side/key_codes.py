@@ -64,16 +64,6 @@ class KeyCodes:
             )
         return codes
 
-    def fitted(self, columns: Sequence[pa.Array]) -> list[pa.Array] | None:
-        """Return key columns that came in other types in those of the keys, None if they do not fit."""
-        try:
-            pairs = zip(columns, self._types, strict=True)
-            return [
-                column if _value_type(column.type) == kind else column.cast(kind) for column, kind in pairs
-            ]
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            return None
-
     def equal(self, columns: Sequence[pa.Array], others: Sequence[pa.Array]) -> NDArray[np.bool_]:
         """Return in which rows the keys are equal, bool (rows,)."""
         same = np.ones(len(columns[0]), np.bool_)

@@ -169,9 +169,7 @@ class JoinState:
         if len(promise.attributes) < len(self._keys[side]):
             self._purge_some_keys(side, GroupWise(promise.groups, keep_from))
             return
-        groups = self._codes.fitted([promise.groups.column(str(i)) for i in range(len(self._keys[side]))])
-        if groups is None:
-            return  # no tuple can be of these groups
+        groups = [promise.groups.column(str(i)) for i in range(len(self._keys[side]))]
         valid = _all_valid(groups, len(promise))
         groups = [column.filter(pa.array(valid)) for column in groups]
         self._purge_keys(side, groups, before[valid], keep_from[valid])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oop_engine import FOREVER, NEVER, ContractError, GroupWise, Joint, Linear, Progress, Punctuation
+from oop_engine import FOREVER, NEVER, GroupWise, Joint, Linear, Progress, Punctuation
 from oop_engine.snapshot import pack, unpack
 from tests.naive.kernel import FIRST, GROUPS, TIMES, Group, Promise
 
@@ -175,16 +175,14 @@ def test_sets_of_attributes_are_kept_apart_and_a_row_has_the_best_of_them() -> N
     assert progress.groups == 1
 
 
-def test_inputs_may_name_the_attributes_in_any_order_and_type() -> None:
+def test_inputs_may_name_the_attributes_in_any_order() -> None:
     progress = Progress(2)
-    one = pa.record_batch({"k": pa.array(["a"]), "n": pa.array([1], pa.int32())})
+    one = pa.record_batch({"k": pa.array(["a"]), "n": pa.array([1])})
     progress.advance(0, GroupWise(one, np.array([10])))
     assert progress.advance(1, GroupWise.of({"n": [1, 2], "k": ["a", "b"]}, [7, 8])) == [
         GroupWise(one, np.array([7]))
     ]
     assert progress.groups == 2
-    with pytest.raises(ContractError, match="groups must be 'k: string"):
-        progress.advance(1, GroupWise.of({"k": ["a"], "n": ["one"]}, [9]))
 
 
 def test_a_joint_promise_passes_only_alone() -> None:

@@ -79,11 +79,3 @@ def test_columns_are_not_mixed_up() -> None:
 def test_every_byte_counts(words: int) -> None:
     text = ["x" * i + "y" + "x" * (words - i - 1) for i in range(words)]
     assert len(np.unique(KeyCodes([pa.string()]).of([pa.array(text)], words))) == words
-
-
-def test_promises_may_come_in_other_types() -> None:
-    codes = KeyCodes([pa.int8(), pa.dictionary(pa.int8(), pa.string())])
-    fitted = codes.fitted([pa.array([7]), pa.array(["a"])])
-    assert fitted is not None
-    assert [column.type for column in fitted] == [pa.int8(), pa.string()]
-    assert codes.fitted([pa.array([700]), pa.array(["a"])]) is None
