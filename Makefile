@@ -15,7 +15,12 @@ PACKAGES_pyspark := pyspark==4.* 'pandas<3' pyarrow
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-spark test lint types format clean bench bench-smoke bench-spark bench-profile bench-peers
+DOCUMENTED := oop_engine oop_engine.traces oop_engine.testing oop_engine.testing.laws oop_engine.testing.streams \
+  oop_engine.scenario oop_engine.compare \
+  oop_engine.runners.inline oop_engine.runners.local oop_engine.runners.spark.run oop_engine.runners.spark.sinks \
+  operators operators.in_order.rewrite operators.consolidated scenarios.truth
+
+.PHONY: help demo demo-spark test lint types format clean bench bench-smoke bench-spark bench-profile bench-peers api
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +65,9 @@ W%: bench-profile
 
 bench-peers: $(PEERS:%=.peers/%/.installed) ## install the streaming systems to compare with, each in a place of its own
 
+api: $(VENV)/.docs ## the public names and their docstrings as pages: out/api/index.html
+	$(BIN)/python -W ignore -m pdoc --docformat numpy --output-directory out/api $(DOCUMENTED)
+
 clean: ## forget the environment and everything that was made
 	rm -rf $(VENV) .peers out benchmarks/out build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -75,6 +83,10 @@ $(VENV)/.demo: pyproject.toml | $(BIN)/python
 $(VENV)/.spark: pyproject.toml | $(BIN)/python
 	$(PIP) install --editable '.[java,scenarios,spark]'
 	@touch $@ $(VENV)/.demo
+
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
+	$(PIP) install --editable '.[docs,spark,testing]'
+	@touch $@
 
 $(VENV)/.bench: pyproject.toml | $(BIN)/python
 	$(PIP) install --editable '.[bench]'
