@@ -22,6 +22,7 @@ from oop_engine.memory import keep_freed
 from oop_engine.operator import Emission, Message, Operator
 from oop_engine.page import Page
 from oop_engine.punctuation import NEVER
+from oop_engine.runners.backlog import MOST
 from oop_engine.runners.dispatch import Result, Signal, edge_name, source_stream
 from oop_engine.runners.door import admitted
 from oop_engine.runners.faults import deliver, handled
@@ -81,6 +82,7 @@ class Inline:
         self._heap: list[_Event] = []
         self._serial = itertools.count()
         self._suspended: dict[str, Iterator[Emission]] = {}
+        self._in_hand: set[str] = set()
         self._fault: Exception | None = None
 
     @property
@@ -186,9 +188,32 @@ class Inline:
         began = wall()
         if operator.makes_progress:
             event = event._replace(born=began)
+        rows, busy_s = 0, 0.0
         for port, message in emissions:
             self._emit(operator, event, port, message)
-        self._observe(operator, event, wall() - began)
+            rows += len(message) if isinstance(message, Page) else 0
+            if rows >= MOST:
+                busy_s += wall() - began
+                self._follow(event)
+                rows, began = 0, wall()
+        self._observe(operator, event, busy_s + wall() - began)
+
+    def _follow(self, event: _Event) -> None:
+        """Do what follows at once from a message that is not worked off yet, so that its output does not pile up.
+
+        What waits for an operator that is in the middle of a message stays where it is.
+        """
+        self._in_hand.add(event.node)
+        waiting: list[_Event] = []
+        while self._heap and self._heap[0][:2] <= (event.moment, 0):
+            found = heapq.heappop(self._heap)
+            if found.node in self._in_hand:
+                waiting.append(found)
+            else:
+                self._do(found)
+        self._in_hand.discard(event.node)
+        for found in waiting:
+            self._queue(found)
 
     def _step(self, operator: Operator, event: _Event) -> None:
         """Take one emission of a generator, and go on when all that follows from it is done."""

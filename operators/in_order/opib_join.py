@@ -6,7 +6,8 @@ left tuples wait, and right ones for them.
     Pass       a left tuple's results once the right input has come past ``ts + after``
                (tumbling: past the tuple's window), in the order of the left timestamp.
     Keep       left tuples until then; right tuples while a left one that waits, or is still
-               to come, can match them.  Never a result.
+               to come, can match them.  Never a result, but for those of as many left tuples
+               as have about a page of them, to be sorted.
     Propagate  left time   the least of the left tuples that wait and of bL, linear only;
                group-wise and joint promises are dropped.
     Cost       O(log n) a tuple, O(log matches) a match, to sort those of a batch of left
@@ -26,13 +27,16 @@ from oop_engine.punctuation import FOREVER, NEVER, Linear, Punctuation
 from oop_engine.schema import Schema
 from operators.bands import Band, TumblingBand
 from operators.join_side.in_time_order import SortedRows, last_time
+from operators.join_side.index import PAGE_ROWS
 from operators.join_side.state import JoinState
 from operators.join_side.terms import JoinTerms, Residual
 
 __all__ = ["OPIBJoin"]
 
 _ROWS_AT_ONCE = 8192
-"""Left tuples joined together: their results are held, to be sorted, for a moment."""
+"""The most left tuples that are joined together: their results are held, to be sorted, for a moment."""
+_AT_FIRST, _MORE = 64, 4
+"""How many at first, and how many times more than before: so many that their results are about a page."""
 
 
 class OPIBJoin(Operator):
@@ -76,6 +80,7 @@ class OPIBJoin(Operator):
         self._right = JoinState(self.terms, self.schemas_in, self.schemas_out[0])  # its left side stays empty
         self._left = SortedRows(self.schemas_in[0])
         self._linear_out = NEVER
+        self._at_once = _AT_FIRST
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         reached = last_time(page, self._right.bounds[port], f"OPIBJoin: input {self.inputs[port]!r}")
@@ -91,7 +96,7 @@ class OPIBJoin(Operator):
             return
         self._right.bounds[port] = punctuation.below
         for waited in self._left.release(self._right.keep_from(0), _ROWS_AT_ONCE):
-            yield from self._join(waited)
+            yield from self._join_parts(waited)
         linear = self._next_left()
         self._right.purge(1, self._right.rule.keep_from(1, linear))
         if linear > self._linear_out:
@@ -116,9 +121,19 @@ class OPIBJoin(Operator):
         """Return the least left timestamp that is still to be joined."""
         return min(self._left.first, self._right.bounds[0])
 
-    def _join(self, waited: Page) -> Iterator[Emission]:
+    def _join_parts(self, waited: Page) -> Iterator[Emission]:
+        start = 0
+        while start < len(waited):
+            stop = min(start + self._at_once, len(waited))
+            results = self._joined(waited.slice(start, stop))
+            fitting = (stop - start) * PAGE_ROWS // max(results.rows, 1)
+            self._at_once = max(1, min(fitting, _MORE * self._at_once, _ROWS_AT_ONCE))
+            start = stop
+            for page in results.release(FOREVER):
+                yield 0, page
+
+    def _joined(self, waited: Page) -> SortedRows:
         results = SortedRows(self.schemas_out[0])
         for joined in self._right.arrive(0, waited, FOREVER):
             results.add(Page(self.schemas_out[0], joined))
-        for page in results.release(FOREVER):
-            yield 0, page
+        return results
