@@ -1,4 +1,7 @@
-"""Admission: what a file holds becomes pages; rows that cannot be read are diverted and counted."""
+"""Admission: the one door of all formats.  What a file holds becomes pages and promises of the schema.
+
+Rows that cannot be read are diverted and counted; what is no sound column or promise is an error.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +15,22 @@ from numpy.typing import NDArray
 
 from oop_engine.errors import TraceError
 from oop_engine.page import Page
-from oop_engine.punctuation import NEVER
+from oop_engine.punctuation import NEVER, Punctuation
 from oop_engine.schema import Schema
 from oop_engine.traces.cells import fits, read_as
-from oop_engine.traces.format import Reader
+from oop_engine.traces.format import LINE, REFUSED, Reader, readable
+from oop_engine.traces.promises import admit_promise
 from oop_engine.units import TIME_UNITS
 
-__all__ = ["Admission", "Refuse", "check_fields", "wanted"]
+__all__ = ["MOST_TIME", "Admission", "Refuse", "check_fields", "check_names", "some", "wanted"]
 
 Refuse = Callable[[int, pa.RecordBatch, str], None]
 """Called with the number of a row, rows refused for one reason (the first of which it is), and the reason."""
 
+MOST_TIME = 2**62
+"""Times and arrivals are from ``-MOST_TIME`` to below ``MOST_TIME``: so no difference of two leaves 64 bits."""
+
+_AS_BYTES = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}
 _MOST_REASONS = 50
 """Reasons with a value are this many at most: a column of garbage must not fill the memory."""
 
@@ -36,14 +44,29 @@ def wanted(fields: pa.Schema, schema: Schema, arrival: str | None) -> pa.Schema:
     return schema.fields.append(pa.field(arrival, found if known else schema.type_of(schema.progressing)))
 
 
+def check_names(path: Path, fields: pa.Schema) -> None:
+    """Raise ``TraceError`` unless all columns of the file have names of their own."""
+    with readable(path):
+        names = list(fields.names)
+    known = set(names)
+    if len(known) < len(names):
+        twice = next(name for name in known if names.count(name) > 1)
+        msg = f"{path}: column names must differ; got {twice!r} twice: rename one"
+        raise TraceError(msg)
+    if taken := known & {REFUSED, LINE}:
+        msg = f"{path}: a column cannot be called {taken.pop()!r}: rename it"
+        raise TraceError(msg)
+
+
 def check_fields(path: Path, reader: Reader, schema: Schema, arrival: str | None) -> None:
     """Raise ``TraceError`` if the file cannot give these columns, by their names and types."""
     found = reader.fields
+    there = set(found.names)
     times = [schema.progressing, *([] if arrival is None else [arrival])]
     needed = [*times, *([] if reader.sparse else schema.names)]
     for name in [] if reader.sparse and not len(found) else needed:
-        if name not in found.names:
-            msg = f"{path}: no column {name!r}; there are {', '.join(found.names)}: name one of them"
+        if name not in there:
+            msg = f"{path}: no column {name!r}; there are {some(found.names)}: name one of them"
             raise TraceError(msg)
     columns = wanted(found, schema, arrival)
     for field in [] if reader.guessed else columns:
@@ -71,8 +94,9 @@ def _check_arrival(path: Path, schema: Schema, arrival: pa.Field) -> None:
 class Admission:
     """Admits the rows of one file, in order; ``refused`` counts the others by reason.
 
-    Refused are rows whose progressing value or arrival is null, and rows in which a value
-    cannot be read as its column's type.  Arrival is the column ``arrival``, in the unit of
+    Refused are rows that the reader could not take apart, those whose progressing value or arrival is null or
+    beyond ``MOST_TIME``, and those in which a value cannot be read as its column's type; text
+    that is no UTF-8 is no text.  Arrival is the column ``arrival``, in the unit of
     the progressing attribute (finer ones are rounded down), or, with None, the running maximum of
     the progressing attribute: the earliest that the order of rows allows, if no tuple
     arrives before its time.
@@ -84,20 +108,28 @@ class Admission:
         self.refused: dict[str, int] = {}
         self._path = path
         self._schema = schema
+        self._columns = columns
         self._arrival = arrival
         self._on_refused = on_refused
         times = [schema.progressing, *([] if arrival is None else [arrival])]
         self._fields = [columns.field(n) for n in dict.fromkeys([*times, *columns.names])]
         self._required = {*times, *(f.name for f in columns if not f.nullable)}
+        self._most = {name: _most(columns.field(name).type, schema.unit) for name in times}
         self._row = 1
         self._now = NEVER
+
+    def promise(self, promise: Punctuation) -> Punctuation:
+        """Return a promise with its groups as the schema has them; raises ``TraceError`` if it cannot have them."""
+        with readable(self._path):
+            return admit_promise(promise, self._columns)
 
     def admit(self, rows: pa.RecordBatch) -> Page | None:
         """Return a page of the rows that can be read, or None if there are none.
 
-        Raises ``TraceError`` if an arrival is before the last one.
+        Raises ``TraceError`` if a column is not sound, or an arrival is before the last one.
         """
-        columns, good = self._read(rows)
+        with readable(self._path):
+            columns, good = self._read(rows)
         batch = pa.RecordBatch.from_arrays(
             [columns[name] for name in self._schema.names], schema=self._schema.fields
         )
@@ -115,8 +147,12 @@ class Admission:
     def _read(self, rows: pa.RecordBatch) -> tuple[dict[str, pa.Array], NDArray[np.bool_]]:
         columns: dict[str, pa.Array] = {}
         good = np.ones(rows.num_rows, np.bool_)
+        if rows.schema.get_field_index(REFUSED) >= 0:
+            rows = self._refuse_lines(rows, good)
+        found = {name: _sound(column) for name, column in zip(rows.schema.names, rows.columns, strict=True)}
+        rows = pa.RecordBatch.from_pydict(found)
         for field in self._fields:
-            column, bad = read_as(rows.column(field.name), field.type)
+            column, bad = read_as(found[field.name], field.type)
             columns[field.name] = column
             if bad is not None:
                 self._refuse_values(rows, field, good, _mask(bad))
@@ -124,7 +160,19 @@ class Admission:
                 null = _mask(column.is_null())
                 self._refuse(rows, f"{field.name} is null", good & null)
                 good &= ~null
+            if field.name in self._most and (far := _far(column, self._most[field.name])) is not None:
+                self._refuse(rows, f"{field.name} is beyond ±2^62 {self._schema.unit}", good & far)
+                good &= ~far
         return columns, good
+
+    def _refuse_lines(self, rows: pa.RecordBatch, good: NDArray[np.bool_]) -> pa.RecordBatch:
+        """Refuse what the reader could not take apart; return the rows as they are asked for."""
+        reasons, lines = rows.column(REFUSED), rows.select([LINE]).rename_columns(["line"])
+        for reason in reasons.unique().drop_null():
+            which = _mask(pc.equal(reasons, reason).fill_null(False))
+            self._refuse(lines, reason.as_py(), which)
+            good &= ~which
+        return rows.drop_columns([REFUSED, LINE])
 
     def _refuse_values(
         self, rows: pa.RecordBatch, field: pa.Field, good: NDArray[np.bool_], bad: NDArray[np.bool_]
@@ -171,6 +219,51 @@ class Admission:
                 f"sort the trace by {self._arrival!r}, or take the order of rows"
             )
             raise TraceError(msg)
+
+
+def some(names: list[str], most: int = 20) -> str:
+    """Return names for a message: a wide file must not fill the screen."""
+    more = f", and {len(names) - most:,} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
+
+
+def _sound(column: pa.Array) -> pa.Array:
+    """Return a column that is as its type says; text that is not all UTF-8 as bytes.
+
+    Raises ``ArrowInvalid`` if the lengths and places in it are wrong.
+    """
+    if pa.types.is_dictionary(column.type):
+        column.validate(full=True)
+        column = column.dictionary_decode()
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        as_bytes = _AS_BYTES.get(column.type)
+        if as_bytes is None:
+            raise
+        column = column.cast(as_bytes)
+        column.validate(full=True)
+    return column
+
+
+def _most(kind: pa.DataType, unit: str) -> int:
+    """Return the bound of a time of this type that is to be turned into ``unit``."""
+    if not pa.types.is_timestamp(kind):
+        return MOST_TIME
+    there, here = TIME_UNITS[kind.unit], TIME_UNITS[unit]
+    return MOST_TIME // (here // there) if here >= there else min(MOST_TIME * (there // here), 2**63 - 1)
+
+
+def _far(times: pa.Array, most: int) -> NDArray[np.bool_] | None:
+    """Tell which times are not from ``-most`` to below ``most``; None: all are."""
+    values = times.view(pa.int64()) if pa.types.is_timestamp(times.type) else times
+    ends = pc.min_max(values).as_py()
+    if ends["min"] is None or (ends["min"] >= -most and ends["max"] < most):
+        return None
+    far = pc.greater_equal(values, pa.scalar(most, values.type))
+    if ends["min"] < -most:
+        far = pc.or_(far, pc.less(values, pa.scalar(-most, values.type)))
+    return _mask(far.fill_null(False))
 
 
 def _in_unit(column: pa.Array, unit: str) -> NDArray[np.int64]:

@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from oop_engine.punctuation import Punctuation
 from oop_engine.traces.format import Marks, Record, readable
-from oop_engine.traces.msgpack_frames import frame_of, promise_of
+from oop_engine.traces.msgpack_frames import frame_of
+from oop_engine.traces.promises import promise_of
 
 __all__ = ["ArrowReader", "ArrowWriter"]
 
@@ -20,33 +21,36 @@ _PROMISE = b"oop_engine.promise"
 
 
 class ArrowReader:
-    """The file is mapped: a batch takes no memory of its own unless it is compressed."""
+    """One batch is in memory at a time.
+
+    The file is read, not mapped: one that is cut meanwhile would end the process.
+    """
 
     guessed: ClassVar[bool] = False
     sparse: ClassVar[bool] = False
 
     def __init__(self, path: Path, times: tuple[str, ...] = ()) -> None:
         self._path = path
-        with readable(path), pa.memory_map(str(path)) as source:
+        with readable(path), pa.OSFile(str(path)) as source:
             schema = pa.ipc.open_file(source).schema
-        self.fields = schema.remove_metadata()
-        self.marks = Marks.of(schema)
+            self.fields = schema.remove_metadata()
+            self.marks = Marks.of(schema)
 
     def read(self, columns: pa.Schema, page_rows: int) -> Iterator[Record]:
         """Yield batches as they were written, and the promises between them."""
-        with readable(self._path), pa.memory_map(str(self._path)) as source:
-            reader = pa.ipc.open_file(source)
+        wanted = [self.fields.get_field_index(name) for name in columns.names]
+        with readable(self._path), pa.OSFile(str(self._path)) as source:
+            reader = pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(included_fields=sorted(wanted)))
             for i in range(reader.num_record_batches):
                 batch, metadata = reader.get_batch_with_custom_metadata(i)
                 if metadata is not None and _PROMISE in metadata:
                     yield promise_of(msgpack.unpackb(b64decode(metadata[_PROMISE])))
                 else:
-                    batch.validate(full=True)
                     yield batch.select(columns.names)
 
 
 class ArrowWriter:
-    """One record batch a page, uncompressed, so that readers can map it."""
+    """One record batch a page, uncompressed."""
 
     def __init__(self, sink: pa.NativeFile, fields: pa.Schema, marks: Marks) -> None:
         self._fields = marks.on(fields)

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from oop_engine.traces.lateness import behind
+
 __all__ = ["Blocks"]
 
 Ints = NDArray[np.int64]
@@ -65,11 +67,11 @@ class Blocks:
     def _close(self, count: int) -> None:
         done, self._open = self._open[:, :count], self._open[:, count:]
         done = done[:, done[_SIZE] >= _LEAST_TUPLES]
-        span = done[_HIGH] - done[_LOW]
+        span = behind(done[_HIGH], done[_LOW])
         self.parts += done.shape[1]
         self.in_parts += int(done[_SIZE].sum())
-        self.span += int(span.sum())
-        self.filled += int(done[_SIZE, (2 * done[_LATE] >= span) & (span > 0)].sum())
+        self.span += sum(span.tolist())
+        self.filled += int(done[_SIZE, (done[_LATE] >= span - span // 2) & (span > 0)].sum())
 
 
 def _parts(times: Ints) -> Ints:
@@ -82,7 +84,7 @@ def _parts(times: Ints) -> Ints:
             np.diff(np.append(start, len(times))),
             least[start],
             np.maximum.reduceat(times, start),
-            np.maximum.reduceat(largest - times, start),
+            np.maximum.reduceat(behind(largest, times), start),
         ]
     )
 
@@ -90,7 +92,7 @@ def _parts(times: Ints) -> Ints:
 def _joined(before: Ints, after: Ints) -> Ints:
     """Return the one part, int64 (4, 1), that some parts make with later ones that reach below them."""
     high, low = before[_HIGH, -1], after[_LOW, 0]
-    late = max(before[_LATE].max(), after[_LATE].max(), high - low)
+    late = max(before[_LATE].max(), after[_LATE].max(), behind(before[_HIGH, -1:], after[_LOW, :1])[0])
     size = before[_SIZE].sum() + after[_SIZE].sum()
     bounds = [min(before[_LOW, 0], low), max(high, after[_HIGH, -1])]
     return np.array([[size], [bounds[0]], [bounds[1]], [late]], np.int64)

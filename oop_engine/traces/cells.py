@@ -1,7 +1,9 @@
 """Cells: a column of a file becomes a column of the type it was said to be, or says where it cannot.
 
 Nothing is lost on the way: a value that does not fit the type (``2.5`` or ``"abc"`` as
-int64, ``300`` as int8) is unreadable, never rounded, wrapped or guessed.
+int64, ``300`` as int8) is unreadable, never rounded, wrapped or guessed.  A time of day with a zone
+(``05:00Z``, ``06:00+01:00``) is an instant, so as a timestamp without a zone it is that of UTC; one without
+a zone becomes a timestamp of UTC, and of no other zone.
 """
 
 from __future__ import annotations
@@ -9,10 +11,15 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["fits", "guess", "guess_time", "read_as"]
+from oop_engine.traces.looks import hopeless
+
+__all__ = ["fits", "guess", "guess_time", "guess_words", "read_as"]
 
 _TIMES = [pa.timestamp("us"), pa.timestamp("ns"), pa.timestamp("us", "UTC"), pa.timestamp("ns", "UTC")]
 _GUESSES = [pa.int64(), pa.float64(), pa.bool_(), *_TIMES]
+_UTC = ("UTC", "Etc/UTC", "Z", "+00:00")
+_ZONED = r"[ T][0-9]{2}.*(?:Z|[+-][0-9]{2}(?::?[0-9]{2})?)\s*$"
+_SOME_DAY = "1970-01-01T"
 _SAMPLE = 200
 _NULL_WORDS = ["", "NA", "N/A", "null", "NULL", "None"]
 
@@ -40,7 +47,7 @@ def fits(found: pa.DataType, wanted: pa.DataType) -> bool:
 def read_as(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array | None]:
     """Return ``column`` as ``kind``, null where unreadable, and a boolean array that tells where (or None).
 
-    O(rows) where all can be read; else O(distinct unreadable values x log(distinct values)) casts more.
+    O(rows) where all can be read; else O(distinct values that look readable and are not x log) casts more.
     """
     if column.type == kind:
         return column, None
@@ -58,6 +65,12 @@ def guess(texts: pa.Array) -> pa.DataType:
     known = _cast(texts.unique().drop_null(), pa.string())[0]
     readable = (kind for kind in _GUESSES if _reads(_prepared(known, kind), kind))
     return next(readable, pa.string()) if len(known) else pa.string()
+
+
+def guess_words(texts: pa.Array) -> pa.DataType:
+    """Return the timestamp type that reads all texts, else string: digits in quotes are no number."""
+    known = texts.drop_null().cast(pa.string())
+    return next((kind for kind in _TIMES if len(known) and _reads(_prepared(known, kind), kind)), pa.string())
 
 
 def guess_time(texts: pa.Array) -> pa.DataType:
@@ -84,10 +97,41 @@ def _prepared(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _cast(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array | None]:
+    if pa.types.is_time(kind) and _is_text(column.type):  # Arrow reads it as part of a timestamp only
+        times, bad = _cast_some(pc.binary_join_element_wise(_SOME_DAY, column, ""), pa.timestamp(kind.unit))
+        return times.cast(kind), bad
     try:
         return column.cast(kind), None
     except pa.ArrowInvalid:
-        bad = pa.concat_arrays(_unreadable(column.unique(), kind))
+        if pa.types.is_timestamp(kind) and _is_text(column.type):
+            return _cast_times(column, kind)
+        return _cast_some(column, kind)
+
+
+def _cast_times(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array | None]:
+    """Read texts with a zone as instants, and those without one as times of UTC, if ``kind`` is such."""
+    zoned = pc.match_substring_regex(column, _ZONED).fill_null(False)
+    nothing = pa.scalar(None, column.type)
+    instants, misread = _cast_some(pc.if_else(zoned, column, nothing), pa.timestamp(kind.unit, "UTC"))
+    plain, unread = pc.if_else(zoned, nothing, column), None
+    if kind.tz is None or kind.tz in _UTC:
+        plain, unread = _cast_some(plain, pa.timestamp(kind.unit))
+    else:
+        plain, unread = pa.nulls(len(column), pa.timestamp(kind.unit)), plain.is_valid()
+    values = pc.if_else(zoned, instants.cast(pa.int64()), plain.cast(pa.int64())).cast(kind)
+    bad = [where for where in (misread, unread) if where is not None]
+    return values, (pc.or_(*bad) if len(bad) > 1 else bad[0]) if bad else None
+
+
+def _cast_some(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array | None]:
+    try:
+        return column.cast(kind), None
+    except pa.ArrowInvalid:
+        values, bad = column.unique().drop_null(), []
+        if _is_text(values.type) and not pa.types.is_binary(values.type):
+            lost = hopeless(values, _values(kind))
+            values, bad = values.filter(pc.invert(lost)), [values.filter(lost)]
+        bad = pa.concat_arrays([*bad, *_unreadable(values, kind)])
         where = pc.is_in(column, value_set=bad, skip_nulls=True)
         return pc.if_else(where, pa.scalar(None, column.type), column).cast(kind), where
 

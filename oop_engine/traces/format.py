@@ -18,10 +18,24 @@ import pyarrow as pa
 from oop_engine.errors import TraceError
 from oop_engine.punctuation import Punctuation
 
-__all__ = ["Marks", "Reader", "Record", "Writer", "is_textual", "plain", "readable", "require_textual"]
+__all__ = [
+    "LINE",
+    "REFUSED",
+    "Marks",
+    "Reader",
+    "Record",
+    "Writer",
+    "is_textual",
+    "plain",
+    "readable",
+    "require_textual",
+]
 
 Record: TypeAlias = pa.RecordBatch | Punctuation
 """What a file consists of."""
+
+REFUSED, LINE = "oop_engine.refused", "oop_engine.line"
+"""Columns beside those asked for: why a row cannot be read (null: it can), and what it is in the file."""
 
 _KEYS = ("oop_engine.time", "oop_engine.unit", "oop_engine.arrival")
 
@@ -86,14 +100,21 @@ class Writer(Protocol):
         ...
 
 
+_UNREADABLE = (
+    pa.ArrowException, msgpack.UnpackException, OSError, EOFError, MemoryError, RecursionError, ArithmeticError,
+    LookupError, TypeError, ValueError,
+)  # fmt: skip
+"""What libraries raise over a file that is not what it should be."""
+
+
 @contextmanager
 def readable(path: Path, way_out: str = "write it anew, or check that it was copied whole") -> Iterator[None]:
     """Turn what goes wrong while reading ``path`` into a ``TraceError`` that says where."""
     try:
         yield
-    except (pa.ArrowException, OSError, msgpack.UnpackException, ValueError, KeyError, TypeError) as error:
-        if isinstance(error, TraceError):
-            raise
+    except TraceError:
+        raise
+    except _UNREADABLE as error:
         said = " ".join(str(error).split())[:200] or type(error).__name__
         msg = f"{path}: cannot be read ({said}): {way_out}"
         raise TraceError(msg) from error

@@ -17,22 +17,24 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.json
 
 from oop_engine.errors import TraceError
 from oop_engine.punctuation import GroupWise, Joint, Linear, Punctuation
-from oop_engine.traces.cells import guess, guess_time, read_as
-from oop_engine.traces.format import Marks, Record, is_textual, readable, require_textual
+from oop_engine.traces.format import Marks, Record, readable, require_textual
+from oop_engine.traces.json_rows import guessed, object_of, rows_of
+from oop_engine.traces.promises import promise_of_json
 
 __all__ = ["JsonReader", "JsonWriter"]
 
 _BLOCK = 1 << 20
+_LONGEST = 1 << 22
 _PROMISE = re.compile(rb'^[ \t]*\{[ \t]*"punctuation"[ \t]*:.*$\n?', re.MULTILINE)
 _ESCAPED = r'["\\\x00-\x1f]'
+_MARK = b"\xef\xbb\xbf"  # some programs put it in front of UTF-8
 
 
 class JsonReader:
-    """Blocks of 1 MB; a block that Arrow cannot read is read line by line, as text.
+    """Blocks of 1 MB, to the end of a line, which may have 4 MB.
 
     Columns may be missing from some lines; those in ``fields`` are the ones of the first
     block, without nested ones.
@@ -49,7 +51,8 @@ class JsonReader:
             got = head.lstrip()[:20]
             msg = f"{path}: must have a JSON object a line; it begins with {got!r}: is it JSON lines?"
             raise TraceError(msg)
-        self.fields = _guessed(head, times)
+        with readable(path, "is it JSON lines?"):
+            self.fields = guessed(head, times)
 
     def read(self, columns: pa.Schema, page_rows: int) -> Iterator[Record]:
         """Yield the rows of each block, and the promises between them; what does not fit its type as text."""
@@ -57,22 +60,26 @@ class JsonReader:
             for block in self._blocks():
                 start = 0
                 for found in _PROMISE.finditer(block) if b'"punctuation"' in block else ():
-                    yield from _rows(block[start : found.start()], columns)
-                    yield _promise_of(json.loads(found[0])["punctuation"], columns)
+                    yield from rows_of(block[start : found.start()], columns)
+                    yield promise_of_json(found[0], columns)
                     start = found.end()
-                yield from _rows(block[start:], columns)
+                yield from rows_of(block[start:], columns)
 
     def _blocks(self) -> Iterator[bytes]:
         """Yield the file in blocks of whole lines."""
-        with self._path.open("rb") as file:
+        with readable(self._path), self._path.open("rb") as file:
+            file.seek(len(_MARK) if file.read(len(_MARK)) == _MARK else 0)
             while block := file.read(_BLOCK):
-                block += file.readline()
+                block += file.readline(_LONGEST)
                 if not block.endswith(b"\n"):
                     self._check_last(block.rsplit(b"\n", 1)[-1])
                 yield block
 
     def _check_last(self, line: bytes) -> None:
-        if line.strip() and _object(line) is None:
+        if len(line) >= _LONGEST:
+            msg = f"{self._path}: a line must be shorter than {_LONGEST:,} bytes; got {line[:60]!r}...: divide it"
+            raise TraceError(msg)
+        if line.strip() and isinstance(object_of(line), str):
             msg = f"{self._path}: ends within a line ({line[:60]!r}): it was cut off; mend or delete the line"
             raise TraceError(msg)
 
@@ -103,73 +110,6 @@ class JsonWriter:
 
     def close(self) -> None:
         """Nothing more is to be written."""
-
-
-def _guessed(head: bytes, times: tuple[str, ...]) -> pa.Schema:
-    """Return the columns of a block, by the types of its values; by their texts where these are mixed."""
-    try:
-        found = pa.json.read_json(pa.py_buffer(head), _whole(head)).schema if head.strip() else pa.schema([])
-        kinds = {f.name: pa.string() if pa.types.is_null(f.type) else f.type for f in found}
-    except (pa.ArrowInvalid, UnicodeDecodeError):
-        names = {name: None for row in map(_object, head.splitlines()) for name in row or ()}
-        kinds = {name: guess(texts) for name, texts in _texts(head, list(names)).items()}
-    for name in times:
-        if name in kinds and not pa.types.is_integer(kinds[name]):
-            kinds[name] = guess_time(_texts(head, [name])[name])
-    return pa.schema([(name, kind) for name, kind in kinds.items() if is_textual(kind)])
-
-
-def _rows(lines: bytes, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
-    if not lines.strip():
-        return
-    options = pa.json.ParseOptions(explicit_schema=columns, unexpected_field_behavior="ignore")
-    try:
-        table = pa.json.read_json(pa.py_buffer(lines), _whole(lines), options)
-        yield from table.select(columns.names).to_batches()
-    except (pa.ArrowInvalid, UnicodeDecodeError):
-        yield pa.RecordBatch.from_pydict(_texts(lines, columns.names))
-
-
-def _whole(lines: bytes) -> pa.json.ReadOptions:
-    return pa.json.ReadOptions(use_threads=False, block_size=len(lines) + 1)
-
-
-def _texts(lines: bytes, names: list[str]) -> dict[str, pa.Array]:
-    """Return the values of some columns as text; a line that is no object is that text in all of them."""
-    rows = [(_object(line), line) for line in lines.split(b"\n") if line.strip()]
-    return {
-        name: pa.array([line if row is None else _text(row.get(name)) for row, line in rows], pa.binary())
-        for name in names
-    }
-
-
-def _object(line: bytes) -> dict[str, Any] | None:
-    try:
-        found = json.loads(line, parse_int=str, parse_float=str, parse_constant=str)
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _text(value: Any) -> bytes | None:
-    if value is None or isinstance(value, str):
-        return value if value is None else value.encode(errors="surrogatepass")
-    return json.dumps(value).encode()
-
-
-def _promise_of(said: dict[str, Any], columns: pa.Schema) -> Punctuation:
-    if "joint" in said:
-        return Joint.of(**{name: int(below) for name, below in said["joint"].items()})
-    if "groups" not in said:
-        return Linear(int(said["below"]))
-    keys = {name: _keys(values, columns.field(name).type) for name, values in said["groups"].items()}
-    return GroupWise(pa.RecordBatch.from_pydict(keys), np.array(said["below"], np.int64))
-
-
-def _keys(values: list[Any], kind: pa.DataType) -> pa.Array:
-    if pa.types.is_temporal(kind):
-        return read_as(pa.array(values, pa.string()), kind)[0]
-    return pa.array(values, kind)
 
 
 def _said(punctuation: Punctuation) -> dict[str, Any]:

@@ -12,16 +12,26 @@ from numpy.typing import NDArray
 from oop_engine.groups import GroupIndex
 from oop_engine.punctuation import NEVER
 
-__all__ = ["Histogram", "OwnLateness"]
+__all__ = ["Histogram", "OwnLateness", "behind"]
 
 Ints = NDArray[np.int64]
 
 _BITS = 6
-_BINS = (64 - _BITS) << _BITS
+_BINS = (65 - _BITS) << _BITS  # 2^63 - 1 is 2^63 as a float
+
+
+def behind(largest: Ints, times: Ints) -> Ints:
+    """Return ``largest - times``, none of which is below 0, int64 (n,): 2^63 - 1 where it is more.
+
+    >>> int(behind(np.array([2**63 - 1]), np.array([-(2**63)]))[0]) == 2**63 - 1
+    True
+    """
+    apart = largest.view(np.uint64) - times.view(np.uint64)
+    return np.minimum(apart, np.uint64(2**63 - 1)).view(np.int64)
 
 
 class Histogram:
-    """Counts of integers from 0, in 3,712 bins: exact below 128, then 64 bins for each power of two."""
+    """Counts of integers from 0, in 3,776 bins: exact below 128, then 64 bins for each power of two."""
 
     def __init__(self) -> None:
         self.counts = np.zeros(_BINS, np.int64)  # (bins,)
@@ -60,7 +70,7 @@ class OwnLateness:
         """Return the lateness of the next tuples, int64 (n,), 0 for one that is not late.  O(n log n)."""
         more = len(self._index) - len(self._largest)
         self._largest = np.concatenate([self._largest, np.full(more, NEVER)])
-        lateness: Ints = np.maximum(self._largest[slots], running_maximum(times, slots)) - times
+        lateness = behind(np.maximum(self._largest[slots], running_maximum(times, slots)), times)
         np.maximum.at(self._largest, slots, times)
         return lateness
 

@@ -15,17 +15,18 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import msgpack
-import numpy as np
 import pyarrow as pa
 
 from oop_engine.errors import TraceError
 from oop_engine.punctuation import GroupWise, Joint, Linear, Punctuation
 from oop_engine.traces.format import Marks, Record, readable
+from oop_engine.traces.promises import promise_of
 
-__all__ = ["FramesReader", "FramesWriter", "frame_of", "promise_of"]
+__all__ = ["FramesReader", "FramesWriter", "frame_of"]
 
 _FORMAT = "oop-trace/1"
 _MAX_FRAME = 1 << 30
+_MAX_PARTS = 1 << 16  # of a list: room for all is made when its length is read
 
 
 def frame_of(punctuation: Punctuation) -> list[Any]:
@@ -42,21 +43,6 @@ def frame_of(punctuation: Punctuation) -> list[Any]:
             return ["joint", [list(pair) for pair in joint]]
 
 
-def promise_of(frame: list[Any]) -> Punctuation:
-    """Return the promise in a frame; raises ``ValueError`` if there is none."""
-    match frame:
-        case ["linear", int(below)]:
-            return Linear(below)
-        case ["group-wise", bytes(groups), bytes(below)]:
-            batch = pa.ipc.open_stream(groups).read_next_batch()
-            batch.validate(full=True)
-            return GroupWise(batch, np.frombuffer(below, "<i8").astype(np.int64))
-        case ["joint", list(bounds)]:
-            return Joint(tuple((str(name), int(below)) for name, below in bounds))
-    msg = f"unknown frame {str(frame[:1])[:40]}"
-    raise ValueError(msg)
-
-
 class FramesReader:
     """One frame is in memory at a time."""
 
@@ -67,8 +53,8 @@ class FramesReader:
         self._path = path
         with readable(path):
             schema = self._schema_of(next(self._frames(), None))
-        self.fields = schema.remove_metadata()
-        self.marks = Marks.of(schema)
+            self.fields = schema.remove_metadata()
+            self.marks = Marks.of(schema)
 
     def read(self, columns: pa.Schema, page_rows: int) -> Iterator[Record]:
         """Yield pages as they were written, and the promises between them."""
@@ -77,22 +63,24 @@ class FramesReader:
             frames = self._frames()
             schema = self._schema_of(next(frames, None))
             for frame in frames:
-                if frame[0] == "end":
-                    self._check_end(frame, rows, frames)
-                    return
-                if frame[0] != "page":
-                    yield promise_of(frame)
-                    continue
-                batch = pa.ipc.read_record_batch(pa.py_buffer(frame[1]), schema)
-                batch.validate(full=True)
-                rows += batch.num_rows
-                yield batch.select(columns.names)
+                match frame:
+                    case ["end", *_]:
+                        self._check_end(frame, rows, frames)
+                        return
+                    case ["page", bytes(page)]:
+                        batch = pa.ipc.read_record_batch(pa.py_buffer(page), schema)
+                        rows += batch.num_rows
+                        yield batch.select(columns.names)
+                    case _:
+                        yield promise_of(frame)
         msg = f"{self._path}: ends after row {rows} without its end frame: it was cut off, write it anew"
         raise TraceError(msg)
 
     def _frames(self) -> Iterator[list[Any]]:
         with self._path.open("rb") as file:
-            unpacker = msgpack.Unpacker(file, max_buffer_size=_MAX_FRAME)
+            unpacker = msgpack.Unpacker(
+                file, max_buffer_size=_MAX_FRAME, max_array_len=_MAX_PARTS, max_map_len=0, max_ext_len=0
+            )
             for frame in unpacker:
                 if not isinstance(frame, list) or not frame:
                     msg = f"no frame before byte {unpacker.tell()}"
@@ -100,11 +88,12 @@ class FramesReader:
                 yield frame
 
     def _schema_of(self, frame: list[Any] | None) -> pa.Schema:
-        if frame is None or len(frame) != 2 or frame[0] != _FORMAT:
-            got = "nothing" if frame is None else str(frame[:1])[:40]
-            msg = f"{self._path}: must begin with a frame [{_FORMAT!r}, columns]; got {got}: is it a trace?"
-            raise TraceError(msg)
-        return pa.ipc.read_schema(pa.py_buffer(frame[1]))
+        match frame:
+            case [found, bytes(columns)] if found == _FORMAT:
+                return pa.ipc.read_schema(pa.py_buffer(columns))
+        got = "nothing" if frame is None else str(frame[:1])[:40]
+        msg = f"{self._path}: must begin with a frame [{_FORMAT!r}, columns]; got {got}: is it a trace?"
+        raise TraceError(msg)
 
     def _check_end(self, frame: list[Any], rows: int, frames: Iterator[list[Any]]) -> None:
         if frame[1:] != [rows]:

@@ -32,11 +32,16 @@ class ParquetReader:
             self.marks = Marks.of(file.schema_arrow)
 
     def read(self, columns: pa.Schema, page_rows: int) -> Iterator[Record]:
-        """Yield the rows, at most ``page_rows`` at a time."""
+        """Yield the rows, at most ``page_rows`` at a time; raises ``TraceError`` if the footer says other than they."""
         options = {"buffer_size": _BUFFER, "pre_buffer": False}
         with readable(self._path), pq.ParquetFile(self._path, **options) as file:
+            rows = 0
             for batch in file.iter_batches(page_rows, columns=columns.names, use_threads=False):
+                rows += batch.num_rows
                 yield batch.select(columns.names)
+            if rows != file.metadata.num_rows:
+                msg = f"its footer says {file.metadata.num_rows:,} rows; got {rows:,}"
+                raise ValueError(msg)
 
 
 class ParquetWriter:

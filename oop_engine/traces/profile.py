@@ -24,7 +24,7 @@ from oop_engine.page import Page
 from oop_engine.punctuation import NEVER
 from oop_engine.schema import Schema
 from oop_engine.traces.blocks import Blocks
-from oop_engine.traces.lateness import Histogram, OwnLateness
+from oop_engine.traces.lateness import Histogram, OwnLateness, behind
 
 __all__ = ["Candidate", "GroupProfile", "Lateness", "Profile", "profile"]
 
@@ -154,7 +154,7 @@ class _Stream:
 
     def add(self, times: Ints) -> Ints:
         """Take the next tuples; return their lateness."""
-        lateness: Ints = np.maximum(np.maximum.accumulate(times), self.largest) - times
+        lateness = behind(np.maximum(np.maximum.accumulate(times), self.largest), times)
         self.tuples += len(times)
         self.lateness.add(lateness)
         self.larger_before.add(self._larger_before(times))

@@ -13,7 +13,7 @@ from oop_engine.errors import EngineError, GraphError, TraceError, UsageError
 from oop_engine.operator import Message
 from oop_engine.page import Page
 from oop_engine.schema import Schema
-from oop_engine.traces.admit import Admission, Refuse, check_fields, wanted
+from oop_engine.traces.admit import Admission, Refuse, check_fields, check_names, some, wanted
 from oop_engine.traces.arrow_ipc import ArrowReader, ArrowWriter
 from oop_engine.traces.cells import read_as
 from oop_engine.traces.delimited import CsvReader, CsvWriter
@@ -33,6 +33,8 @@ FORMATS: dict[str, tuple[type[Reader], type[Writer]]] = {
 }
 """A reader and a writer by the name of the format, which is also the usual suffix."""
 
+_CELLS = 1 << 24
+
 _SUFFIXES = {
     **{name: name for name in FORMATS},
     "feather": "arrow",
@@ -45,7 +47,7 @@ _SUFFIXES = {
 class Trace:
     """The messages of a file: iterate it, again if need be; each time it is read from the start.
 
-    Pages have at most ``page_rows`` rows and carry ``arrival``; promises stand where the
+    Pages have at most ``page_rows`` rows, and 16 million cells, and carry ``arrival``; promises stand where the
     file has them.  Memory is bounded by a page, or some blocks of text, and does not grow with the file.
     ``refused`` counts by reason the rows that were diverted, up to where the iteration is.
     """
@@ -71,12 +73,13 @@ class Trace:
         columns = wanted(self._reader.fields, self.schema, self.arrival)
         admission = Admission(self.path, self.schema, columns, self.arrival, self._on_refused)
         self.refused = admission.refused
-        for record in self._reader.read(plain(columns), self._page_rows):
+        page_rows = max(min(self._page_rows, _CELLS // len(columns)), 1)
+        for record in self._reader.read(plain(columns), page_rows):
             if not isinstance(record, pa.RecordBatch):
-                yield record
+                yield admission.promise(record)
                 continue
-            for start in range(0, record.num_rows, self._page_rows):
-                page = admission.admit(record.slice(start, self._page_rows))
+            for start in range(0, record.num_rows, page_rows):
+                page = admission.admit(record.slice(start, page_rows))
                 if page is not None:
                     yield page
 
@@ -121,6 +124,7 @@ def open_trace(
         raise TraceError(msg)
     known = time if schema is None else schema.progressing
     reader: Reader = reader_of(path, tuple(name for name in (known, arrival) if name))
+    check_names(path, reader.fields)
     arrival = arrival or reader.marks.arrival or None
     if schema is None:
         schema = _schema_of(path, reader, time, unit, arrival)
@@ -179,7 +183,7 @@ def write_trace(
 
 def _schema_of(path: Path, reader: Reader, time: str | None, unit: str | None, arrival: str | None) -> Schema:
     """Return the schema a file suggests: all its columns but that of arrival."""
-    names = ", ".join(reader.fields.names)
+    names = some(reader.fields.names)
     time = time or reader.marks.time
     if not time:
         msg = f"{path}: which column makes progress? Give time='...', one of {names}"

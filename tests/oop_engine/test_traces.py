@@ -36,7 +36,10 @@ TYPES = {
 ALL = Schema({"ts": pa.int64()} | {name: kind for name, (kind, _) in TYPES.items()}, "ts", "ms")
 ROWS = st.lists(
     st.fixed_dictionaries(
-        {"ts": st.integers(-(2**62), 2**62), **{n: st.none() | values for n, (_, values) in TYPES.items()}}
+        {
+            "ts": st.integers(-(2**62), 2**62 - 1),
+            **{n: st.none() | values for n, (_, values) in TYPES.items()},
+        }
     ),
     max_size=8,
 )

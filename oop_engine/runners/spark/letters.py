@@ -18,7 +18,8 @@ from oop_engine.progress import Progress
 from oop_engine.punctuation import Joint
 from oop_engine.runners.dispatch import Signal
 from oop_engine.schema import Schema
-from oop_engine.traces.msgpack_frames import frame_of, promise_of
+from oop_engine.traces.msgpack_frames import frame_of
+from oop_engine.traces.promises import promise_of
 
 __all__ = ["COLUMNS", "DDL", "FIELDS", "NOTE", "Letter", "Said", "gathered", "pack_letter", "unpack_letter"]
 

@@ -1,0 +1,196 @@
+"""JSON rows: lines become columns, at once by Arrow where every line is plain, else line by line; both mean the same.
+
+Arrow is given only what it reads as we do: UTF-8, one object a line, nested at most 64 deep, numbers and
+booleans as columns of that, all else as text.  What it refuses is read line by line: there a value is its
+text, and a line that cannot be read is refused alone, with a reason.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.json
+
+from oop_engine.traces.cells import guess, guess_time, guess_words
+from oop_engine.traces.format import LINE, REFUSED, is_textual
+
+__all__ = ["DEEPEST", "MOST_KEYS", "guessed", "line_by_line", "object_of", "rows_of"]
+
+DEEPEST = 64
+"""Lists and objects within each other, at most: readers of JSON call themselves, and the stack has an end."""
+MOST_KEYS = 1000
+"""Different keys in the block that tells the columns, at most: each is a column, null in all other rows."""
+
+_CELLS = 1 << 20
+_SPACE = b" \t\r\n"
+_BETWEEN = re.compile(rb"\}[ \t\r]*\n[ \t\r\n]*\{")
+_GOES_ON = re.compile(rb"\}[ \t\r]*[^ \t\r\n,\]}]")
+_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|([\[{])|([\]}])')
+
+
+class _Number(str):
+    """A number as it was written."""
+
+    __slots__ = ()
+
+
+def guessed(head: bytes, times: tuple[str, ...]) -> pa.Schema:
+    """Return the columns of a block, by the types of its values; those that hold lists or objects only are none.
+
+    Raises ``ValueError`` if there are more than ``MOST_KEYS``.
+    """
+    cells: dict[str, list[Any]] = {}
+    for line in _lines(head):
+        found = object_of(line)
+        for name, value in () if isinstance(found, str) else found.items():
+            cells.setdefault(name, []).append(value)
+        if len(cells) > MOST_KEYS:
+            msg = f"more than {MOST_KEYS:,} different keys: each would be a column; give a schema of those wanted"
+            raise ValueError(msg)
+    kinds = {name: _kind(values, name in times) for name, values in cells.items()}
+    return pa.schema([(name, kind) for name, kind in kinds.items() if kind is not None and is_textual(kind)])
+
+
+def _kind(values: list[Any], is_time: bool) -> pa.DataType | None:
+    """Return the type of a column; None: it has no plain values."""
+    plain = [value for value in values if not isinstance(value, dict | list)]
+    if not plain:
+        return None
+    texts = pa.array([_text(value) for value in plain], pa.binary())
+    words = all(value is None or type(value) is str for value in plain)
+    kind = guess_words(texts) if words else guess(texts)
+    return guess_time(texts) if is_time and not pa.types.is_integer(kind) else kind
+
+
+def rows_of(lines: bytes, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of some whole lines; what cannot be read has a reason in the column ``REFUSED``."""
+    if not lines.strip(_SPACE):
+        return
+    table = _at_once(lines, columns)
+    if table is None:
+        yield from line_by_line(lines, columns)
+    else:
+        yield from table.to_batches()
+
+
+def line_by_line(lines: bytes, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the same rows as ``rows_of``, every value as its text."""
+    there = list(_lines(lines))
+    step = max(_CELLS // max(len(columns), 1), 1)
+    for start in range(0, len(there), step):
+        yield _texts(there[start : start + step], columns.names)
+
+
+def object_of(line: bytes) -> dict[str, Any] | str:
+    """Return the object in a line, numbers as their texts, or the reason why there is none."""
+    if line.count(b"[") + line.count(b"{") > DEEPEST and _depth(line) > DEEPEST:
+        return f"the line is nested deeper than {DEEPEST} levels"
+    try:
+        found = json.loads(line.decode(), parse_int=_Number, parse_float=_Number, parse_constant=_Number)
+    except UnicodeDecodeError:
+        return "the line is no UTF-8"
+    except ValueError:
+        return "the line is no JSON object"
+    return found if isinstance(found, dict) else "the line is no JSON object"
+
+
+def _at_once(lines: bytes, columns: pa.Schema) -> pa.Table | None:
+    rows = _plain_rows(lines.strip(_SPACE))
+    if rows is None:
+        return None
+    as_read = [(f.name, f.type if _is_json(f.type) else pa.string()) for f in columns]
+    options = pa.json.ParseOptions(explicit_schema=pa.schema(as_read), unexpected_field_behavior="ignore")
+    whole = pa.json.ReadOptions(use_threads=False, block_size=len(lines) + 1)
+    try:
+        table = pa.json.read_json(pa.py_buffer(lines), whole, options)
+    except (pa.ArrowInvalid, UnicodeDecodeError):
+        return None
+    return table.select(columns.names) if table.num_rows == rows else None
+
+
+def _plain_rows(text: bytes) -> int | None:
+    """Return the number of lines if each is one object as far as brackets tell, and Arrow may see it; else None.
+
+    A line begins with ``{`` and ends with ``}``, and in it nothing but ``,``, ``]`` or ``}`` follows on a ``}``:
+    so no line goes on in the next one, and no line has two.
+    """
+    if not (text.startswith(b"{") and text.endswith(b"}") and _is_utf8(text)):
+        return None
+    rows = text.count(b"\n") + 1
+    if text.count(b"}\n{") + 1 != rows:
+        rows = sum(1 for _ in _lines(text))
+        if len(_BETWEEN.findall(text)) + 1 != rows:
+            return None
+    if text.count(b"}") != rows and _GOES_ON.search(text):
+        return None
+    openers = text.count(b"{") + text.count(b"[")
+    return rows if openers - rows < DEEPEST or _most_openers(text) <= DEEPEST else None
+
+
+def _is_utf8(text: bytes) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _most_openers(text: bytes) -> int:
+    """Return the most brackets that a line opens: it is nested no deeper."""
+    found = np.frombuffer(text, np.uint8)
+    opened = np.cumsum((found == ord("[")) | (found == ord("{")))
+    ends = np.append(np.flatnonzero(found == ord("\n")), len(found) - 1)
+    return int(np.diff(opened[ends], prepend=0).max())
+
+
+def _depth(line: bytes) -> int:
+    depth = deepest = 0
+    for token in _BRACKETS.finditer(line):
+        depth += (token[1] is not None) - (token[2] is not None)
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _is_json(kind: pa.DataType) -> bool:
+    """Tell whether JSON has such values, so that Arrow reads them as their texts are read."""
+    number = pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind)
+    return bool(number or pa.types.is_boolean(kind) or kind in (pa.string(), pa.large_string()))
+
+
+def _lines(text: bytes) -> Iterator[bytes]:
+    return (line for line in text.split(b"\n") if line.strip(_SPACE))
+
+
+def _texts(lines: list[bytes], names: list[str]) -> pa.RecordBatch:
+    """Return the values of some columns as text; ``REFUSED`` and ``LINE`` tell of the lines that have none."""
+    rows: list[dict[str, Any]] = []
+    reasons: list[str | None] = []
+    for line in lines:
+        found = object_of(line)
+        rows.append({} if isinstance(found, str) else found)
+        reasons.append(found if isinstance(found, str) else _nested(found, names))
+    columns = {name: pa.array([_text(row.get(name)) for row in rows], pa.binary()) for name in names}
+    if any(reasons):
+        raw = [None if reason is None else line for line, reason in zip(lines, reasons, strict=True)]
+        columns |= {REFUSED: pa.array(reasons, pa.string()), LINE: pa.array(raw, pa.binary())}
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def _nested(row: dict[str, Any], names: list[str]) -> str | None:
+    if not any(isinstance(value, dict | list) for value in row.values()):
+        return None
+    found = next((name for name in names if isinstance(row.get(name), dict | list)), None)
+    return None if found is None else f"{found} is a list or an object"
+
+
+def _text(value: Any) -> bytes | None:
+    if isinstance(value, str):
+        return value.encode(errors="surrogatepass")
+    return {True: b"true", False: b"false"}.get(value) if isinstance(value, bool) else None

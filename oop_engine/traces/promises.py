@@ -1,0 +1,120 @@
+"""Promises of a file: whatever a record says, it is a punctuation of the right shape, or an error."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from oop_engine.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation
+from oop_engine.traces.cells import fits, read_as
+from oop_engine.traces.json_rows import object_of
+
+__all__ = ["admit_promise", "promise_of", "promise_of_json"]
+
+_MOST_NAMES = 1000
+
+
+def promise_of(frame: list[Any]) -> Punctuation:
+    """Return the promise in a frame (see ``msgpack_frames``); raises ``ValueError`` if there is none."""
+    match frame:
+        case ["linear", below]:
+            return Linear(_bound(below))
+        case ["group-wise", bytes(groups), bytes(below)]:
+            batches = list(pa.ipc.open_stream(groups))
+            if len(batches) != 1:
+                msg = f"a group-wise promise must have one batch of groups; got {len(batches)}"
+                raise ValueError(msg)
+            return _group_wise(batches[0], np.frombuffer(below, "<i8").astype(np.int64))
+        case ["joint", list(bounds)]:
+            return _joint(bounds)
+    msg = f"unknown frame {str(frame[:1])[:40]}"
+    raise ValueError(msg)
+
+
+def promise_of_json(line: bytes, columns: pa.Schema) -> Punctuation:
+    """Return the promise in a line; raises ``ValueError`` if there is none."""
+    if isinstance(problem := object_of(line), str):
+        msg = f"punctuation: {problem}"
+        raise ValueError(msg)
+    match json.loads(line)["punctuation"]:
+        case {"joint": dict(bounds)}:
+            return _joint(list(bounds.items()))
+        case {"groups": dict(groups), "below": list(below)}:
+            keys = {name: _keys(name, values, columns) for name, values in groups.items()}
+            if len({len(values) for values in keys.values()}) == 1:
+                least = np.array([_bound(value) for value in below], np.int64)
+                return _group_wise(pa.RecordBatch.from_pydict(keys), least)
+        case {"below": below, **more} if "groups" not in more:
+            return Linear(_bound(below))
+    msg = (
+        'a punctuation must read like {"below": 60}, {"groups": {"src": ["a", "b"]}, "below": [60, 120]} or '
+        f'{{"joint": {{"ts": 10}}}}; got {line[:80]!r}'
+    )
+    raise ValueError(msg)
+
+
+def admit_promise(promise: Punctuation, columns: pa.Schema) -> Punctuation:
+    """Return a promise whose groups are of the types of ``columns``; raises ``ValueError`` if they are of no column."""
+    if not isinstance(promise, GroupWise):
+        return promise
+    keys = {}
+    for name, column in zip(promise.groups.schema.names, promise.groups.columns, strict=True):
+        if name not in columns.names:
+            msg = f"a promise speaks of groups by {name!r}, which is no column that is read: ask for it"
+            raise ValueError(msg)
+        kind = columns.field(name).type
+        values, bad = read_as(column, kind) if fits(column.type, kind) else (column, True)
+        if bad is not None:
+            got = f"{column.type}: {str(column[:3].to_pylist())[:60]}"
+            msg = f"a promise speaks of groups by {name!r}, which is {kind}; got {got}"
+            raise ValueError(msg)
+        keys[name] = values
+    return GroupWise(pa.RecordBatch.from_pydict(keys), promise.below)
+
+
+def _bound(value: Any) -> int:
+    if type(value) is not int or not NEVER <= value <= FOREVER:
+        msg = f"the bound of a promise must be an integer of 64 bits; got {str(value)[:40]}"
+        raise ValueError(msg)
+    return value
+
+
+def _group_wise(groups: pa.RecordBatch, below: NDArray[np.int64]) -> GroupWise:
+    groups.validate(full=True)
+    names = groups.schema.names
+    if not names or len(set(names)) < len(names) or groups.num_rows != len(below):
+        msg = (
+            "a group-wise promise must have columns of different names, and a bound a group; "
+            f"got {names[:10]}, {groups.num_rows} groups and {len(below)} bounds"
+        )
+        raise ValueError(msg)
+    return GroupWise(groups, below)
+
+
+def _joint(bounds: list[Any]) -> Joint:
+    pairs = {}
+    for pair in bounds:
+        match pair:
+            case [str(name), below] | (str(name), below) if name not in pairs:
+                pairs[name] = _bound(below)
+            case _:
+                msg = f"a joint promise must have pairs of a name and a bound, no name twice; got {str(pair)[:40]}"
+                raise ValueError(msg)
+    if not 0 < len(pairs) <= _MOST_NAMES:
+        msg = f"a joint promise must name 1 to {_MOST_NAMES:,} attributes; got {len(pairs)}"
+        raise ValueError(msg)
+    return Joint(tuple(sorted(pairs.items())))
+
+
+def _keys(name: str, values: Any, columns: pa.Schema) -> pa.Array:
+    """Return keys as JSON has them; they become of the column's type where they are admitted."""
+    if not isinstance(values, list):
+        msg = f"groups: {name!r} must have a list of keys; got {str(values)[:40]}"
+        raise ValueError(msg)
+    if name in columns.names and not pa.types.is_temporal(kind := columns.field(name).type):
+        return pa.array(values, kind)
+    return pa.array(values, pa.string())
