@@ -3,6 +3,7 @@
 id           what sinks know the query by
 query.json   the graph, a line a node, and how it was spread out; a checkpoint is of one graph
 feeds/       what was spooled
+files/       the names of files of a folder, in the order in which they are read
 maps/        which shard has which key groups, by version
 heads/       states of heads, by offset
 copies/      states of the copies of components, by micro-batch

@@ -252,6 +252,9 @@ def _slices(plan: Plan, feeds: Mapping[str, Feed], folder: Path, rows: int) -> d
     if messages:
         spooled = spool(messages, {name: schemas[name] for name in messages}, folder / "feeds", rows)
         found |= spooled
+    for name, slices in found.items():
+        if isinstance(slices, Files):
+            found[name] = slices.remembering(folder / "files" / f"{name}.json")
     return {name: found[name] for name in schemas if name in found}
 
 

@@ -11,7 +11,7 @@ import heapq
 import json
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -64,19 +64,24 @@ class Slices(Protocol):
 
 @dataclass(frozen=True)
 class Files:
-    """A trace in a file, or in the files of a folder in the order of their names: a slice each.
+    """A trace in a file, or in the files of a folder: a slice each, in the order of their names.
 
-    A file has ended; a folder has when there is a file ``_SUCCESS`` in it, or if ``complete``.
-    Names that start with ``.`` or ``_`` are of others.  Columns are those of ``schema``, ``arrival`` as in
-    ``open_trace``.  Raises ``TraceError`` if there is no such file, or none that is a trace.
+    What was read keeps its number for good: ``known`` is a file that remembers the names.  One that comes
+    later is read behind them, wherever it sorts.  A file has ended; a folder has when there is a file
+    ``_SUCCESS`` in it, or if ``complete``.  Names that start with ``.`` or ``_`` are of others.  Columns are
+    those of ``schema``, ``arrival`` as in ``open_trace``.  Raises ``TraceError`` if there is no such file, or
+    none that is a trace.
     """
 
     path: str
     schema: Schema
     arrival: str | None = None
     complete: bool = False
+    known: str = ""
 
     def __post_init__(self) -> None:
+        if self.known:
+            return
         if not Path(self.path).exists():
             msg = f"{self.path}: there is no such file or folder: give the path of a trace, or of a folder of traces"
             raise TraceError(msg)
@@ -88,7 +93,43 @@ class Files:
         given = Path(self.path)
         if given.is_file():
             return [given]
-        return sorted(p for p in given.iterdir() if p.name[0] not in "._" and p.suffix.lower() in _SUFFIXES)
+        found = {p.name for p in given.iterdir() if p.name[0] not in "._" and p.suffix.lower() in _SUFFIXES}
+        known = self._remembered()
+        return [given / name for name in [*known, *sorted(found.difference(known))]]
+
+    def remembering(self, known: Path) -> Files:
+        """Return the same, with its names in the file ``known``; raises ``TraceError`` if one of those is gone."""
+        found = replace(self, known=str(known))
+        gone = [path.name for path in found.paths() if not path.exists()]
+        if gone:
+            msg = f"{self.path}: {gone[0]!r} was read before and is gone: leave files where they are"
+            raise TraceError(msg)
+        found.remember()
+        return found
+
+    def remember(self) -> None:
+        """Take down the names of new files: from now on they keep their places.  Only the driver does."""
+        names = [path.name for path in self.paths()]
+        if not self.known or names == self._remembered():
+            return
+        known = Path(self.known)
+        known.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = known.with_suffix(".part")
+        unfinished.write_text(json.dumps(names))
+        unfinished.replace(known)
+
+    def _remembered(self) -> list[str]:
+        if not self.known or not Path(self.known).exists():
+            return []
+        try:
+            names = json.loads(Path(self.known).read_text())
+        except ValueError as error:
+            msg = f"{self.known}: cannot be read ({error}), and knows what was read: take another checkpoint"
+            raise TraceError(msg) from error
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            msg = f"{self.known}: must be a list of names: take another checkpoint"
+            raise TraceError(msg)
+        return names
 
     def count(self) -> int:
         """Return how many files there are by now."""

@@ -25,6 +25,7 @@ from oop_engine.runners.spark.job import Job, PackedJob
 from oop_engine.runners.spark.letters import DDL
 from oop_engine.runners.spark.maps import MapFolder
 from oop_engine.runners.spark.rows import batches_of
+from oop_engine.runners.spark.slices import Files, Slices
 from oop_engine.runners.spark.states import States
 
 __all__ = ["LetterSource"]
@@ -126,7 +127,14 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _available(job: Job) -> Offset:
-    return {name: slices.count() + slices.ended() for name, slices in job.sources.items()}
+    return {name: _there(slices) for name, slices in job.sources.items()}
+
+
+def _there(slices: Slices) -> int:
+    ended = slices.ended()  # first: what comes before the end is there then
+    if isinstance(slices, Files):
+        slices.remember()
+    return slices.count() + ended
 
 
 def _head(job: Job, part: _Part) -> HeadRun:

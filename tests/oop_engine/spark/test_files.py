@@ -1,0 +1,67 @@
+"""Files of a folder: what has been read keeps its number, whatever comes later."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from oop_engine.errors import TraceError
+from oop_engine.page import Page
+from oop_engine.runners.spark.slices import Files
+from oop_engine.runners.spark.source import _available
+from oop_engine.schema import Schema
+from oop_engine.traces import write_trace
+
+SCHEMA = Schema({"ts": pa.int64()}, "ts", "s")
+
+
+def add(folder: Path, name: str, ts: int) -> None:
+    folder.mkdir(exist_ok=True)
+    write_trace(folder / f"{name}.arrow", SCHEMA, [Page.of(SCHEMA, {"ts": [ts]})])
+
+
+def read(files: Files, number: int) -> list[int]:
+    return [ts for page in files.read(number) if isinstance(page, Page) for ts in page.times.tolist()]
+
+
+def test_a_file_that_sorts_before_what_was_read_is_read_behind_it(tmp_path: Path) -> None:
+    folder, known = tmp_path / "web", tmp_path / "checkpoint" / "files" / "web.json"
+    for name, ts in (("b0", 0), ("b1", 1)):
+        add(folder, name, ts)
+    driver = Files(str(folder), SCHEMA).remembering(known)
+    job: Any = SimpleNamespace(sources={"web": driver})
+    assert _available(job) == {"web": 2}
+    add(folder, "a9", 2)
+    add(folder, "a8", 3)
+    assert _available(job) == {"web": 4}
+    task = Files(str(folder), SCHEMA, known=str(known))
+    assert [read(task, number) for number in range(4)] == [[0], [1], [3], [2]]
+    add(folder, "a0", 4)
+    (folder / "_SUCCESS").touch()
+    assert _available(job) == {"web": 6}
+    again = Files(str(folder), SCHEMA).remembering(known)
+    assert [read(again, number) for number in range(5)] == [[0], [1], [3], [2], [4]]
+
+
+def test_a_file_that_was_read_and_is_gone_leaves_the_others_in_their_places(tmp_path: Path) -> None:
+    for name, ts in (("a", 0), ("b", 1)):
+        add(tmp_path / "web", name, ts)
+    files = Files(str(tmp_path / "web"), SCHEMA).remembering(tmp_path / "web.json")
+    (tmp_path / "web" / "a.arrow").unlink()
+    assert read(files, 1) == [1]
+    with pytest.raises(TraceError, match=r"a\.arrow: does not exist"):
+        read(files, 0)
+    with pytest.raises(TraceError, match=r"'a\.arrow' was read before and is gone: leave files"):
+        Files(str(tmp_path / "web"), SCHEMA).remembering(tmp_path / "web.json")
+
+
+@pytest.mark.parametrize("damaged", ["", "{", "{}", "[1]"])
+def test_names_that_cannot_be_read_are_an_error(tmp_path: Path, damaged: str) -> None:
+    add(tmp_path / "web", "a", 0)
+    (tmp_path / "web.json").write_text(damaged)
+    with pytest.raises(TraceError, match=r"web\.json: .*take another checkpoint"):
+        Files(str(tmp_path / "web"), SCHEMA).remembering(tmp_path / "web.json")
