@@ -8,10 +8,10 @@ flat out  no clock at all, to see how fast the graph is
 
 from __future__ import annotations
 
-import asyncio
-import time
+from asyncio import sleep as sleep_async
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from time import perf_counter, sleep
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -141,7 +141,7 @@ def _check_feeds(feeds: Mapping[str, Iterable[Message]], sources: list[str], nam
 def _run_inline(runner: Inline, steps: Iterable[Step], pace: _Pace | None) -> None:
     for source, message, now, until, _ in steps:
         if pace is not None and (wait := pace.seconds_until(now)) > 0:
-            time.sleep(wait)
+            sleep(wait)
         if message is Signal.TICK:
             runner.clock(now)
         elif message is Signal.END:
@@ -156,7 +156,7 @@ async def _run_local(runner: Local, steps: Iterable[Step], pace: _Pace | None) -
     async with runner:
         for source, message, now, *_ in steps:
             if pace is not None and (wait := pace.seconds_until(now)) > 0:
-                await asyncio.sleep(wait)
+                await sleep_async(wait)
             if message is Signal.TICK:
                 await runner.clock(now)
             elif message is Signal.END:
@@ -176,9 +176,9 @@ class _Pace:
         if now in (NEVER, FOREVER):
             return 0.0
         if self._start is None:
-            self._start = (now, time.perf_counter())
+            self._start = (now, perf_counter())
         first, began = self._start
-        return began + (now - first) / self._units_per_s - time.perf_counter()
+        return began + (now - first) / self._units_per_s - perf_counter()
 
 
 class _Counted:

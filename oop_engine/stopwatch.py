@@ -7,9 +7,9 @@ nothing but itself.  Whoever compiles says so with ``COMPILED``.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import perf_counter, process_time
 
 __all__ = ["COMPILED", "Compiled", "cpu", "wall"]
 
@@ -30,7 +30,7 @@ class Compiled:
         if not self._depth:
             if not self.kernels and self.on_first is not None:
                 self.on_first()
-            self._began = time.perf_counter(), time.process_time()
+            self._began = perf_counter(), process_time()
             self.kernels += 1
         self._depth += 1
 
@@ -38,8 +38,8 @@ class Compiled:
         """Note that it is done."""
         self._depth -= 1
         if not self._depth:
-            self.wall_s += time.perf_counter() - self._began[0]
-            self.cpu_s += time.process_time() - self._began[1]
+            self.wall_s += perf_counter() - self._began[0]
+            self.cpu_s += process_time() - self._began[1]
 
 
 COMPILED = Compiled()
@@ -48,9 +48,9 @@ COMPILED = Compiled()
 
 def wall() -> float:
     """Return seconds that have a meaning only as differences."""
-    return time.perf_counter() - COMPILED.wall_s
+    return perf_counter() - COMPILED.wall_s
 
 
 def cpu() -> float:
     """Return CPU seconds of this process."""
-    return time.process_time() - COMPILED.cpu_s
+    return process_time() - COMPILED.cpu_s

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,12 @@ settings.register_profile(
 )
 settings.register_profile("thorough", settings.get_profile("deterministic"), max_examples=2000)
 settings.load_profile("deterministic")
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # As in the background of a script.  A child would ignore it too, and so not end where a test interrupts it; a
+    # handler is not inherited.
+    signal.signal(signal.SIGINT, lambda *_: None)
 
 
 @pytest.fixture(scope="session")

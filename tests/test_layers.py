@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.children import MOST_S
+
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("oop_engine", "operators", "scenarios")
 
@@ -194,5 +196,7 @@ def test_no_import_cycles() -> None:
 @pytest.mark.parametrize("package", ["oop_engine", "operators"])
 def test_importing_a_package_loads_nothing_heavy(package: str) -> None:
     code = f"import sys, {package}; print(*(m for m in {NOT_AT_IMPORT!r} if m in sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=MOST_S
+    )
     assert done.stdout.split() == []

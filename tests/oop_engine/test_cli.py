@@ -19,6 +19,7 @@ from oop_engine.cli.explain import contract
 from oop_engine.cli.replay import limited
 from oop_engine.operator import Operator
 from oop_engine.page import Page
+from tests.children import MOST_S, started
 from tests.oop_engine import toy_scenario
 
 ROOT = Path(__file__).parents[2]
@@ -75,7 +76,9 @@ except SystemExit:
     heavy = ("numba", "matplotlib", "rich", "pandas", "operators", "scenarios", "pyarrow.dataset")
     print(*(name for name in heavy if name in sys.modules), file=sys.stderr)
 """
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=MOST_S
+    )
     assert done.stderr.split() == []
 
 
@@ -286,7 +289,9 @@ def test_a_closed_pipe_is_quiet() -> None:
     os.close(read)
     code = "from oop_engine.cli import main; main()"
     command = [sys.executable, "-c", code, "explain", TOY]
-    done = subprocess.run(command, cwd=ROOT, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, stdout=write, stderr=subprocess.PIPE, text=True, check=False, timeout=MOST_S
+    )
     os.close(write)
     assert (done.returncode, done.stderr) == (141, "")
 
@@ -296,10 +301,9 @@ def test_ctrl_c_is_one_line_and_130(tmp_path: Path) -> None:
     stuck.write_text("print('here', flush=True)\nimport time\ntime.sleep(60)\n")
     code = "from oop_engine.cli import main; main()"
     command = [sys.executable, "-c", code, "compare", str(stuck)]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe, text=True) as process:
+    with started(command) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "here\n"
         process.send_signal(signal.SIGINT)
-        _, complaint = process.communicate(timeout=30)
+        _, complaint = process.communicate()
     assert (process.returncode, complaint) == (130, "error: interrupted\n")

@@ -2,10 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -27,9 +25,8 @@ from oop_engine.runners.dispatch import Result
 from oop_engine.runners.inline import Inline
 from oop_engine.runners.local import Local, run_async
 from oop_engine.testing import multiset
+from tests.children import started
 from tests.oop_engine.toys import Fail, Hold, Promise, chain, diamond, merged, page_of
-
-ROOT = Path(__file__).parents[2]
 
 
 def rows(results: list[Result]) -> list[tuple[str, dict]]:
@@ -300,12 +297,10 @@ except KeyboardInterrupt:
 
 
 def test_ctrl_c_ends_it_promptly_and_leaves_no_task() -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTED], cwd=ROOT, stdout=subprocess.PIPE, text=True
-    ) as process:
+    with started([sys.executable, "-c", INTERRUPTED]) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=30)
+        out, _ = process.communicate()
     assert out == "left []\n"
     assert process.returncode == 130

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from tests.children import MOST_S
+
 FAULTS = """
 import resource
 import numpy as np
@@ -29,6 +31,8 @@ print(given_back, faults())
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the allocator is not glibc's")
 def test_memory_that_was_freed_is_not_asked_of_the_system_again() -> None:
-    ran = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True, timeout=MOST_S
+    )
     given_back, kept = map(int, ran.stdout.split())
     assert given_back > 10 * kept, (given_back, kept)

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
@@ -206,13 +205,18 @@ class Wall:
         self.sleep(seconds)
 
 
+def wall_of(patch: pytest.MonkeyPatch) -> Wall:
+    """A wall clock for replays, and for nobody else in this process: other threads sleep too."""
+    clock, module = Wall(), import_module("oop_engine.replay")
+    patch.setattr(module, "perf_counter", lambda: clock.now)
+    patch.setattr(module, "sleep", clock.sleep)
+    patch.setattr(module, "sleep_async", clock.sleep_async)
+    return clock
+
+
 @pytest.fixture
 def wall(monkeypatch: pytest.MonkeyPatch) -> Wall:
-    clock = Wall()
-    monkeypatch.setattr(time, "perf_counter", lambda: clock.now)
-    monkeypatch.setattr(time, "sleep", clock.sleep)
-    monkeypatch.setattr(asyncio, "sleep", clock.sleep_async)
-    return clock
+    return wall_of(monkeypatch)
 
 
 @pytest.mark.parametrize("on", ["inline", "local"])
@@ -232,14 +236,11 @@ def test_paced_a_tuple_goes_in_when_it_is_due(wall: Wall, on: Literal["inline", 
 
 @given(rows=traces(), every=st.sampled_from([None, 5, 20]), speed=st.sampled_from([1.0, 200.0, 10_000.0]))
 def test_pace_changes_nothing_but_the_wall_time(rows: Arrivals, every: int | None, speed: float) -> None:
-    clock = Wall()
-
     def graph() -> Graph:
         return chain(Promise(30, 5, clock_every=every, lull=9), Hold())
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(time, "perf_counter", lambda: clock.now)
-        patch.setattr(time, "sleep", clock.sleep)
+        clock = wall_of(patch)
         paced = replay(graph(), {"source": pages(rows, 1000)}, speed=speed)
     assert emitted(paced) == emitted(replay(graph(), {"source": pages(rows, 1000)}))
     assert sum(clock.slept) <= (rows[-1][2] - rows[0][2]) / speed + 1e-6 if rows else not clock.slept

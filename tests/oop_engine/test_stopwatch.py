@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_kernels_that_are_compiled_for_another_are_part_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     now = iter([1.0, 4.0, 10.0, 11.0])
-    monkeypatch.setattr(time, "perf_counter", lambda: next(now))
+    monkeypatch.setattr(stopwatch, "perf_counter", lambda: next(now))
     compiled, calls = Compiled(), list[str]()
     compiled.on_first = lambda: calls.append("first")
     compiled.begin()
@@ -33,8 +32,8 @@ def test_kernels_that_are_compiled_for_another_are_part_of_it(monkeypatch: pytes
 
 def test_both_stopwatches_stand_still_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stopwatch, "COMPILED", Compiled(1, wall_s=3.0, cpu_s=2.0))
-    monkeypatch.setattr(time, "perf_counter", lambda: 10.0)
-    monkeypatch.setattr(time, "process_time", lambda: 10.0)
+    monkeypatch.setattr(stopwatch, "perf_counter", lambda: 10.0)
+    monkeypatch.setattr(stopwatch, "process_time", lambda: 10.0)
     assert (stopwatch.wall(), stopwatch.cpu()) == (7.0, 8.0)
 
 

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from oop_engine.cli.app import app
+from tests.children import MOST_S
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -99,7 +100,9 @@ for module in pkgutil.iter_modules(oop_engine.pipeline.__path__):
     importlib.import_module(f"oop_engine.pipeline.{module.name}")
 print("pyspark" in sys.modules, "pandas" in sys.modules)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=MOST_S
+    )
     assert done.stdout.split() == ["False", "False"]
 
 

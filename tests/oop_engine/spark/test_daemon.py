@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from oop_engine.runners.spark.daemon import loaded_here
+from tests.children import MOST_S
 
 
 def state(batches):
@@ -31,5 +32,7 @@ def test_modules_of_ours_are_named_and_those_that_cannot_be_loaded_are_left_to_w
         "import sys; from oop_engine.runners.spark.daemon import preload; preload(['no.such', 'oop_engine.page']);"
         "print('oop_engine.page' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=MOST_S
+    )
     assert done.stdout.split() == ["True"]

@@ -42,6 +42,7 @@ from oop_engine.runners.spark.states import States
 from oop_engine.traces import write_trace
 from operators import Apply, BoundedDisorder, Count, Late, Meld, Punctuate, Sum, Tumbling, WindowAggregate
 from operators.policies import Heartbeat
+from tests.children import MOST_S
 from tests.oop_engine.spark.killed_query import SCHEMA as KILLED_SCHEMA
 from tests.oop_engine.spark.killed_query import pages as killed_pages
 from tests.oop_engine.spark.processes import Running
@@ -287,7 +288,9 @@ print(fingerprint([Mine(), Mine]))
 def spoken(seed: int, blank: str = "", number: int = 1) -> str:
     command = [sys.executable, "-c", SPOKEN.format(blank=blank, number=number)]
     environment = os.environ | {"PYTHONHASHSEED": str(seed), "PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=True, timeout=MOST_S
+    ).stdout
 
 
 def test_fingerprints_are_the_same_in_all_processes() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from oop_engine.errors import SetupError
 from oop_engine.runners.spark import java
+from tests.children import MOST_S
 
 OLD = "Error: Could not create the Java Virtual Machine."
 
@@ -120,7 +121,7 @@ def test_the_package_is_seen_through_a_shim_that_works(tmp_path: Path) -> None:
     home = java.java_home()
     assert home.is_relative_to(tmp_path / "cache" / "oop-engine")
     command = [str(home / "bin" / "java"), f"--add-modules={java.MODULE}", "-Dtwo words=a 'b'", "-version"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=MOST_S)
     assert 'version "21.' in done.stderr
     assert (home / "lib" / "modules").exists()
 
@@ -139,7 +140,7 @@ def test_several_may_write_the_shim_at_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: java._write_shim(home, shim), range(32)))
     assert [p.name for p in shim.parent.iterdir()] == ["one"]
-    assert subprocess.run([shim / "bin" / "java"], capture_output=True, check=True).stderr
+    assert subprocess.run([shim / "bin" / "java"], capture_output=True, check=True, timeout=MOST_S).stderr
 
 
 def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

