@@ -14,7 +14,7 @@ from oop_engine.fitted import is_below, once_each
 from oop_engine.operator import Message
 from oop_engine.page import Page
 from oop_engine.progress import Progress
-from oop_engine.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear
+from oop_engine.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, passed
 
 __all__ = ["EdgeContract"]
 
@@ -54,7 +54,7 @@ class EdgeContract:
         bounds = np.full(len(page), self._linear)
         for said in self._said.values():
             np.maximum(bounds, said.bounds(page.batch), out=bounds)
-        behind = page.times < bounds
+        behind = passed(page.times, bounds)
         if behind.any():
             row = int(np.argmax(behind))
             self._fail_row(page, row, f"{page.schema.progressing} < {bounds[row]}")

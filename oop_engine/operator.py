@@ -80,8 +80,6 @@ class Operator:
     needs_order: ClassVar[bool] = False
     makes_progress: ClassVar[bool] = False
     """True for what stands at the edge and turns arrivals into promises (``Punctuate``, ``Sort``)."""
-    page_by_page: bool = False
-    """True where the output depends on where pages end: a runner then hands them over as they came."""
     clock_every: int | None = None
     """How often ``on_clock`` is wanted, in units of the attribute; None: never."""
 

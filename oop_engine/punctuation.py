@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from oop_engine.errors import ContractError
 
-__all__ = ["FOREVER", "NEVER", "GroupWise", "Joint", "Linear", "Punctuation", "shift"]
+__all__ = ["FOREVER", "NEVER", "GroupWise", "Joint", "Linear", "Punctuation", "passed", "shift"]
 
 NEVER = int(np.iinfo(np.int64).min)
 FOREVER = int(np.iinfo(np.int64).max)
@@ -109,6 +109,18 @@ class Joint:
 
 
 Punctuation = Linear | GroupWise | Joint
+
+
+def passed(times: NDArray[np.int64], below: int | NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Tell of which times nothing more comes: those below the bound, and all where it is ``FOREVER``.
+
+    >>> passed(np.array([3, 60, FOREVER]), 60), passed(np.array([3, FOREVER]), FOREVER)
+    (array([ True, False, False]), array([ True,  True]))
+    """
+    behind: NDArray[np.bool_] = times < below
+    if isinstance(below, np.ndarray) or below == FOREVER:
+        behind |= below == FOREVER
+    return behind
 
 
 @overload

@@ -40,6 +40,7 @@ from oop_engine import (
     State,
 )
 from oop_engine.groups import occurring
+from oop_engine.punctuation import passed
 from operators.kernels.first_seen import add
 from operators.key_table import KeyTable
 
@@ -142,7 +143,7 @@ class Distinct(Operator):
     def _purge(self, bounds: NDArray[np.int64]) -> None:
         """Forget the pairs below the bound of their slot, and slots when most have none left."""
         slots, times = self._pairs()
-        kept = times >= bounds[slots]
+        kept = ~passed(times, bounds[slots])
         if kept.all():
             return
         slots, times = slots[kept], times[kept]

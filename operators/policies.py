@@ -48,7 +48,6 @@ __all__ = [
     "cut_rows",
     "floored",
     "length_of",
-    "promised_after",
 ]
 
 Bounds = NDArray[np.int64]
@@ -70,10 +69,10 @@ class Watermark:
     def over(self, page: Page, promised: int, granularity: int | None) -> tuple[int, Late | None]:
         """Return what is promised after a page that came as a whole, and which rows are late, bool (rows,).
 
-        A row is late if it is behind what would have been promised by then, had it come by itself.
+        A row is late if it is behind what held by then, as if each row before it had come by itself.
         None: no row is late.
         """
-        after = promised_after(self.after(page), promised, granularity)
+        after = np.maximum(floored(self.after(page), granularity), promised)
         late = page.times[1:] < after[:-1]
         late = np.concatenate([page.times[:1] < promised, late])
         return (int(after[-1]) if len(page) else promised), (late if late.any() else None)
@@ -273,12 +272,9 @@ class _Trailing(Watermark):
         if self._largest.size > 1:
             return super().over(page, promised, granularity)
         memory, late = np.array([self._largest[0, 0], promised]), np.empty(len(page), np.bool_)
-        found = trail(page.times, self._slack, granularity or 0, memory, late)
+        found = trail(page.times, self._slack, granularity or 1, memory, late)
         self._largest[0, 0] = memory[0]
-        below = int(memory[1])
-        if granularity is None and len(page):
-            below = max(promised, int(shift(memory[:1], -self._slack)[0]))
-        return below, (late if found else None)
+        return int(memory[1]), (late if found else None)
 
     @property
     def nbytes(self) -> int:
@@ -352,19 +348,6 @@ def floored(bounds: Bounds, granularity: int | None) -> Bounds:
         return bounds
     whole = np.maximum(bounds, NEVER + granularity) // granularity * granularity
     return np.where((bounds < NEVER + granularity) | (bounds == FOREVER), bounds, whole)
-
-
-def promised_after(bounds: Bounds, promised: int, granularity: int | None) -> Bounds:
-    """Return what is promised of the stream after each row, int64 (rows,).
-
-    ``bounds``: the watermark; ``promised``: what was before.  Without a granularity there
-    is one promise a page, after its last row.
-    """
-    if granularity is not None:
-        return np.maximum(floored(bounds, granularity), promised)
-    after = np.full(bounds.size, promised)
-    after[-1:] = np.maximum(bounds[-1:], promised)
-    return after
 
 
 def cut_rows(after: Bounds, promised: int) -> NDArray[np.int64]:

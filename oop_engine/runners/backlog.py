@@ -12,7 +12,6 @@ What would change results, or their virtual time, is left as it came:
   promise (a match, a late tuple) has the moment of the last tuple of its page.
 * Up to the edge nobody has to keep to a promise yet, and what comes behind one is late.  So promises stay
   where they are.
-* An operator that asks for it (``page_by_page``) gets pages as they came, and so do those before it.
 """
 
 from __future__ import annotations
@@ -46,16 +45,15 @@ class Letter(NamedTuple):
 
 
 class Leave(NamedTuple):
-    """What may be put together: pages; and whether promises may be moved behind them."""
+    """What may be put together: pages, and perhaps promises, which are moved behind them."""
 
-    pages: bool = True
     promises: bool = True
 
     def moment(self, letter: Letter) -> int | None:
         """Return what letters must have in common to be one run; None: this one stands alone."""
         message = letter.message
         if isinstance(message, Page):
-            return letter.now if self.pages and message.arrival is None else None
+            return letter.now if message.arrival is None else None
         return None if isinstance(message, Signal) or not self.promises else letter.now
 
 
@@ -111,8 +109,7 @@ def leaves(plan: Plan) -> dict[str, Leave]:
     """Return for each operator what may be put together in front of it: what those behind it can do with."""
     operators = {node.name: plan.operator(node.name) for node in plan.of_kind("operator")}
     edge = _up_to(plan, {name for name, operator in operators.items() if operator.makes_progress})
-    by_pages = _up_to(plan, {name for name, operator in operators.items() if operator.page_by_page})
-    return {name: Leave(name not in by_pages, name not in edge | by_pages) for name in operators}
+    return {name: Leave(name not in edge) for name in operators}
 
 
 def _up_to(plan: Plan, names: set[str]) -> set[str]:

@@ -14,6 +14,7 @@ from typing import Any
 from sortedcontainers import SortedKeyList
 
 from oop_engine.page import Page
+from oop_engine.punctuation import FOREVER
 from oop_engine.schema import Schema
 from operators.kept_page import KeptPage
 from operators.time_sorted import merged_pages, sorted_page
@@ -71,11 +72,11 @@ class ReorderBuffer:
             self._recent = []
 
     def release(self, below: int) -> Page | None:
-        """Return the rows with a time below ``below``, sorted, equal ones as they came.
+        """Return the rows with a time below ``below``, all at ``FOREVER``, sorted, equal ones as they came.
 
         O(log runs), and O(log rows) a row that leaves.
         """
-        due = self._settled.bisect_key_left(below)
+        due = len(self._settled) if below == FOREVER else self._settled.bisect_key_left(below)
         ready: list[_Run] = self._settled[:due]
         del self._settled[:due]
         going = [self._cut(run, below) for run in ready]
@@ -106,7 +107,7 @@ class ReorderBuffer:
     def _cut(self, run: _Run, below: int) -> tuple[_Part, _Run | None]:
         """Return what leaves of a run, and what stays of it."""
         page = run.kept.page
-        stop = int(page.times.searchsorted(below))
+        stop = len(page) if below == FOREVER else int(page.times.searchsorted(below))
         if stop == 0:
             return (run.serial, page.slice(0, 0)), run
         self._count(run, -1)

@@ -75,12 +75,10 @@ def due(bounds: Ints, slots: Ints, linear: Ints, table: Ints, last: Ints) -> Mas
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def trail(times: Ints, slack: int, every: int, memory: Ints, late: Mask) -> int:
-    """Tell which rows are behind what was promised by then, ``slack`` behind the largest value before them.
+    """Tell which rows are behind what held by then: multiples of ``every``, ``slack`` behind the largest value before.
 
-    Promised are multiples of ``every``.
-    ``times``: int64 (rows,).  ``every``: 0 if nothing is promised meanwhile.  ``memory``: int64 (2,), the largest
-    value, which learns, and the promise, which learns unless ``every`` is 0.  ``late``: bool (rows,), written.
-    Returns how many are late.  O(rows), a few instructions each.
+    ``times``: int64 (rows,).  ``memory``: int64 (2,), learns: the largest value, and the bound.  ``late``: bool
+    (rows,), written.  Returns how many are late.  O(rows), a few instructions each.
     """
     largest, promised, found = memory[0], memory[1], 0
     due = _due(promised, slack, every)
@@ -89,9 +87,12 @@ def trail(times: Ints, slack: int, every: int, memory: Ints, late: Mask) -> int:
         late[i] = value < promised
         found += late[i]
         largest = max(largest, value)
-        if value >= due and every:
+        if value >= due:
             value = min(value, _MOST)  # a tuple may have the largest integer; that does not end the stream
             bound = value - slack if value >= _LEAST + slack else _LEAST
+            if every == 1:
+                promised, due = max(promised, bound), value + 1
+                continue
             # Multiples of very small numbers would be none any more.
             promised = max(promised, bound if bound < _LEAST + every else bound // every * every)
             due = _due(promised, slack, every)
@@ -102,7 +103,7 @@ def trail(times: Ints, slack: int, every: int, memory: Ints, late: Mask) -> int:
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _due(promised: int, slack: int, every: int) -> int:
     """Return from which value on there may be more to promise; the largest integer: perhaps never."""
-    if every == 0 or promised > _MOST - every:
+    if promised > _MOST - every:
         return _MOST + 1
     following = _LEAST if promised < _LEAST + every else promised // every * every + every
     return following + slack if following <= _MOST - slack else _MOST + 1

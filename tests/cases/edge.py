@@ -72,7 +72,7 @@ GENERATORS = [
     Case("sort-heartbeat", Sort(Heartbeat(Carried(), 2, 60), 5), (PLAIN,), everything),
     Case(
         "sort-groups",
-        Sort(PerGroup(Ordered(), ("k",), linear=BoundedDisorder(30)), 1),
+        Sort(PerGroup(BoundedDisorder(30), ("k",), linear=BoundedCount(10)), 1),
         (PLAIN,),
         everything,
     ),

@@ -8,6 +8,7 @@ from typing import Any
 from oop_engine import FOREVER, GroupWise, Joint, Linear, Punctuation
 
 __all__ = [
+    "Keeps",
     "Promised",
     "bounded_count",
     "bounded_disorder",

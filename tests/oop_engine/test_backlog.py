@@ -79,11 +79,6 @@ def test_promises_stay_where_nobody_keeps_to_them_yet() -> None:
     assert messages(runs) == [joined[0], [Linear(4)], joined[1], [Linear(5)], [Linear(6)]]
 
 
-def test_pages_stay_as_they_are_where_that_is_asked_for() -> None:
-    page = page_of([(3, 1)])
-    assert messages(taken(Leave(pages=False), *letters(page, page))) == [[page], [page]]
-
-
 def test_a_page_that_is_put_together_has_a_size() -> None:
     page = page_of([(ts, ts) for ts in range(MOST // 4)])
     assert [len(run[0].message) for run in taken(INSIDE, *letters(*[page] * 9))] == [MOST, MOST, MOST // 4]  # type: ignore[arg-type]
@@ -105,7 +100,7 @@ SENT = st.lists(
 )
 
 
-@given(SENT, st.sampled_from([INSIDE, UP_TO_EDGE, Leave(pages=False)]))
+@given(SENT, st.sampled_from([INSIDE, UP_TO_EDGE]))
 def test_nothing_is_lost_and_nothing_comes_too_early(
     sent: list[tuple[int, Message | Signal, int]], leave: Leave
 ) -> None:
@@ -146,21 +141,13 @@ def rows_before(sent: list[tuple[int, Message | Signal, int]], port: int) -> lis
 
 
 def test_what_may_be_put_together_depends_on_the_place() -> None:
-    class ByPages(Operator):
-        page_by_page = True
-
     graph = Graph("places")
     left, right = (graph.source(name, SCHEMA) for name in ("left", "right"))
     edge = graph.add("edge", Promise(5), graph.add("before", Operator(), left))
     both = graph.add("both", Union(), edge, graph.add("trusted", Hold(), right))
     graph.sink("melded", both)
-    graph.sink(
-        "sink", graph.add("by-pages", ByPages(), graph.add("pages", Operator(), graph.source("p", SCHEMA)))
-    )
-    assert leaves(graph.plan()) == {
-        "before": UP_TO_EDGE, "edge": UP_TO_EDGE, "trusted": INSIDE, "both": INSIDE,
-        "pages": Leave(pages=False, promises=False), "by-pages": Leave(pages=False, promises=False),
-    }  # fmt: skip
+    expected = {"before": UP_TO_EDGE, "edge": UP_TO_EDGE, "trusted": INSIDE, "both": INSIDE}
+    assert leaves(graph.plan()) == expected
 
 
 async def test_an_inbox_holds_so_many_messages_or_so_many_bytes_of_small_ones() -> None:

@@ -19,7 +19,6 @@ from operators.policies import (
     Watermark,
     cut_rows,
     floored,
-    promised_after,
 )
 from tests.naive.progress import bounded_count, bounded_disorder, least_next, ordered
 
@@ -173,9 +172,6 @@ def test_floored_keeps_the_sentinels_and_never_promises_more():
 
 
 def test_a_page_is_cut_where_the_promise_grows():
-    after = promised_after(np.array([3, 12, 12, 19, 40, 41]), 5, 10)
-    assert after.tolist() == [5, 10, 10, 10, 40, 40]
-    assert cut_rows(after, 5).tolist() == [2, 5]
-    assert cut_rows(promised_after(np.array([3, 12]), 5, None), 5).tolist() == [2]
-    assert cut_rows(promised_after(np.array([3, 4]), 5, None), 5).tolist() == []
-    assert cut_rows(promised_after(np.array([], np.int64), 5, 10), 5).tolist() == []
+    assert cut_rows(np.array([5, 10, 10, 10, 40, 40]), 5).tolist() == [2, 5]
+    assert cut_rows(np.array([5, 5]), 5).tolist() == []
+    assert cut_rows(np.array([], np.int64), 5).tolist() == []

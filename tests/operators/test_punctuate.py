@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from oop_engine import FOREVER, NEVER, GraphError, GroupWise, LateTuple, Linear, Page, Schema
 from oop_engine.contract import EdgeContract
 from oop_engine.testing import END, Driver
-from operators import punctuate as module
+from operators import group_promises as module
 from operators.in_order.sort import Sort
 from operators.late import Late
 from operators.policies import BoundedCount, BoundedDisorder, Carried, Heartbeat, Ordered, PerGroup
@@ -98,7 +98,7 @@ def test_groups_that_are_let_go_cannot_be_told_from_outside(policy, monkeypatch)
         for forgets, rows_a_page in ((True, 25), (True, cut), (False, 25)):
             with monkeypatch.context() as patch:
                 if not forgets:
-                    patch.setattr(module._GroupPromises, "forget", lambda self, linear: None)
+                    patch.setattr(module.GroupPromises, "forget", lambda self, linear: None)
                 driver = Driver(Punctuate(policy, 5, Late.DIVERT), SCHEMA)
                 for event in events:
                     rows = event if isinstance(event, list) else []
@@ -182,9 +182,10 @@ def test_a_page_without_arrivals_goes_on_as_a_whole_with_the_same_outcome(policy
 
 def test_without_granularity_one_promise_a_page():
     driver = Driver(Punctuate(BoundedDisorder(5)), SCHEMA)
-    assert driver.feed(0, times(9, 30, 12)) == [(0, times(9, 30, 12)), (0, Linear(25))]
+    assert driver.feed(0, times(9, 30, 25)) == [(0, times(9, 30, 25)), (0, Linear(25))]
     assert driver.feed(0, times(28)) == [(0, times(28))]
     assert driver.feed(0, times(28, 24)) == [(0, times(28))]
+    assert driver.feed(0, times(50, 44, 45)) == [(0, times(50, 45)), (0, Linear(45))]
 
 
 def test_the_stronger_promise_goes_on():
