@@ -13,11 +13,13 @@ import pyarrow as pa
 
 from oop_engine.errors import SetupError, UsageError
 from oop_engine.runners.spark.letters import Letter
-from oop_engine.runners.spark.parquet import Outlets, Table, WriteFiles, folder_of
-from oop_engine.runners.spark.result_folder import Written
+from oop_engine.runners.spark.parquet import Outlets, Table, WriteFiles, by_table, folder_of, sizes_of
+from oop_engine.runners.spark.result_folder import ResultFolder, Written, batch_of
 from oop_engine.schema import Schema
 
 __all__ = ["Delta"]
+
+_PUT_BACK = "put it back as it was, or begin anew with empty folders"
 
 
 @dataclass
@@ -54,14 +56,44 @@ class Delta:
         """Return what tasks do: write files, which nobody sees yet."""
         return WriteFiles(self._tables)
 
-    def commit(self, batch: int, outlets: Outlets, letters: list[Letter]) -> None:
+    def check(self, made: Mapping[str, int]) -> None:
+        """Raise ``UsageError`` if a table lacks micro-batches, or one of its files is not as it was written.
+
+        Files that are of the table no more, after a rewrite of it, are left out of account.
+        """
+        for name, files in by_table(made).items():
+            if name in self._tables:
+                self._check(self._tables[name].folder, files)
+
+    def commit(self, batch: int, outlets: Outlets, letters: list[Letter]) -> Mapping[str, int]:
         """Add the files of a batch to the tables, one transaction each."""
+        made: dict[str, int] = {}
         for edge, (name, _) in outlets.items():
             files = [Written.of(letter) for letter in letters if letter.edge == edge]
             self._tables[name].folder.claim(self._query)
-            self._add(batch, self._tables[name], files)
+            if self._add(batch, self._tables[name], files):
+                made |= sizes_of(name, self._tables[name].folder, files)
+        return made
 
-    def _add(self, batch: int, table: Table, files: list[Written]) -> None:
+    def _check(self, folder: ResultFolder, files: Mapping[str, int]) -> None:
+        from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError
+
+        newest = max(batch_of(place) for place in files)
+        try:
+            table = DeltaTable(str(folder.path))
+            done = table.transaction_version(self._query)
+            there = set(table.get_add_actions(flatten=True).column("path").to_pylist())
+        except DeltaError as error:
+            msg = f"its log cannot be read ({_line(error)}): {_PUT_BACK}"
+            raise folder.error(msg) from error
+        if done is None or done < newest:
+            msg = f"its log lacks what micro-batch {newest} wrote: {_PUT_BACK}"
+            raise folder.error(msg)
+        folder.check({place: size for place, size in files.items() if place in there})
+
+    def _add(self, batch: int, table: Table, files: list[Written]) -> bool:
+        """Add files to a table; tell if they were not there already."""
         from deltalake import CommitProperties, DeltaTable, Schema, Transaction
         from deltalake.transaction import create_table_with_add_actions
 
@@ -70,7 +102,7 @@ class Delta:
         done = None if known is None else known.transaction_version(self._query)
         if done is not None and done >= batch:
             table.folder.drop(files)
-            return
+            return False
         table.folder.put(files)
         actions = [_action(table.folder.path, file) for file in files]
         tagged = CommitProperties(app_transactions=[Transaction(self._query, batch)])
@@ -79,6 +111,7 @@ class Delta:
             create_table_with_add_actions(where, columns, actions, mode="error", commit_properties=tagged)
         elif actions:
             known.create_write_transaction(actions, "append", known.schema(), commit_properties=tagged)
+        return True
 
 
 def _action(folder: Path, file: Written) -> Any:
@@ -105,6 +138,10 @@ def _stored_column(name: str, column: pa.Field) -> pa.Field:
     if held != wanted.type or pa.types.is_null(held) or held == pa.timestamp("ns"):
         raise _refusal(name, column)
     return wanted
+
+
+def _line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from time import process_time
 from typing import Any
 
 import numpy as np
 
+from oop_engine.errors import ContractError
 from oop_engine.operator import Message
 from oop_engine.page import Page
 from oop_engine.punctuation import NEVER
@@ -20,6 +21,7 @@ from oop_engine.runners.spark.slices import Slices
 from oop_engine.runners.spark.stages import Cut, Head
 from oop_engine.snapshot import pack, unpack
 from oop_engine.ticks import Ticks
+from oop_engine.traces.trace import Trace
 
 __all__ = ["HeadRun"]
 
@@ -78,10 +80,27 @@ class HeadRun:
         span = self._slices.clock(number)
         if span is not None and self._clock is not None:
             self._clock.start(span[0])
-        for message in self._slices.read(number):
-            self._take(message)
+        messages = self._slices.read(number)
+        for message in messages:
+            self._take(self._behind(message, messages, number))
         if span is not None and self._clock is not None:
             self._tick(self._clock, span[1])
+
+    def _behind(self, message: Message, messages: Iterable[Message], number: int) -> Message:
+        """Return a message as it comes behind all that came; raises ``ContractError`` if it arrived before."""
+        if not isinstance(message, Page) or message.arrival is None or not len(message):
+            return message
+        first = int(message.arrival[0])
+        if first >= self._now:
+            return message
+        if isinstance(messages, Trace) and messages.arrival is None:  # made of the times in this file alone
+            return Page(message.schema, message.batch, np.maximum(message.arrival, self._now))
+        name = messages.path if isinstance(messages, Trace) else f"slice {number}"
+        msg = (
+            f"source {self._head.source!r}, {name}: arrivals must not go back; got {first} {message.schema.unit} after "
+            f"{self._now} of the slices before: give slices in the order of arrival, or leave this one empty"
+        )
+        raise ContractError(msg)
 
     def _take(self, message: Message) -> None:
         self._tuples += len(message) if isinstance(message, Page) else 0

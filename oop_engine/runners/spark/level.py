@@ -10,16 +10,17 @@ The tasks of the last level hand what it yields to the sink themselves: one task
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from oop_engine.runners.spark.copy import Copy
 from oop_engine.runners.spark.job import Job, PackedJob
 from oop_engine.runners.spark.letters import DDL, Letter
+from oop_engine.runners.spark.notes import state_note
 from oop_engine.runners.spark.rows import Step, in_task
 from oop_engine.runners.spark.stages import SHARDS
-from oop_engine.runners.spark.states import States
+from oop_engine.runners.spark.states import COPIES, States
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,10 +28,18 @@ if TYPE_CHECKING:
 __all__ = ["InBatch", "InMicroBatch", "InShards", "copy_at", "places_of", "through_levels"]
 
 
-def through_levels(letters: DataFrame, packed: PackedJob, *, batch: int | None, last: Step) -> DataFrame:
+def through_levels(
+    letters: DataFrame,
+    packed: PackedJob,
+    *,
+    batch: int | None,
+    states: Mapping[str, str],
+    last: Step,
+) -> DataFrame:
     """Return what ``last`` makes of the results that follow from ``letters``, which are of all sources.
 
-    ``batch``: the number of the micro-batch that they are; None: they are all there is.
+    ``batch``: the number of the micro-batch that they are; None: they are all there is.  ``states``: the files with
+    the states that copies go on from.
     """
     job = packed.job
     steps: list[Step] = []
@@ -41,23 +50,27 @@ def through_levels(letters: DataFrame, packed: PackedJob, *, batch: int | None, 
         letters = before.repartition(job.partitions, "target")
         if batch is None and level != SHARDS:
             letters = letters.sortWithinPartitions("target", "seq", "channel")
-        steps = [_step(packed, level, batch)]
+        steps = [_step(packed, level, batch, states)]
     return letters.mapInArrow(in_task(*steps, last), DDL)
 
 
-def _step(packed: PackedJob, level: int, batch: int | None) -> Step:
+def _step(packed: PackedJob, level: int, batch: int | None, states: Mapping[str, str]) -> Step:
     if level == SHARDS:
         return InShards(packed)
-    return InBatch(packed, level) if batch is None else InMicroBatch(packed, level, batch)
+    return InBatch(packed, level) if batch is None else InMicroBatch(packed, level, batch, states)
 
 
 @dataclass(frozen=True)
 class InMicroBatch:
-    """Runs the copies of a level over their letters of one micro-batch; others pass by."""
+    """Runs the copies of a level over their letters of one micro-batch; others pass by.
+
+    ``states``: the file with the state of each copy, by component and key group; without one it begins from nothing.
+    """
 
     packed: PackedJob
     level: int
     batch: int
+    states: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, letters: Iterator[Letter]) -> Iterator[Letter]:
         """Yield the letters that follow; the state of a copy is kept before its last one leaves."""
@@ -70,10 +83,10 @@ class InMicroBatch:
             number, group = places[target]
             owner = f"{number}-{group}"
             copy = copy_at(job, number, group)
-            if (state := states.before(owner, self.batch)) is not None:
-                copy.restore(state)
+            if (name := self.states.get(owner)) is not None:
+                copy.restore(states.load(owner, name))
             yield from copy.run(_sorted(mine))
-            states.save(owner, self.batch, copy.snapshot())
+            yield state_note(f"{COPIES}{owner}", states.save(owner, self.batch, copy.snapshot()))
 
 
 @dataclass(frozen=True)

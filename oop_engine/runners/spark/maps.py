@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from oop_engine.errors import SnapshotError
 from oop_engine.runners.spark.balance import Balance, Balancer, Maps, Move, even_map
 from oop_engine.runners.spark.stages import SHARDS, Cut
 
@@ -29,9 +30,15 @@ class MapFolder:
         return max(self._versions(), default=-1)
 
     def read(self, version: int) -> Maps:
-        """Return the maps of a version."""
-        found = json.loads(self._path(version).read_text())
-        return {int(component): tuple(places) for component, places in found.items()}
+        """Return the maps of a version; raises ``SnapshotError`` if they cannot be read."""
+        path = self._path(version)
+        try:
+            found = json.loads(path.read_text())
+            return {int(component): tuple(map(int, places)) for component, places in found.items()}
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            what = "is damaged" if path.exists() else "is missing"
+            msg = f"{path} {what}: put it back as it was, or begin anew with an empty folder"
+            raise SnapshotError(msg) from error
 
     def add(self, maps: Maps) -> None:
         """Write the next version, whole or not at all; forget old ones."""
@@ -44,7 +51,7 @@ class MapFolder:
             self._path(old).unlink()
 
     def _versions(self) -> list[int]:
-        return [int(path.stem) for path in self._folder.glob("*.json")]
+        return [int(path.stem) for path in self._folder.glob("*.json") if path.stem.isdigit()]
 
     def _path(self, version: int) -> Path:
         return self._folder / f"{version}.json"
@@ -62,6 +69,9 @@ class Control:
         even = {component.number: even_map(how.groups, component.groups) for component in components}
         known = self._folder.newest()
         maps = self._folder.read(known) if known >= 0 else {}
+        if any(not 0 <= place < components[0].groups for places in maps.values() for place in places):
+            msg = f"{folder}: map {known} has other shards than there are: begin anew with an empty folder"
+            raise SnapshotError(msg)
         if {number: len(places) for number, places in maps.items()} != dict.fromkeys(even, how.groups):
             maps = even  # the first start, or another number of groups
             self._folder.add(maps)

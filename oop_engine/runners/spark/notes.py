@@ -16,7 +16,7 @@ from oop_engine.runners.inline import Inline
 from oop_engine.runners.spark.letters import NOTE, Letter
 from oop_engine.statistics import OperatorStatistics, Statistics
 
-__all__ = ["Totals", "frame_note", "head_name", "note"]
+__all__ = ["Totals", "frame_note", "head_name", "note", "state_note"]
 
 _HEAD = "head of "
 
@@ -66,6 +66,11 @@ def frame_note(source: str, partition: int, tuples: int, refused: int) -> Letter
     return Letter(NOTE, NOTE, partition, 0, 0, bytes(msgpack.packb(body)))
 
 
+def state_note(owner: str, name: str) -> Letter:
+    """Return a note that the state of a head or copy is in the file ``name``."""
+    return Letter(NOTE, NOTE, 0, 0, 0, bytes(msgpack.packb({"owner": owner, "state": name})))
+
+
 class Totals:
     """What all notes together say: the last one of each copy holds."""
 
@@ -74,13 +79,17 @@ class Totals:
         self._peak = State()
         self._last: list[dict[str, Any]] = []
         self._frames: dict[str, dict[str, int]] = {}
+        self.states: dict[str, str] = {}
+        """The file with the state of each head and copy that had work in the last micro-batch."""
 
     def take(self, notes: Iterable[Letter]) -> None:
         """Take the notes of a micro-batch."""
-        self._last = []
+        self._last, self.states = [], {}
         for letter in notes:
             said = msgpack.unpackb(letter.body, strict_map_key=False)
-            if "frame" in said:
+            if "state" in said:
+                self.states[said["owner"]] = said["state"]
+            elif "frame" in said:
                 told = self._frames.setdefault(said["frame"], {"tuples": 0, "refused": 0})
                 told["tuples"] += said["tuples"]
                 told["refused"] += said["refused"]

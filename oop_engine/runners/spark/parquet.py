@@ -18,7 +18,7 @@ from oop_engine.runners.spark.result_folder import ResultFile, ResultFolder, Wri
 from oop_engine.schema import Schema
 from oop_engine.units import TIME_UNITS, Length
 
-__all__ = ["Outlets", "Parquet", "Table", "WriteFiles"]
+__all__ = ["Outlets", "Parquet", "Table", "WriteFiles", "by_table", "sizes_of"]
 
 Outlets = Mapping[int, tuple[str, Schema]]
 """The sink of the graph and the schema, by the number of the edge that letters carry."""
@@ -49,10 +49,14 @@ class Parquet:
     After each commit, and after a restart that follows a kill, every result is in the folder once,
     for any reader; files are whole at any time.  A reader that looks while a batch is put in place, or between
     a kill in that moment and the restart, may see part of the last batch.
+
+    A start with the checkpoint of a query makes sure that what it wrote is still there, as long as it was.
+    ``may_go``: whoever reads files may take them away; only those that are there are looked at.
     """
 
     folder: str | Path
     by_window: Length | None = None
+    may_go: bool = False
     exactly_once: str = "exactly once"
     _query: str = field(default="", init=False)
     _tables: dict[str, Table] = field(default_factory=dict, init=False)
@@ -74,8 +78,15 @@ class Parquet:
         """Return what tasks do: write files, which nobody sees yet."""
         return WriteFiles(self._tables)
 
-    def commit(self, batch: int, outlets: Outlets, letters: list[Letter]) -> None:
+    def check(self, made: Mapping[str, int]) -> None:
+        """Raise ``UsageError`` if a file of earlier micro-batches is not as it was written."""
+        for name, files in by_table(made).items():
+            if name in self._tables:
+                self._tables[name].folder.check(files, may_go=self.may_go)
+
+    def commit(self, batch: int, outlets: Outlets, letters: list[Letter]) -> Mapping[str, int]:
         """Move the files of a batch to their places."""
+        made: dict[str, int] = {}
         for edge, (name, _) in outlets.items():
             folder = self._tables[name].folder
             files = [Written.of(letter) for letter in letters if letter.edge == edge]
@@ -85,7 +96,9 @@ class Parquet:
                 kept = {folder.path / file.place for file in files}
                 for path in set(folder.of_batch(batch)) - kept:
                     path.unlink()
+            made |= sizes_of(name, folder, files)
         self._again = False
+        return made
 
     def _width(self, schema: Schema) -> int:
         if self.by_window is None:
@@ -131,6 +144,20 @@ def folder_of(kind: str, folder: str | Path, name: str) -> ResultFolder:
         )
         raise UsageError(msg)
     return ResultFolder(Path(folder).absolute() / name, kind)
+
+
+def by_table(made: Mapping[str, int]) -> dict[str, dict[str, int]]:
+    """Return the files of each sink of the graph, by their places in its folder, with their bytes."""
+    found: dict[str, dict[str, int]] = {}
+    for path, size in made.items():
+        name, _, place = path.partition("/")
+        found.setdefault(name, {})[place] = size
+    return found
+
+
+def sizes_of(name: str, folder: ResultFolder, files: Iterable[Written]) -> dict[str, int]:
+    """Return the bytes of files that are in their places, by sink of the graph and place."""
+    return {f"{name}/{file.place}": (folder.path / file.place).stat().st_size for file in files}
 
 
 def divided(page: Page, schema: Schema, width: int) -> Iterator[tuple[str, Page]]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,15 +99,29 @@ class ResultFolder:
             owner = self._owner()
             if owner not in (None, self._name(query)):
                 msg = "it has results of another query: take an empty folder, or the checkpoint of that query"
-                raise self._error(msg)
+                raise self.error(msg)
             if owner is None and (others := sorted(self._others())):
                 msg = f"it is not empty, there is {others[0]}: take an empty folder"
-                raise self._error(msg)
+                raise self.error(msg)
             shutil.rmtree(self.path / "_unfinished", ignore_errors=True)
             (self.path / "_unfinished").mkdir()
         except OSError as error:
             msg = f"it cannot be written ({error.strerror}): give one that can"
-            raise self._error(msg) from error
+            raise self.error(msg) from error
+
+    def check(self, made: Mapping[str, int], *, may_go: bool = False) -> None:
+        """Make sure that files are there as they were written; ``made``: their bytes, by place.
+
+        Raises ``UsageError`` if not.  ``may_go``: those that are gone are left out of account.
+        """
+        for place, size in made.items():
+            path = self.path / place
+            now = path.stat().st_size if path.exists() else None
+            if now == size or (now is None and may_go):
+                continue
+            what = "is gone" if now is None else f"has {now} bytes, and had {size}"
+            msg = f"{place}, which this query has written, {what}: put it back, or begin anew with empty folders"
+            raise self.error(msg)
 
     def claim(self, query: str) -> None:
         """Say whose results are here; raises ``UsageError`` if another query was faster."""
@@ -118,7 +132,7 @@ class ResultFolder:
             file.write_text(name)
         if self._owner() != name:
             msg = "another query has begun to write to it: take an empty folder for each"
-            raise self._error(msg)
+            raise self.error(msg)
 
     def writer(self, unfinished: str, fields: pa.Schema) -> pq.ParquetWriter:
         """Return the writer of an unfinished file; raises ``UsageError`` where the folder is not to be seen."""
@@ -126,7 +140,7 @@ class ResultFolder:
             return pq.ParquetWriter(self.path / unfinished, fields)
         except FileNotFoundError as error:
             msg = f"the driver made it, and a task does not see it: {_SHARE}"
-            raise self._error(msg) from error
+            raise self.error(msg) from error
 
     def put(self, files: list[Written]) -> None:
         """Move files to their places."""
@@ -137,7 +151,7 @@ class ResultFolder:
                 (self.path / file.unfinished).replace(place)
             except FileNotFoundError as error:
                 msg = f"a file that a task wrote is not here ({error}): {_SHARE}"
-                raise self._error(msg) from error
+                raise self.error(msg) from error
 
     def drop(self, files: list[Written]) -> None:
         """Remove files that are not wanted after all."""
@@ -161,10 +175,16 @@ class ResultFolder:
             if path.name == "_delta_log" or path.name[0] not in "._":
                 yield path.name
 
-    def _error(self, what: str) -> UsageError:
+    def error(self, what: str) -> UsageError:
+        """Return the error that says ``what`` of this folder."""
         return UsageError(f"sink {self.kind}: folder {self.path}: {what}")
 
 
 def place_of(batch: int, partition: int | None) -> str:
     """Return the name of a file; ``partition`` None: a pattern for those of all partitions."""
     return f"batch-{batch:06d}-{'*' if partition is None else f'{partition:05d}'}.parquet"
+
+
+def batch_of(place: str) -> int:
+    """Return the micro-batch that a file is of."""
+    return int(place.rpartition("batch-")[2].partition("-")[0])

@@ -30,10 +30,11 @@ from oop_engine.runners.spark.notes import Totals
 from oop_engine.runners.spark.rows import in_task, letters_of
 from oop_engine.runners.spark.session import session
 from oop_engine.runners.spark.settings import check_packages
-from oop_engine.runners.spark.sinks import Memory, Sink, ToSink
+from oop_engine.runners.spark.sinks import Lasting, Memory, Sink, ToSink
 from oop_engine.runners.spark.slices import SLICE_ROWS, Files, Slices, spool
 from oop_engine.runners.spark.split import scaled
 from oop_engine.runners.spark.stages import SHARDS, Cut, cut
+from oop_engine.runners.spark.states import COPIES, HEADS
 from oop_engine.runners.spark.waiting import interruptible
 from oop_engine.schema import Schema
 from oop_engine.statistics import Statistics
@@ -162,26 +163,29 @@ def run_on_spark(
         kept.check(plan, batch=batch, state=state)
         sink = sink or Memory()
         sink.start({n.name: plan.schema(n.inputs[0]) for n in plan.of_kind("sink")}, kept.query())
+        if isinstance(sink, Lasting) and not batch:
+            sink.check(kept.made())
         sources = _slices(plan, {n: f for n, f in feeds.items() if n not in frames}, kept.folder, slice_rows)
         spark = spark or stack.enter_context(session(master, settings, quick=quick))
         partitions, groups = kept.sizes(int(str(spark.conf.get("spark.sql.shuffle.partitions"))), groups)
         pieces = pieces_of(
             graph, groups, score, rates, frames, split=split, balance=balanced, shards=partitions
         )
-        kept.keep(pieces, sources, (partitions, groups), batch=batch, state=state)
+        sources = kept.keep(pieces, sources, (partitions, groups), batch=batch, state=state)
         job = Job(
             pieces,
             addresses_of(pieces, partitions),
             sources,
             partitions,
-            heads=str(kept.folder / "heads"),
-            copies=str(kept.folder / "copies") if state == "files" else "",
+            heads=str(kept.folder / HEADS),
+            copies=str(kept.folder / COPIES) if state == "files" else "",
             maps=str(kept.folder / "maps") if pieces.at(SHARDS) and not batch else "",
             slices_per_batch=slices_per_batch,
         )
-        run = _Run(spark, job, frames, sink, on_batch, balance if isinstance(balance, Balance) else Balance())
+        how = balance if isinstance(balance, Balance) else Balance()
+        run = _Run(spark, job, frames, sink, kept, on_batch, how)
         start_s = time.perf_counter() - began
-        run.all_at_once() if batch else run.in_batches(kept.folder / "spark", follow=follow)
+        run.all_at_once() if batch else run.in_batches(follow=follow)
         results = sink.results() if isinstance(sink, Memory) else {}
         wall_s = time.perf_counter() - began - start_s
         return SparkOutcome(
@@ -252,9 +256,6 @@ def _slices(plan: Plan, feeds: Mapping[str, Feed], folder: Path, rows: int) -> d
     if messages:
         spooled = spool(messages, {name: schemas[name] for name in messages}, folder / "feeds", rows)
         found |= spooled
-    for name, slices in found.items():
-        if isinstance(slices, Files):
-            found[name] = slices.remembering(folder / "files" / f"{name}.json")
     return {name: found[name] for name in schemas if name in found}
 
 
@@ -271,6 +272,7 @@ class _Run:
         job: Job,
         frames: Mapping[str, DataFrame],
         sink: Sink,
+        kept: Checkpoint,
         on_batch: Callable[[BatchDone], None] | None,
         balance: Balance,
     ) -> None:
@@ -278,6 +280,7 @@ class _Run:
 
         spark.dataSource.register(LetterSource)
         self._spark, self._job, self._frames, self._sink = spark, job, frames, sink
+        self._kept = kept
         self._packed = job.packed()
         self._stored = not job.copies  # in Spark's store
         self._on_batch = on_batch or (lambda done: None)
@@ -293,14 +296,16 @@ class _Run:
         """When key groups were moved."""
         return [] if self._control is None else self._control.moves
 
-    def in_batches(self, checkpoint: Path, *, follow: bool) -> None:
+    def in_batches(self, *, follow: bool) -> None:
         """Run a streaming query until everything has been read, or for ever."""
         letters = self._letters(self._spark.readStream)
         if self._stored:
             from oop_engine.runners.spark.stored import through_store
 
             letters = through_store(letters, self._packed)
-        writer = letters.writeStream.foreachBatch(self._batch).option("checkpointLocation", str(checkpoint))
+        writer = letters.writeStream.foreachBatch(self._batch).option(
+            "checkpointLocation", str(self._kept.folder / "spark")
+        )
         trigger: dict[str, Any] = {"processingTime": "0 seconds"} if follow else {"availableNow": True}
         with failure_of():
             query = writer.trigger(**trigger).start()
@@ -328,19 +333,22 @@ class _Run:
     def _batch(self, letters: DataFrame, number: int | None) -> None:
         """Run the tasks of a micro-batch, or of everything, hand results to the sink, take down what was told."""
         to_sink = ToSink(self._sink.worker(), self._schemas, number or 0)
+        states = {} if number is None else self._kept.begin(number)
         if self._stored and number is not None:
             done = letters.mapInArrow(in_task(to_sink), DDL)
         else:
-            done = through_levels(letters, self._packed, batch=number, last=to_sink)
-        self._take(
-            number or 0, [letter for part in done.toArrow().to_batches() for letter in letters_of(part)]
-        )
-
-    def _take(self, number: int, arrived: list[Letter]) -> None:
+            done = through_levels(letters, self._packed, batch=number, states=states, last=to_sink)
+        arrived = [letter for part in done.toArrow().to_batches() for letter in letters_of(part)]
         results = [letter for letter in arrived if letter.edge != NOTE]
-        self._sink.commit(number, self._schemas, results)
+        made = self._sink.commit(number or 0, self._schemas, results)
         before = self.totals.tuples
         self.totals.take(letter for letter in arrived if letter.edge == NOTE)
+        if number is not None:
+            self._kept.end(number, self.totals.states, made)
+        self._tell(number or 0, before, results)
+
+    def _tell(self, number: int, before: int, results: list[Letter]) -> None:
+        """Say that a micro-batch is done; ``before``: tuples until then."""
         if self._control is not None:
             self._control.take(number, self.totals.loads())
         now = time.perf_counter()

@@ -8,6 +8,8 @@ same results, so a sink is exactly once if writing batch ``n`` a second time cha
     Delta          exactly once                           a Delta table for each sink of the graph
     ForeachBatch   as often as your function makes it     it is given the number of the batch
 
+A start with the checkpoint of a query looks whether the files of ``Parquet`` and ``Delta`` are as they were written.
+
 "Exactly once" holds over kills of driver and tasks at any moment, with a checkpoint; a power cut may take
 what the operating system had not written yet.  ``Parquet`` and ``Delta`` write to a folder of this machine,
 or one that driver and all tasks have under the same path; for an object store there is ``ForeachBatch``.
@@ -17,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 
@@ -27,7 +29,18 @@ from oop_engine.runners.spark.letters import NOTE, Letter, unpack_letter
 from oop_engine.runners.spark.parquet import Outlets, Parquet
 from oop_engine.schema import Schema
 
-__all__ = ["Delta", "ForeachBatch", "Memory", "Outlets", "Parquet", "Sink", "SinkWork", "ToSink", "tables"]
+__all__ = [
+    "Delta",
+    "ForeachBatch",
+    "Lasting",
+    "Memory",
+    "Outlets",
+    "Parquet",
+    "Sink",
+    "SinkWork",
+    "ToSink",
+    "tables",
+]
 
 SinkWork: TypeAlias = Callable[[int, Outlets, Iterable[Letter]], Iterator[Letter]]
 """What a sink does in tasks: batch, outlets and letters with results -> letters for the driver."""
@@ -54,8 +67,23 @@ class Sink(Protocol):
         """Return what is done in tasks."""
         ...
 
-    def commit(self, batch: int, outlets: Outlets, letters: list[Letter]) -> None:
-        """Make the results of ``batch`` visible."""
+    def commit(self, batch: int, outlets: Outlets, letters: list[Letter]) -> Mapping[str, int] | None:
+        """Make the results of ``batch`` visible.
+
+        May return names and bytes of the files with these results, for ``check`` of a ``Lasting`` sink.
+        """
+        ...
+
+
+@runtime_checkable
+class Lasting(Protocol):
+    """What a sink has besides whose results are to stay where they are."""
+
+    def check(self, made: Mapping[str, int]) -> None:
+        """Make sure that files are there as they were written: names, and bytes of each; called after ``start``.
+
+        ``made``: those of all micro-batches that will not run again.
+        """
         ...
 
 

@@ -7,29 +7,34 @@ never change; more may come until the source has ended.
 
 from __future__ import annotations
 
+import hashlib
 import heapq
 import json
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from oop_engine.errors import TraceError
+from oop_engine.errors import SnapshotError, TraceError, UsageError
 from oop_engine.operator import Message
 from oop_engine.page import Page
 from oop_engine.punctuation import NEVER
 from oop_engine.runners.door import admitted
+from oop_engine.runners.spark.ledger import Ledger
 from oop_engine.schema import Schema
-from oop_engine.traces.trace import FORMATS, open_trace, write_trace
+from oop_engine.traces.trace import FORMATS, Trace, open_trace, write_trace
 
-__all__ = ["Files", "Slices", "Spooled", "spool"]
+__all__ = ["SPOOLED", "Files", "Slices", "Spooled", "spool"]
 
 SLICE_ROWS = 1 << 18
 _PART_ROWS = 1 << 13  # feeds are merged in parts of this size
 _SUFFIXES = {"." + suffix for suffix in [*FORMATS, "feather", "ipc", "ndjson", "pq"]}
 _ENDED = "_SUCCESS"  # the mark that Spark too leaves in a folder it has finished
 _INDEX = "moments.json"
+
+SPOOLED = f"feeds/{_INDEX}"
+"""The file of a checkpoint that tells what was spooled."""
 
 
 @runtime_checkable
@@ -53,8 +58,8 @@ class Slices(Protocol):
         """Tell whether no more can come."""
         ...
 
-    def read(self, number: int) -> Iterator[Message]:
-        """Yield the messages of a slice, in order of arrival."""
+    def read(self, number: int) -> Iterable[Message]:
+        """Return the messages of a slice, in order of arrival, and not earlier than those of the slice before."""
         ...
 
     def clock(self, number: int) -> tuple[int, int] | None:
@@ -64,13 +69,15 @@ class Slices(Protocol):
 
 @dataclass(frozen=True)
 class Files:
-    """A trace in a file, or in the files of a folder: a slice each, in the order of their names.
+    """A trace in a file, or in the files of a folder in the order of their names: a slice each.
 
-    What was read keeps its number for good: ``known`` is a file that remembers the names.  One that comes
-    later is read behind them, wherever it sorts.  A file has ended; a folder has when there is a file
-    ``_SUCCESS`` in it, or if ``complete``.  Names that start with ``.`` or ``_`` are of others.  Columns are
-    those of ``schema``, ``arrival`` as in ``open_trace``.  Raises ``TraceError`` if there is no such file, or
-    none that is a trace.
+    A file has ended; a folder has when there is a file ``_SUCCESS`` in it, or if ``complete``.
+    Names that start with ``.`` or ``_`` are of others.  Columns are those of ``schema``, ``arrival`` as in
+    ``open_trace``.  Raises ``TraceError`` if there is no such file, or none that is a trace.
+
+    ``known``: a file in which the names are written down as they are found, each with its bytes ("": none is).
+    Then a slice keeps its number whatever comes later: a new file is read behind all that are known, whatever
+    its name; new files that are found together are read in the order of their names.
     """
 
     path: str
@@ -89,60 +96,77 @@ class Files:
             open_trace(path, self.schema, arrival=self.arrival)  # tells what is wrong before anything starts
 
     def paths(self) -> list[Path]:
-        """Return the files there are by now."""
+        """Return the files there are by now, in the order of their names."""
         given = Path(self.path)
         if given.is_file():
             return [given]
-        found = {p.name for p in given.iterdir() if p.name[0] not in "._" and p.suffix.lower() in _SUFFIXES}
-        known = self._remembered()
-        return [given / name for name in [*known, *sorted(found.difference(known))]]
+        return sorted(p for p in given.iterdir() if p.name[0] not in "._" and p.suffix.lower() in _SUFFIXES)
 
-    def remembering(self, known: Path) -> Files:
-        """Return the same, with its names in the file ``known``; raises ``TraceError`` if one of those is gone."""
-        found = replace(self, known=str(known))
-        gone = [path.name for path in found.paths() if not path.exists()]
-        if gone:
-            msg = f"{self.path}: {gone[0]!r} was read before and is gone: leave files where they are"
-            raise TraceError(msg)
-        found.remember()
-        return found
+    def look(self) -> None:
+        """Write down the names of new files, and that no more can come.
 
-    def remember(self) -> None:
-        """Take down the names of new files: from now on they keep their places.  Only the driver does."""
-        names = [path.name for path in self.paths()]
-        if not self.known or names == self._remembered():
+        Raises ``TraceError`` for a file that came after that: nobody would read it.
+        """
+        ended = self._has_ended()  # first: a file that comes before the mark is there when files are listed
+        known = self._lines()
+        names = {line[0] for line in known if line is not None}
+        new = [path for path in self.paths() if path.name not in names]
+        if known and known[-1] is None:
+            if new:
+                msg = f"{new[0]}: it came after the source had ended: begin anew with an empty checkpoint"
+                raise TraceError(msg)
             return
-        known = Path(self.known)
-        known.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = known.with_suffix(".part")
-        unfinished.write_text(json.dumps(names))
-        unfinished.replace(known)
+        lines = [[path.name, path.stat().st_size] for path in new] + [None] * ended
+        if lines:
+            Ledger(Path(self.known)).append(*lines)
 
-    def _remembered(self) -> list[str]:
-        if not self.known or not Path(self.known).exists():
-            return []
-        try:
-            names = json.loads(Path(self.known).read_text())
-        except ValueError as error:
-            msg = f"{self.known}: cannot be read ({error}), and knows what was read: take another checkpoint"
-            raise TraceError(msg) from error
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            msg = f"{self.known}: must be a list of names: take another checkpoint"
-            raise TraceError(msg)
-        return names
+    def check(self, read: int) -> None:
+        """Make sure that known files are there, and that of those the first ``read`` are as they were.
+
+        Raises ``UsageError`` if not.
+        """
+        for number, line in enumerate(self._lines()):
+            path = None if line is None else self._place(line[0])
+            if path is None or (path.exists() and (number >= read or path.stat().st_size == line[1])):
+                continue
+            what = f"has {path.stat().st_size} bytes now, had {line[1]}" if path.exists() else "is gone"
+            msg = f"{path}: the query has read it, and it {what}: leave files that were read where they are"
+            raise UsageError(msg)
 
     def count(self) -> int:
         """Return how many files there are by now."""
-        return len(self.paths())
+        return sum(line is not None for line in self._lines()) if self.known else len(self.paths())
 
     def ended(self) -> bool:
         """Tell whether no more can come."""
+        return self._lines()[-1:] == [None] if self.known else self._has_ended()
+
+    def read(self, number: int) -> Trace:
+        """Return the messages of a file."""
+        path = self._place(self._lines()[number][0]) if self.known else self.paths()[number]
+        return open_trace(path, self.schema, arrival=self.arrival, page_rows=SLICE_ROWS)
+
+    def _has_ended(self) -> bool:
         given = Path(self.path)
         return self.complete or given.is_file() or (given / _ENDED).exists()
 
-    def read(self, number: int) -> Iterator[Message]:
-        """Yield the messages of a file."""
-        return iter(open_trace(self.paths()[number], self.schema, arrival=self.arrival, page_rows=SLICE_ROWS))
+    def _place(self, name: str) -> Path:
+        given = Path(self.path)
+        return given if given.is_file() else given / name
+
+    def _lines(self) -> list[Any]:
+        """Return the name and the bytes of each known file; None behind them says that no more can come."""
+        lines = Ledger(Path(self.known)).lines()
+        for line in lines:
+            match line:
+                case None | [str(), int()]:
+                    pass
+                case _:
+                    msg = (
+                        f"{self.known} is damaged: put it back as it was, or begin anew with an empty folder"
+                    )
+                    raise SnapshotError(msg)
+        return lines
 
     def clock(self, number: int) -> None:
         """Return None: of other sources nothing is known."""
@@ -156,6 +180,7 @@ class Spooled:
     schema: Schema
     arrives: bool
     clocks: tuple[tuple[int, int] | None, ...]
+    hashes: tuple[str, ...]
 
     def count(self) -> int:
         """Return the number of slices; all are there."""
@@ -167,10 +192,14 @@ class Spooled:
 
     def read(self, number: int) -> Iterator[Message]:
         """Yield the messages of a slice."""
+        self._check_shared()
+        if not self.hashes[number]:
+            return  # the source had nothing to say then
         path = Path(self.folder) / _slice_name(number)
-        if not path.exists():
-            self._check_shared()  # else the source had nothing to say then
-            return
+        if not path.exists() or _hash_of(path) != self.hashes[number]:
+            what = "damaged" if path.exists() else "missing"
+            msg = f"{path}: what was spooled is {what}: put it back as it was, or begin anew with an empty folder"
+            raise SnapshotError(msg)
         for message in open_trace(path, self.schema, page_rows=SLICE_ROWS):
             yield message.without_arrival() if isinstance(message, Page) and not self.arrives else message
 
@@ -205,11 +234,22 @@ def spool(
         unfinished = index.with_suffix(".part")
         unfinished.write_text(json.dumps(known))
         unfinished.replace(index)
-    found = json.loads(index.read_text())
-    clocks = tuple(tuple(clock) if clock else None for clock in found["clocks"])
-    return {
-        name: Spooled(str(folder / name), schemas[name], found["arrives"][name], clocks) for name in feeds
-    }
+    try:
+        found = json.loads(index.read_text())
+        clocks = tuple(tuple(clock) if clock else None for clock in found["clocks"])
+        return {
+            name: Spooled(
+                str(folder / name),
+                schemas[name],
+                found["arrives"][name],
+                clocks,
+                tuple(found["hashes"][name]),
+            )
+            for name in feeds
+        }
+    except (ValueError, TypeError, KeyError) as error:
+        msg = f"{index} is damaged: put it back as it was, or begin anew with an empty folder"
+        raise SnapshotError(msg) from error
 
 
 class _Part(NamedTuple):
@@ -228,6 +268,7 @@ class _Spool:
         self._folder, self._schemas, self._rows = folder, schemas, rows
         self._clocks: list[list[int] | None] = []
         self._arrives = dict.fromkeys(schemas, False)
+        self._hashes: dict[str, list[str]] = {name: [] for name in schemas}
         self._first: int | None = None
         self._last = NEVER
 
@@ -249,7 +290,7 @@ class _Spool:
             waiting.append(part)
             rows += len(part.message) if isinstance(part.message, Page) else 0
         self._slice(waiting, None)
-        return {"clocks": self._clocks, "arrives": self._arrives}
+        return {"clocks": self._clocks, "arrives": self._arrives, "hashes": self._hashes}
 
     def _slice(self, parts: list[_Part], following: int | None) -> None:
         """Write what came before the moment ``following``; None: it is the last slice."""
@@ -260,8 +301,10 @@ class _Spool:
                 self._last = max(self._last, part.until)
         for name in self._schemas:
             own = [part.message for part in parts if part.source == name]
+            path = self._folder / name / _slice_name(len(self._clocks))
             if own:
-                write_trace(self._folder / name / _slice_name(len(self._clocks)), self._schemas[name], own)
+                write_trace(path, self._schemas[name], own)
+            self._hashes[name].append(_hash_of(path) if own else "")
         until = self._last if following is None else following
         self._clocks.append(None if self._first is None else [self._first, until])
 
@@ -280,6 +323,11 @@ def _parts(name: str, schema: Schema, feed: Iterable[Message]) -> Iterator[_Part
             )
             now = max(now, last)
             yield _Part(first, now, name, page)
+
+
+def _hash_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _slice_name(number: int) -> str:

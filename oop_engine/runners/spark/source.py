@@ -8,6 +8,7 @@ version of their map is in the offset too.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -22,11 +23,13 @@ from pyspark.sql.streaming.datasource import (
 from oop_engine.runners.spark.balance import Maps
 from oop_engine.runners.spark.head_run import HeadRun
 from oop_engine.runners.spark.job import Job, PackedJob
-from oop_engine.runners.spark.letters import DDL
+from oop_engine.runners.spark.letters import DDL, Letter
+from oop_engine.runners.spark.manifest import Manifest
 from oop_engine.runners.spark.maps import MapFolder
+from oop_engine.runners.spark.notes import state_note
 from oop_engine.runners.spark.rows import batches_of
-from oop_engine.runners.spark.slices import Files, Slices
-from oop_engine.runners.spark.states import States
+from oop_engine.runners.spark.slices import Files
+from oop_engine.runners.spark.states import HEADS, States
 
 __all__ = ["LetterSource"]
 
@@ -56,11 +59,11 @@ class LetterSource(DataSource):
 
 
 class _Part(InputPartition):
-    """Slices of one source, and the map of the shards then."""
+    """Slices of one source, the map of the shards then, and the file with the state of its head ("": there is none)."""
 
-    def __init__(self, source: str, start: int, stop: int, maps: Maps | None = None) -> None:
+    def __init__(self, source: str, start: int, stop: int, maps: Maps | None = None, state: str = "") -> None:
         super().__init__(source)
-        self.source, self.start, self.stop, self.maps = source, start, stop, maps
+        self.source, self.start, self.stop, self.maps, self.state = source, start, stop, maps, state
 
 
 class _BatchReader(DataSourceReader):
@@ -113,44 +116,38 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         maps = None if self._maps is None else self._maps.read(end[_MAP])
         read = ((source, start[source], end[source]) for source in self._job.sources)
-        return [_Part(source, at, to, maps) for source, at, to in read if to > at]
+        return [_Part(source, at, to, maps, self._state_at(source, at)) for source, at, to in read if to > at]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Part)
-        states = States.of_checkpoint(self._job.heads)
-        head = _restored(self._job, partition, states)
-        yield from batches_of(head.run(partition.start, partition.stop))
-        states.save(partition.source, partition.stop, head.snapshot())
+        yield from batches_of(self._letters(partition))
 
     def commit(self, end: Offset) -> None:
         """Do nothing: slices stay where they are."""
 
+    def _letters(self, part: _Part) -> Iterator[Letter]:
+        states = States.of_checkpoint(self._job.heads)
+        head = _head(self._job, part)
+        if part.state:
+            head.restore(states.load(part.source, part.state))
+        yield from head.run(part.start, part.stop)
+        yield state_note(f"{HEADS}{part.source}", states.save(part.source, part.stop, head.snapshot()))
+
+    def _state_at(self, source: str, slices: int) -> str:
+        """Return the file with the state of the head of ``source`` after so many slices."""
+        if not slices:
+            return ""
+        folder = Path(self._job.heads).parent
+        return (Manifest.read(folder) or Manifest(folder)).state_at(f"{HEADS}{source}", slices)
+
 
 def _available(job: Job) -> Offset:
-    return {name: _there(slices) for name, slices in job.sources.items()}
-
-
-def _there(slices: Slices) -> int:
-    ended = slices.ended()  # first: what comes before the end is there then
-    if isinstance(slices, Files):
-        slices.remember()
-    return slices.count() + ended
+    for slices in job.sources.values():
+        if isinstance(slices, Files) and slices.known:
+            slices.look()
+    return {name: slices.count() + slices.ended() for name, slices in job.sources.items()}
 
 
 def _head(job: Job, part: _Part) -> HeadRun:
     head = next(head for head in job.cut.heads if head.source == part.source)
     return HeadRun(job.cut, head, job.addresses, job.sources[part.source], part.maps)
-
-
-def _restored(job: Job, part: _Part, states: States) -> HeadRun:
-    """Return a head that has read all before ``part``; again, if the state of then is gone."""
-    head = _head(job, part)
-    if part.start == 0:
-        return head
-    state = states.load(part.source, part.start)
-    if state is None:
-        for _ in head.run(0, part.start):
-            pass
-    else:
-        head.restore(state)
-    return head

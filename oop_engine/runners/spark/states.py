@@ -1,30 +1,32 @@
-"""States of heads and copies, in files named by the version they belong to.
+"""States of heads and copies, in files named by their version and by what is in them.
 
-    heads/<source>/<slices that were read>.state
-    copies/<component>-<key group>/<micro-batch after which it holds>.state
+    heads/<source>/<slices that were read>-<hash>.state
+    copies/<component>-<key group>/<micro-batch after which it holds>-<hash>.state
 
-The state after a number of slices or micro-batches follows from those alone.  So a file is written once and
-never changes, and tasks that are run twice write the same.  The state of a head that is missing can be
-made anew.  A copy goes on from the newest state that is older than its micro-batch: one that a task wrote before
-its micro-batch failed is left out of account, and written again.
+A file is written once and never changes.  Which of them hold is in the manifest of the checkpoint: a state that a
+task wrote before its micro-batch failed is in no manifest, and nobody reads it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import uuid
 
 from pyarrow import fs
 
-from oop_engine.errors import UsageError
+from oop_engine.errors import SnapshotError, UsageError
 
-__all__ = ["QUERY", "States"]
+__all__ = ["COPIES", "HEADS", "QUERY", "States", "version_of"]
 
 QUERY = "query.json"
 """The file of a checkpoint that is there before any task runs."""
 
+HEADS, COPIES = "heads/", "copies/"
+"""The folders of a checkpoint that states are in."""
+
 _KEPT = 16  # versions; Spark goes back by one at most
-_VERSION = "{:012d}.state"
+_HASH = 32  # hexadecimal digits of the SHA-256: 128 bits
 
 
 class States:
@@ -51,35 +53,51 @@ class States:
             raise UsageError(msg)
         return states
 
-    def load(self, owner: str, version: int) -> bytes | None:
-        """Return the state of ``owner`` at ``version``; None if there is none."""
-        path = f"{self._folder}/{owner}/{_VERSION.format(version)}"
-        if self._fs.get_file_info(path).type != fs.FileType.File:
-            return None
-        return self._read(path)
+    def load(self, owner: str, name: str) -> bytes:
+        """Return the state of ``owner`` in the file ``name``, as it was saved; else raise ``SnapshotError``."""
+        path = f"{self._folder}/{owner}/{name}"
+        try:
+            with self._fs.open_input_stream(path) as file:
+                state = bytes(file.read())
+        except FileNotFoundError:
+            what = "is missing"
+        except OSError as error:
+            what = f"cannot be read ({error})"
+        else:
+            if name == _name(version_of(name), state):
+                return state
+            what = "is damaged"
+        msg = (
+            f"{path}, the state of a query, {what}: put it back as it was, or begin anew with an empty folder"
+        )
+        raise SnapshotError(msg)
 
-    def before(self, owner: str, version: int) -> bytes | None:
-        """Return the newest state of ``owner`` that is older than ``version``; None if there is none."""
-        unwanted = _VERSION.format(version)
-        older = [path for path in self._finished(owner) if path.rpartition("/")[2] < unwanted]
-        return self._read(older[-1]) if older else None
-
-    def save(self, owner: str, version: int, state: bytes) -> None:
-        """Keep a state, whole or not at all; forget old ones."""
-        path = f"{self._folder}/{owner}/{_VERSION.format(version)}"
+    def save(self, owner: str, version: int, state: bytes) -> str:
+        """Keep a state, whole or not at all; forget old ones; return the name of its file."""
+        name = _name(version, state)
+        path = f"{self._folder}/{owner}/{name}"
         self._fs.create_dir(f"{self._folder}/{owner}")
         unfinished = f"{path}.{uuid.uuid4().hex}"
         with self._fs.open_output_stream(unfinished) as file:
             file.write(state)
         self._fs.move(unfinished, path)
-        for old in self._finished(owner)[:-_KEPT]:
-            self._fs.delete_file(old)
+        self._forget(owner)
+        return name
 
-    def _read(self, path: str) -> bytes:
-        with self._fs.open_input_stream(path) as file:
-            return bytes(file.read())
+    def _forget(self, owner: str) -> None:
+        """Remove all but the newest versions; an attempt that failed may have left a second file of one."""
+        found = self._fs.get_file_info(fs.FileSelector(f"{self._folder}/{owner}"))
+        states = [info for info in found if info.base_name.endswith(".state")]
+        kept = sorted({version_of(info.base_name) for info in states})[-_KEPT:]
+        for info in states:
+            if version_of(info.base_name) < kept[0]:
+                self._fs.delete_file(info.path)
 
-    def _finished(self, owner: str) -> list[str]:
-        """Return the paths of all versions, the oldest first."""
-        found = self._fs.get_file_info(fs.FileSelector(f"{self._folder}/{owner}", allow_not_found=True))
-        return sorted(info.path for info in found if info.path.endswith(".state"))
+
+def version_of(name: str) -> int:
+    """Return the version of the state in the file ``name``."""
+    return int(name.partition("-")[0])
+
+
+def _name(version: int, state: bytes) -> str:
+    return f"{version:012d}-{hashlib.sha256(state).hexdigest()[:_HASH]}.state"

@@ -38,7 +38,7 @@ from oop_engine.runners.spark.fingerprint import fingerprint
 from oop_engine.runners.spark.run import pieces_of, run_on_spark
 from oop_engine.runners.spark.sinks import Parquet
 from oop_engine.runners.spark.slices import Files, spool
-from oop_engine.runners.spark.states import States
+from oop_engine.runners.spark.states import States, version_of
 from oop_engine.traces import write_trace
 from operators import Apply, BoundedDisorder, Count, Late, Meld, Punctuate, Sum, Tumbling, WindowAggregate
 from operators.policies import Heartbeat
@@ -219,40 +219,68 @@ def test_a_checkpoint_knows_how_it_was_run(tmp_path: Path) -> None:
         kept.keep(replace(other, components=()), {}, (2, 4))
 
 
+def folder_of_slices(place: Path, names: str) -> Files:
+    """Write a folder of slices, or more of them into it."""
+    place.mkdir(exist_ok=True)
+    for name in names.split():
+        write_trace(place / f"{name}.csv", SCHEMA, [page(len(name))])
+    return Files(str(place), SCHEMA)
+
+
+def read_by(source: Files) -> list[str]:
+    return [source.read(number).path.stem for number in range(source.count())]
+
+
+def test_files_are_read_in_the_order_in_which_they_were_found(tmp_path: Path) -> None:
+    source, pieces = folder_of_slices(tmp_path / "source", "b d"), pieces_of(of(plus(1)))
+    found = Checkpoint(tmp_path).keep(pieces, {"source": source}, (2, 4))["source"]
+    assert isinstance(found, Files)
+    folder_of_slices(tmp_path / "source", "c a")
+    assert read_by(found) == ["b", "d"]
+    found.look()
+    assert read_by(found) == ["b", "d", "a", "c"]
+    again = Checkpoint(tmp_path).keep(pieces, {"source": source}, (2, 4))["source"]
+    assert again == found
+    assert not again.ended()
+    (tmp_path / "source" / "_SUCCESS").touch()
+    found.look()
+    assert found.ended()
+    folder_of_slices(tmp_path / "source", "e")
+    with pytest.raises(TraceError, match=r"e\.csv: it came after the source had ended"):
+        found.look()
+    at_once = Checkpoint(tmp_path / "other").keep(pieces, {"source": source}, (2, 4), batch=True)["source"]
+    assert isinstance(at_once, Files)
+    assert read_by(at_once) == ["a", "b", "c", "d", "e"]
+
+
 @pytest.mark.parametrize(
-    "change", [lambda folder: (folder / "1.csv").unlink(), lambda folder: (folder / "0a.csv").touch()]
+    ("change", "words"),
+    [(lambda file: file.unlink(), "is gone"), (lambda file: file.write_text(""), "has 0 bytes now, had ")],
 )
-def test_files_that_were_read_must_stay(change: Callable[[Path], None], tmp_path: Path) -> None:
-    folder, pieces = tmp_path / "source", pieces_of(of(plus(1)))
-    folder.mkdir()
-    for number in range(2):
-        write_trace(folder / f"{number}.csv", SCHEMA, [page(number)])
-    source = {"source": Files(str(folder), SCHEMA)}
-    for number in range(2, 4):
-        Checkpoint(tmp_path).keep(pieces, source, (2, 4))
-        write_trace(folder / f"{number}.csv", SCHEMA, [page(number)])
-    change(folder)
-    with pytest.raises(
-        UsageError, match=r"the first 3 files of 'source' are not those of then, .*: leave files"
-    ):
-        Checkpoint(tmp_path).keep(pieces, source, (2, 4))
+def test_files_that_were_read_must_stay(change: Callable[[Path], None], words: str, tmp_path: Path) -> None:
+    found = replace(folder_of_slices(tmp_path / "source", "a b"), known=str(tmp_path / "known"))
+    found.look()
+    found.check(2)
+    change(tmp_path / "source" / "b.csv")
+    with pytest.raises(UsageError, match=rf"b\.csv: the query has read it, and it {words}.*: leave files"):
+        found.check(2)
 
 
 def test_what_a_kill_left_is_cleared_away(tmp_path: Path) -> None:
     states = States(str(tmp_path / "heads"))
-    states.save("source", 3, b"state")
+    name = states.save("source", 3, b"state")
     (tmp_path / "heads" / "source" / "000000000004.state.0123").write_bytes(b"half")
     checkpoint_of(of(plus(1)), tmp_path)
-    assert [path.name for path in (tmp_path / "heads" / "source").iterdir()] == ["000000000003.state"]
+    assert [path.name for path in (tmp_path / "heads" / "source").iterdir()] == [name]
 
 
 def test_old_states_of_heads_are_forgotten(tmp_path: Path) -> None:
     states = States(str(tmp_path))
     for offset in range(100):
         states.save("source", offset, b"state")
-    assert len(list((tmp_path / "source").iterdir())) == 16
-    assert states.load("source", 99) == b"state"
-    assert states.load("source", 3) is None
+    kept = sorted(path.name for path in (tmp_path / "source").iterdir())
+    assert [version_of(name) for name in kept] == list(range(84, 100))
+    assert states.load("source", kept[-1]) == b"state"
 
 
 def test_what_was_spooled_is_read_again_and_what_was_not_finished_is_spooled_anew(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine.errors import TraceError
+from oop_engine.errors import SnapshotError, TraceError, UsageError
 from oop_engine.page import Page
 from oop_engine.runners.spark.slices import Files
 from oop_engine.runners.spark.source import _available
@@ -28,11 +28,18 @@ def read(files: Files, number: int) -> list[int]:
     return [ts for page in files.read(number) if isinstance(page, Page) for ts in page.times.tolist()]
 
 
+def remembering(folder: Path, known: Path) -> Files:
+    files = Files(str(folder), SCHEMA, known=str(known))
+    files.check(0)
+    files.look()
+    return files
+
+
 def test_a_file_that_sorts_before_what_was_read_is_read_behind_it(tmp_path: Path) -> None:
     folder, known = tmp_path / "web", tmp_path / "checkpoint" / "files" / "web.json"
     for name, ts in (("b0", 0), ("b1", 1)):
         add(folder, name, ts)
-    driver = Files(str(folder), SCHEMA).remembering(known)
+    driver = remembering(folder, known)
     job: Any = SimpleNamespace(sources={"web": driver})
     assert _available(job) == {"web": 2}
     add(folder, "a9", 2)
@@ -43,25 +50,25 @@ def test_a_file_that_sorts_before_what_was_read_is_read_behind_it(tmp_path: Path
     add(folder, "a0", 4)
     (folder / "_SUCCESS").touch()
     assert _available(job) == {"web": 6}
-    again = Files(str(folder), SCHEMA).remembering(known)
+    again = remembering(folder, known)
     assert [read(again, number) for number in range(5)] == [[0], [1], [3], [2], [4]]
 
 
 def test_a_file_that_was_read_and_is_gone_leaves_the_others_in_their_places(tmp_path: Path) -> None:
     for name, ts in (("a", 0), ("b", 1)):
         add(tmp_path / "web", name, ts)
-    files = Files(str(tmp_path / "web"), SCHEMA).remembering(tmp_path / "web.json")
+    files = remembering(tmp_path / "web", tmp_path / "known")
     (tmp_path / "web" / "a.arrow").unlink()
     assert read(files, 1) == [1]
     with pytest.raises(TraceError, match=r"a\.arrow: does not exist"):
         read(files, 0)
-    with pytest.raises(TraceError, match=r"'a\.arrow' was read before and is gone: leave files"):
-        Files(str(tmp_path / "web"), SCHEMA).remembering(tmp_path / "web.json")
+    with pytest.raises(UsageError, match=r"a\.arrow: the query has read it, and it is gone: leave files"):
+        remembering(tmp_path / "web", tmp_path / "known")
 
 
-@pytest.mark.parametrize("damaged", ["", "{", "{}", "[1]"])
+@pytest.mark.parametrize("damaged", ["{", "{}", "[1]", '["a", "b"]'])
 def test_names_that_cannot_be_read_are_an_error(tmp_path: Path, damaged: str) -> None:
     add(tmp_path / "web", "a", 0)
-    (tmp_path / "web.json").write_text(damaged)
-    with pytest.raises(TraceError, match=r"web\.json: .*take another checkpoint"):
-        Files(str(tmp_path / "web"), SCHEMA).remembering(tmp_path / "web.json")
+    (tmp_path / "known").write_text(f"{damaged}\n")
+    with pytest.raises(SnapshotError, match=r"known is damaged.*: put it back as it was, or begin anew"):
+        remembering(tmp_path / "web", tmp_path / "known")

@@ -29,4 +29,4 @@ def test_a_task_that_cannot_see_the_checkpoint_does_not_begin_from_nothing(tmp_p
     with pytest.raises(UsageError, match="a task does not see it: give one that all machines have"):
         States.of_checkpoint(str(tmp_path / "copies"))
     (tmp_path / QUERY).touch()
-    assert States.of_checkpoint(str(tmp_path / "copies")).before("0-0", 3) is None
+    assert States.of_checkpoint(str(tmp_path / "copies")).save("0-0", 3, b"state")

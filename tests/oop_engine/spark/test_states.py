@@ -12,6 +12,8 @@ from oop_engine.runners.spark.head_run import HeadRun
 from oop_engine.runners.spark.job import Job, addresses_of
 from oop_engine.runners.spark.letters import NOTE, Letter
 from oop_engine.runners.spark.level import InMicroBatch
+from oop_engine.runners.spark.manifest import Manifest
+from oop_engine.runners.spark.notes import Totals
 from oop_engine.runners.spark.run import pieces_of, run_on_spark
 from oop_engine.runners.spark.states import QUERY, States
 from tests.oop_engine.spark.staged import Given
@@ -21,19 +23,24 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def test_a_copy_goes_on_from_the_newest_state_that_is_older(tmp_path: Path) -> None:
-    states = States(str(tmp_path))
-    assert states.before("0-1", 5) is None
-    for version in (2, 4, 5, 10):
-        states.save("0-1", version, b"after %d" % version)
-    assert [states.before("0-1", v) for v in (2, 5, 6, 10, 11)] == [
-        None,
-        b"after 4",
-        b"after 5",
-        b"after 5",
-        b"after 10",
+def test_a_micro_batch_goes_on_from_the_newest_states_that_are_older(tmp_path: Path) -> None:
+    manifest = Manifest(tmp_path)
+    for batch in (2, 4, 5, 5, 10):
+        assert manifest.before(batch).get("copies/0-1") != f"{batch}.state"
+        manifest.end(batch, {"copies/0-1": f"{batch}.state"}, {})
+    assert [manifest.before(batch) for batch in (5, 10, 11)] == [
+        {},  # Spark goes back by one at most
+        {"copies/0-1": "5.state"},
+        {"copies/0-1": "10.state"},
     ]
-    assert states.before("0-2", 5) is None
+    assert Manifest.read(tmp_path) == manifest
+
+
+def test_two_attempts_of_a_task_do_not_write_over_each_other(tmp_path: Path) -> None:
+    states = States(str(tmp_path))
+    names = [states.save("0-1", 3, state) for state in (b"one", b"other", b"one")]
+    assert names[0] == names[2] != names[1]
+    assert [states.load("0-1", name) for name in names[:2]] == [b"one", b"other"]
 
 
 def letters_of_batches(job: Job) -> list[list[Letter]]:
@@ -56,11 +63,16 @@ def test_a_micro_batch_that_is_run_again_says_the_same(tmp_path: Path) -> None:
     sources = {name: Given(SCHEMA, slices) for name in ("a", "b")}
     (tmp_path / QUERY).touch()  # tasks see the checkpoint
     packed = Job(cut, addresses_of(cut, 2), sources, 2, copies=str(tmp_path / "copies")).packed()
-    said = []
+    said, manifest = [], Manifest(tmp_path)
     for number, letters in enumerate(letters_of_batches(packed.job)):
-        step = InMicroBatch(packed, 1, number)
+        step = InMicroBatch(packed, 1, number, manifest.before(number))
         once = results(step, letters)
+        totals = Totals()
+        totals.take(letter for letter in step(iter(letters)) if letter.edge == NOTE)
         assert results(step, letters) == once
+        manifest.end(
+            number, {owner.removeprefix("copies/"): name for owner, name in totals.states.items()}, {}
+        )
         said += once
     assert said
 
