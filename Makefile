@@ -20,7 +20,7 @@ DOCUMENTED := oop_engine oop_engine.traces oop_engine.testing oop_engine.testing
   oop_engine.runners.inline oop_engine.runners.local oop_engine.runners.spark.run oop_engine.runners.spark.sinks \
   operators operators.in_order.rewrite operators.consolidated scenarios.truth
 
-.PHONY: help demo demo-spark test lint types format clean bench bench-smoke bench-spark bench-profile bench-peers api
+.PHONY: help demo demo-spark test fuzz lint types format clean bench bench-smoke bench-spark bench-profile bench-peers api
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ demo-spark: $(VENV)/.spark ## run the flights and the links on Spark too (Java c
 
 test: lint types ## lint, strict types, then all tests: layers, docs, examples, laws
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup $(ARGS)
+
+fuzz: $(VENV)/.dev ## damaged and hostile files, many times more of them than in the tests: make fuzz TIMES=100
+	OOP_ENGINE_FUZZ=$(or $(TIMES),50) $(BIN)/python -m pytest --numprocesses $(JOBS) tests/fuzz $(ARGS)
 
 lint: $(VENV)/.dev ## style and format, changing nothing
 	$(BIN)/ruff check $(SOURCE)

@@ -45,9 +45,11 @@ def wanted(fields: pa.Schema, schema: Schema, arrival: str | None) -> pa.Schema:
 
 
 def check_names(path: Path, fields: pa.Schema) -> None:
-    """Raise ``TraceError`` unless all columns of the file have names of their own."""
+    """Raise ``TraceError`` unless all columns of the file have names of their own, and types with names."""
     with readable(path):
         names = list(fields.names)
+        for kind in fields.types:
+            _check_names_in(kind)
     known = set(names)
     if len(known) < len(names):
         twice = next(name for name in known if names.count(name) > 1)
@@ -56,6 +58,18 @@ def check_names(path: Path, fields: pa.Schema) -> None:
     if taken := known & {REFUSED, LINE}:
         msg = f"{path}: a column cannot be called {taken.pop()!r}: rename it"
         raise TraceError(msg)
+
+
+def _check_names_in(kind: pa.DataType) -> None:
+    """Read all names in a type: of time zones and inner fields; raises ``ValueError`` where one is no text."""
+    if pa.types.is_timestamp(kind):
+        str(kind.tz)
+    elif pa.types.is_dictionary(kind):
+        _check_names_in(kind.value_type)
+    elif pa.types.is_nested(kind):
+        for i in range(kind.num_fields):
+            str(kind.field(i).name)
+            _check_names_in(kind.field(i).type)
 
 
 def check_fields(path: Path, reader: Reader, schema: Schema, arrival: str | None) -> None:

@@ -7,6 +7,7 @@ can tell which cell is missing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
@@ -21,6 +22,7 @@ from oop_engine.traces.format import Marks, Record, readable, require_textual
 
 __all__ = ["CsvReader", "CsvWriter"]
 
+_MISFIT = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+): (.*)", re.DOTALL)
 _BLOCK = 1 << 18  # Arrow reads up to 32 of them ahead
 
 
@@ -44,13 +46,18 @@ class CsvReader:
         return self._blocks(columns.names)
 
     def _blocks(self, names: list[str]) -> Iterator[pa.RecordBatch]:
-        try:
-            with readable(self._path), self._open(names) as reader:
-                yield from reader
-        except TraceError:
-            if self._misfit is None:
-                raise
-            raise self._misfit from None
+        with readable(self._path):
+            try:
+                yield from self._open(names)
+            except pa.ArrowInvalid as error:
+                if (found := _MISFIT.search(str(error))) is None:
+                    raise
+                row, wanted, got, text = found.groups()
+                msg = (
+                    f"{self._path}: line {row} (row {int(row) - 1}): must have {wanted} cells as the header has; "
+                    f"got {got}: {text[:80]!r}: mend or delete the line"
+                )
+                raise TraceError(msg) from None
 
     def _header(self) -> list[str]:
         with self._path.open("rb") as file:
@@ -65,21 +72,12 @@ class CsvReader:
         return names
 
     def _open(self, names: list[str]) -> pa.csv.CSVStreamingReader:
-        self._misfit: TraceError | None = None
         return pa.csv.open_csv(
             self._path,
             pa.csv.ReadOptions(block_size=_BLOCK, use_threads=False),
-            pa.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=self._refuse),
+            pa.csv.ParseOptions(newlines_in_values=True),
             _as_bytes(self._names, names),
         )
-
-    def _refuse(self, row: pa.csv.InvalidRow) -> str:
-        number = "?" if row.number is None else f"{row.number} (row {row.number - 1})"
-        self._misfit = TraceError(
-            f"{self._path}: line {number}: must have {row.expected_columns} cells as the header has; "
-            f"got {row.actual_columns}: {row.text[:80]!r}: mend or delete the line"
-        )
-        return "error"
 
 
 class CsvWriter:

@@ -85,6 +85,13 @@ def test_keys_without_end_are_refused_at_once(tmp_path):
     assert len(rows(lines(tmp_path / "t.jsonl", *later))) == 50_000  # what no column asks for costs nothing
 
 
+def test_a_misfit_of_csv_that_is_no_utf8_is_one_line(tmp_path, capfd):
+    (tmp_path / "t.csv").write_bytes(b"ts,key\n1,a\n2,b\xff,c\n")
+    with pytest.raises(TraceError, match=r"line 3 \(row 2\): must have 2 cells as the header has; got 3"):
+        list(open_trace(tmp_path / "t.csv", SCHEMA))
+    assert capfd.readouterr().err == ""
+
+
 def test_a_line_without_end_is_refused(tmp_path):
     with pytest.raises(TraceError, match="a line must be shorter than 4,194,304 bytes"):
         lines(tmp_path / "t.jsonl", '{"ts": 1, "key": "' + "x" * (6 << 20))
@@ -180,6 +187,16 @@ def test_marks_that_are_no_text_are_an_error(tmp_path):
     for format in ("arrow", "parquet", "msgpack"):
         with pytest.raises(TraceError, match=r"cannot be read .*utf-8"):
             open_trace(tmp_path / f"t.{format}")
+
+
+def test_a_zone_that_is_no_text_is_an_error(tmp_path):
+    path = tmp_path / "t.arrow"
+    zoned = Schema({"ts": pa.int64(), "at": pa.timestamp("s", "UTC")}, "ts", "s")
+    write_trace(path, zoned, [Page.of(zoned, {"ts": [1], "at": [1]})])
+    path.write_bytes(path.read_bytes().replace(b"UTC\0", b"U\xffC\0"))
+    for schema in (None, zoned):
+        with pytest.raises(TraceError, match=r"cannot be read .*utf-8"):
+            open_trace(path, schema)
 
 
 def twice(path: Path) -> None:
