@@ -44,7 +44,9 @@ class Outcome:
     """What a replay gave.
 
     ``results``: a table a sink, rows in the order they came.  ``emitted``: for each row the
-    virtual time when it came, int64, in the unit of the attribute.  ``waited_s``: for each row
+    virtual time when it came, int64, in the unit of the attribute.  Behind an operator of several inputs ``on="local"``
+    tells it to a page: never earlier than it was, and no later than the end of the pages that had begun to arrive
+    by then; for pages of one moment each it is exact.  ``waited_s``: for each row
     the wall seconds since its release left the edge.  ``tuples``: how many went in.
     ``wall_s`` and ``cpu_s`` are the graph's own, without reading the feeds and compiling kernels.
     """
@@ -153,8 +155,9 @@ def _run_inline(runner: Inline, steps: Iterable[Step], pace: _Pace | None) -> No
 
 
 async def _run_local(runner: Local, steps: Iterable[Step], pace: _Pace | None) -> None:
+    settles = not runner.in_step
     async with runner:
-        for source, message, now, *_ in steps:
+        for source, message, now, until, _ in steps:
             if pace is not None and (wait := pace.seconds_until(now)) > 0:
                 await sleep_async(wait)
             if message is Signal.TICK:
@@ -163,6 +166,8 @@ async def _run_local(runner: Local, steps: Iterable[Step], pace: _Pace | None) -
                 await runner.end(source)
             elif not isinstance(message, Signal):
                 await runner.push(source, message, now)
+            if settles and until is not None:
+                await runner.settle()
 
 
 class _Pace:

@@ -40,6 +40,11 @@ class Inbox:
             return False
         return len(backlog) >= self._capacity or backlog.nbytes >= self._room
 
+    @property
+    def empty(self) -> bool:
+        """Whether nothing waits here."""
+        return not len(self._backlog)
+
     async def wait(self) -> None:
         """Wait until there is room.  Raises what ``fail`` was told."""
         while self.full and self._fault is None:
@@ -60,7 +65,7 @@ class Inbox:
 
     async def take(self) -> list[Letter]:
         """Return what is next, put together; waits until there is something."""
-        while not len(self._backlog):
+        while self.empty:
             self._filled.clear()
             await self._filled.wait()
         letters = self._backlog.take()

@@ -77,6 +77,9 @@ class Local:
         self._open_ports = {node.name: set(range(len(node.inputs))) for node in self.plan.nodes}
         self._ticks = {node.name: [NEVER] * len(node.inputs) for node in self.plan.nodes}
         self._clock = dict.fromkeys(self.operators, NEVER)
+        self._latest = dict.fromkeys(self.operators, NEVER)
+        self._busy = 0
+        self._rested = asyncio.Event()
         self._now = {node.name: NEVER for node in self.plan.of_kind("source")}
         self._ended: set[str] = set()
         self._fault: Exception | None = None
@@ -131,6 +134,24 @@ class Local:
         for source in [name for name in self._now if name not in self._ended]:
             await self._send(self._routes[source][0], Signal.TICK, now, wall())
 
+    async def settle(self) -> None:
+        """Wait until all that was pushed has been worked off, as far as it can be by now.
+
+        A graph that settles after each push keeps its inputs in step, see ``in_step``.
+        """
+        while self._busy or not all(inbox.empty for inbox in self._inbox.values()):
+            self._rested.clear()
+            await self._rested.wait()
+
+    @property
+    def in_step(self) -> bool:
+        """Whether the virtual time of results is that of ``Inline`` even if pushes do not wait for each other.
+
+        It is if no operator has several inputs.  Else one of them may be ahead by what the queues hold: then a
+        result that waited for the other has the latest arrival that has been seen, which is later.
+        """
+        return all(len(operator.inputs) == 1 for operator in self.operators.values())
+
     def _check(self, source: str) -> None:
         if self._fault is not None:
             raise self._fault
@@ -165,16 +186,32 @@ class Local:
     async def _work_off(self, name: str, operator: Operator) -> None:
         ports = self._open_ports[name]
         while ports:
-            for letter in await self._inbox[name].take():
+            letters = await self._inbox[name].take()
+            self._busy += 1
+            for found in letters:
+                letter = self._in_time(name, found)
                 if letter.message is not Signal.TICK:
                     await self._handle(name, operator, letter)
                 if letter.message is Signal.END:
                     ports.discard(letter.port)
                 if isinstance(letter.message, Signal):
                     await self._tick(name, operator, letter)
-        self.statistics.operators[name].counts = operator.counts()
-        for routes in self._routes[name]:
-            await self._send(routes, Signal.END, letter.now, letter.born)
+            if not ports:
+                self.statistics.operators[name].counts = operator.counts()
+                for routes in self._routes[name]:
+                    await self._send(routes, Signal.END, letter.now, letter.born)
+            self._busy -= 1
+            self._rested.set()
+
+    def _in_time(self, name: str, letter: Letter) -> Letter:
+        """Return a letter as it counts here: inputs are not in step, and nothing follows before its cause."""
+        if letter.message is Signal.TICK:
+            return letter
+        latest = self._latest[name]
+        if letter.now < latest:
+            return letter._replace(now=latest)
+        self._latest[name] = letter.now
+        return letter
 
     async def _tick(self, name: str, operator: Operator, letter: Letter) -> None:
         """Let the clock move here, and then behind, once it has on every open port: no tick overtakes a page."""
