@@ -221,11 +221,14 @@ class OnSpark:
 
     def run(self, scenario: Scenario, variant: Variant, feeds: Feeds, tell: Tell) -> Compared:
         """Run the plan as asked, and hold all results against the first ones; ``tell`` shows progress."""
+        from oop_engine.runners.spark.failures import failure_of
         from oop_engine.runners.spark.session import session
+        from oop_engine.runners.spark.settings import check_packages
 
+        check_packages()
         runs = self._embedded(variant, feeds, tell) if self.compare else []
         tell("spark: starting")
-        with session(self.master, self.settings()) as spark:
+        with session(self.master, self.settings()) as spark, failure_of():
             for batch in (False, True) if self.compare else (self.batch,):
                 runs.append(self._on(spark, variant, feeds, tell, batch=batch))
         return Compared(variant, runs, [_off(scenario, runs[0].results, run.results) for run in runs])

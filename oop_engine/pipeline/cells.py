@@ -20,12 +20,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["BLOCK", "FILE", "MISFIT", "ROW", "cell_of", "cells", "escaped"]
+__all__ = ["BLOCK", "FILE", "LINK", "MISFIT", "ROW", "cell_of", "cells", "escaped"]
 
 FILE, BLOCK, ROW, MISFIT = "_file", "_block", "_row", "_misfit"
 """Columns that go along: the number of the file, where in it the row stood, and a row without cells, as it stood."""
 
 _DIGITS = 9
+LINK = re.compile(rf"(?:file:)?/\S*/inputs/(\d{{{_DIGITS}}})(?:\.\w+)?")
+"""How Spark writes a file that went in; the group is its number."""
+
 _PATTERN = re.compile(r"([\\{}\[\]*?])")
 _SUFFIX = re.compile(r"\.\w{1,8}", re.ASCII)
 _BLANK = r"^[ \t\r]*$"

@@ -17,6 +17,7 @@ import tomllib
 import zoneinfo
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -276,9 +277,15 @@ def _wrong_column(name: str, column: Column) -> Iterable[str]:
         yield f"column {name!r}: unknown type {column.type!r}; {did_you_mean(column.type, SPARK_TYPES)}"
     if column.type != "timestamp" and (column.format or column.zone != "UTC"):
         yield f"column {name!r}: only a timestamp has a format or a zone; got type {column.type!r}"
-    zones = zoneinfo.available_timezones()  # empty where the machine has no time zones
+    zones = _zones()
     if zones and column.zone not in zones:
         yield f"column {name!r}: unknown time zone {column.zone!r}; {did_you_mean(column.zone, zones)}"
+
+
+@cache
+def _zones() -> frozenset[str]:
+    """Return all time zones: none where the machine has none."""
+    return frozenset(zoneinfo.available_timezones())
 
 
 def _wrong_unit(said: Declaration) -> Iterable[str]:

@@ -60,7 +60,7 @@ def parse(rows: DataFrame, files: Sequence[Path], staged: Path, quarantine: Path
     seen = Observation()
     fate = F.when(F.col(REASON).isNull(), _USED).otherwise(_REFUSED)
     counted = rows.observe(seen, F.count(F.lit(1)).alias("rows")).withColumn(_FATE, fate)
-    with told("a row could not be parsed"):
+    with told("a row could not be parsed", files):
         counted.write.mode("overwrite").partitionBy(_FATE).parquet(str(staged))
     written = rows.sparkSession.read.schema(counted.schema).parquet(escaped(staged))
     _write_quarantine(written, files, quarantine)

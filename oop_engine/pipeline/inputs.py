@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ _SUFFIXES = {
 }
 _COMPRESSED = ".gz"
 _LONGEST_HEADER = 1 << 20
+_SHOWN = 20
 
 ARROW_TYPES = {
     "int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "int64": pa.int64(), "float32": pa.float32(),
@@ -58,8 +60,12 @@ def find_inputs(paths: Sequence[Path], format: str) -> list[Input]:
     """
     found: list[Path] = []
     for path in paths:
-        if not path.exists():
-            msg = f"{path}: there is no such file or folder"
+        if not path.is_file() and not path.is_dir():
+            msg = (
+                f"{path}: there is no such file or folder"
+                if not path.exists()
+                else f"{path}: is no file or folder"
+            )
             raise UsageError(msg)
         found += _in_folder(path, format) if path.is_dir() else [path]
     absolute = [path.resolve() for path in found]
@@ -72,7 +78,11 @@ def find_inputs(paths: Sequence[Path], format: str) -> list[Input]:
 
 def _in_folder(folder: Path, format: str) -> list[Path]:
     suffixes = (*_SUFFIXES[format], *(s + _COMPRESSED for s in _SUFFIXES[format] if format != "parquet"))
-    found = sorted(p for p in folder.iterdir() if p.name[0] not in "._" and p.name.lower().endswith(suffixes))
+    found = sorted(
+        p
+        for p in folder.iterdir()
+        if p.name[0] not in "._" and p.name.lower().endswith(suffixes) and p.is_file()
+    )
     if not found:
         msg = f"{folder}: no {format} file in it: names must end in {', '.join(suffixes)}"
         raise UsageError(msg)
@@ -104,6 +114,7 @@ def _columns(declaration: Declaration, path: Path) -> tuple[tuple[str, ...], tup
         except (pa.ArrowException, OSError) as error:
             msg = f"{path}: cannot be read ({' '.join(str(error).split())}): give Parquet files, or another format"
             raise TraceError(msg) from error
+        _check_names(f"{path}: its columns must have names", fields.names)
         return tuple(fields.names), tuple(fields.types)
     names = tuple(declaration.columns)
     if declaration.format == "csv" and declaration.header:
@@ -117,16 +128,19 @@ def _header(path: Path, delimiter: str) -> tuple[str, ...]:
         with opened(path, "rb") as file:
             line = file.readline(_LONGEST_HEADER).decode("utf-8-sig")
         names = next(csv.reader([line], delimiter=delimiter), [])
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
         msg = f"{path}: its first line must be the names of the columns ({error})"
         raise TraceError(msg) from error
+    _check_names(f"{path}: its first line must be names of columns", names)
+    return tuple(names)
+
+
+def _check_names(what: str, names: Sequence[str]) -> None:
     folded = [name.lower() for name in names]
     if not names or len(set(folded)) < len(folded) or not all(names):
-        msg = (
-            f"{path}: its first line must be names of columns, each another; got {', '.join(names) or 'none'}"
-        )
+        got = ", ".join(names[:_SHOWN]) + ("..." if len(names) > _SHOWN else "")
+        msg = f"{what}, each another; got {got or 'none'}"
         raise TraceError(msg)
-    return tuple(names)
 
 
 def _check_type(path: Path, name: str, column: Column, found: pa.DataType) -> None:

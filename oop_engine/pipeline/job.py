@@ -27,10 +27,12 @@ from oop_engine.pipeline.measure import Measured, in_spark, measure
 from oop_engine.pipeline.policy import Choice, choose, read_policy
 from oop_engine.pipeline.running import Folders, default_partition, run_graph
 from oop_engine.pipeline.sliced import Sliced
+from oop_engine.pipeline.spark_errors import told
 from oop_engine.pipeline.steps import Steps
 from oop_engine.runners.spark.job import check_travels
 from oop_engine.runners.spark.run import BatchDone, pieces_of
 from oop_engine.runners.spark.session import active_session, session
+from oop_engine.runners.spark.settings import check_packages
 from oop_engine.runners.spark.slices import SLICE_ROWS
 from oop_engine.schema import Schema
 from oop_engine.units import Length, to_units
@@ -79,8 +81,11 @@ def run_pipeline(
     ``spark``: a session to use; None: one is made when it is needed.  Raises ``UsageError``, ``TraceError`` or
     ``SetupError`` for what the user can mend, before anything runs where that can be known.
     """
+    check_packages()
     with ExitStack() as stack:
-        return _Pipeline(wanted, spark, stack, on_step, on_batch).run()
+        made = _Pipeline(wanted, spark, stack, on_step, on_batch)
+        with told("the pipeline failed", made.files):
+            return made.run()
 
 
 class _Pipeline:
@@ -111,6 +116,11 @@ class _Pipeline:
         self._on_step, self._start_s = on_step or _silent, 0.0
         self._steps = Steps(wanted.out, self._on_step)
         self._rows: DataFrame | None = None
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that go in, by their numbers."""
+        return [file.path for file in self._inputs]
 
     def run(self) -> dict[str, Any]:
         """Do the steps in their order."""
@@ -152,10 +162,9 @@ class _Pipeline:
         both = [("parse", given), ("order", self._ordered_as())]
         if not self._steps.all_known(both) and not (out / "staged").exists():
             self._steps.forget("parse")  # what it left is there no more
-        paths = [file.path for file in self._inputs]
         self._steps.do(
             "parse", given,
-            lambda: ingest.parse(self._prepared(), paths, out / "staged", out / "quarantine"), self._session,
+            lambda: ingest.parse(self._prepared(), self.files, out / "staged", out / "quarantine"), self._session,
         )  # fmt: skip
 
     def _ordered_as(self) -> dict[str, Any]:

@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
 
 from oop_engine.errors import TraceError
+from oop_engine.pipeline.cells import LINK
 from oop_engine.runners.spark.failures import failure_of
 
 __all__ = ["told"]
 
-_CONDITION = re.compile(r"\[([A-Z_]+(?:\.[A-Z_]+)*)\][^\n]*")
 
+def told(what: str, files: Sequence[Path] = ()) -> AbstractContextManager[None]:
+    """Raise as a ``TraceError`` in the name of ``what`` what Spark raises; ``files``: those that went in.
 
-@contextmanager
-def told(what: str) -> Iterator[None]:
-    """Raise as a ``TraceError`` in the name of ``what`` an error to which Spark has given a name of its own.
-
-    Such as DIVIDE_BY_ZERO of a computed column, or a file that is damaged.  All else goes through.
+    Such as DIVIDE_BY_ZERO of a computed column, or a file that is damaged.
     """
-    from pyspark.errors import PySparkException
 
-    try:
-        with failure_of():
-            yield
-    except PySparkException as error:
-        found = _CONDITION.findall(str(error))
-        if not found or "INTERNAL_ERROR" in found:
-            raise
-        lines = [match.group(0) for match in _CONDITION.finditer(str(error))]
-        msg = f"{what}: {lines[-1]}"
-        raise TraceError(msg) from error
+    def named(link: re.Match[str]) -> str:
+        number = int(link[1])
+        return str(files[number]) if number < len(files) else link[0]
+
+    return failure_of(what, TraceError, lambda reason: LINK.sub(named, reason))

@@ -14,6 +14,7 @@ import signal
 import sys
 import tempfile
 import threading
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -139,15 +140,29 @@ def _started(master: str, app: str, quick: bool, given: dict[str, str]) -> Itera
         named = settings_for(master, folder, quick=quick, given=given)
         conf = SparkConf(loadDefaults=False).setAll([*named.items()]).setAppName(app)
         stack.enter_context(_interrupts_as_before())
+        _hush()
         with _environment(master, folder), _told(folder / LOG):
             gateway = stack.enter_context(_jvm(conf, folder / LOG))
             context = SparkContext(conf=conf, gateway=gateway)
+        context._accumulatorServer.handle_error = _silent  # it prints a trace when the JVM is killed
         stack.callback(context.stop)
         made = SparkSession(context)
         stack.callback(_stop, made)
         _spread(made, master, given_here=SHUFFLE in given)
         check(made)
         yield made
+
+
+def _hush() -> None:
+    """Let PySpark not print, as JSON, what it raises as well."""
+    from pyspark.logger import PySparkLogger
+
+    for kind in ("SQL", "DataFrame"):
+        PySparkLogger.getLogger(f"{kind}QueryContextLogger").disabled = True
+
+
+def _silent(*_: object) -> None:
+    """Say nothing: whoever uses the session is told."""
 
 
 def _spread(made: SparkSession, master: str, *, given_here: bool) -> None:
@@ -157,10 +172,13 @@ def _spread(made: SparkSession, master: str, *, given_here: bool) -> None:
 
 
 def _stop(made: SparkSession) -> None:
-    for query in made.streams.active:
-        with suppress(Exception):  # it may have failed, which its own caller was told
-            query.stop()
-    made.stop()
+    with suppress(Exception):  # the JVM may be gone, which whoever used it was told
+        for query in made.streams.active:
+            with suppress(Exception):  # it may have failed, which its own caller was told
+                query.stop()
+    with suppress(Exception), warnings.catch_warnings(action="ignore"):
+        made.stop()
+    type(made)._instantiatedSession = type(made)._activeSession = None  # not done where the JVM is gone
 
 
 @contextmanager

@@ -54,6 +54,8 @@ JVM_OPTIONS = "spark.driver.extraJavaOptions"
 LOCAL_JVM = "-XX:+UseParallelGC"
 
 
+_INSTALL = "pip install 'oop-engine[spark,java]', or in a clone pip install '.[spark,java]'"
+
 DAEMON = {"spark.python.daemon.module": "oop_engine.runners.spark.daemon"}
 
 
@@ -87,7 +89,7 @@ def check_packages() -> None:
     """Raise ``SetupError`` if a Python package that Spark needs is not installed."""
     missing = [name for module, name in PACKAGES.items() if not _is_installed(module)]
     if missing:
-        msg = f"Spark needs {', '.join(missing)}, not installed here: pip install 'oop-engine[spark]'"
+        msg = f"Spark needs {', '.join(missing)}, not installed here: {_INSTALL}"
         raise SetupError(msg)
 
 
@@ -106,7 +108,7 @@ def check(session: SparkSession) -> None:
     """
     if _numbers(session.version) < OLDEST:
         wanted = ".".join(map(str, OLDEST))
-        msg = f"Spark {session.version} is too old, {wanted} is needed: pip install 'oop-engine[spark]'"
+        msg = f"Spark {session.version} is too old, {wanted} is needed: {_INSTALL}"
         raise SetupError(msg)
     for name, value in NEEDED.items():
         if session.conf.get(name) == value:

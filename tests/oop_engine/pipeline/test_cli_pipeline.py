@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from oop_engine.cli.app import app
+from oop_engine.runners.spark import settings
 from tests.children import MOST_S
 
 if TYPE_CHECKING:
@@ -91,6 +92,22 @@ def test_a_missing_input(events: Path) -> None:
     done = call(events / "events.toml", events / "none.csv", "--out", events / "out", "--until", "parse")
     assert done.exit_code == 2
     assert f"{events / 'none.csv'}: there is no such file or folder" in done.stderr
+
+
+def test_without_the_packages_of_spark(events: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "PACKAGES", {"no_such_module": "pyspark"})
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    args = ("--out", events / "out", "--graph", events / "graph.py")
+    for command in (
+        ["pipeline", events / "events.toml", events / "events.csv", *args],
+        ["replay", "links", "--on", "spark", "--limit", "9"],
+    ):
+        done = CliRunner().invoke(app, [*map(str, command)])
+        assert done.exit_code == 2
+        assert done.stderr == (
+            "error: Spark needs pyspark, not installed here: "
+            "pip install 'oop-engine[spark,java]', or in a clone pip install '.[spark,java]'\n"
+        )
 
 
 def test_importing_the_package_loads_no_spark() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import random
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from oop_engine.errors import EngineError, TraceError
 from oop_engine.pipeline.declaration import load_declaration
 from oop_engine.pipeline.job import Wanted, run_pipeline
 
@@ -121,3 +124,54 @@ def test_a_source_that_no_folder_can_be_named_after(spark: SparkSession, tmp_pat
     assert sorted(json.loads(row["raw"])["ts"] for row in quarantine(tmp_path)) == ["0", "1", "2", "3", "4"]
     assert told["rows"]["used"] == 5
     assert set(told["profile"]) == {"c____d", "z" * 200, "_" * 66, "ü" * 100, "e_f"}
+
+
+def test_a_file_that_is_damaged_is_told_by_its_name(spark: SparkSession, tmp_path: Path) -> None:
+    dice = random.Random(1)
+    rows = [(number, dice.randbytes(8).hex()) for number in range(20_000)]
+    packed = gzip.compress("".join(f'{{"ts": {ts}, "link": "{link}"}}\n' for ts, link in rows).encode())
+    (tmp_path / "good.jsonl").write_text('{"ts": 1, "link": "a"}\n')
+    (tmp_path / "cut[1].jsonl.gz").write_bytes(packed[: len(packed) // 2])
+    given = [tmp_path / "good.jsonl", tmp_path / "cut[1].jsonl.gz"]
+    with pytest.raises(TraceError) as told:
+        pipeline(spark, tmp_path, "json", *given)
+    assert "\n" not in str(told.value)
+    for words in ("a row could not be parsed", "[FAILED_READ_FILE", str(given[1]), "EOFException"):
+        assert words in str(told.value)
+    assert "Py4J" not in str(told.value)
+
+    path = tmp_path / "flipped.parquet"
+    pq.write_table(pa.table({"ts": [ts for ts, _ in rows], "link": [link for _, link in rows]}), path)
+    damaged = bytearray(path.read_bytes())
+    damaged[5000:5200] = bytes(b ^ 0x5A for b in damaged[5000:5200])
+    path.write_bytes(damaged)
+    with pytest.raises(TraceError) as told:
+        pipeline(spark, tmp_path, "parquet", path)
+    assert f"while reading file {path}" in str(told.value)
+    assert isinstance(told.value.__cause__, RuntimeError), "which has the trace of Java"
+    assert "FileScanRDD" in str(told.value.__cause__)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ('[columns.at]\ntype = "timestamp"\nformat = "bad{b"', "bad{b"),
+        ("[computed]\nmore = \"regexp_replace(link, '(', '')\"", "'('"),
+        ("[computed]\nmore = \"to_timestamp(link, 'bbb')\"", "bbb"),
+        ('[computed]\nmore = "int(link)"', "CAST_INVALID_INPUT"),
+        ('[computed]\nmore = "(link"', "PARSE_SYNTAX_ERROR"),
+    ],
+)
+def test_what_spark_cannot_do_is_one_line(
+    spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str], more: str, words: str
+) -> None:
+    (tmp_path / "a.csv").write_text("ts,link,at\n1,a,b\n")
+    path = tmp_path / "events.toml"
+    path.write_text(EVENTS.format(format="csv") + more)
+    with pytest.raises(EngineError) as told:
+        run_pipeline(
+            Wanted(load_declaration(path), [tmp_path / "a.csv"], tmp_path / "out", until="parse"), spark=spark
+        )
+    assert words in str(told.value)
+    assert "\n" not in str(told.value)
+    assert "QueryContextLogger" not in capfd.readouterr().err
