@@ -54,6 +54,27 @@ def scatter(codes: Ints, times: Ints, bits: int) -> tuple[Rows, Ints, Rows]:
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _sort(entries, rows):  # type: ignore[no-untyped-def]
+    """Sort entries by code and time, and their rows with them, in place; return how many codes there are."""
+    size = rows.size
+    values, held, tuples = np.empty(size, np.int64), np.empty((size, 2), np.int64), np.empty(size, np.int32)
+    for i in range(size):
+        values[i] = entries[i, 1]
+    by_time = time_order(values)
+    for i in range(size):
+        values[i] = entries[by_time[i], 0]
+    by_code = time_order(values)
+    for i in range(size):
+        at = by_time[by_code[i]]
+        held[i, 0], held[i, 1], tuples[i] = entries[at, 0], entries[at, 1], rows[at]
+    codes = np.int64(0)
+    for i in range(size):
+        codes += i == 0 or held[i, 0] != held[i - 1, 0]
+        entries[i, 0], entries[i, 1], rows[i] = held[i, 0], held[i, 1], tuples[i]
+    return codes
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def settle(first: Rows, entries: Ints, rows: Rows) -> np.int64:
     """Sort each large bucket by code and time, in place; return how many codes there are in all.
 
@@ -63,11 +84,7 @@ def settle(first: Rows, entries: Ints, rows: Rows) -> np.int64:
     for bucket in range(first.size - 1):
         begin, stop = np.uint64(first[bucket]), np.uint64(first[bucket + 1])
         if stop - begin > _CROWD:
-            held, tuples = entries[begin:stop].copy(), rows[begin:stop].copy()
-            order = time_order(held[:, 1].copy())
-            order = order[time_order(held[order, 0])]
-            entries[begin:stop], rows[begin:stop] = held[order], tuples[order]
-            codes += np.int64(1 + np.count_nonzero(np.diff(held[order, 0])))
+            codes += _sort(entries[begin:stop], rows[begin:stop])
             continue
         for i in range(begin, stop):
             new = np.int64(1)
