@@ -76,7 +76,7 @@ def time_order(values: Ints) -> Ints:
         return order
     row_bits, span_bits = _bits(np.uint64(rows)), _bits(np.uint64(most) - np.uint64(least))
     if rows < _FEW or span_bits + row_bits > np.uint64(64):
-        return _by_comparison(values, order)
+        return _by_comparison(values, order)  # type: ignore[no-any-return]
     digits = (np.int64(span_bits) + 10) // 11
     words, moved = np.empty(rows, np.uint64), np.empty(rows, np.uint64)
     starts = np.zeros((digits, _DIGITS), np.int64)
