@@ -13,6 +13,7 @@ Source: J. Li, "Window Queries over Data Streams" (2008), ch. 4: select, once a 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from oop_engine import Emission, GraphError, Operator, Page, Punctuation, Schema
 from operators.expressions import Expression, evaluate, mask_of, require_boolean, text_of
 
-__all__ = ["Split"]
+__all__ = ["Goes", "Split"]
 
 
 class Split(Operator):
@@ -65,7 +66,7 @@ class Split(Operator):
         self._unmatched = 0
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
-        ports = self._ports(page)
+        ports = self.ports_of(page.batch)
         ends = np.cumsum(np.bincount(ports, minlength=len(self.predicates) + 1)).tolist()
         if self.rest is None:
             self._unmatched += ends[-1] - ends[-2]
@@ -91,14 +92,26 @@ class Split(Operator):
         ports = [f"{name}: {text_of(predicate)}" for name, predicate in self.predicates.items()]
         return f"Split {', '.join(ports)}{f', {self.rest}: the rest' if self.rest else ''}"
 
-    def _ports(self, page: Page) -> NDArray[np.int64]:
-        """Return the number of the first true predicate of each row, int64 (rows,)."""
+    def ports_of(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
+        """Return the number of the first true predicate of each row (no one: how many there are), int64 (rows,)."""
         expressions = list(self.predicates.values())
-        found = evaluate("Split", expressions, [pa.bool_()] * len(expressions), page.batch)
-        ports = np.full(len(page), len(expressions), np.int64)
+        found = evaluate("Split", expressions, [pa.bool_()] * len(expressions), batch)
+        ports = np.full(batch.num_rows, len(expressions), np.int64)
         for number in reversed(range(len(expressions))):
             ports[mask_of(found[number])] = number
         return ports
+
+
+@dataclass(frozen=True)
+class Goes:
+    """The predicate of a ``Select`` that passes what a split gives to one of its ports."""
+
+    split: Split
+    port: str
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.Array:
+        """Tell which rows go to the port."""
+        return pa.array(self.split.ports_of(batch) == self.split.outputs.index(self.port))
 
 
 def _is_sorted(ports: NDArray[np.int64]) -> bool:

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from oop_engine.errors import ContractError
 from oop_engine.page import Page, concat
 from oop_engine.schema import Schema
 from operators.kernels.time_order import time_order
 
-__all__ = ["merged_pages", "sorted_page"]
+__all__ = ["last_time", "merged_pages", "sorted_page"]
 
 
 def sorted_page(page: Page) -> Page:
@@ -28,6 +29,25 @@ def merged_pages(schema: Schema, pages: Sequence[Page]) -> Page:
     """
     page = concat(schema, pages)
     return page if _is_sorted(page) else page.take(np.argsort(page.times, kind="stable"))
+
+
+def last_time(page: Page, bound: int, what: str) -> int:
+    """Return how far an input has come with a page: its last time, or ``bound`` if it is empty.
+
+    Raises ``ContractError`` in the name of ``what`` if it is not sorted, or behind ``bound``.
+    """
+    if not len(page):
+        return bound
+    times = page.times
+    if times[0] < bound or (times[1:] < times[:-1]).any():
+        before = np.concatenate([[bound], times[:-1]])
+        back = int(np.argmax(times < before))
+        late, after = times[back], before[back]
+        name, unit = page.schema.progressing, page.schema.unit
+        got = f"got {late} after {after} {unit} (row {back} of the page)"
+        msg = f"{what} must be sorted by {name!r}; {got}: put a Sort before it"
+        raise ContractError(msg)
+    return int(times[-1])
 
 
 def _is_sorted(page: Page) -> bool:

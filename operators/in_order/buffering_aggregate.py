@@ -13,8 +13,9 @@ A tuple is looked at once for each window it is in, as it is in WID, but it stay
     Cost       O(tuples of the extent) a window, in kernels.  Order needed: yes.
 
 With ``late=True`` there is a second input for the stragglers of a ``Sort`` with the generous
-policy: they are added to the extents still open, and are lost for closed ones.  Counts:
-``late_for_some`` stragglers lost for at least one extent, ``late_for_all`` those lost for all of theirs.
+policy: they are added to the extents still open (neither put out nor promised away), and are lost for closed
+ones.  Counts: ``late_for_some`` stragglers lost for at least one extent, ``late_for_all`` those lost for
+all of theirs.
 
 Source: thesis 6.1.5 (the buffering implementation; consistent and generous slack).
 """
@@ -39,6 +40,7 @@ from operators.key_table import KeyTable
 from operators.partials import States
 from operators.spelled import spelled
 from operators.tagging import bind
+from operators.time_sorted import last_time
 from operators.window_results import Results, Stamp, checked
 from operators.windows import Over, Windows, divisible_by
 
@@ -53,7 +55,8 @@ class BufferingAggregate(Operator):
 
     Tuple-based windows are refused: there arrival is the order, and ``WindowAggregate``
     needs no other.  ``empty=True`` goes without ``by`` only, for a group's gap is known
-    when later windows have left already.  Raises ``GraphError`` as ``WindowAggregate`` does.
+    when later windows have left already.  Raises ``GraphError`` as ``WindowAggregate`` does, and
+    ``ContractError`` if the input is not sorted.
 
     >>> import pyarrow as pa
     >>> from oop_engine import Page, Schema
@@ -116,7 +119,7 @@ class BufferingAggregate(Operator):
         self._open = NEVER  # the first window not closed yet
         self._next = FOREVER  # the first window not put out yet, where every window is
         self._latest = NEVER  # the last window with a tuple
-        self._promised = NEVER
+        self._promised = self._reached = NEVER
         self._late = self._dropped = 0
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
@@ -124,31 +127,33 @@ class BufferingAggregate(Operator):
             return
         first, last = self._extents.wids(page.times)
         if port == 1:
-            yield from self._straggle(page, first, last)
+            self._straggle(page, first, last)
             return
+        self._reached = last_time(page, self._reached, f"{_WHAT}: input 'in'")
         self._note(first, last)
         inside = last >= first
         self._keep(page if inside.all() else page.filter(inside))
-        yield from self._close(int(self._extents.closed_by(int(page.times[-1]))))
+        yield from self._close(int(self._extents.closed_by(self._reached)))
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
         if port == 0 and isinstance(punctuation, Linear):
+            self._reached = max(self._reached, punctuation.below)
             yield from self._close(int(self._extents.closed_by(punctuation.below)))
 
-    def _straggle(self, page: Page, first: Integers, last: Integers) -> Iterator[Emission]:
+    def _straggle(self, page: Page, first: Integers, last: Integers) -> None:
         """Put late tuples in their places, for the windows that are open."""
+        opened = min(self._open, self._next) if self._every and self._open != FOREVER else self._open
         inside = last >= first
-        useful = inside & (last >= self._open) & (self._open != FOREVER)
-        self._late += int(np.count_nonzero(inside & (first < self._open)))
+        useful = inside & (last >= opened) & (opened != FOREVER)
+        self._late += int(np.count_nonzero(inside & (first < opened)))
         self._dropped += int(np.count_nonzero(inside & ~useful))
         if not useful.any():
             return
-        self._note(np.maximum(first, self._open)[useful], last[useful])
+        self._note(np.maximum(first, opened)[useful], last[useful])
         self._keep(page.filter(useful))
         held, slots = self._buffer()
         order = np.argsort(held.times, kind="stable")
         self._hold(held.take(order), slots[order])
-        yield from ()
 
     def _note(self, first: Integers, last: Integers) -> None:
         """Learn that windows ``first[i]`` to ``last[i]`` have a tuple."""
@@ -187,6 +192,8 @@ class BufferingAggregate(Operator):
         if self._next < stop:
             yield from self._windows_below(stop)
         self._open = cut
+        if not self._every and self._next != FOREVER:
+            self._next = max(self._next, cut)
         if cut == FOREVER:
             self._hold(Page.empty(self._schema), np.empty(0, np.int64))
         if self._every and self._next != FOREVER and cut != FOREVER:
@@ -262,13 +269,22 @@ class BufferingAggregate(Operator):
 
     def save(self) -> dict[str, Any]:
         page, slots = self._buffer()
-        numbers = [self._open, self._next, self._latest, self._promised, self._late, self._dropped]
+        numbers = [
+            self._open,
+            self._next,
+            self._latest,
+            self._promised,
+            self._reached,
+            self._late,
+            self._dropped,
+        ]
         return {"batch": page.batch, "slots": slots, "groups": self._groups.save(), "numbers": numbers}
 
     def load(self, state: dict[str, Any]) -> None:
         self._groups.load(state["groups"])
         self._hold(Page(self._schema, state["batch"]), state["slots"])
-        self._open, self._next, self._latest, self._promised, self._late, self._dropped = state["numbers"]
+        self._open, self._next, self._latest, *numbers = state["numbers"]
+        self._promised, self._reached, self._late, self._dropped = numbers
 
     def describe(self) -> str:
         asked = ", ".join(f"{name}={spelled(aggregate)}" for name, aggregate in self.aggregates.items())

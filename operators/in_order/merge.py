@@ -19,13 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from oop_engine.errors import ContractError, GraphError
+from oop_engine.errors import GraphError
 from oop_engine.operator import Emission, Operator, State
 from oop_engine.page import Page, concat
 from oop_engine.progress import Progress
 from oop_engine.punctuation import Linear, Punctuation
 from oop_engine.schema import Schema
 from operators.kept_page import KeptPage
+from operators.time_sorted import last_time
 
 __all__ = ["Merge"]
 
@@ -74,31 +75,15 @@ class Merge(Operator):
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         if len(page):
-            self._check_order(port, page)
+            reached = last_time(page, self._reached.linear_of(port), f"Merge: in{port}")
             kept = KeptPage.of(page.without_arrival())
             self._count(kept, 1)
             self._waiting[port].append(kept)
-            yield from self._advance(port, int(page.times[-1]))
+            yield from self._advance(port, reached)
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
         if isinstance(punctuation, Linear):
             yield from self._advance(port, punctuation.below)
-
-    def _check_order(self, port: int, page: Page) -> None:
-        times, before = page.times, self._reached.linear_of(port)
-        row = 0
-        if times[0] >= before:
-            rises = times[1:] >= times[:-1]
-            if rises.all():
-                return
-            row = int(np.argmin(rises)) + 1
-            before = int(times[row - 1])
-        name, unit = page.schema.progressing, page.schema.unit
-        msg = (
-            f"Merge: in{port} must be sorted by {name!r}; got {name}={times[row]} (row {row} of the page) "
-            f"when it had come to {before} (unit {unit}): put a Sort before it"
-        )
-        raise ContractError(msg)
 
     def _advance(self, port: int, time: int) -> Iterator[Emission]:
         for said in self._reached.advance(port, Linear(time)):

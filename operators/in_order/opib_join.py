@@ -26,10 +26,11 @@ from oop_engine.page import Page
 from oop_engine.punctuation import FOREVER, NEVER, Linear, Punctuation
 from oop_engine.schema import Schema
 from operators.bands import Band, TumblingBand
-from operators.join_side.in_time_order import SortedRows, last_time
+from operators.join_side.in_time_order import SortedRows
 from operators.join_side.index import PAGE_ROWS
 from operators.join_side.state import JoinState
 from operators.join_side.terms import JoinTerms, Residual
+from operators.time_sorted import last_time
 
 __all__ = ["OPIBJoin"]
 

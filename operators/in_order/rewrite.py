@@ -18,7 +18,7 @@ from typing import Literal
 import pyarrow.compute as pc
 
 from oop_engine.errors import GraphError
-from oop_engine.graph import Graph, Node, Stream
+from oop_engine.graph import Graph, Node, Plan, Stream
 from oop_engine.operator import Operator
 from operators.aggregate import Aggregate
 from operators.bucket import Bucket
@@ -32,7 +32,9 @@ from operators.meld import Meld
 from operators.oa_join import OAJoin
 from operators.project import Project
 from operators.punctuate import Punctuate
+from operators.select import Select
 from operators.sliced_aggregate import SlicedAggregate
+from operators.split import Goes, Split
 from operators.window_aggregate import WindowAggregate
 
 __all__ = ["in_order"]
@@ -47,24 +49,25 @@ def in_order(
 
     ``join``: which side of a join is buffered to keep its output sorted.  ``slack``: whether a
     late tuple is dropped from all of its windows (consistent) or only from those that have
-    closed (generous); the latter needs each ``Sort`` to lead to one ``BufferingAggregate``.
+    closed (generous); the latter needs each ``Sort`` to lead to a ``BufferingAggregate``, with nothing between them
+    that keeps tuples: late ones go through copies of it, side by side with the others.
     Raises ``GraphError`` for what has no in-order twin.  O(nodes).
     """
-    twin = Graph(f"{graph.name} (in order)")
-    for node in graph.plan().nodes:
+    twin, plan = Graph(f"{graph.name} (in order)"), graph.plan()
+    for node in plan.nodes:
         if node.schema is not None:
             twin.source(node.name, node.schema)
         elif node.operator is None:
             twin.sink(node.name, node.inputs[0])
         else:
-            _add(twin, graph, node, node.operator, join, slack)
+            _add(twin, plan, node, node.operator, join, slack)
     return twin
 
 
-def _add(twin: Graph, graph: Graph, node: Node, operator: Operator, join: str, slack: Slack) -> None:
+def _add(twin: Graph, plan: Plan, node: Node, operator: Operator, join: str, slack: Slack) -> None:
     inputs = list(node.inputs)
     if isinstance(operator, WindowAggregate | SlicedAggregate) and slack is Slack.GENEROUS:
-        inputs.append(_edge_before(graph, node)["late"])
+        inputs.append(_late(twin, plan, node.inputs[0], node))
     if isinstance(operator, SlicedAggregate):
         names = [f"{node.name}_{number + 1}" for number in range(len(operator.windows))]
         named = [
@@ -113,12 +116,26 @@ def _twin(name: str, operator: Operator, join: str, slack: Slack) -> Operator:
             return operator
 
 
-def _edge_before(graph: Graph, node: Node) -> Stream:
-    """Return the one Punctuate that leads to ``node`` through operators with a single input."""
-    stream = node.inputs[0]
-    while len((before := graph.nodes[stream.node]).inputs) == 1:
-        if isinstance(before.operator, Punctuate):
-            return Stream(before.name)
-        stream = before.inputs[0]
-    msg = f"node {node.name!r}: generous slack needs one stream from a Punctuate to it; {stream.node!r} is in between"
-    raise GraphError(msg)
+def _late(twin: Graph, plan: Plan, stream: Stream, to: Node) -> Stream:
+    """Return the late tuples of a stream: they go from the Sort through copies of what stands between.
+
+    Each copy is of an operator that keeps nothing, so that it does to them what it does to the others.
+    """
+    before = plan.node(stream.node)
+    operator = before.operator
+    if isinstance(operator, Punctuate):
+        return Stream(before.name)["late"]
+    alone = len(before.inputs) == 1 and not isinstance(operator, Meld)
+    if operator is None or not alone or operator.partition_keys(plan.inputs(before.name)) is not None:
+        kind = "a source" if operator is None else type(operator).__name__
+        msg = (
+            f"node {to.name!r}: generous slack needs one Punctuate before it, and between them only what keeps nothing "
+            f"(Select, Split, Apply, Project); {before.name} ({kind}) is in between: use consistent slack"
+        )
+        raise GraphError(msg)
+    name = f"{before.name}_late"
+    if isinstance(operator, Split):
+        name, operator = f"{before.name}_{stream.port}_late", Select(Goes(operator, stream.port))
+    if name not in twin.nodes:
+        twin.add(name, operator, _late(twin, plan, before.inputs[0], to))
+    return Stream(name)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from oop_engine.errors import ContractError
 from oop_engine.page import Page
 from oop_engine.punctuation import FOREVER
 from oop_engine.schema import Schema
@@ -15,25 +14,7 @@ from operators.join_side.index import PAGE_ROWS
 from operators.kept_page import KeptPage
 from operators.time_sorted import merged_pages, sorted_page
 
-__all__ = ["SortedRows", "last_time"]
-
-
-def last_time(page: Page, bound: int, what: str) -> int:
-    """Return how far an input has come with a page: its last time, or ``bound`` if it is empty.
-
-    Raises ``ContractError`` in the name of ``what`` if it is not sorted, or behind ``bound``.
-    """
-    if not len(page):
-        return bound
-    times = page.times
-    if times[0] < bound or (times[1:] < times[:-1]).any():
-        before = np.concatenate([[bound], times[:-1]])
-        back = int(np.argmax(times < before))
-        late, after = times[back], before[back]
-        name, unit = page.schema.progressing, page.schema.unit
-        msg = f"{what} must be sorted by {name!r}; got {late} after {after} {unit}: put a Sort before it"
-        raise ContractError(msg)
-    return int(times[-1])
+__all__ = ["SortedRows"]
 
 
 class SortedRows:

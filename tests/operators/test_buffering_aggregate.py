@@ -21,6 +21,10 @@ def in_order(of):
     return sorted(of, key=lambda r: r["ts"])
 
 
+def row(ts, k="a", v=0):
+    return {"ts": ts, "k": k, "j": 0, "v": v, "x": 0.0}
+
+
 def check(operator, said, expected):
     driver = Checked(operator, SCHEMA).play(said)
     assert multiset(driver.rows()) == multiset(expected)
@@ -108,6 +112,19 @@ def test_integer_sums_are_checked():
         driver.run([(0, page([row(1, v=2**62), row(2, v=2**62)]))])
 
 
+@pytest.mark.parametrize(
+    "said", [[page([row(3), row(25), row(7)])], [page([row(9)]), page([row(8)])], [Linear(5), page([row(4)])]]
+)
+def test_the_input_must_be_sorted(said):
+    driver = Driver(BufferingAggregate(Tumbling(10), {"n": Count()}), SCHEMA)
+    for message in said[:-1]:
+        driver.feed(0, message)
+    with pytest.raises(
+        ContractError, match=r"BufferingAggregate: input 'in' must be sorted by 'ts'; got . after"
+    ):
+        driver.feed(0, said[-1])
+
+
 def test_empty_pages_and_the_end():
     driver = Driver(BufferingAggregate(Tumbling(10), {"n": Count()}), SCHEMA)
     assert driver.feed(0, Page.empty(SCHEMA)) == []
@@ -122,7 +139,3 @@ def test_what_cannot_be_in_order_is_refused():
     other = BufferingAggregate(Tumbling(2), {"n": Count()}).opened(SCHEMA).schemas_out[0]
     with pytest.raises(GraphError, match="stragglers must be of the schema"):
         BufferingAggregate(Tumbling(2), {"n": Count()}, late=True).opened(SCHEMA, other)
-
-
-def row(ts, k="a", v=0):
-    return {"ts": ts, "k": k, "j": 0, "v": v, "x": 0.0}

@@ -73,13 +73,13 @@ def test_an_input_that_has_ended_is_not_waited_for():
     [
         (
             [page(1, 3, 2)],
-            "got ts=2 (row 2 of the page) when it had come to 3 (unit s): put a Sort before it",
+            "got 2 after 3 s (row 2 of the page): put a Sort before it",
         ),
         (
             [page(5), page(4)],
-            "in1 must be sorted by 'ts'; got ts=4 (row 0 of the page) when it had come to 5",
+            "in1 must be sorted by 'ts'; got 4 after 5 s (row 0 of the page)",
         ),
-        ([Linear(5), page(4)], "got ts=4 (row 0 of the page) when it had come to 5"),
+        ([Linear(5), page(4)], "got 4 after 5 s (row 0 of the page)"),
     ],
 )
 def test_inputs_must_be_sorted(pages, words):
