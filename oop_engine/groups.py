@@ -21,7 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from oop_engine.errors import SnapshotError
 from oop_engine.integer_table import IntegerTable
+from oop_engine.saved import Saved
 
 __all__ = ["GroupIndex", "comparable", "occurring"]
 
@@ -125,11 +127,16 @@ class GroupIndex:
         batch = pa.RecordBatch.from_arrays(everything, names=[str(i) for i in range(len(everything))])
         return {"size": self._size, "keys": batch if everything else None}
 
-    def load(self, saved: dict[str, Any]) -> None:
+    def load(self, saved: Saved) -> None:
         """Take what ``save`` returned; slots are the same as then."""
         self.__init__(self._types, self._table)  # type: ignore[misc]
-        columns = saved["keys"].columns if saved["keys"] is not None else []
-        self.encode(columns, rows=saved["size"])
+        size = saved.integer("size", least=0, most=2**62 if self._types else 1)
+        fields = pa.schema([(str(i), kind) for i, kind in enumerate(self._types)])
+        columns = saved.batch("keys", fields, size).columns if self._types else []
+        self.encode(columns, rows=size)
+        if len(self) != size:
+            msg = f"'keys' must be {size} different groups; got {len(self)}"
+            raise SnapshotError(msg)
 
     def _remember(self, columns: list[pa.Array], size: int) -> None:
         self._chunks.append(columns)

@@ -12,11 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-import pyarrow as pa
-
 from oop_engine.errors import SnapshotError
 from oop_engine.page import Page
 from oop_engine.punctuation import FOREVER, Linear, Punctuation
+from oop_engine.saved import Saved
 from oop_engine.schema import Schema
 from oop_engine.snapshot import pack, unpack
 
@@ -161,8 +160,11 @@ class Operator:
         """Return the state as plain values, arrays and record batches (see ``snapshot``)."""
         return {}
 
-    def load(self, state: dict[str, Any]) -> None:
-        """Take the state that ``save`` returned; the operator is freshly opened."""
+    def load(self, state: Saved) -> None:
+        """Take the state that ``save`` returned; the operator is freshly opened.
+
+        ``state`` is a ``saved.Saved``, whose getters check what they return: it may come from anywhere.
+        """
 
     def snapshot(self) -> bytes:
         """Return the whole state as bytes."""
@@ -171,13 +173,14 @@ class Operator:
     def restore(self, data: bytes) -> None:
         """Take over a snapshot of the same operator with the same parameters.
 
-        Raises ``SnapshotError`` if the bytes are something else.
+        Raises ``SnapshotError`` if the bytes are something else; the operator is then as it was opened.
         """
         name = type(self).__name__
         state = unpack(name, data)
         try:
             self.load(state)
-        except (LookupError, TypeError, ValueError, pa.ArrowException) as error:
+        except Exception as error:  # whatever foreign values make an operator stumble over
+            self.open()
             msg = f"snapshot of {name}: made with other parameters, or by another version ({error!r})"
             raise SnapshotError(msg) from error
 

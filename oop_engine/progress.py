@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from oop_engine.groups import GroupIndex, occurring
 from oop_engine.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation
+from oop_engine.saved import Saved
 
 __all__ = ["Progress"]
 
@@ -106,10 +107,12 @@ class Progress:
         tables = [[list(names), table.save()] for names, table in self._tables.items()]
         return {"linear": self._linear, "linear_out": self._linear_out, "tables": tables}
 
-    def load(self, saved: dict[str, Any]) -> None:
+    def load(self, saved: Saved) -> None:
         """Take what ``save`` returned."""
-        self._linear, self._linear_out = saved["linear"].copy(), saved["linear_out"]
-        self._tables = {tuple(names): _GroupTable.loaded(table) for names, table in saved["tables"]}
+        inputs = self._linear.size
+        self._linear, self._linear_out = saved.integers("linear", (inputs,)), saved.integer("linear_out")
+        tables = [_GroupTable.loaded(of.part(1), inputs) for of in saved.parts("tables")]
+        self._tables = {table.attributes: table for table in tables}
 
     def _advance_linear(self, port: int, below: int) -> list[Punctuation]:
         if below <= self._linear[port]:
@@ -152,6 +155,10 @@ class _GroupTable:
 
     def __len__(self) -> int:
         return len(self._index)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        return tuple(self._schema.names)
 
     @property
     def nbytes(self) -> int:
@@ -217,10 +224,12 @@ class _GroupTable:
         return {"keys": keys, "grouped": self._grouped[:size], "out": self._out[:size]}
 
     @classmethod
-    def loaded(cls, saved: dict[str, Any]) -> _GroupTable:
-        table = cls(saved["keys"].schema, saved["grouped"].shape[1])
-        table._index.encode(saved["keys"].columns)
-        table._grouped, table._out = saved["grouped"].copy(), saved["out"].copy()
+    def loaded(cls, saved: Saved, inputs: int) -> _GroupTable:
+        keys = saved.batch("keys")
+        table = cls(keys.schema, inputs)
+        size = len(np.unique(table._index.encode(keys.columns)))
+        table._grouped = saved.integers("grouped", (size, inputs))
+        table._out = saved.integers("out", (size,))
         return table
 
     def _grow(self, size: int) -> None:

@@ -29,6 +29,7 @@ from oop_engine.groups import occurring
 from oop_engine.operator import Emission, State
 from oop_engine.page import Page
 from oop_engine.punctuation import Linear, Punctuation
+from oop_engine.saved import Saved
 from oop_engine.schema import Schema
 from operators.closed import Closed, joined
 from operators.pane_block import PaneBlock
@@ -125,15 +126,16 @@ class AdaptiveGroups(WindowGroups):
             "block": None if self._block is None else self._block.save(),
         }
 
-    def load(self, saved: dict[str, Any]) -> None:
-        if saved["adapting"] and not self._adapting:
+    def load(self, saved: Saved) -> None:
+        if saved.flag("adapting") and not self._adapting:
             self._adapt()
         super().load(saved)
-        self._most, self._seen, self._refused = saved["looked"]
-        self._tail.load(saved["tail"])
-        self._volumes.load(saved["volumes"])
+        groups, looked = len(self._groups), saved.part("looked")
+        self._most, self._seen, self._refused = (looked.integer(i, least=0) for i in range(3))
+        self._tail.load(saved.part("tail"), groups)
+        self._volumes.load(saved.part("volumes"), groups)
         if self._block is not None:
-            self._block.load(saved["block"])
+            self._block.load(saved.part("block"), groups)
 
     def _threshold(self) -> float:
         return self._eager_bytes.threshold(self._volumes.duration.wed, self._tail.tuple_bytes)

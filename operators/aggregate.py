@@ -23,6 +23,7 @@ from oop_engine.errors import GraphError
 from oop_engine.operator import Emission, Operator, State
 from oop_engine.page import Page
 from oop_engine.punctuation import Punctuation
+from oop_engine.saved import Saved
 from oop_engine.schema import Schema
 from operators.aggregates import Aggregation
 from operators.spelled import spelled
@@ -100,7 +101,7 @@ class Aggregate(Operator):
     def save(self) -> dict[str, Any]:
         return self._groups.save()
 
-    def load(self, state: dict[str, Any]) -> None:
+    def load(self, state: Saved) -> None:
         self._groups.load(state)
 
     def describe(self) -> str:

@@ -30,6 +30,7 @@ from oop_engine.operator import Emission, Operator, State
 from oop_engine.page import Page
 from oop_engine.progress import Progress
 from oop_engine.punctuation import GroupWise, Joint, Linear, Punctuation
+from oop_engine.saved import Saved
 from oop_engine.schema import Schema
 from operators.spelled import spelled
 from operators.tagging import Tagger, bind
@@ -119,9 +120,9 @@ class Bucket(Operator):
     def save(self) -> dict[str, Any]:
         return {"tagger": self._tagger.save(), "promised": self._promised.save()}
 
-    def load(self, state: dict[str, Any]) -> None:
-        self._tagger.load(state["tagger"])
-        self._promised.load(state["promised"])
+    def load(self, state: Saved) -> None:
+        self._tagger.load(state.part("tagger"))
+        self._promised.load(state.part("promised"))
 
     def describe(self) -> str:
         return f"Bucket({spelled(self.windows)})"

@@ -34,6 +34,7 @@ from oop_engine.operator import Emission, Operator, State
 from oop_engine.page import Page
 from oop_engine.progress import Progress
 from oop_engine.punctuation import FOREVER, NEVER, GroupWise, Linear, Punctuation
+from oop_engine.saved import Saved
 from oop_engine.schema import Schema
 from operators.aggregates import Aggregation
 from operators.key_table import KeyTable
@@ -227,17 +228,20 @@ class Consolidate(Operator):
     def save(self) -> dict[str, Any]:
         return {
             "groups": self._groups.save(),
-            "spans": self._spans,
+            "spans": self._spans[: len(self._groups)],
             "panes": self._panes.save(),
             "promised": self._promised.save(),
         }
 
-    def load(self, state: dict[str, Any]) -> None:
-        self._groups.load(state["groups"])
-        self._spans = state["spans"]
+    def load(self, state: Saved) -> None:
+        self._groups.load(state.part("groups"))
+        groups = len(self._groups)
+        self._spans = state.integers("spans", (groups, 2))
         self._alive = int(np.count_nonzero(self._spans[:, 0] != _NONE))
-        self._panes.load(state["panes"])
-        self._promised.load(state["promised"])
+        extents = self._rows.extents
+        assert extents.range is not None  # PartialAggregate takes no landmark windows
+        self._panes.load(state.parts("panes"), groups, -(-extents.range // extents.slide))
+        self._promised.load(state.part("promised"))
 
     def describe(self) -> str:
         asked = ", ".join(f"{name}={spelled(aggregate)}" for name, aggregate in self.aggregates.items())

@@ -28,6 +28,7 @@ from oop_engine.errors import GraphError
 from oop_engine.operator import Emission, Operator, State
 from oop_engine.progress import Progress
 from oop_engine.punctuation import FOREVER, GroupWise, Joint, Linear, Punctuation
+from oop_engine.saved import Saved
 from oop_engine.schema import Schema
 from oop_engine.units import Length
 from operators.policies import floored, length_of
@@ -116,8 +117,8 @@ class Describe(Operator):
     def save(self) -> dict[str, Any]:
         return {"said": self._said.save()}
 
-    def load(self, state: dict[str, Any]) -> None:
-        self._said.load(state["said"])
+    def load(self, state: Saved) -> None:
+        self._said.load(state.part("said"))
 
     def describe(self) -> str:
         wanted = "" if self._attributes is None else f" by {', '.join(self._attributes)}"

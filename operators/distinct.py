@@ -41,6 +41,7 @@ from oop_engine import (
 )
 from oop_engine.groups import occurring
 from oop_engine.punctuation import passed
+from oop_engine.saved import Saved
 from operators.kernels.first_seen import add
 from operators.key_table import KeyTable
 
@@ -123,9 +124,10 @@ class Distinct(Operator):
         slots, times = self._pairs()
         return {"index": self._index.save(), "slots": slots, "times": times}
 
-    def load(self, state: dict[str, Any]) -> None:
-        self._index.load(state["index"])
-        self._hold(state["slots"], state["times"])
+    def load(self, state: Saved) -> None:
+        self._index.load(state.part("index"))
+        slots = state.integers("slots", (None,), least=0, below=len(self._index))
+        self._hold(slots, state.integers("times", slots.shape))
 
     def describe(self) -> str:
         return "Distinct" if self.by is None else f"Distinct by {', '.join(self.by) or 'time'}"

@@ -20,6 +20,7 @@ from oop_engine.operator import State
 from oop_engine.page import Page
 from oop_engine.progress import Progress
 from oop_engine.punctuation import FOREVER, Linear, Punctuation, passed
+from oop_engine.saved import Saved
 from oop_engine.schema import Schema
 from oop_engine.units import Length
 from operators.group_promises import GroupPromises
@@ -161,12 +162,12 @@ class EdgePromises:
             "promised": self._promised.save(),
         }
 
-    def load(self, saved: dict[str, Any]) -> None:
+    def load(self, saved: Saved) -> None:
         """Take what ``save`` returned."""
-        self._watermark.load(saved["watermark"])
+        self._watermark.load(saved.part("watermark"))
         if self._groups is not None:
-            self._groups.load(saved["groups"])
-        self._promised.load(saved["promised"])
+            self._groups.load(saved.part("groups"))
+        self._promised.load(saved.part("promised"))
 
 
 def _before_late(page: Page, held: Ints, before: int, linear: Ints) -> Ints:

@@ -8,9 +8,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from oop_engine.errors import SnapshotError
 from oop_engine.groups import GroupIndex
 from oop_engine.page import Page
 from oop_engine.punctuation import FOREVER, NEVER, GroupWise, shift
+from oop_engine.saved import Saved
 from oop_engine.schema import Schema
 from operators.kernels.ordering import due, nth_largest
 from operators.key_table import KeyTable
@@ -20,6 +22,7 @@ __all__ = ["GroupPromises"]
 
 Ints = NDArray[np.int64]
 _SEEN, _GREW, _NOW, _TOLD = range(4)
+_EPOCHS = 1 << 62  # more than there can ever be
 
 
 class GroupPromises:
@@ -113,6 +116,12 @@ class GroupPromises:
             "last": self._last,
         }
 
-    def load(self, saved: dict[str, Any]) -> None:
-        self._index.load(saved["index"])
-        self._largest, self._table, self._last = saved["largest"], saved["table"], saved["last"]
+    def load(self, saved: Saved) -> None:
+        self._index.load(saved.part("index"))
+        size = len(self._index)
+        self._largest = saved.integers("largest", (size, self._count + 1))
+        self._table = saved.integers("table", (4, size))
+        self._last = saved.integers("last", (2,), least=-1, below=_EPOCHS)
+        if self._last[1] >= size:
+            msg = f"'last' must name one of {size} groups; got {self._last[1]}"
+            raise SnapshotError(msg)

@@ -23,6 +23,7 @@ from oop_engine.errors import ContractError, GraphError
 from oop_engine.operator import Emission, Operator, State
 from oop_engine.page import Page
 from oop_engine.punctuation import NEVER, shift
+from oop_engine.saved import Saved
 from oop_engine.schema import Schema
 from oop_engine.units import Length
 from operators.kernels.ordering import accept
@@ -134,8 +135,9 @@ class Guard(Operator):
     def save(self) -> dict[str, Any]:
         return {"memory": self._memory, "future": self._future}
 
-    def load(self, state: dict[str, Any]) -> None:
-        self._memory, self._future = state["memory"], state["future"]
+    def load(self, state: Saved) -> None:
+        self._memory = state.integers("memory", (3,))
+        self._future = state.integer("future", least=0)
 
     def describe(self) -> str:
         return f"Guard({self._limit} ahead of the {self._of})"

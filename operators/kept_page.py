@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
+import numpy as np
+
+from oop_engine.errors import SnapshotError
 from oop_engine.page import Page
+from oop_engine.saved import Saved
+from oop_engine.schema import Schema
 
 __all__ = ["KeptPage"]
 
@@ -36,6 +41,16 @@ class KeptPage:
     def made(cls, page: Page) -> Self:
         """Keep a page that was made to be kept, and shares no memory."""
         return cls(page, len(page), page.held_bytes)
+
+    @classmethod
+    def loaded(cls, saved: Saved, schema: Schema) -> list[Self]:
+        """Return the pages of a snapshot, a list of record batches; each has rows, sorted by time."""
+        pages = [Page(schema, saved.batch(number, schema.fields)) for number in range(len(saved))]
+        for page in pages:
+            if not len(page) or (np.diff(page.times) < 0).any():
+                msg = f"kept pages must have rows sorted by {schema.progressing!r}; got {page}"
+                raise SnapshotError(msg)
+        return [cls.of(page) for page in pages]
 
     def after(self, start: int) -> KeptPage:
         """Return what is left from row ``start`` on, copied once it is less than half of what it keeps alive.

@@ -25,6 +25,7 @@ from oop_engine.errors import GraphError
 from oop_engine.operator import Emission, Operator, State
 from oop_engine.progress import Progress
 from oop_engine.punctuation import Punctuation
+from oop_engine.saved import Saved
 from oop_engine.schema import Schema
 
 __all__ = ["Meld"]
@@ -82,8 +83,8 @@ class Meld(Operator):
     def save(self) -> dict[str, Any]:
         return {"progress": self._progress.save()}
 
-    def load(self, state: dict[str, Any]) -> None:
-        self._progress.load(state["progress"])
+    def load(self, state: Saved) -> None:
+        self._progress.load(state.part("progress"))
 
 
 def _difference(first: Schema, other: Schema) -> str:

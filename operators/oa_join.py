@@ -31,6 +31,7 @@ from oop_engine.errors import GraphError
 from oop_engine.operator import Emission, Operator, State
 from oop_engine.page import Page
 from oop_engine.punctuation import NEVER, Joint, Linear, Punctuation
+from oop_engine.saved import Saved
 from oop_engine.schema import Schema
 from operators.bands import Band, TumblingBand
 from operators.join_side.state import JoinState
@@ -115,9 +116,10 @@ class OAJoin(Operator):
     def save(self) -> dict[str, Any]:
         return {"held": self._held.save(), "right_out": self._right_out, "box_out": self._box_out}
 
-    def load(self, state: dict[str, Any]) -> None:
-        self._held.load(state["held"])
-        self._right_out, self._box_out = state["right_out"], state["box_out"]
+    def load(self, state: Saved) -> None:
+        self._held.load(state.part("held"))
+        self._right_out, box = state.integer("right_out"), state.part("box_out")
+        self._box_out = [box.integer(0), box.integer(1)]
 
     def describe(self) -> str:
         return f"OAJoin {self.terms}"

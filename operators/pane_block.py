@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oop_engine.errors import SnapshotError
 from oop_engine.groups import occurring
 from oop_engine.page import Page
 from oop_engine.punctuation import NEVER
+from oop_engine.saved import Saved
 from operators.closed import Closed, narrow
 from operators.pane_ring import Panes, PaneSumOverflowError
 from operators.partials import NO_WINDOW
@@ -95,12 +97,17 @@ class PaneBlock:
             "counts": self._counts,
         }
 
-    def load(self, saved: dict[str, Any]) -> None:
-        """Take what ``save`` returned."""
-        self._panes.load(saved["panes"])
-        self._of, self._spans = saved["of"].astype(np.int64), saved["spans"]
-        self._counts[:] = saved["counts"]
+    def load(self, saved: Saved, groups: int) -> None:
+        """Take what ``save`` returned of so many groups."""
+        self._panes.load(saved.part("panes"))
+        self._of = saved.integers("of", (None,), least=0, below=groups)
+        spare = max(self._panes.rectangle.groups - self._of.size, 0)
+        self._spans = np.concatenate([saved.integers("spans", (self._of.size, 2)), _no_spans(spare)])
+        self._counts[:] = saved.integers("counts", (3,))
         self._column = self._columns_by_slot()
+        if (self._column[self._of] != np.arange(self._of.size)).any():
+            msg = f"'of' must be different groups; got {self._of}"
+            raise SnapshotError(msg)
 
     def _known(self, slots: Integers) -> Integers:
         """Return the columns of groups, -1 where there is none."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.punctuation import NEVER
+from oop_engine.saved import Saved
 from operators.aggregates import Part
 from operators.closed import narrow
 from operators.kernels.panes import Geometry, used
@@ -28,6 +29,7 @@ _SMALL = 1 << 16  # cells: a rectangle so small is not worth making smaller
 _SPARSE = 4  # cells there may be for each one in use and window a tuple is in
 _WINDOWS = 16  # windows a tuple at most that count for that
 _TURNS = 4
+_FAR = 1 << 62  # panes; no extent reaches so far
 
 
 class PaneRectangle:
@@ -127,7 +129,7 @@ class PaneRectangle:
         tuples, states = self.states.save(np.concatenate([self.cells(panes + self.low, slots), backs]))
         return {
             "low": self.low,
-            "shape": list(held.shape),
+            "shape": np.array(held.shape),
             "held": np.packbits(held),
             "turns": narrow(np.maximum(self.turns[:3], self.low) - self.low),
             "backs": np.packbits(self.turns[3].astype(np.bool_)),
@@ -135,20 +137,23 @@ class PaneRectangle:
             "states": [[narrow(column) for column in state] for state in states],
         }
 
-    def load(self, saved: dict[str, Any]) -> None:
+    def load(self, saved: Saved) -> None:
         """Take what ``save`` returned."""
-        panes, groups = saved["shape"]
-        held = np.unpackbits(saved["held"], count=panes * groups).reshape(panes, groups)
-        self.low, self.high = saved["low"], saved["low"] + panes - 1
+        panes, groups = saved.integers("shape", (2,), least=0, below=_FAR).tolist()
+        held = saved.bits("held", panes * groups).reshape(panes, groups)
+        turns = np.minimum(saved.integers("turns", (3, groups), least=0), panes)  # of who is asleep: anything
+        backs = saved.bits("backs", groups)
+        self.low = saved.integer("low", least=-_FAR, most=_FAR)
+        self.high = self.low + panes - 1
         self.states = PaneStates(self._parts, 0)
         self._allot(_power(panes), groups)
-        turns = saved["turns"].astype(np.int64)
         self.turns[:3] = np.where(turns[0] > 0, turns + self.low, NEVER)  # 0: there is no front
-        self.turns[3] = np.unpackbits(saved["backs"], count=groups)
+        self.turns[3] = backs
         at, slots = held.nonzero()
         self.used = slots.size
-        cells = np.concatenate([self.cells(at + self.low, slots), self.area + np.flatnonzero(self.turns[3])])
-        self.states.load(cells, saved["tuples"], saved["states"])
+        self.states.load(
+            np.concatenate([self.cells(at + self.low, slots), self.area + np.flatnonzero(backs)]), saved
+        )
 
     def _grow(self, low: int, high: int, groups: int, rows: int) -> bool:
         if self.used:

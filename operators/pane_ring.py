@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.page import Page
+from oop_engine.saved import Saved
 from operators.aggregates import Arrays, Part
 from operators.closed import Closed, joined
 from operators.components import SumOverflowError
@@ -166,7 +167,7 @@ class Panes:
         """Return the panes for a snapshot."""
         return self.rectangle.save()
 
-    def load(self, saved: dict[str, Any]) -> None:
+    def load(self, saved: Saved) -> None:
         """Take what ``save`` returned."""
         self.rectangle.load(saved)
 

@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oop_engine.errors import SnapshotError
 from oop_engine.punctuation import FOREVER
+from oop_engine.saved import Saved
 from operators.aggregates import Arrays, Part
 from operators.components import SumOverflowError
 from operators.pane_reduce import reduced
@@ -25,6 +27,7 @@ __all__ = ["PaneRuns", "Run"]
 
 Integers = NDArray[np.int64]
 
+_FAR = 1 << 61  # windows; no extent reaches so far
 _LEAST = 64  # rows; fewer are not worth a merge
 _PAIRS = 1 << 20  # (row, window) pairs combined at a time, as far as one window allows
 
@@ -144,10 +147,17 @@ class PaneRuns:
         """Return the rows for a snapshot."""
         return [[*run._places, [list(state) for state in run.states]] for run in self._runs()]
 
-    def load(self, saved: list[list[Any]]) -> None:
-        """Take what ``save`` returned."""
-        runs = (Run(slots, first, last, list(map(tuple, states))) for slots, first, last, states in saved)
-        self._set(*runs)
+    def load(self, saved: Sequence[Saved], groups: int, windows: int) -> None:
+        """Take what ``save`` returned of so many groups; a pane is in ``windows`` at most."""
+        self._set(*(self._loaded(run, groups, windows) for run in saved))
+
+    def _loaded(self, saved: Saved, groups: int, windows: int) -> Run:
+        slots = saved.integers(0, (None,), least=0, below=groups)
+        first, last = (saved.integers(side, slots.shape, least=-_FAR, below=_FAR) for side in (1, 2))
+        if slots.size and not ((widths := last - first + 1).min() >= 0 and widths.max() <= windows):
+            msg = f"a pane must be in at most {windows} windows; got {widths.min()} to {widths.max()}"
+            raise SnapshotError(msg)
+        return Run(slots, first, last, self._nothing.loaded(saved.part(3), slots.size))
 
     def _runs(self) -> list[Run]:
         """Return the two runs."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.page import Page
+from oop_engine.saved import Saved
 from operators.aggregates import Arrays, Part
 from operators.components import Component, component
 from operators.partials import filled
@@ -22,6 +23,7 @@ __all__ = ["PaneStates"]
 
 Integers = NDArray[np.int64]
 
+_MOST = 2**40  # tuples in a cell: less than can ever come
 _NARROW = 2**31 - 1  # tuples in all cells together that 32 bits can count
 
 
@@ -93,17 +95,20 @@ class PaneStates:
         states = [tuple(column[cells] for column in state or ()) for state in self.columns]
         return self.tuples[cells], states
 
-    def load(self, cells: Integers, tuples: Integers, states: Sequence[Sequence[NDArray[Any]]]) -> None:
+    def load(self, cells: Integers, saved: Saved) -> None:
         """Take what ``save`` returned into cells that are empty."""
+        tuples = saved.integers("tuples", cells.shape, least=0, below=_MOST)
         self._most = int(tuples.sum(dtype=np.int64))
         if self._most > _NARROW:
             self.tuples = self.tuples.astype(np.int64)
         self.tuples[cells] = tuples
-        for i, (of, saved) in enumerate(zip(self._components, states, strict=True)):
-            if saved:
-                self.columns[i] = _nothing(of, self.tuples.size)
-            for column, values in zip(self.columns[i] or (), saved, strict=True):
-                column[cells] = values
+        states = saved.parts("states", len(self._components))
+        for i, (of, state) in enumerate(zip(self._components, states, strict=True)):
+            self.columns[i] = columns = (
+                None if _may_share(of) and not state else _nothing(of, self.tuples.size)
+            )
+            for number, column in enumerate(columns or ()):
+                column[cells] = state.numbers(number, cells.shape, column.dtype)
         self._measure()
 
 

@@ -31,6 +31,7 @@ from oop_engine.operator import Emission, Operator, State
 from oop_engine.page import Page
 from oop_engine.progress import Progress
 from oop_engine.punctuation import GroupWise, Linear, Punctuation
+from oop_engine.saved import Saved
 from oop_engine.schema import Schema
 from operators.aggregates import Aggregation, Arrays
 from operators.components import SumOverflowError
@@ -142,8 +143,8 @@ class PartialAggregate(Operator):
     def save(self) -> dict[str, Any]:
         return {"promised": self._promised.save()}
 
-    def load(self, state: dict[str, Any]) -> None:
-        self._promised.load(state["promised"])
+    def load(self, state: Saved) -> None:
+        self._promised.load(state.part("promised"))
 
     def describe(self) -> str:
         asked = ", ".join(f"{name}={spelled(aggregate)}" for name, aggregate in self.aggregates.items())

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oop_engine.errors import SnapshotError
 from oop_engine.page import Page
+from oop_engine.saved import Saved
 from operators.aggregates import Arrays, Part
 from operators.closed import Closed, narrow
 from operators.components import SumOverflowError, component
@@ -72,6 +74,13 @@ class States:
         for c, state in zip(self._components, self.columns, strict=True):
             for column, value in zip(state, c.identity, strict=True):
                 column[rows] = value
+
+    def loaded(self, saved: Saved, rows: int) -> list[Arrays]:
+        """Return the columns of a snapshot, of so many rows."""
+        return [
+            tuple(of.numbers(i, (rows,), value.dtype) for i, value in enumerate(c.identity))
+            for c, of in zip(self._components, saved.parts_of(len(self._components)), strict=True)
+        ]
 
     def resized(self, rows: Integers, size: int) -> list[Arrays]:
         """Return ``rows`` and after them states of no values, ``size`` in all."""
@@ -229,12 +238,17 @@ class Partials:
         owner = [narrow(column) for column in self._owner[used].T]
         return {"owner": owner, "states": states, "counts": self._counts}
 
-    def load(self, saved: dict[str, Any]) -> None:
-        """Take what ``save`` returned."""
-        self._owner = np.stack(saved["owner"], axis=1)
-        self.states.columns = [tuple(state) for state in saved["states"]]
-        self._resize(2 * len(self._owner))
-        self._counts[:] = saved["counts"]
+    def load(self, saved: Saved, groups: int) -> None:
+        """Take what ``save`` returned of so many groups."""
+        owner = saved.part("owner")
+        slots = owner.integers(0, (None,), least=0, below=groups)
+        self._owner = np.stack([slots, owner.integers(1, slots.shape)], axis=1)
+        self.states.columns = self.states.loaded(saved.part("states"), slots.size)
+        self._resize(2 * slots.size)
+        self._counts[1:] = saved.integers("counts", (3,))[1:]
+        if (kept := np.count_nonzero(self._table.cells[:, 2] >= 0)) != slots.size:
+            msg = f"'owner' must be {slots.size} different windows; got {kept}"
+            raise SnapshotError(msg)
 
     def _resize(self, rows: int, used: Integers | None = None) -> None:
         """Make room for at least ``rows``, the ``used`` ones (default: all) first."""

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from oop_engine.errors import GraphError
 from oop_engine.page import Page
 from oop_engine.punctuation import FOREVER, NEVER, shift
+from oop_engine.saved import Saved
 from oop_engine.schema import Schema
 from oop_engine.units import Length
 from operators.kernels.ordering import nth_largest, trail
@@ -90,7 +91,7 @@ class Watermark:
         """Return the state for a snapshot."""
         return {}
 
-    def load(self, saved: dict[str, Any]) -> None:
+    def load(self, saved: Saved) -> None:
         """Take what ``save`` returned."""
 
 
@@ -283,8 +284,8 @@ class _Trailing(Watermark):
     def save(self) -> dict[str, Any]:
         return {"largest": self._largest}
 
-    def load(self, saved: dict[str, Any]) -> None:
-        self._largest = saved["largest"]
+    def load(self, saved: Saved) -> None:
+        self._largest = saved.integers("largest", self._largest.shape)
 
 
 class _Lull(Watermark):
@@ -321,9 +322,9 @@ class _Lull(Watermark):
     def save(self) -> dict[str, Any]:
         return {"last": self._last, "inner": self._inner.save()}
 
-    def load(self, saved: dict[str, Any]) -> None:
-        self._last = saved["last"]
-        self._inner.load(saved["inner"])
+    def load(self, saved: Saved) -> None:
+        self._last = None if saved["last"] is None else saved.integer("last")
+        self._inner.load(saved.part("inner"))
 
 
 def check_policy(policy: object, what: str) -> None:

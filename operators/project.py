@@ -36,6 +36,7 @@ from oop_engine import (
     Punctuation,
     Schema,
 )
+from oop_engine.saved import Saved
 from operators.expressions import Expression, evaluate, text_of, types_of
 
 __all__ = ["Project"]
@@ -108,8 +109,8 @@ class Project(Operator):
     def save(self) -> dict[str, Any]:
         return {"linear": self._linear}
 
-    def load(self, state: dict[str, Any]) -> None:
-        self._linear = state["linear"]
+    def load(self, state: Saved) -> None:
+        self._linear = state.integer("linear")
 
     def describe(self) -> str:
         names = (

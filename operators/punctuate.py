@@ -33,6 +33,7 @@ from oop_engine.errors import LateTuple
 from oop_engine.operator import Emission, Operator, State
 from oop_engine.page import Page
 from oop_engine.punctuation import Punctuation
+from oop_engine.saved import Saved
 from oop_engine.schema import Schema
 from oop_engine.units import Length
 from operators.edge_promises import EdgePromises, Part
@@ -138,9 +139,9 @@ class Punctuate(Operator):
     def save(self) -> dict[str, Any]:
         return {"edge": self._edge.save(), "rows": [self._rows, self._late_rows]}
 
-    def load(self, state: dict[str, Any]) -> None:
-        self._edge.load(state["edge"])
-        self._rows, self._late_rows = state["rows"]
+    def load(self, state: Saved) -> None:
+        self._edge.load(state.part("edge"))
+        self._rows, self._late_rows = (state.part("rows").integer(i, least=0) for i in range(2))
 
     def describe(self) -> str:
         return f"Punctuate({spelled(self.policy)})"

@@ -17,7 +17,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from oop_engine.errors import SnapshotError
 from oop_engine.page import Page
+from oop_engine.saved import Saved
 from operators.aggregates import Arrays, Part
 from operators.row_panes import Passed, RowPanes
 
@@ -62,9 +64,15 @@ class RowSlide(ABC):
         """Return what is kept, for a snapshot."""
         return {"at": self._at, "ring": self._ring}
 
-    def load(self, saved: dict[str, Any]) -> None:
+    def load(self, saved: Saved) -> None:
         """Take what ``save`` returned."""
-        self._at, self._ring = saved["at"], saved["ring"].copy()
+        shape = (None,) if self.columns == 1 else (self.columns, None)
+        self._ring = saved.numbers("ring", shape, self.kind)
+        room = self._ring.shape[-1] - 1
+        self._at = saved.integer("at", least=0, most=min(room, self.panes.length - 1))
+        if room > self.panes.length:
+            msg = f"'ring' must have room for a window of {self.panes.length}; got {room}"
+            raise SnapshotError(msg)
 
     def _cells(self, size: int) -> Array:
         shape = size if self.columns == 1 else (self.columns, size)

@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.page import Page
+from oop_engine.saved import Saved
 from operators.aggregates import Arrays, Part
 from operators.components import numbers, valid
 from operators.kernels import ordered, runs, sliding
@@ -88,9 +89,12 @@ class Smallest(RowSlide):
     def save(self) -> dict[str, Any]:
         return super().save() | {"back": int(self._back), "open": int(self._open)}
 
-    def load(self, saved: dict[str, Any]) -> None:
+    def load(self, saved: Saved) -> None:
         super().load(saved)
-        self._back, self._open = self.kind.type(saved["back"]), self.kind.type(saved["open"])
+        back, now = (
+            saved.integer(n, least=~int(self.nothing), most=int(self.nothing)) for n in ("back", "open")
+        )
+        self._back, self._open = self.kind.type(back), self.kind.type(now)
 
 
 class FloatSum(RowSlide):
@@ -133,9 +137,10 @@ class FloatSum(RowSlide):
     def save(self) -> dict[str, Any]:
         return super().save() | {"back": self._back, "lanes": self._lanes, "held": self._held}
 
-    def load(self, saved: dict[str, Any]) -> None:
+    def load(self, saved: Saved) -> None:
         super().load(saved)
-        self._back, self._lanes, self._held = saved["back"], saved["lanes"].copy(), saved["held"]
+        self._back, self._held = saved.floating("back"), saved.integer("held", least=0)
+        self._lanes = saved.numbers("lanes", (runs.LANES,), np.float64)
 
 
 class Moments(RowSlide):
@@ -180,6 +185,6 @@ class Moments(RowSlide):
     def save(self) -> dict[str, Any]:
         return super().save() | {"back": self._back, "open": self._open}
 
-    def load(self, saved: dict[str, Any]) -> None:
+    def load(self, saved: Saved) -> None:
         super().load(saved)
-        self._back, self._open = saved["back"].copy(), saved["open"].copy()
+        self._back, self._open = (saved.numbers(name, (3,), np.float64) for name in ("back", "open"))

@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.page import Page
+from oop_engine.saved import Saved
 from operators.aggregates import Arrays, Part
 from operators.components import SumOverflowError, numbers, valid
 from operators.kernels import runs, sliding
@@ -80,9 +81,9 @@ class IntegerSum(RowSlide):
     def save(self) -> dict[str, Any]:
         return super().save() | {"total": self._total, "open": self._open}
 
-    def load(self, saved: dict[str, Any]) -> None:
+    def load(self, saved: Saved) -> None:
         super().load(saved)
-        self._total, self._open = saved["total"].copy(), saved["open"]
+        self._total, self._open = saved.integers("total", (2,)), saved.integer("open")
 
 
 class RowCount(IntegerSum):
@@ -120,6 +121,6 @@ class RowCount(IntegerSum):
     def save(self) -> dict[str, Any]:
         return super().save() | {"since": self._since}
 
-    def load(self, saved: dict[str, Any]) -> None:
+    def load(self, saved: Saved) -> None:
         super().load(saved)
-        self._since = saved["since"]
+        self._since = saved.integer("since")

@@ -16,6 +16,7 @@ from oop_engine.errors import ContractError
 from oop_engine.operator import Emission, State
 from oop_engine.page import Page
 from oop_engine.punctuation import FOREVER, Linear, Punctuation
+from oop_engine.saved import Saved
 from oop_engine.schema import Schema
 from operators.aggregates import Arrays, Part
 from operators.components import SumOverflowError
@@ -27,6 +28,7 @@ from operators.window_results import PAGE_ROWS, Results
 
 __all__ = ["RowWindows", "slidable"]
 
+_MOST = 1 << 61  # tuples: more than can ever come
 _SLIDES: dict[str, type[RowSlide]] = {
     "count": RowCount,
     "sum": IntegerSum,
@@ -97,10 +99,10 @@ class RowWindows:
             "slides": [slide.save() for slide in self._slides],
         }
 
-    def load(self, saved: dict[str, Any]) -> None:
+    def load(self, saved: Saved) -> None:
         """Take what ``save`` returned."""
-        self._number, self._promised = saved["number"], saved["promised"]
-        for slide, state in zip(self._slides, saved["slides"], strict=True):
+        self._number, self._promised = saved.integer("number", least=0, most=_MOST), saved.integer("promised")
+        for slide, state in zip(self._slides, saved.parts("slides", len(self._slides)), strict=True):
             slide.load(state)
 
     def _slide(self, part: Part) -> RowSlide:

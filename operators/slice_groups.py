@@ -17,6 +17,7 @@ from oop_engine.errors import ContractError
 from oop_engine.operator import Emission, State
 from oop_engine.page import Page
 from oop_engine.punctuation import Linear
+from oop_engine.saved import Saved
 from oop_engine.schema import Schema
 from operators.slice_results import SliceResults
 from operators.slice_ring import SliceRing
@@ -64,10 +65,10 @@ class SliceGroups(WindowGroups):
     def save(self) -> dict[str, Any]:
         return {**super().save(), "rings": [ring.save() for ring in self._rings]}
 
-    def load(self, saved: dict[str, Any]) -> None:
+    def load(self, saved: Saved) -> None:
         super().load(saved)
-        for ring, of_ring in zip(self._rings, saved["rings"], strict=True):
-            ring.load(of_ring)
+        for ring, of_ring in zip(self._rings, saved.parts("rings", len(self._rings)), strict=True):
+            ring.load(of_ring, len(self._groups))
 
     def _note(self) -> None:
         alive = max(ring.alive for ring in self._rings)

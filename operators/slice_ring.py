@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from oop_engine.page import Page
 from oop_engine.punctuation import NEVER
+from oop_engine.saved import Saved
 from operators.aggregates import Part
 from operators.closed import narrow
 from operators.components import SumOverflowError
@@ -29,6 +30,7 @@ __all__ = ["SliceRing"]
 
 Integers = NDArray[np.int64]
 
+_FAR = 1 << 62  # slices; no window reaches so far
 _SLICES = 1 << 14  # looked at together, besides those of the longest window
 _EACH = 8  # how much longer it takes to look at a slice of one group than of one among many
 _SOME = 32  # groups that are worth looking at together
@@ -259,15 +261,19 @@ class SliceRing:
             "over": [self._over, self._ahead],
         }
 
-    def load(self, saved: dict[str, Any]) -> None:
-        """Take what ``save`` returned."""
-        self._panes.load(saved["panes"])
-        self._table.load(saved["table"])
-        groups, alive, low, high = saved["spans"]
-        self._spans = _no_spans(groups)
+    def load(self, saved: Saved, groups: int) -> None:
+        """Take what ``save`` returned of so many groups."""
+        self._panes.load(saved.part("panes"))
+        self._table.load(saved.part("table"), groups)
+        self._done = saved.integers("done", (None,))
+        spans, over = saved.part("spans"), saved.part("over")
+        alive = spans.integers(1, (None,), least=0, below=min(groups, self._done.size))
+        low, high = (spans.integers(side, alive.shape, least=-_FAR, below=_FAR) for side in (2, 3))
+        more = max(groups, self._panes.rectangle.groups) - self._done.size
+        self._done = np.concatenate([self._done, np.full(max(more, 0), NEVER)])
+        self._spans = _no_spans(self._done.size)
         self._spans[alive] = np.stack([low, high], axis=1)
-        self._done = saved["done"].astype(np.int64)
-        self._over, self._ahead = saved["over"]
+        self._over, self._ahead = over.integer(0), over.flag(1)
 
 
 def _of_number(found: Sequence[Found], number: int) -> Iterator[Found]:

@@ -33,6 +33,7 @@ from oop_engine.errors import GraphError
 from oop_engine.operator import Emission, Operator, State
 from oop_engine.page import Page
 from oop_engine.punctuation import Punctuation
+from oop_engine.saved import Saved
 from oop_engine.schema import Schema
 from operators.aggregates import Aggregation
 from operators.pane_folds import foldable
@@ -140,7 +141,7 @@ class SlicedAggregate(Operator):
     def save(self) -> dict[str, Any]:
         return self._groups.save()
 
-    def load(self, state: dict[str, Any]) -> None:
+    def load(self, state: Saved) -> None:
         self._groups.load(state)
 
     def describe(self) -> str:

@@ -21,6 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine import Emission, GraphError, Operator, Page, Punctuation, Schema
+from oop_engine.saved import Saved
 from operators.expressions import Expression, evaluate, mask_of, require_boolean, text_of
 
 __all__ = ["Goes", "Split"]
@@ -85,8 +86,8 @@ class Split(Operator):
     def save(self) -> dict[str, Any]:
         return {"unmatched": self._unmatched}
 
-    def load(self, state: dict[str, Any]) -> None:
-        self._unmatched = state["unmatched"]
+    def load(self, state: Saved) -> None:
+        self._unmatched = state.integer("unmatched", least=0)
 
     def describe(self) -> str:
         ports = [f"{name}: {text_of(predicate)}" for name, predicate in self.predicates.items()]

@@ -18,6 +18,7 @@ from oop_engine.errors import GraphError
 from oop_engine.groups import GroupIndex, occurring
 from oop_engine.page import Page
 from oop_engine.punctuation import FOREVER, GroupWise, Joint, Linear, Punctuation
+from oop_engine.saved import Saved
 from oop_engine.schema import Schema
 from operators.key_table import KeyTable
 from operators.windows import Extents, Over, Windows
@@ -25,6 +26,8 @@ from operators.windows import Extents, Over, Windows
 __all__ = ["Tagger", "bind"]
 
 Integers = NDArray[np.int64]
+
+_MOST = 1 << 61  # tuples: more than can ever come
 
 
 def bind(windows: Windows, schema: Schema, by: tuple[str, ...], what: str) -> Extents:
@@ -92,10 +95,10 @@ class Tagger:
         """Return the numbers for a snapshot."""
         return {"groups": self._index.save(), "next": self._next}
 
-    def load(self, saved: dict[str, Any]) -> None:
+    def load(self, saved: Saved) -> None:
         """Take what ``save`` returned."""
-        self._index.load(saved["groups"])
-        self._next = saved["next"]
+        self._index.load(saved.part("groups"))
+        self._next = saved.integers("next", (len(self._index),), least=0, below=_MOST)
 
     def _promise(self, slots: Integers) -> Punctuation | None:
         if not slots.size:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.page import Page, concat
+from oop_engine.saved import Saved
 from oop_engine.schema import Schema
 from oop_engine.sizes import value_bytes
 from operators.windows import Extents
@@ -107,10 +108,12 @@ class Tail:
         everything = self.tuples()
         return {"batch": everything.page.batch, "slots": everything.slots.astype(np.int32)}
 
-    def load(self, saved: dict[str, Any]) -> None:
-        """Take what ``save`` returned."""
+    def load(self, saved: Saved, groups: int) -> None:
+        """Take what ``save`` returned of so many groups."""
         self.clear()
-        self.add(Page(self._schema, saved["batch"]), saved["slots"])
+        page = Page(self._schema, saved.batch("batch", self._schema.fields))
+        self._extents.wids(page.times)
+        self.add(page, saved.integers("slots", (len(page),), least=0, below=groups))
 
 
 def _width(kind: pa.DataType) -> int:

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from oop_engine.groups import occurring
 from oop_engine.punctuation import FOREVER, NEVER
+from oop_engine.saved import Saved
 from operators.closed import narrow
 
 __all__ = ["EagerBytes", "ExtentDuration", "Volumes"]
@@ -88,10 +89,11 @@ class ExtentDuration:
         """Return everything for a snapshot."""
         return [self.wed, self.high, self._low, self._latest, [list(start) for start in self._starts]]
 
-    def load(self, saved: list[Any]) -> None:
+    def load(self, saved: Saved) -> None:
         """Take what ``save`` returned."""
-        self.wed, self.high, self._low, self._latest, starts = saved
-        self._starts = [(wid, low) for wid, low in starts]
+        self.wed = saved.integer(0, least=1)
+        self.high, self._low, self._latest = (saved.integer(number) for number in (1, 2, 3))
+        self._starts = [(start.integer(0), start.integer(1)) for start in saved.parts(4)]
 
 
 class Volumes:
@@ -156,9 +158,10 @@ class Volumes:
             "since": self._since,
         }
 
-    def load(self, saved: dict[str, Any]) -> None:
-        """Take what ``save`` returned."""
-        self.duration.load(saved["duration"])
-        self._volume = saved["volume"].astype(np.int32)
-        self.eager = np.unpackbits(saved["eager"], count=self._volume.size).astype(np.bool_)
-        self._since = saved["since"]
+    def load(self, saved: Saved, groups: int) -> None:
+        """Take what ``save`` returned of so many groups."""
+        self.duration.load(saved.part("duration"))
+        self._volume = saved.integers("volume", (None,), least=0, below=2**31).astype(np.int32)
+        self.eager = saved.bits("eager", self._volume.size)
+        self.grow(groups)
+        self._since = saved.integer("since")

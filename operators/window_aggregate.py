@@ -46,6 +46,7 @@ from oop_engine.errors import GraphError
 from oop_engine.operator import Emission, Operator, State
 from oop_engine.page import Page
 from oop_engine.punctuation import Punctuation
+from oop_engine.saved import Saved
 from oop_engine.schema import Schema
 from operators.aggregates import Aggregation
 from operators.pane_folds import foldable
@@ -188,12 +189,12 @@ class WindowAggregate(Operator):
             return {"rows": self._rows.save()}
         return {"tagger": self._tagger.save(), "groups": self._groups.save()}
 
-    def load(self, state: dict[str, Any]) -> None:
+    def load(self, state: Saved) -> None:
         if self._rows is not None:
-            self._rows.load(state["rows"])
+            self._rows.load(state.part("rows"))
             return
-        self._tagger.load(state["tagger"])
-        self._groups.load(state["groups"])
+        self._tagger.load(state.part("tagger"))
+        self._groups.load(state.part("groups"))
 
     def describe(self) -> str:
         asked = ", ".join(f"{name}={spelled(aggregate)}" for name, aggregate in self.aggregates.items())

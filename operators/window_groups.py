@@ -24,6 +24,7 @@ from oop_engine.operator import Emission, State
 from oop_engine.page import Page
 from oop_engine.progress import Progress
 from oop_engine.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation
+from oop_engine.saved import Saved
 from oop_engine.schema import Schema
 from operators.closed import Closed, joined, narrow
 from operators.components import SumOverflowError
@@ -38,6 +39,7 @@ __all__ = ["WindowGroups"]
 
 Integers = NDArray[np.int64]
 
+_FAR = 1 << 62  # windows; no extent reaches so far
 _DEAD = 4096  # groups without a window that may stay: those that come back need not be learnt again
 _MORE = 8  # room grows by an eighth: every pane has room for every group
 
@@ -144,16 +146,16 @@ class WindowGroups:
             "latest": self._dense.latest if self._dense else 0,
         }
 
-    def load(self, saved: dict[str, Any]) -> None:
+    def load(self, saved: Saved) -> None:
         """Take what ``save`` returned."""
-        self._groups.load(saved["groups"])
-        self._partials.load(saved["partials"])
-        self._load_spans(*saved["spans"])
+        self._groups.load(saved.part("groups"))
+        self._partials.load(saved.part("partials"), len(self._groups))
         if self._panes is not None and saved["panes"] is not None:
-            self._panes.load(saved["panes"])
-        self._promised.load(saved["promised"])
+            self._panes.load(saved.part("panes"))
+        self._load_spans(saved.part("spans"))
+        self._promised.load(saved.part("promised"))
         if self._dense:
-            self._dense.latest = saved["latest"]
+            self._dense.latest = saved.integer("latest")
 
     def _save_spans(self) -> list[Any]:
         known = self._spans[: len(self._groups)]
@@ -162,10 +164,16 @@ class WindowGroups:
         lowest = int(low.min()) if low.size else 0
         return [lowest, np.packbits(alive), narrow(low - lowest), narrow(high - lowest)]
 
-    def _load_spans(self, lowest: int, alive: NDArray[np.uint8], low: Integers, high: Integers) -> None:
-        self._spans = _no_spans(len(self._groups))
-        rows = np.flatnonzero(np.unpackbits(alive, count=len(self._spans)))
-        self._spans[rows] = np.stack([low, high], axis=1).astype(np.int64) + lowest
+    def _load_spans(self, saved: Saved) -> None:
+        groups = len(self._groups)
+        lowest = saved.integer(0, least=-_FAR, most=_FAR)
+        rows = np.flatnonzero(saved.bits(1, groups))
+        low = saved.integers(2, rows.shape, least=0, below=_FAR)
+        high = saved.integers(
+            3, rows.shape, least=-_FAR, below=_FAR
+        )  # below low: a group that waits for its next
+        self._spans = _no_spans(groups if self._panes is None else max(groups, self._panes.rectangle.groups))
+        self._spans[rows] = np.stack([low, high], axis=1) + lowest
 
     def _linear(self, below: int) -> Iterator[Emission]:
         cut = int(self._results.extents.closed_by(below))

@@ -17,7 +17,8 @@ PACKAGES = ("oop_engine", "operators", "scenarios")
 
 # The kernel: a file imports from its own place and to the left of it.
 RANK = [
-    "errors", "stopwatch", "memory", "units", "sizes", "schema", "page", "punctuation", "integer_table", "groups",
+    "errors", "saved", "stopwatch", "memory", "units", "sizes", "schema", "page", "punctuation", "integer_table",
+    "groups",
     "fitted",
     "progress", "snapshot", "operator", "contract", "graph", "statistics", "ticks", "traces", "runners", "spark",
     "testing", "schedule", "replay", "run", "python_file", "scenario", "brute_force", "compare", "pipeline", "report",

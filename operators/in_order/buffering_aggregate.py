@@ -33,6 +33,7 @@ from oop_engine.groups import GroupIndex
 from oop_engine.operator import Emission, Operator, State
 from oop_engine.page import Page, concat
 from oop_engine.punctuation import FOREVER, NEVER, Linear, Punctuation
+from oop_engine.saved import Saved
 from oop_engine.schema import Schema
 from operators.aggregates import Aggregation, Arrays
 from operators.components import SumOverflowError
@@ -280,10 +281,12 @@ class BufferingAggregate(Operator):
         ]
         return {"batch": page.batch, "slots": slots, "groups": self._groups.save(), "numbers": numbers}
 
-    def load(self, state: dict[str, Any]) -> None:
-        self._groups.load(state["groups"])
-        self._hold(Page(self._schema, state["batch"]), state["slots"])
-        self._open, self._next, self._latest, *numbers = state["numbers"]
+    def load(self, state: Saved) -> None:
+        self._groups.load(state.part("groups"))
+        page = Page(self._schema, state.batch("batch", self._schema.fields))
+        self._extents.wids(page.times)
+        self._hold(page, state.integers("slots", (len(page),), least=0, below=len(self._groups)))
+        self._open, self._next, self._latest, *numbers = (state.part("numbers").integer(i) for i in range(7))
         self._promised, self._reached, self._late, self._dropped = numbers
 
     def describe(self) -> str:

@@ -24,6 +24,7 @@ from oop_engine.operator import Emission, Operator, State
 from oop_engine.page import Page, concat
 from oop_engine.progress import Progress
 from oop_engine.punctuation import Linear, Punctuation
+from oop_engine.saved import Saved
 from oop_engine.schema import Schema
 from operators.kept_page import KeptPage
 from operators.time_sorted import last_time
@@ -119,10 +120,10 @@ class Merge(Operator):
         waiting = [[kept.page.batch for kept in each] for each in self._waiting]
         return {"reached": self._reached.save(), "waiting": waiting}
 
-    def load(self, state: dict[str, Any]) -> None:
-        self._reached.load(state["reached"])
-        schema = self.schemas_in[0]
-        self._waiting = [[KeptPage.of(Page(schema, batch)) for batch in each] for each in state["waiting"]]
+    def load(self, state: Saved) -> None:
+        self._reached.load(state.part("reached"))
+        waiting = state.parts("waiting", len(self.inputs))
+        self._waiting = [KeptPage.loaded(each, self.schemas_in[0]) for each in waiting]
         for each in self._waiting:
             for kept in each:
                 self._count(kept, 1)

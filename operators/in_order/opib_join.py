@@ -24,6 +24,7 @@ from typing import Any
 from oop_engine.operator import Emission, Operator, State
 from oop_engine.page import Page
 from oop_engine.punctuation import FOREVER, NEVER, Linear, Punctuation
+from oop_engine.saved import Saved
 from oop_engine.schema import Schema
 from operators.bands import Band, TumblingBand
 from operators.join_side.in_time_order import SortedRows
@@ -110,10 +111,10 @@ class OPIBJoin(Operator):
     def save(self) -> dict[str, Any]:
         return {"right": self._right.save(), "left": self._left.save(), "linear_out": self._linear_out}
 
-    def load(self, state: dict[str, Any]) -> None:
-        self._right.load(state["right"])
-        self._left.load(state["left"])
-        self._linear_out = state["linear_out"]
+    def load(self, state: Saved) -> None:
+        self._right.load(state.part("right"))
+        self._left.load(state.part("left"))
+        self._linear_out = state.integer("linear_out")
 
     def describe(self) -> str:
         return f"OPIBJoin {self.terms}"

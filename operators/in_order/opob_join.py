@@ -22,6 +22,7 @@ from typing import Any
 from oop_engine.operator import Emission, Operator, State
 from oop_engine.page import Page
 from oop_engine.punctuation import Linear, Punctuation
+from oop_engine.saved import Saved
 from oop_engine.schema import Schema
 from operators.bands import Band, TumblingBand
 from operators.join_side.in_time_order import SortedRows
@@ -94,9 +95,9 @@ class OPOBJoin(Operator):
     def save(self) -> dict[str, Any]:
         return {"held": self._held.save(), "results": self._results.save()}
 
-    def load(self, state: dict[str, Any]) -> None:
-        self._held.load(state["held"])
-        self._results.load(state["results"])
+    def load(self, state: Saved) -> None:
+        self._held.load(state.part("held"))
+        self._results.load(state.part("results"))
 
     def describe(self) -> str:
         return f"OPOBJoin {self.terms}"

@@ -15,6 +15,7 @@ from sortedcontainers import SortedKeyList
 
 from oop_engine.page import Page
 from oop_engine.punctuation import FOREVER
+from oop_engine.saved import Saved
 from oop_engine.schema import Schema
 from operators.kept_page import KeptPage
 from operators.time_sorted import merged_pages, sorted_page
@@ -96,13 +97,14 @@ class ReorderBuffer:
             "serial": self._serial,
         }
 
-    def load(self, saved: dict[str, Any]) -> None:
+    def load(self, saved: Saved) -> None:
         """Take what ``save`` returned; the buffer is empty."""
-        pages = [KeptPage.of(Page(self._schema, batch)) for batch in saved["runs"]]
-        runs = [self._run(serial, page) for serial, page in zip(saved["serials"], pages, strict=True)]
-        self._settled.update(runs[: saved["settled"]])
-        self._recent = runs[saved["settled"] :]
-        self._serial = saved["serial"]
+        pages, serials = KeptPage.loaded(saved.part("runs"), self._schema), saved.part("serials")
+        runs = [self._run(serials.integer(i), page) for i, page in enumerate(pages)]
+        settled = saved.integer("settled", least=0, most=len(runs))
+        self._settled.update(runs[:settled])
+        self._recent = runs[settled:]
+        self._serial = saved.integer("serial")
 
     def _cut(self, run: _Run, below: int) -> tuple[_Part, _Run | None]:
         """Return what leaves of a run, and what stays of it."""

@@ -25,6 +25,7 @@ from oop_engine.errors import GraphError
 from oop_engine.operator import Emission, Operator, State
 from oop_engine.page import Page
 from oop_engine.punctuation import Linear, Punctuation
+from oop_engine.saved import Saved
 from oop_engine.schema import Schema
 from oop_engine.units import Length
 from operators.edge_promises import EdgePromises, Part
@@ -142,10 +143,11 @@ class Sort(Operator):
         waiting = self._waiting.save()
         return {"edge": self._edge.save(), "waiting": waiting, "now": self._now, "late": self._late}
 
-    def load(self, state: dict[str, Any]) -> None:
-        self._edge.load(state["edge"])
-        self._waiting.load(state["waiting"])
-        self._now, self._late = state["now"], state["late"]
+    def load(self, state: Saved) -> None:
+        self._edge.load(state.part("edge"))
+        self._waiting.load(state.part("waiting"))
+        self._now = None if state["now"] is None else state.integer("now")
+        self._late = state.integer("late", least=0)
 
     def describe(self) -> str:
         return f"Sort({spelled(self._policy)})"

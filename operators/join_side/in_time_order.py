@@ -9,6 +9,7 @@ import numpy as np
 
 from oop_engine.page import Page
 from oop_engine.punctuation import FOREVER
+from oop_engine.saved import Saved
 from oop_engine.schema import Schema
 from operators.join_side.index import PAGE_ROWS
 from operators.kept_page import KeptPage
@@ -65,9 +66,9 @@ class SortedRows:
         """Return the rows for a snapshot."""
         return [kept.page.batch for kept in self._pages]
 
-    def load(self, saved: list[Any]) -> None:
+    def load(self, saved: Saved) -> None:
         """Take what ``save`` returned."""
-        self._pages = [KeptPage.of(Page(self._schema, batch)) for batch in saved]
+        self._pages = KeptPage.loaded(saved, self._schema)
         self._measure()
 
     def _measure(self) -> None:

@@ -9,13 +9,14 @@ O(log tuples) runs, and a tuple is indexed O(log tuples) times.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from oop_engine.saved import Saved
 from operators.join_side.run import Run, merged
 
 __all__ = ["PAGE_ROWS", "JoinIndex"]
@@ -81,9 +82,9 @@ class JoinIndex:
         """Return the tuples for a snapshot."""
         return [run.save() for run in self._runs]
 
-    def load(self, saved: list[dict[str, Any]]) -> None:
-        """Take what ``save`` returned."""
-        self._runs = [Run.loaded(run) for run in saved]
+    def load(self, saved: Sequence[Saved], fields: pa.Schema) -> None:
+        """Take what ``save`` returned of tuples with these columns."""
+        self._runs = [Run.loaded(run, fields) for run in saved]
         self._measure()
 
     def _of_a_size(self) -> list[Run] | None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.punctuation import FOREVER
+from oop_engine.saved import Saved
 from oop_engine.sizes import owned
 from operators.kernels.join_index import match, scatter, settle
 from operators.kernels.time_order import time_order
@@ -122,14 +123,18 @@ class Run:
         }
 
     @classmethod
-    def loaded(cls, saved: dict[str, Any]) -> Self:
-        """Make the run of which ``save`` returned all."""
-        codes, times = np.ascontiguousarray(saved["entries"].T)
-        run = cls(saved["batch"], saved["rows"], codes, times)
-        run._alive, run._extent[0] = saved["alive"], saved["oldest"]
+    def loaded(cls, saved: Saved, fields: pa.Schema) -> Self:
+        """Make the run of which ``save`` returned all, of tuples with the columns ``fields``."""
+        batch = saved.batch("batch", fields)
+        rows = saved.integers("rows", (None,), least=0, below=batch.num_rows).astype(np.int32)
+        codes, times = np.ascontiguousarray(saved.integers("entries", (rows.size, 2)).T)
+        run = cls(batch, rows, codes, times)
+        run._extent[0] = saved.integer("oldest")
+        if saved["alive"] is not None:
+            run._alive = saved.numbers("alive", rows.shape, np.bool_)
         if saved["buried"] is not None:
             run._in_time_order()
-            run._buried = saved["buried"]
+            run._buried = saved.integer("buried", least=0, most=rows.size)
         run.live = len(run.alive())
         return run
 

@@ -19,6 +19,7 @@ from oop_engine.operator import State
 from oop_engine.page import Page
 from oop_engine.progress import Progress
 from oop_engine.punctuation import NEVER, GroupWise, Linear, Punctuation
+from oop_engine.saved import Saved
 from oop_engine.schema import Schema
 from operators.join_side.index import PAGE_ROWS, JoinIndex
 from operators.join_side.key_codes import KeyCodes
@@ -39,6 +40,7 @@ class JoinState:
         self.rule = terms.band.fitted(inputs[0], terms.operator)
         self._terms = terms
         self._out = out
+        self._fields = [schema.fields for schema in inputs]
         self._keys = [terms.names(0), terms.names(1)]
         self._codes = KeyCodes([inputs[0].type_of(name) for name in self._keys[0]])
         self._sides = [JoinIndex(), JoinIndex()]
@@ -105,12 +107,13 @@ class JoinState:
             "sides": [side.save() for side in self._sides],
         }
 
-    def load(self, saved: dict[str, Any]) -> None:
+    def load(self, saved: Saved) -> None:
         """Take what ``save`` returned."""
-        self.bounds = saved["bounds"]
-        self._progress.load(saved["progress"])
-        for side, tuples in zip(self._sides, saved["sides"], strict=True):
-            side.load(tuples)
+        bounds, sides = saved.part("bounds"), saved.part("sides")
+        self.bounds = [bounds.integer(0), bounds.integer(1)]
+        self._progress.load(saved.part("progress"))
+        for number, side in enumerate(self._sides):
+            side.load(sides.parts(number), self._fields[number])
 
     def _stays(self, side: int, page: Page, keep_from: int) -> Rows:
         """Return the rows of a page that can match something later."""

@@ -212,7 +212,7 @@ def test_many_groups_grow_the_table_and_shrink_it() -> None:
 def test_what_is_loaded_is_a_copy() -> None:
     one, two = Progress(), Progress()
     one.advance(0, groups(a=5))
-    two.load(one.save())
+    two.load(unpack("test", pack("test", one.save())))
     two.advance(0, Linear(4))
     two.advance(0, groups(a=8))
     assert one.linear == NEVER

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+import zlib
 from typing import Any
 
 import msgpack
@@ -10,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oop_engine import SnapshotError
+from oop_engine import Operator, Schema, SnapshotError
+from oop_engine.saved import Saved
 from oop_engine.snapshot import pack, unpack
 
 PLAIN = st.recursive(
@@ -91,10 +93,19 @@ def test_what_is_no_state_is_refused(value: Any) -> None:
 
 
 def test_the_snapshot_of_another_operator_or_version_is_refused() -> None:
-    with pytest.raises(SnapshotError, match=r"snapshot of Sort: expected .*'Sort'.*, got .*'Meld'"):
+    with pytest.raises(SnapshotError, match=r"snapshot of Sort: expected one of 'Sort', got one of 'Meld'"):
         unpack("Sort", pack("Meld", {}))
-    with pytest.raises(SnapshotError, match="snapshot of Meld: expected"):
-        unpack("Meld", msgpack.packb(["oop-engine/0", "Meld", {}]))
+    with pytest.raises(SnapshotError, match=r"snapshot of Meld: must begin with .*is it of another version"):
+        unpack("Meld", msgpack.packb(["oop-engine/1", "Meld", {}]))
+
+
+def checked(body: bytes) -> bytes:
+    """Return what is a snapshot as far as its checksum goes."""
+    return b"oop-engine/2" + zlib.crc32(body).to_bytes(4, "little") + body
+
+
+def summed(body: object) -> bytes:
+    return checked(msgpack.packb(body))
 
 
 class Trap:
@@ -108,25 +119,22 @@ class Trap:
         b"",
         b"not a snapshot",
         pickle.dumps(Trap()),
-        msgpack.packb(5),
-        msgpack.packb(["oop-engine/1", "Meld"]),
-        msgpack.packb(["oop-engine/1", "Meld", [1]]),
-        msgpack.packb(["oop-engine/1", "Meld", {"x": msgpack.ExtType(9, b"")}]),
-        msgpack.packb(
+        summed(5),
+        summed(["Meld"]),
+        summed(["Meld", [1]]),
+        summed(["Meld", {"x": msgpack.ExtType(9, b"")}]),
+        summed(
             [
-                "oop-engine/1",
                 "Meld",
                 {"x": msgpack.ExtType(1, msgpack.packb(["|O", [1], pickle.dumps(Trap())]))},
             ]
         ),
-        msgpack.packb(
-            ["oop-engine/1", "Meld", {"x": msgpack.ExtType(1, msgpack.packb(["<i8", [2**40], b"12345678"]))}]
-        ),
-        msgpack.packb(["oop-engine/1", "Meld", {"x": msgpack.ExtType(1, msgpack.packb(["(((", [1], b""]))}]),
-        msgpack.packb(["oop-engine/1", "Meld", {"x": msgpack.ExtType(2, b"ARROW1")}]),
-        msgpack.packb(["oop-engine/1", "Meld", {"x": msgpack.ExtType(2, b"")}]),
-        msgpack.packb(["oop-engine/1", "Meld", {"x": msgpack.ExtType(3, b"one")}]),
-        b"\x91" * 5000,
+        summed(["Meld", {"x": msgpack.ExtType(1, msgpack.packb(["<i8", [2**40], b"12345678"]))}]),
+        summed(["Meld", {"x": msgpack.ExtType(1, msgpack.packb(["(((", [1], b""]))}]),
+        summed(["Meld", {"x": msgpack.ExtType(2, b"ARROW1")}]),
+        summed(["Meld", {"x": msgpack.ExtType(2, b"")}]),
+        summed(["Meld", {"x": msgpack.ExtType(3, b"one")}]),
+        checked(b"\x91" * 5000),
         pack("Meld", STATE) + b"more",
     ],
     ids=range(15),
@@ -139,7 +147,7 @@ def test_foreign_bytes_are_refused(data: bytes) -> None:
 def test_a_batch_without_rows_written_is_refused() -> None:
     sink = pa.BufferOutputStream()
     pa.ipc.new_stream(sink, BATCH.schema).close()
-    data = msgpack.packb(["oop-engine/1", "Meld", {"x": msgpack.ExtType(2, sink.getvalue().to_pybytes())}])
+    data = summed(["Meld", {"x": msgpack.ExtType(2, sink.getvalue().to_pybytes())}])
     with pytest.raises(SnapshotError, match="snapshot of Meld: not readable"):
         unpack("Meld", data)
 
@@ -153,12 +161,44 @@ def test_truncated_bytes_are_refused() -> None:
 
 @settings(max_examples=400)
 @given(st.integers(0, len(pack("Meld", STATE)) - 1), st.integers(1, 255))
-def test_a_changed_byte_is_refused_or_gives_values_that_can_be_read(place: int, change: int) -> None:
+def test_a_changed_byte_is_found(place: int, change: int) -> None:
     data = bytearray(pack("Meld", STATE))
     data[place] ^= change
+    with pytest.raises(SnapshotError, match="snapshot of Meld: "):
+        unpack("Meld", bytes(data))
+
+
+@settings(max_examples=400)
+@given(st.integers(0, len(pack("Meld", STATE)) - 17), st.integers(1, 255))
+def test_with_the_right_checksum_it_is_refused_or_gives_values_that_can_be_read(
+    place: int, change: int
+) -> None:
+    body = bytearray(pack("Meld", STATE)[16:])
+    body[place] ^= change
     try:
-        found = unpack("Meld", bytes(data))
+        found = unpack("Meld", checked(bytes(body)))
     except SnapshotError:
         return
     for value in found.values():
         assert [c.to_pylist() for c in value.columns] if isinstance(value, pa.RecordBatch) else repr(value)
+
+
+class Half(Operator):
+    """Keeps two numbers, the second of which may be missing."""
+
+    def open(self) -> None:
+        self.numbers = [0, 0]
+
+    def save(self) -> dict[str, Any]:
+        return {"one": 1}
+
+    def load(self, state: Saved) -> None:
+        self.numbers[0] = state.integer("one")
+        self.numbers[1] = state.integer("two")
+
+
+def test_a_snapshot_is_taken_as_a_whole_or_not_at_all() -> None:
+    operator = Half().opened(Schema({"ts": pa.int64()}, "ts", "s"))
+    with pytest.raises(SnapshotError, match=r"snapshot of Half: .*there must be 'two'; got 'one'"):
+        operator.restore(operator.snapshot())
+    assert operator.numbers == [0, 0]

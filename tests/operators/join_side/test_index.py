@@ -47,7 +47,8 @@ def found(index: JoinIndex, probes: list[tuple[int, int, int]]) -> list[tuple[in
 
 def moved(index: JoinIndex) -> JoinIndex:
     fresh = JoinIndex()
-    fresh.load(unpack("test", pack("test", {"runs": index.save()}))["runs"])
+    runs = unpack("test", pack("test", {"runs": index.save()})).parts("runs")
+    fresh.load(runs, batch_of(0, 1).schema)
     return fresh
 
 
