@@ -29,7 +29,7 @@ from oop_engine.runners.inline import Inline
 from oop_engine.runners.local import Local, run_async
 from oop_engine.schedule import Step, schedule
 from oop_engine.schema import Schema
-from oop_engine.statistics import Statistics
+from oop_engine.statistics import LateTuples, Statistics
 from oop_engine.units import TIME_UNITS
 
 __all__ = ["Outcome", "replay"]
@@ -58,6 +58,11 @@ class Outcome:
     tuples: int
     wall_s: float
     cpu_s: float
+
+    @property
+    def late(self) -> LateTuples:
+        """The tuples that came behind a promise: how many (``total``), and at which operators."""
+        return self.statistics.late
 
 
 @dataclass

@@ -8,7 +8,7 @@ from oop_engine.operator import Message, State
 from oop_engine.page import Page
 from oop_engine.punctuation import NEVER
 
-__all__ = ["EdgeStatistics", "OperatorStatistics", "Sample", "Statistics"]
+__all__ = ["EdgeStatistics", "LateTuples", "OperatorStatistics", "Sample", "Statistics"]
 
 _SAMPLES = 2_000
 
@@ -48,6 +48,34 @@ class Sample:
     state: State
 
 
+@dataclass(frozen=True)
+class LateTuples:
+    """Tuples that were late: ``by_operator`` that looks out for them, of how many that ``came`` (0: not known).
+
+    >>> late = LateTuples({"east": 3, "west": 0}, {"east": 2_000, "west": 900})
+    >>> late.total, str(late)
+    (3, "3 of 2,000 tuples were late at 'east' (0.15 %)")
+    """
+
+    by_operator: dict[str, int]
+    came: dict[str, int]
+
+    @property
+    def total(self) -> int:
+        """How many there were in all."""
+        return sum(self.by_operator.values())
+
+    def __str__(self) -> str:
+        """Return where tuples were late, in one line."""
+        said = [self._at(name, late) for name, late in self.by_operator.items() if late]
+        return "; ".join(said) or "no tuple was late"
+
+    def _at(self, name: str, late: int) -> str:
+        if not (came := self.came.get(name, 0)):
+            return f"{late:,} tuples were late at {name!r}"
+        return f"{late:,} of {came:,} tuples were late at {name!r} ({100 * late / came:.2g} %)"
+
+
 @dataclass
 class Statistics:
     """Everything a run tells of itself; ``peak`` and ``series`` are of the whole graph.
@@ -79,6 +107,17 @@ class Statistics:
     def count(self, what: str) -> int:
         """Return a count (``"late"``...) summed over the operators."""
         return sum(operator.counts.get(what, 0) for operator in self.operators.values())
+
+    @property
+    def late(self) -> LateTuples:
+        """The tuples that were late, by operator; known when the stream has ended.  O(operators x edges)."""
+        late = {
+            name: found.counts["late"] for name, found in self.operators.items() if "late" in found.counts
+        }
+        return LateTuples(late, {name: self._came(name) for name in late})
+
+    def _came(self, name: str) -> int:
+        return sum(edge.tuples for way, edge in self.edges.items() if way.endswith(f" -> {name}"))
 
     def _sample(self, sample: Sample) -> None:
         series = self.series

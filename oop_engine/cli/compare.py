@@ -62,6 +62,7 @@ def _write_report(path: Path, comparison: Comparison) -> None:
 def _show(comparison: Comparison, report: Path | None) -> None:
     from oop_engine.report.headline import headline
     from oop_engine.report.table import claim_lines, run_table
+    from oop_engine.report.words import late_in
 
     console = terminal()
     console.print(run_table(comparison, console.width))
@@ -70,5 +71,7 @@ def _show(comparison: Comparison, report: Path | None) -> None:
         console.print(line)
     console.print()
     console.print(headline(comparison), markup=False)
+    if (worst := max(comparison.runs, key=lambda run: run.late, default=None)) and worst.late:
+        console.print(late_in(worst.variant, worst.late, worst.tuples), markup=False)
     if report is not None:
         console.print(f"report: {report}", markup=False)

@@ -124,7 +124,7 @@ class Compared:
     def _print(self, rows: int, output: Path | None) -> None:
         from oop_engine.cli.shard_table import shard_table
         from oop_engine.report.table import grid, result_table
-        from oop_engine.report.words import count, seconds
+        from oop_engine.report.words import count, late_in, seconds
 
         console = terminal()
         for name, table in self.results.items():
@@ -149,6 +149,9 @@ class Compared:
             "steady",
         ]
         console.print(grid(self.variant.graph.name, headings, lines, words=("run", "against the first")))
+        for run in self.runs:
+            if run.late:
+                console.print(late_in(run.how, run.late, run.tuples), markup=False)
         if any(run.steady for run in self.runs):
             console.print("steady: tuples/s of the micro-batches after the first two", style="dim")
         for run in self.runs:

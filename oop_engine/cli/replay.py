@@ -173,7 +173,7 @@ def _write_results(output: Path | None, variant: Variant, results: dict[str, pa.
 
 def _show(variant: Variant, outcome: Outcome, rows: int, output: Path | None) -> None:
     from oop_engine.report.table import operator_table, result_table
-    from oop_engine.report.words import count, seconds, size
+    from oop_engine.report.words import advised, count, seconds, size
 
     console = terminal()
     for name, results in outcome.results.items():
@@ -189,6 +189,8 @@ def _show(variant: Variant, outcome: Outcome, rows: int, output: Path | None) ->
         f"kept at most {count(peak.tuples)} tuples, {count(peak.partials)} partial aggregates, "
         f"{size(peak.nbytes)}; peak RSS of the process {size(_peak_rss())}"
     )
+    if outcome.late.total:
+        console.print(advised(outcome.late), markup=False)
     if output is not None:
         console.print(f"results: {output}", markup=False)
 

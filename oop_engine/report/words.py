@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["UNKNOWN", "count", "plain", "ratio", "seconds", "size", "text"]
+__all__ = ["UNKNOWN", "advised", "count", "late_in", "plain", "ratio", "seconds", "size", "text"]
 
 UNKNOWN = "n/a"
 _SIZES = ("B", "kB", "MB", "GB", "TB")
@@ -26,6 +26,22 @@ def count(value: float) -> str:
     if abs(value) < 1e7:
         return f"{round(value):,}"
     return f"{value / 1e6:,.1f} M" if abs(value) < 1e9 else f"{value / 1e9:,.1f} G"
+
+
+def late_in(where: str, late: int, tuples: int) -> str:
+    """Return how many of a run's tuples were late, and what to do about it.
+
+    >>> late_in("guess", 93, 1000)
+    'guess: 93 of 1,000 tuples were late (9.3 %): allow for more disorder, or divert them (late=Late.DIVERT)'
+    """
+    return advised(
+        f"{where}: {count(late)} of {count(tuples)} tuples were late ({100 * late / tuples:.2g} %)"
+    )
+
+
+def advised(late: object) -> str:
+    """Return what was said of late tuples, and what to do about it."""
+    return f"{late}: allow for more disorder, or divert them (late=Late.DIVERT)"
 
 
 def size(nbytes: float) -> str:

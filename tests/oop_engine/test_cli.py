@@ -26,6 +26,7 @@ ROOT = Path(__file__).parents[2]
 TOY = str(Path(toy_scenario.__file__))
 COMMANDS = ("scenarios", "replay", "compare", "explain", "profile", "generate", "pipeline")
 SMALL = ("--set", "tuples=300")
+EDGE = 'graph.add("progress", Punctuate(Ordered()), packets)'
 
 
 def call(*args: str) -> Result:
@@ -205,6 +206,25 @@ def test_replay_tells_of_results_operators_and_speed(tmp_path: Path) -> None:
     for words in ("counts: 2 results", "progress", "tuples/s", "peak RSS"):
         assert words in done.stdout
     assert sum(pq.read_table(results).column("n").to_pylist()) == 120
+
+
+def test_late_tuples_are_told_in_a_line(tmp_path: Path) -> None:
+    hasty = tmp_path / "hasty.py"
+    source = Path(TOY).read_text().replace('graph.add("progress", Promise(slack), packets)', EDGE)
+    hasty.write_text(source.replace("RANGE = 60\n", "RANGE = 60\nfrom operators import Ordered, Punctuate\n"))
+    late = said("replay", str(hasty), *SMALL)["late"]
+    done = call("replay", str(hasty), *SMALL)
+    line = (
+        f"{late} of 300 tuples were late at 'progress' ({late / 3:.2g} %): allow for more disorder, or divert"
+    )
+    assert late > 0
+    assert line in " ".join(done.stdout.split())
+    done = call("compare", str(hasty), *SMALL, "--set", "skew=20")
+    line = (
+        f"buffer: {late} of 300 tuples were late ({late / 3:.2g} %): allow for more disorder, or divert them"
+    )
+    assert line in " ".join(done.stdout.split())
+    assert "were late" not in call("replay", TOY, *SMALL).stdout
 
 
 @pytest.mark.parametrize("way", [[], ["--on", "local"], ["--flat-out"], ["--check"], ["--speed", "1e6"]])

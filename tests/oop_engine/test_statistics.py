@@ -38,6 +38,8 @@ def test_counts_are_summed_by_name() -> None:
     found.operators["a"].counts = {"late": 2}
     found.operators["b"].counts = {"late": 3, "far": 1}
     assert (found.count("late"), found.count("far"), found.count("other")) == (5, 1, 0)
+    assert (found.late.total, found.late.by_operator) == (5, {"a": 2, "b": 3})
+    assert str(found.late) == "2 tuples were late at 'a'; 3 tuples were late at 'b'"
 
 
 @pytest.mark.parametrize("samples", [1999, 2000, 2001, 2002, 4003, 9999])

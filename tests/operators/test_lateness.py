@@ -162,7 +162,9 @@ def test_results_depend_on_the_tuples_alone(policy: Policy):
     found = []
     for graph, size, arrivals, on in runs:
         outcome = replay(graph, {"in": paged(rows, [size], arrivals=arrivals)}, on=on, check=True)
-        found.append((outcome.statistics.count("late"), multiset(outcome.results["out"].to_pylist())))
+        found.append((outcome.late.total, multiset(outcome.results["out"].to_pylist())))
+        assert outcome.late.by_operator == {"edge": outcome.late.total}
+        assert str(outcome.late).startswith(f"{outcome.late.total} of 400 tuples were late at 'edge' (")
     assert found[0][0] > 0
     assert found[1:] == found[:1] * (len(runs) - 1)
 

@@ -37,7 +37,7 @@ from oop_engine.runners.spark.stages import SHARDS, Cut, cut
 from oop_engine.runners.spark.states import COPIES, HEADS
 from oop_engine.runners.spark.waiting import interruptible
 from oop_engine.schema import Schema
-from oop_engine.statistics import Statistics
+from oop_engine.statistics import LateTuples, Statistics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -90,6 +90,11 @@ class SparkOutcome:
     wall_s: float
     cut: Cut = field(repr=False)
     moves: list[Move] = field(default_factory=list)
+
+    @property
+    def late(self) -> LateTuples:
+        """The tuples that came behind a promise since the query was first started: how many, and at which operators."""
+        return self.statistics.late
 
 
 def run_on_spark(
