@@ -232,6 +232,10 @@ class Plan:
         assert operator is not None, name
         return operator
 
+    def input(self, node: Node, port: int) -> Stream:
+        """Return the stream that feeds an input port of a node, its port named."""
+        return self._full(node.inputs[port])
+
     def inputs(self, name: str) -> tuple[Schema, ...]:
         """Return the schemas of the inputs of a node, by port."""
         return tuple(map(self.schema, self.node(name).inputs))

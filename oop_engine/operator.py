@@ -81,6 +81,8 @@ class Operator:
     """True for what stands at the edge and turns arrivals into promises (``Punctuate``, ``Sort``)."""
     clock_every: int | None = None
     """How often ``on_clock`` is wanted, in units of the attribute; None: never."""
+    waits: str | None = None
+    """What waits as long as no promise comes, in a few words ("results"); None: nothing does."""
 
     schemas_in: tuple[Schema, ...]
     schemas_out: tuple[Schema, ...]

@@ -31,6 +31,7 @@ from oop_engine.schedule import Step, schedule
 from oop_engine.schema import Schema
 from oop_engine.statistics import LateTuples, Statistics
 from oop_engine.units import TIME_UNITS
+from oop_engine.waiting import Unpromised
 
 __all__ = ["Outcome", "replay"]
 
@@ -100,7 +101,8 @@ def replay(
     ``speed``: wall pace, 1.0 is real time; None: virtual time.  ``flat_out`` ignores
     arrivals.  ``check`` holds every edge against its promises.  ``on_tuples`` is told how
     many tuples went in, page by page; ``on_result`` gets what reaches a sink (then
-    nothing is collected and ``results`` is empty).
+    nothing is collected and ``results`` is empty).  If much has come of a source without a promise, and nothing in the
+    graph makes any of it, that is logged (``waiting``): results then wait for its end.
     Raises ``UsageError`` if the feeds are not the graph's sources, ``ContractError`` if the
     arrivals of a feed go back.
     """
@@ -118,7 +120,7 @@ def replay(
     step = None if speed is None else max(1, int(_STEP_S * speed * TIME_UNITS[unit]))
     ticks = None if flat_out else runner.clock_every
     steps = schedule(feeds, [every for every in (step, ticks) if every], ticks)
-    counted = _Counted(map(_without_clock, steps) if flat_out else steps, on_tuples)
+    counted = _Counted(map(_without_clock, steps) if flat_out else steps, on_tuples, Unpromised(plan))
     pace = None if speed is None else _Pace(speed * TIME_UNITS[unit])
     wall, cpu = stopwatch.wall(), stopwatch.cpu()
     if isinstance(runner, Inline):
@@ -194,14 +196,18 @@ class _Pace:
 class _Counted:
     """Counts the tuples that go by, and the time that it takes to read them."""
 
-    def __init__(self, steps: Iterator[Step], on_tuples: Callable[[int], None] | None) -> None:
-        self._steps, self._on_tuples = steps, on_tuples
+    def __init__(
+        self, steps: Iterator[Step], on_tuples: Callable[[int], None] | None, unpromised: Unpromised
+    ) -> None:
+        self._steps, self._on_tuples, self._unpromised = steps, on_tuples, unpromised
         self.tuples = 0
         self.wall_s = self.cpu_s = 0.0
 
     def __iter__(self) -> Iterator[Step]:
         while (step := self._read()) is not None:
             yield step
+            if not isinstance(step.message, Signal):
+                self._unpromised.see(step.source, step.message)
             if isinstance(step.message, Page):
                 self.tuples += len(step.message)
                 if self._on_tuples is not None:

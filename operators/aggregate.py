@@ -30,7 +30,7 @@ from operators.spelled import spelled
 from operators.tagging import bind
 from operators.window_groups import WindowGroups
 from operators.window_results import Results, Stamp, checked
-from operators.windows import Over, Windows, divisible_by
+from operators.windows import Over, PartitionedTupleBased, TupleBased, Windows, divisible_by
 
 __all__ = ["Aggregate"]
 
@@ -60,6 +60,7 @@ class Aggregate(Operator):
     ) -> None:  # fmt: skip
         self.by = checked(aggregates, by, stamp, "Aggregate")
         self.windows = windows
+        self.waits = None if isinstance(windows, TupleBased | PartitionedTupleBased) else "results"
         self.aggregates = dict(aggregates)
         self.empty = empty
         self.stamp: Stamp = stamp

@@ -74,6 +74,8 @@ class Consolidate(Operator):
     ([{'window_start': -10, 'window_end': 10, 'n': 5}], (0, Linear(below=20)))
     """
 
+    waits = "results"
+
     def __init__(
         self, windows: Windows, aggregates: Mapping[str, Aggregation], by: Sequence[str] = (),
         *, tuples: Schema, empty: bool = False, stamp: Stamp = "end",

@@ -68,6 +68,8 @@ class Distinct(Operator):
     ([(0, Linear(below=2))], 1)
     """
 
+    waits = "every value is kept"
+
     def __init__(self, by: Sequence[str] | None = None) -> None:
         if by is not None and (isinstance(by, str) or len(set(by)) != len(by)):
             msg = f"Distinct: by must be different column names, by=('src',); got by={by!r}"

@@ -66,6 +66,7 @@ class OAJoin(Operator):
     """
 
     inputs = ("left", "right")
+    waits = "every tuple is kept"
 
     def __init__(
         self,

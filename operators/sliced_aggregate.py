@@ -75,6 +75,8 @@ class SlicedAggregate(Operator):
     ([{'window': 'long', 'window_start': -15, 'window_end': 15, 'n': 2}], (0, Linear(below=20)))
     """
 
+    waits = "results"
+
     def __init__(
         self, windows: Mapping[str, Windows], aggregates: Mapping[str, Aggregation],
         by: Sequence[str] = (), *, stamp: Stamp = "end",

@@ -55,7 +55,7 @@ from operators.spelled import spelled
 from operators.tagging import Tagger, bind
 from operators.window_results import Results, Stamp, checked
 from operators.window_strategy import Query, can_adapt, chosen
-from operators.windows import Over, Windows, divisible_by
+from operators.windows import Over, PartitionedTupleBased, TupleBased, Windows, divisible_by
 
 __all__ = ["Strategy", "WindowAggregate"]
 
@@ -95,6 +95,7 @@ class WindowAggregate(Operator):
     ) -> None:  # fmt: skip
         self.by = checked(aggregates, by, stamp, "WindowAggregate")
         self.windows = windows
+        self.waits = None if isinstance(windows, TupleBased | PartitionedTupleBased) else "results"
         self.aggregates = dict(aggregates)
         self.empty = empty
         self.stamp: Stamp = stamp

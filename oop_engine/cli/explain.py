@@ -116,6 +116,8 @@ def _kinds(variants: list[Variant]) -> dict[str, Operator]:
 
 
 def _show(variants: list[Variant]) -> None:
+    from oop_engine.waiting import waiting
+
     for variant in variants:
         order = "in order" if variant.order == "in" else "out of order"
         promise = "gives the exact answer" if variant.exact else "may drop late tuples"
@@ -124,6 +126,8 @@ def _show(variants: list[Variant]) -> None:
         if how := _how(variant.graph.plan()):
             click.echo("\nhow")
             click.echo("\n".join(f"  {name}  {why}" for name, why in how.items()))
+        for line in waiting(variant.graph.plan()).values():
+            click.echo(f"\n{line}")
         click.echo("\nstreams (+ marks the progressing attribute)")
         for schema, streams in _by_schema(variant.graph.plan()).items():
             click.echo(f"  {', '.join(streams)}\n    {schema}")
