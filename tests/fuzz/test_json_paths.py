@@ -36,11 +36,13 @@ PLAIN = st.sampled_from(
      '"\\ud800"', '"\\n"', "[" * 70 + "]" * 70, "01", "+1", ".5", "'a'", ""]
 )  # fmt: skip
 PIECES = [b'{"ts": 1}', b'{"ts": 2, "v": "x"}\n', b"{", b"}", b"\n", b'"ts"', b":", b"1"]
+FIRST = st.sampled_from([b"", b'{"ts": 1}\n', b'{"ts": 1}'])
 DIGITS = st.text("-+0123456789.:eTZx ", max_size=22)
-LINES = st.lists(
-    st.tuples(PLAIN, st.sampled_from(["", "", "", *(word.decode("latin1") for word in WORDS), ', "v": 2', ', "w": 3'])),
-    min_size=1, max_size=6,
-)  # fmt: skip
+QUOTED = st.sampled_from([f'"{text}"' for text in TEXTS])
+MORE = st.sampled_from([*[""] * 100, *(word.decode("latin1") for word in WORDS), ', "v": 2', ', "w": 3'])
+LINES = st.lists(st.tuples(PLAIN, MORE), min_size=1, max_size=6) | st.lists(
+    st.tuples(QUOTED, st.just("")), min_size=1, max_size=3
+)
 
 
 def both(path: Path, schema: Schema | None) -> tuple[object, object]:
@@ -72,17 +74,10 @@ def test_both_ways_give_the_same(tmp_path_factory, kind, lines, known):
 
 
 @MANY
-@given(
-    st.lists(
-        st.sampled_from(
-            [*WORDS, b'{"ts": 1}', b'{"ts": 2, "v": "x"}\n', b"{", b"}", b"\n", b'"ts"', b":", b"1"]
-        ),
-        max_size=12,
-    )
-)
-def test_both_ways_take_apart_the_same(tmp_path_factory, words):
+@given(FIRST, st.lists(st.sampled_from([*WORDS, *PIECES]), max_size=8))
+def test_both_ways_take_apart_the_same(tmp_path_factory, first, words):
     path = tmp_path_factory.getbasetemp() / "words.jsonl"
-    path.write_bytes(b'{"ts": 1}\n' + b"".join(words) + b"\n")
+    path.write_bytes(first + b"".join(words) + b"\n")
     one, other = both(path, Schema({"ts": pa.int64(), "v": pa.string()}, "ts", "s"))
     assert one == other
 
@@ -123,3 +118,14 @@ def test_a_column_is_read_as_its_values_are(kind, texts):
         alone, worse = read_as(pa.array([text], pa.string()), kind)
         assert repr(alone[0]) == repr(together[i])
         assert bool(bad is not None and bad[i].as_py()) == bool(worse is not None and worse[0].as_py())
+
+
+@pytest.mark.parametrize(
+    "text", ["2013-01-01", "2013-01-01T05:00", "2013-01-01T05:00Z", "2013-01-01T06:00:00.5+01:00"]
+)
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_both_ways_read_times_the_same(tmp_path, kind, text):
+    path = tmp_path / "times.jsonl"
+    path.write_text(f'{{"ts": 1, "v": "{text}"}}\n')
+    one, other = both(path, Schema({"ts": pa.int64(), "v": kind}, "ts", "s"))
+    assert one == other
