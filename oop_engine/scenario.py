@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import importlib.metadata
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -24,7 +25,18 @@ from oop_engine.python_file import load_file
 if TYPE_CHECKING:
     from oop_engine.compare import Run
 
-__all__ = ["COMPLETE_AT", "Claim", "Parameter", "Scenario", "Sweep", "Values", "Variant", "load", "names"]
+__all__ = [
+    "COMPLETE_AT",
+    "Claim",
+    "Parameter",
+    "Scenario",
+    "Sweep",
+    "Values",
+    "Variant",
+    "find",
+    "load",
+    "names",
+]
 
 Values = dict[str, Any]
 Feeds = Mapping[str, Iterable[Message]]
@@ -136,12 +148,33 @@ class Scenario:
             found[name] = self.parameters[name].parse(text, name)
         return found
 
+    def missing(self) -> str:
+        """Return which packages are not installed that the scenario needs, and the way out; "" if none."""
+        packages = [
+            package for module, package in self.needs.items() if importlib.util.find_spec(module) is None
+        ]
+        if not packages:
+            return ""
+        return f"it needs {', '.join(packages)}, not installed here: {_install_hint(packages)}"
+
     def check_needs(self) -> None:
         """Raise ``UsageError`` if a package that the scenario needs is not installed."""
-        for module, package in self.needs.items():
-            if importlib.util.find_spec(module) is None:
-                msg = f"scenario {self.name!r} needs the package {package!r}: pip install {package}"
-                raise UsageError(msg)
+        if missing := self.missing():
+            msg = f"scenario {self.name!r}: {missing}"
+            raise UsageError(msg)
+
+
+def _install_hint(packages: list[str]) -> str:
+    """Return the command that installs packages: as an extra of this one, if that is installed and has them."""
+    try:
+        asked = importlib.metadata.requires("oop-engine") or []
+    except importlib.metadata.PackageNotFoundError:
+        asked = []
+    extra = all(
+        any(a.startswith(package) and "'scenarios'" in a.replace('"', "'") for a in asked)
+        for package in packages
+    )
+    return "pip install 'oop-engine[scenarios]'" if extra else f"pip install {' '.join(packages)}"
 
 
 def names() -> list[str]:
@@ -152,7 +185,17 @@ def names() -> list[str]:
 
 
 def load(name: str) -> Scenario:
-    """Return a scenario by its name or by the path of its file.
+    """Return a scenario by its name or by the path of its file, if all is installed that it needs.
+
+    Raises ``UsageError`` if there is none.
+    """
+    scenario = find(name)
+    scenario.check_needs()
+    return scenario
+
+
+def find(name: str) -> Scenario:
+    """Return a scenario by its name or by the path of its file, whether it can run here or not.
 
     Raises ``UsageError`` if there is none.
     """
@@ -167,7 +210,6 @@ def load(name: str) -> Scenario:
     if not isinstance(scenario, Scenario):
         msg = f"{name}: a scenario file must define SCENARIO = Scenario(...); got {scenario!r}"
         raise UsageError(msg)
-    scenario.check_needs()
     return scenario
 
 

@@ -1,5 +1,26 @@
 """The command line, ``oop-engine``: a file a command; what is heavy is imported when it runs."""
 
-from oop_engine.cli.app import main
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any, NoReturn
 
 __all__ = ["main"]
+
+
+def main() -> NoReturn:
+    """Run the program with the arguments of the process."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _too_early)
+    from oop_engine.cli.app import main as run
+
+    if signal.getsignal(signal.SIGINT) is _too_early:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    run()
+
+
+def _too_early(*_: Any) -> NoReturn:
+    """End at Ctrl-C while the program is loaded: nothing is there yet that could be cleared away."""
+    os.write(2, b"error: interrupted\n")
+    os._exit(130)

@@ -1,5 +1,5 @@
 """``python -m oop_engine.cli``: the same as ``oop-engine``."""
 
-from oop_engine.cli.app import main
+from oop_engine.cli import main
 
 main()

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, NoReturn
 
 import click
 
-from oop_engine.cli.compare import compare
-from oop_engine.cli.explain import explain
-from oop_engine.cli.generate import generate
-from oop_engine.cli.pipeline import pipeline
-from oop_engine.cli.profile import profile
-from oop_engine.cli.replay import replay
-from oop_engine.cli.scenarios import scenarios
 from oop_engine.errors import EngineError, OperatorError
-from oop_engine.stopwatch import COMPILED
+from oop_engine.shown import shown
 
 __all__ = ["app", "main"]
 
-BAD_INPUT, A_BUG, INTERRUPTED, PIPE_CLOSED = 2, 70, 130, 141
+BAD_INPUT, A_BUG, INTERRUPTED, TERMINATED = 2, 70, 130, 143
+COMMANDS = {
+    "compare": "Run a scenario in order and out of order, check both against brute force, and its claims.",
+    "explain": "Show each plan of a scenario: its graph, its streams, and what its operators keep and promise.",
+    "generate": "Write a disordered trace; the suffix of OUT tells the format.",
+    "pipeline": "Make raw events ready to run, on Spark, and run a graph on them.",
+    "profile": "Measure the disorder of a trace, and print which generator of punctuation would cost what.",
+    "replay": "Run one plan of a scenario and show its results, and what each operator did and kept.",
+    "scenarios": "List the scenarios: what each asks, its parameters with defaults, and what it sweeps.",
+}
+"""The first sentence of each command, so that help need not load them."""
+
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 
 
 class App(click.Group):
@@ -33,22 +42,42 @@ class App(click.Group):
         """Run a command and leave with its exit code."""
         extra["standalone_mode"] = False
         run = super().main
-        COMPILED.on_first = _compiling
-        before = replace(COMPILED)
-        code = _exit_code(lambda: run(*args, **extra))
-        _compiled(COMPILED.kernels - before.kernels, COMPILED.wall_s - before.wall_s)
+        with _signals():
+            code = _exit_code(lambda: run(*args, **extra))
         sys.exit(code)
 
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Load a command; None: there is none of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        found: click.Command = getattr(import_module(f"oop_engine.cli.{cmd_name}"), cmd_name)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        """Read the arguments, which may print help."""
+        with _pipe():
+            return super().make_context(*args, **extra)
+
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; click's own way with Ctrl-C and closed pipes is not ours."""
+        """Run a command; click's own way with Ctrl-C is not ours, and it takes an end of file for one."""
         try:
-            found = super().invoke(ctx)
-            sys.stdout.flush()
+            with _pipe(), _compiling():
+                found = super().invoke(ctx)
+                sys.stdout.flush()
         except KeyboardInterrupt:
             raise click.Abort from None
-        except BrokenPipeError:
-            _forget_stdout()
-            return PIPE_CLOSED
+        except EOFError as error:
+            msg = "an end of file that nobody expected"
+            raise RuntimeError(msg) from error
         return found
 
 
@@ -84,13 +113,13 @@ def app(ctx: click.Context) -> None:
       2   bad input; one line on stderr says what and where
       70  a bug; please report the traceback
       130 interrupted by Ctrl-C
+      143 terminated by SIGTERM
+
+    Names complete in bash: eval "$(_OOP_ENGINE_COMPLETE=bash_source oop-engine)"; in zsh and fish the same with
+    zsh_source and fish_source.
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
-
-
-for _command in (scenarios, replay, compare, explain, profile, generate, pipeline):
-    app.add_command(_command)
 
 
 def main() -> NoReturn:
@@ -98,10 +127,47 @@ def main() -> NoReturn:
     app.main(prog_name="oop-engine")
 
 
+class _ReaderGone(Exception):  # noqa: N818  (it is no error)
+    """Who read our output has all that it wanted."""
+
+
+@contextmanager
+def _pipe() -> Iterator[None]:
+    """Take a closed pipe before click does: other programs end with 0 then."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise _ReaderGone from error
+
+
+@contextmanager
+def _signals() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM clear away what was begun; who has set them otherwise keeps that."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    if before is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _terminated)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _terminated(*_: Any) -> NoReturn:
+    os.write(2, b"error: terminated\n")
+    raise SystemExit(TERMINATED)
+
+
 def _exit_code(run: Callable[[], Any]) -> int:
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115  (for as long as the process lives)
+    if sys.stdout is None:
+        return _fail("standard output is closed: send it to a file, or to /dev/null", BAD_INPUT)
     try:
         found = run()
-    except click.Abort:
+    except (click.Abort, KeyboardInterrupt):
         return _fail("interrupted", INTERRUPTED)
     except click.UsageError as error:
         return _fail(f"{error.format_message()}{_way_out(error)}", BAD_INPUT)
@@ -111,27 +177,39 @@ def _exit_code(run: Callable[[], Any]) -> int:
         return _bug()
     except EngineError as error:
         return _fail(str(error), BAD_INPUT)
+    except _ReaderGone:
+        return _forget_stdout()
     except OSError as error:
-        if error.filename is None:
+        if error.filename is None and error.errno not in _NO_ROOM:
             return _bug()
-        return _fail(f"{error.filename}: {error.strerror}", BAD_INPUT)
+        if error.filename is None:
+            _forget_stdout()
+        place = "standard output cannot be written" if error.filename is None else error.filename
+        return _fail(f"{place}: {error.strerror}", BAD_INPUT)
     except Exception:
         return _bug()
     return found if isinstance(found, int) else 0
 
 
-def _compiling() -> None:
-    print("compiling kernels, once on this machine ...", file=sys.stderr, flush=True)
+@contextmanager
+def _compiling() -> Iterator[None]:
+    """Tell of kernels that are compiled meanwhile."""
+    from oop_engine.stopwatch import COMPILED
 
-
-def _compiled(kernels: int, wall_s: float) -> None:
-    if kernels:
-        what = f"{kernels} kernel{'s' if kernels > 1 else ''} in {wall_s:.1f} s"
-        print(f"compiled {what}, which no figure contains; from now on they are loaded", file=sys.stderr)
+    COMPILED.on_first = lambda: print(
+        "compiling kernels, once on this machine ...", file=sys.stderr, flush=True
+    )
+    kernels, wall_s = COMPILED.kernels, COMPILED.wall_s
+    try:
+        yield
+    finally:
+        if more := COMPILED.kernels - kernels:
+            what = f"{more} kernel{'s' if more > 1 else ''} in {COMPILED.wall_s - wall_s:.1f} s"
+            print(f"compiled {what}, which no figure contains; from now on they are loaded", file=sys.stderr)
 
 
 def _fail(message: str, code: int) -> int:
-    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    print(f"error: {shown(' '.join(message.split()))}", file=sys.stderr)
     return code
 
 
@@ -140,10 +218,11 @@ def _way_out(error: click.UsageError) -> str:
 
 
 def _bug() -> int:
-    traceback.print_exc()
+    print(shown(traceback.format_exc()), end="", file=sys.stderr)
     return A_BUG
 
 
-def _forget_stdout() -> None:
-    """Whoever read our output has gone: let nothing complain about it on the way out."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _forget_stdout() -> int:
+    """Let nothing complain on the way out: who read our output has all that it wanted, or there is no room for it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return 0

@@ -11,7 +11,7 @@ import click
 from oop_engine.cli.options import check_folder, json_option
 from oop_engine.cli.output import Watch, print_json, watching
 from oop_engine.errors import UsageError
-from oop_engine.page import Page
+from oop_engine.shown import shown
 
 if TYPE_CHECKING:
     from oop_engine.operator import Message
@@ -77,11 +77,15 @@ def generate(out: Path, links: str, lulls: tuple[str, ...], as_json: bool, **set
             {"trace": str(out), "tuples": rows, "bytes": out.stat().st_size, "schema": str(disorder.schema)}
         )
     else:
-        click.echo(f"{out}: {rows:,} tuples {disorder.schema}")
-        click.echo(f"how disordered it is: oop-engine profile {out} --time ts --arrival arrival --by link")
+        click.echo(shown(f"{out}: {rows:,} tuples {disorder.schema}"))
+        click.echo(
+            shown(f"how disordered it is: oop-engine profile {out} --time ts --arrival arrival --by link")
+        )
 
 
 def _watched(messages: Iterable[Message], watch: Watch) -> Iterator[Message]:
+    from oop_engine.page import Page
+
     for message in messages:
         yield message
         if isinstance(message, Page):

@@ -3,28 +3,64 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from oop_engine.errors import UsageError
 
-__all__ = ["check_folder", "json_option", "order_option", "scenario_argument", "set_option"]
+__all__ = [
+    "check_folder",
+    "complete_scenario",
+    "json_option",
+    "order_option",
+    "scenario_argument",
+    "set_option",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def scenario_argument(command: F) -> F:
     """Add SCENARIO: a name, or the path of a file."""
-    return click.argument("scenario", metavar="SCENARIO")(command)
+    return click.argument("scenario", metavar="SCENARIO", shell_complete=complete_scenario)(command)
+
+
+def complete_scenario(ctx: click.Context, option: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Return the scenarios whose names begin so, found without loading them; or let the shell look for files."""
+    folders = getattr(find_spec("scenarios"), "submodule_search_locations", None) or ()
+    files = (file for folder in folders for file in Path(folder).glob(f"{begun}*.py"))
+    names = sorted(file.stem for file in files if "\nSCENARIO = " in file.read_text())
+    return [CompletionItem(name) for name in names] or [CompletionItem(begun, type="file")]
+
+
+def _complete_setting(ctx: click.Context, option: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Return the parameters of the scenario that was named; a file of the user is not run for that."""
+    from oop_engine.scenario import find, names
+
+    given = [ctx.params.get("scenario"), *ctx.args]
+    known = next((find(name).parameters for name in names() if name in given), {})
+    return [
+        CompletionItem(f"{name}=", help=parameter.about)
+        for name, parameter in known.items()
+        if name.startswith(begun)
+    ]
 
 
 def set_option(command: F) -> F:
     """Add ``--set NAME=VALUE``, any number of times."""
     words = "Set a parameter of the scenario (see: oop-engine scenarios). Repeat for several."
     return click.option(
-        "--set", "settings", multiple=True, metavar="NAME=VALUE", callback=_settings, help=words
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="NAME=VALUE",
+        callback=_settings,
+        help=words,
+        shell_complete=_complete_setting,
     )(command)
 
 

@@ -2,31 +2,43 @@
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from oop_engine.shown import shown
+from oop_engine.whole_file import whole_file
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console
 
 __all__ = ["Watch", "only_json", "print_json", "terminal", "watching", "write_whole"]
 
-_WIDE = 240  # of lines that go to a file or another program
+_WIDE = 120  # of lines that go to a file or another program
 
 
 def terminal() -> Console:
-    """Return where tables go: as wide as the terminal, or wide if there is none."""
+    """Return where tables go: as wide as the terminal, or 120 columns if there is none."""
     from rich.console import Console
+    from rich.segment import Segment
 
-    return Console(width=None if sys.stdout.isatty() else _WIDE, highlight=False)
+    class Shown(Console):
+        """Shows control characters in names and values; those of its own pass."""
+
+        def render(self, *args: Any, **options: Any) -> Iterator[Segment]:
+            for text, style, control in super().render(*args, **options):
+                yield Segment(text if control else shown(text), style, control)
+
+    return Shown(width=None if sys.stdout.isatty() else _WIDE, highlight=False)
 
 
 def print_json(value: Any) -> None:
     """Print ``value`` as JSON that every reader takes: what is not finite is null."""
+    import json
+
     from oop_engine.report.words import plain
 
     print(json.dumps(plain(value), indent=2, allow_nan=False))
@@ -44,15 +56,12 @@ def only_json(as_json: bool) -> Iterator[None]:
 
 def write_whole(path: Path, text: str) -> None:
     """Write a file that appears under its name when it is whole, or not at all."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        unfinished.write_text(text, encoding="utf-8")
-        unfinished.replace(path)
+        with whole_file(path) as file:
+            file.write(text.encode())
     except OSError as error:
         error.filename = str(path)
         raise
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 class Watch:
@@ -65,7 +74,7 @@ class Watch:
     def on_run(self, title: str, number: int, of: int) -> None:
         """Show that run ``number`` (from 0) of ``of`` begins."""
         if self._progress is not None:
-            title = f"run {number + 1} of {of}: {title}"
+            title = shown(f"run {number + 1} of {of}: {title}")
             self._progress.reset(self._task, description=title, completed=number, total=of, tuples=0)
 
     def on_tuples(self, more: int) -> None:

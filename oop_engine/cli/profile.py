@@ -10,7 +10,7 @@ import click
 
 from oop_engine.cli.options import json_option
 from oop_engine.cli.output import Watch, print_json, terminal, watching
-from oop_engine.page import Page
+from oop_engine.errors import TraceError
 
 if TYPE_CHECKING:
     from oop_engine.operator import Message
@@ -51,7 +51,10 @@ def profile(
     from oop_engine.traces import open_trace
     from oop_engine.traces.profile import profile as measure
 
-    opened = open_trace(trace, time=time, unit=unit, arrival=arrival, format=form)
+    try:
+        opened = open_trace(trace, time=time, unit=unit, arrival=arrival, format=form)
+    except TraceError as error:
+        raise TraceError(_with_options(str(error))) from error
     columns = tuple(name.strip() for name in by.split(",")) if by else ()
     with watching() as watch:
         watch.on_run(str(trace), 0, 1)
@@ -69,7 +72,16 @@ def profile(
         _show(opened, found)
 
 
+def _with_options(said: str) -> str:
+    """Return what the library says of its parameters as the options of the program."""
+    return said.replace("Give time='...'", "Give --time COL").replace(
+        "give unit='ms', 'rows', ...", "give --unit ms, s, ..."
+    )
+
+
 def _watched(trace: Trace, watch: Watch) -> Iterator[Message]:
+    from oop_engine.page import Page
+
     for message in trace:
         yield message
         if isinstance(message, Page):

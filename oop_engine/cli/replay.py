@@ -15,7 +15,6 @@ from oop_engine.cli.on_spark import Compared, OnSpark, spark_options
 from oop_engine.cli.options import check_folder, json_option, order_option, scenario_argument, set_option
 from oop_engine.cli.output import only_json, print_json, terminal, watching
 from oop_engine.errors import UsageError
-from oop_engine.page import Page
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -141,6 +140,8 @@ def choose(scenario: Scenario, variants: list[Variant], name: str | None, order:
 
 def limited(feed: Iterable[Message], limit: int | None) -> Iterator[Message]:
     """Yield the messages up to the tuple number ``limit``."""
+    from oop_engine.page import Page
+
     left = limit
     for message in feed:
         if left is not None and isinstance(message, Page):
@@ -162,6 +163,7 @@ def _check_output(output: Path | None) -> None:
 def _write_results(output: Path | None, variant: Variant, results: dict[str, pa.Table]) -> None:
     if output is None:
         return
+    from oop_engine.page import Page
     from oop_engine.traces import write_trace
 
     plan = variant.graph.plan()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from oop_engine.cli.options import json_option
+from oop_engine.cli.options import complete_scenario, json_option
 from oop_engine.cli.output import only_json, print_json, terminal
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ __all__ = ["scenarios"]
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[SCENARIO]...")
+@click.argument("names", nargs=-1, metavar="[SCENARIO]...", shell_complete=complete_scenario)
 @json_option
 def scenarios(names: tuple[str, ...], as_json: bool) -> None:
     """List the scenarios: what each asks, its parameters with defaults, and what it sweeps.
@@ -32,12 +32,15 @@ def scenarios(names: tuple[str, ...], as_json: bool) -> None:
     from oop_engine.report.table import scenario_table
 
     with only_json(as_json):
-        found = [known.load(name) for name in names or known.names()]
+        found = [known.find(name) for name in names or known.names()]
     if as_json:
         print_json({"scenarios": [_plain(scenario) for scenario in found]})
         return
     console = terminal()
     console.print(scenario_table(found))
+    for scenario in found:
+        if scenario.missing():
+            console.print(f"{scenario.name} cannot run here: {scenario.missing()}", markup=False)
     for scenario in found if names else ():
         console.print(scenario.about.strip(), markup=False)
 
@@ -49,5 +52,6 @@ def _plain(scenario: Scenario) -> dict[str, Any]:
         "title": scenario.title,
         "about": scenario.about,
         "parameters": {n: {"default": p.default, "about": p.about} for n, p in scenario.parameters.items()},
+        "missing": scenario.missing(),
         "sweep": sweep and {"parameter": sweep.parameter, "values": sweep.values, "unit": sweep.unit},
     }

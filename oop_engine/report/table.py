@@ -15,6 +15,7 @@ from oop_engine.compare import Comparison, Run
 from oop_engine.report.columns import Column, columns
 from oop_engine.report.words import count, seconds, size, text
 from oop_engine.scenario import Claim, Scenario
+from oop_engine.shown import shown
 from oop_engine.statistics import EdgeStatistics, Statistics
 
 __all__ = ["claim_lines", "grid", "operator_table", "result_table", "run_table", "scenario_table"]
@@ -38,10 +39,10 @@ def grid(
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for heading in headings:
         justify: Literal["left", "right"] = "left" if heading in words else "right"
-        table.add_column(Text(heading), justify=justify, no_wrap=heading not in fold, overflow="fold")
+        table.add_column(Text(shown(heading)), justify=justify, no_wrap=heading not in fold, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(cell, style=_PAINT.get(cell, "")) for cell in row))
-    return Group(Text(title, style="bold"), table)
+        table.add_row(*(Text(shown(cell), style=_PAINT.get(cell, "")) for cell in row))
+    return Group(Text(shown(title), style="bold"), table)
 
 
 def run_table(comparison: Comparison, width: int) -> Group:

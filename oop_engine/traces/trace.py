@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -21,6 +20,7 @@ from oop_engine.traces.format import Marks, Reader, Writer, plain
 from oop_engine.traces.json_lines import JsonReader, JsonWriter
 from oop_engine.traces.msgpack_frames import FramesReader, FramesWriter
 from oop_engine.traces.parquet import ParquetReader, ParquetWriter
+from oop_engine.whole_file import whole_file
 
 __all__ = ["FORMATS", "Trace", "format_of", "open_trace", "write_trace"]
 
@@ -162,22 +162,18 @@ def write_trace(
     head, arrives = _until_page(messages)
     column = arrival_column if arrives else None
     fields = _stored_fields(path, schema, column)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with pa.OSFile(str(unfinished), "wb") as sink:
+        with whole_file(path) as file, pa.PythonFile(file, mode="w") as sink:
             writer = writer_of(sink, fields, Marks(schema.progressing, schema.unit, column or ""))
             try:
                 rows = _write_all(path, writer, fields, column, chain(head, messages))
             finally:
                 writer.close()
-        unfinished.replace(path)
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, EngineError):
             raise
         msg = f"{path}: cannot be written ({error}): check the folder and the space left"
         raise TraceError(msg) from error
-    finally:
-        unfinished.unlink(missing_ok=True)
     return rows
 
 

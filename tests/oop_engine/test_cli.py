@@ -74,7 +74,7 @@ from oop_engine.cli.app import app
 try:
     app.main(["--help"], prog_name="oop-engine")
 except SystemExit:
-    heavy = ("numba", "matplotlib", "rich", "pandas", "operators", "scenarios", "pyarrow.dataset")
+    heavy = ("numba", "numpy", "matplotlib", "rich", "pandas", "operators", "scenarios", "pyarrow")
     print(*(name for name in heavy if name in sys.modules), file=sys.stderr)
 """
     done = subprocess.run(
@@ -313,7 +313,7 @@ def test_a_closed_pipe_is_quiet() -> None:
         command, cwd=ROOT, stdout=write, stderr=subprocess.PIPE, text=True, check=False, timeout=MOST_S
     )
     os.close(write)
-    assert (done.returncode, done.stderr) == (141, "")
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_ctrl_c_is_one_line_and_130(tmp_path: Path) -> None:

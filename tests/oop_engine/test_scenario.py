@@ -85,7 +85,7 @@ def test_settings_that_do_not_fit_are_refused(small: Scenario, settings: dict[st
         ("SCENARIO = Scenario()", "cannot be loaded: NameError: name 'Scenario' is not defined"),
         (
             SMALL.replace('keys=("ts",)', 'keys=(), needs={"no_such_module": "no-such-package"}'),
-            "scenario 'small' needs the package 'no-such-package': pip install no-such-package",
+            "scenario 'small': it needs no-such-package, not installed here: pip install no-such-package",
         ),
     ],
     ids=range(6),
