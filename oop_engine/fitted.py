@@ -84,6 +84,8 @@ def exactly(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, NDArray[np.b
     """
     if pa.types.is_null(column.type):
         return pa.nulls(len(column), kind), np.ones(len(column), np.bool_)
+    if pa.types.is_run_end_encoded(column.type):
+        column = pc.run_end_decode(column)
     plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
     target = kind.value_type if pa.types.is_dictionary(kind) else kind
     if _kind_of(plain.type) != _kind_of(target):

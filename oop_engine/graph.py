@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import Literal
 
 from oop_engine.errors import GraphError
+from oop_engine.html import table_html
 from oop_engine.operator import Operator
 from oop_engine.schema import Schema
 
@@ -98,6 +99,19 @@ class Graph:
     def sink(self, name: str, stream: Stream | str) -> None:
         """Let the tuples of ``stream`` be results, under ``name``."""
         self._put(Node(name, "sink", (_stream(stream),)))
+
+    def _repr_html_(self) -> str:
+        """Return the nodes as a table, for a notebook."""
+        plan = self.plan()
+        rows = [
+            {
+                "node": node.name,
+                "what": node.kind if node.operator is None else node.operator.describe(),
+                "reads": ", ".join(map(str, node.inputs)),
+            }
+            for node in plan.nodes
+        ]
+        return table_html(f"Graph {self.name}", ["node", "what", "reads"], rows)
 
     def plan(self) -> Plan:
         """Check the whole graph and return it ready to run.

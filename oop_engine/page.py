@@ -6,7 +6,7 @@ nothing, per tuple it is everything.  NiagaraST shipped tuples in pages too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.errors import ContractError
+from oop_engine.html import table_html
+from oop_engine.plain import arrivals, plain_column, plain_type, record_batches
 from oop_engine.schema import Schema
 from oop_engine.sizes import copied, owned, value_bytes
 
-__all__ = ["Page", "concat"]
+__all__ = ["PAGE_ROWS", "Page", "concat", "pages"]
 
 _INT64 = pa.int64()
+PAGE_ROWS = 1 << 16
+_SHOWN = 20  # rows in a notebook
 
 
 class Page:
@@ -43,14 +47,16 @@ class Page:
         self, schema: Schema, batch: pa.RecordBatch, arrival: NDArray[np.int64] | None = None
     ) -> None:
         if batch.schema is not schema.fields and not batch.schema.equals(schema.fields):
-            msg = f"page: columns must be {schema.fields.to_string()!r}; got {batch.schema.to_string()!r}"
-            raise ContractError(msg)
+            batch = _made_plain(schema, batch)
         if batch.column(schema.progressing).null_count:
             msg = f"page: {schema.progressing!r} must not be null; refuse such rows at the source"
             raise ContractError(msg)
-        if arrival is not None and len(arrival) != batch.num_rows:
-            msg = f"page: one arrival a row; got {len(arrival)} for {batch.num_rows} rows"
-            raise ContractError(msg)
+        if arrival is not None:
+            if arrival.dtype != np.int64:
+                arrival = arrivals(arrival)
+            if len(arrival) != batch.num_rows:
+                msg = f"page: one arrival a row; got {len(arrival)} for {batch.num_rows} rows"
+                raise ContractError(msg)
         self.schema = schema
         self.batch = batch
         self.arrival = arrival
@@ -63,10 +69,30 @@ class Page:
         columns: Mapping[str, Any],
         arrival: Sequence[int] | NDArray[np.int64] | None = None,
     ) -> Page:
-        """Make a page from Python lists, NumPy or Arrow arrays, cast to the schema's types."""
-        arrays = [pa.array(columns[f.name], type=f.type) for f in schema.fields]
+        """Make a page from Python lists, NumPy or Arrow arrays, cast to the schema's types.
+
+        Raises ``ContractError`` for a column that is missing, or has a value that is not of its type.
+        """
+        if missing := [name for name in schema.names if name not in columns]:
+            msg = f"page: there must be a column {missing[0]!r}; got {', '.join(columns) or 'none'}"
+            raise ContractError(msg)
+        arrays = [plain_column(columns[f.name], f.type, f"page: {f.name!r}") for f in schema.fields]
         batch = pa.RecordBatch.from_arrays(arrays, schema=schema.fields)
-        return cls(schema, batch, None if arrival is None else np.asarray(arrival, np.int64))
+        return cls(schema, batch, None if arrival is None else arrivals(arrival))
+
+    @classmethod
+    def from_arrow(cls, schema: Schema, data: Any, *, arrival: str | None = None) -> Page:
+        """Make one page of a data frame, table, record batch or relation: whatever gives Arrow data.
+
+        Columns are found by their names and cast; others are left out.  ``arrival`` names the column of
+        arrivals.  Raises ``ContractError`` as ``of`` does.  O(bytes).
+
+        >>> import pyarrow as pa
+        >>> table = pa.table({"ts": [3, 1], "more": ["a", "b"]})
+        >>> Page.from_arrow(Schema({"ts": pa.int64()}, "ts", "s"), table).times
+        array([3, 1])
+        """
+        return concat(schema, list(pages(schema, data, arrival=arrival)))
 
     @classmethod
     def empty(cls, schema: Schema) -> Page:
@@ -150,6 +176,14 @@ class Page:
         rows: list[dict[str, Any]] = self.batch.to_pylist()
         return rows
 
+    def __arrow_c_array__(self, requested_schema: object = None) -> Any:
+        """Hand the columns over to whoever takes Arrow data (pandas, Polars, DuckDB), without copying."""
+        return self.batch.__arrow_c_array__(requested_schema)
+
+    def _repr_html_(self) -> str:
+        """Return the first rows as a table, for a notebook."""
+        return table_html(repr(self), self.schema.names, self.slice(0, min(len(self), _SHOWN)).to_pylist())
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Page) and self.schema == other.schema and self.batch.equals(other.batch)
 
@@ -165,9 +199,42 @@ def concat(schema: Schema, pages: Sequence[Page]) -> Page:
         return Page.empty(schema)
     if len(pages) == 1:
         return pages[0]
-    batch = pa.concat_batches([p.batch for p in pages])
+    try:
+        batch = pa.concat_batches([p.batch for p in pages])
+    except pa.ArrowInvalid as error:
+        msg = f"page: {len(pages)} pages do not fit into one: {error}: make smaller ones, or use large_string"
+        raise ContractError(msg) from error
     known = [p.arrival for p in pages if p.arrival is not None]
     return Page(schema, batch, np.concatenate(known) if len(known) == len(pages) else None)
+
+
+def pages(schema: Schema, data: Any, *, arrival: str | None = None, rows: int = PAGE_ROWS) -> Iterator[Page]:
+    """Yield pages of at most ``rows`` of whatever gives Arrow data, as ``Page.from_arrow`` makes them.
+
+    A stream (a reader, a relation) is read as it is asked for, so memory is bounded by what it gives at a time.
+    """
+    for batch in record_batches(data):
+        names = batch.schema.names
+        for start in range(0, batch.num_rows, rows):
+            part = batch.slice(start, rows)
+            columns = dict(zip(names, part.columns, strict=True))
+            if arrival is not None and arrival not in columns:
+                msg = f"page: there must be a column {arrival!r} of arrivals; got {', '.join(names)}"
+                raise ContractError(msg)
+            yield Page.of(
+                schema, columns, None if arrival is None else columns[arrival].to_numpy(zero_copy_only=False)
+            )
+
+
+def _made_plain(schema: Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return columns of other types than the schema's, if these are what the types are here (``plain``)."""
+    fields = pa.schema([field.with_type(plain_type(field.type)) for field in batch.schema])
+    if not fields.equals(schema.fields):
+        msg = f"page: columns must be {schema.fields.to_string()!r}; got {batch.schema.to_string()!r}"
+        raise ContractError(msg)
+    columns = zip(batch.columns, fields, strict=True)
+    arrays = [plain_column(column, field.type, f"page: {field.name!r}") for column, field in columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema.fields)
 
 
 def _needs_cast(kind: pa.DataType) -> bool:

@@ -12,7 +12,7 @@ from asyncio import sleep as sleep_async
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter, sleep
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 from oop_engine import stopwatch
 from oop_engine.errors import UsageError
 from oop_engine.graph import Graph
-from oop_engine.operator import Message
+from oop_engine.html import table_html
 from oop_engine.page import Page
 from oop_engine.punctuation import FOREVER, NEVER
 from oop_engine.runners.dispatch import Result, Signal
+from oop_engine.runners.door import messages
 from oop_engine.runners.inline import Inline
 from oop_engine.runners.local import Local, run_async
 from oop_engine.schedule import Step, schedule
@@ -37,6 +38,7 @@ __all__ = ["Outcome", "replay"]
 
 Runner = Literal["inline", "local"]
 T = TypeVar("T", bound=np.generic)
+_SHOWN = 20  # rows in a notebook
 _STEP_S = 0.05  # paced: how finely tuples are let in, in wall seconds
 
 
@@ -65,6 +67,16 @@ class Outcome:
         """The tuples that came behind a promise: how many (``total``), and at which operators."""
         return self.statistics.late
 
+    def _repr_html_(self) -> str:
+        """Return the first results of each sink, for a notebook."""
+        shown = (
+            table_html(
+                f"{name}: {table.num_rows:,} rows", table.column_names, table.slice(0, _SHOWN).to_pylist()
+            )
+            for name, table in self.results.items()
+        )
+        return "".join([f"<p>{self.tuples:,} tuples in {self.wall_s:.3g} s</p>", *shown])
+
 
 @dataclass
 class _Collector:
@@ -83,7 +95,7 @@ class _Collector:
 
 def replay(
     graph: Graph,
-    feeds: Mapping[str, Iterable[Message]],
+    feeds: Mapping[str, Any],
     *,
     on: Runner = "inline",
     speed: float | None = None,
@@ -94,6 +106,8 @@ def replay(
 ) -> Outcome:
     """Run ``graph`` over ``feeds``: for each source its messages, in arrival order.
 
+    A feed, or anything in it, may be Arrow data: a data frame, table, record batch, relation or reader goes in as
+    pages of the source's schema (see ``page.pages``).
     Feeds are read side by side, as they are needed: by their arrivals, or a message of each by turns where
     they have none (see ``schedule``).  They may be endless: what is done is forgotten, if ``on_result`` takes
     the results.
@@ -119,7 +133,9 @@ def replay(
         raise UsageError(msg)
     step = None if speed is None else max(1, int(_STEP_S * speed * TIME_UNITS[unit]))
     ticks = None if flat_out else runner.clock_every
-    steps = schedule(feeds, [every for every in (step, ticks) if every], ticks)
+    sources = {node.name: node.schema for node in plan.of_kind("source") if node.schema is not None}
+    told = {name: messages(schema, feeds[name]) for name, schema in sources.items()}
+    steps = schedule(told, [every for every in (step, ticks) if every], ticks)
     counted = _Counted(map(_without_clock, steps) if flat_out else steps, on_tuples, Unpromised(plan))
     pace = None if speed is None else _Pace(speed * TIME_UNITS[unit])
     wall, cpu = stopwatch.wall(), stopwatch.cpu()
@@ -141,7 +157,7 @@ def replay(
     )
 
 
-def _check_feeds(feeds: Mapping[str, Iterable[Message]], sources: list[str], name: str) -> None:
+def _check_feeds(feeds: Mapping[str, Any], sources: list[str], name: str) -> None:
     if set(feeds) != set(sources):
         msg = f"replay: graph {name!r} has the sources {', '.join(sources)}; got feeds for {', '.join(feeds) or 'none'}"
         raise UsageError(msg)

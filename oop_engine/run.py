@@ -29,7 +29,8 @@ def run(
     ``on``: ``"inline"``, a plain loop; ``"local"``, asyncio, a task an operator; ``"spark"``, Apache Spark.
     ``options`` are those of ``replay`` for the first two, those of ``runners.spark.run.run_on_spark`` for the
     last: ``batch``, ``checkpoint``, ``sink``, ``spark`` for a session of yours...  A feed is an iterable of
-    messages in order of arrival; on Spark it may also be a trace, a folder of traces, or a DataFrame.
+    messages in order of arrival, or Arrow data: a data frame, table, relation, reader, or some of them in a list (see
+    ``page.pages``); on Spark it may also be a trace, a folder of traces, or a DataFrame of Spark.
     Raises ``UsageError`` for another runner.
 
     >>> import pyarrow as pa

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from oop_engine.errors import GraphError
+from oop_engine.html import table_html
+from oop_engine.plain import plain_type
 from oop_engine.units import Length, to_units
 
 __all__ = ["Schema"]
@@ -22,10 +24,11 @@ __all__ = ["Schema"]
 class Schema:
     """Columns of a stream (``fields``), its progressing attribute, and the attribute's unit.
 
-    ``fields`` may be given as a ``pyarrow.Schema`` or a mapping from names to types.  A
+    ``fields`` may be given as a ``pyarrow.Schema`` or a mapping from names to types; views of texts and
+    runs of values are made plain (``plain``).  A
     timestamp column brings its unit; an integer column needs one (``"s"``, ``"ms"``,
     ``"us"``, ``"ns"`` for time; any other word is a unit of its own, such as ``"rows"``).
-    Raises ``GraphError`` if the attribute is missing, of another type, or has no unit.
+    Raises ``GraphError`` if the attribute is missing, of another type, or has no unit, and for an unknown zone.
 
     >>> import pyarrow as pa
     >>> Schema({"ts": pa.timestamp("ms"), "len": pa.int32()}, progressing="ts").unit
@@ -41,9 +44,28 @@ class Schema:
     ) -> None:
         if not isinstance(fields, pa.Schema):
             fields = pa.schema(list(fields.items()))
-        object.__setattr__(self, "fields", fields.remove_metadata())
+        plain = [field.with_type(plain_type(field.type)) for field in fields]
+        object.__setattr__(self, "fields", pa.schema(plain))
+        self._check_zones()
         object.__setattr__(self, "progressing", progressing)
         object.__setattr__(self, "unit", self._checked_unit(unit))
+
+    def _check_zones(self) -> None:
+        for field in self.fields:
+            if pa.types.is_timestamp(field.type) and field.type.tz:
+                try:
+                    pa.scalar(0, field.type).as_py()
+                except (LookupError, ValueError) as error:
+                    msg = f"schema: {field.name!r} is {field.type}, a zone that is not known here: cast it to 'UTC'"
+                    raise GraphError(msg) from error
+
+    def _repr_html_(self) -> str:
+        """Return the columns as a table, for a notebook."""
+        marks = [{"column": f.name, "type": str(f.type), "": self._mark(f.name)} for f in self.fields]
+        return table_html("Schema", ["column", "type", ""], marks)
+
+    def _mark(self, name: str) -> str:
+        return f"makes progress, in {self.unit}" if name == self.progressing else ""
 
     def _checked_unit(self, unit: str) -> str:
         if len(set(self.names)) != len(self.names):

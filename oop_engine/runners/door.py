@@ -7,19 +7,31 @@ nowhere.  O(columns) a page, O(1) where its schema is the very object that the s
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from reprlib import repr as _short
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
 from oop_engine.errors import ContractError
 from oop_engine.fitted import fitted, once_each
 from oop_engine.operator import Message
-from oop_engine.page import Page
+from oop_engine.page import Page, pages
+from oop_engine.plain import is_arrow
 from oop_engine.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation
 from oop_engine.schema import Schema
 
-__all__ = ["admitted"]
+__all__ = ["admitted", "messages"]
+
+
+def messages(schema: Schema, feed: Iterable[Any]) -> Iterator[Message]:
+    """Yield the messages of a feed: Arrow data in it, or that it is as a whole, as pages of ``schema``."""
+    given: Any
+    for given in (feed,) if is_arrow(feed) else feed:
+        if is_arrow(given) and not isinstance(given, Page):
+            yield from pages(schema, given)
+        else:
+            yield given
 
 
 def admitted(place: str, schema: Schema, message: object) -> Message:

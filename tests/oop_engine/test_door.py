@@ -18,10 +18,6 @@ COLUMNS = {"ts": [0, 61], "other": [0, 600]}
 OTHER_TYPE = Schema({"ts": pa.int64(), "other": pa.int32()}, "ts", "s")
 
 WRONG: dict[str, tuple[Any, str]] = {
-    "record batch": (
-        Page.of(S, COLUMNS).batch,
-        r"must be a Page or a punctuation; got a RecordBatch \(.*\): make a",
-    ),
     "text": ("hello", r"must be a Page or a punctuation; got a str \('hello'\)"),
     "nothing": (None, r"must be a Page or a punctuation; got a NoneType \(None\)"),
     "unit": (

@@ -20,7 +20,7 @@ from oop_engine.errors import SnapshotError, TraceError, UsageError
 from oop_engine.operator import Message
 from oop_engine.page import Page
 from oop_engine.punctuation import NEVER
-from oop_engine.runners.door import admitted
+from oop_engine.runners.door import admitted, messages
 from oop_engine.runners.spark.ledger import Ledger
 from oop_engine.schema import Schema
 from oop_engine.traces.trace import FORMATS, Trace, open_trace, write_trace
@@ -311,7 +311,7 @@ class _Spool:
 
 def _parts(name: str, schema: Schema, feed: Iterable[Message]) -> Iterator[_Part]:
     now = NEVER
-    for given in feed:
+    for given in messages(schema, feed):
         message = admitted(f"feed {name!r}", schema, given)
         if not isinstance(message, Page):
             yield _Part(now, now, name, message)
