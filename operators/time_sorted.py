@@ -8,6 +8,7 @@ import numpy as np
 
 from oop_engine.errors import ContractError
 from oop_engine.page import Page, concat
+from oop_engine.punctuation import FOREVER
 from oop_engine.schema import Schema
 from operators.kernels.time_order import time_order
 
@@ -34,6 +35,8 @@ def merged_pages(schema: Schema, pages: Sequence[Page]) -> Page:
 def last_time(page: Page, bound: int, what: str) -> int:
     """Return how far an input has come with a page: its last time, or ``bound`` if it is empty.
 
+    The largest integer may be a time; that does not end the stream, so as much as one less is told of it.
+
     Raises ``ContractError`` in the name of ``what`` if it is not sorted, or behind ``bound``.
     """
     if not len(page):
@@ -47,7 +50,7 @@ def last_time(page: Page, bound: int, what: str) -> int:
         got = f"got {late} after {after} {unit} (row {back} of the page)"
         msg = f"{what} must be sorted by {name!r}; {got}: put a Sort before it"
         raise ContractError(msg)
-    return int(times[-1])
+    return max(min(int(times[-1]), FOREVER - 1), bound)
 
 
 def _is_sorted(page: Page) -> bool:

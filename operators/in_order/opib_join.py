@@ -89,7 +89,7 @@ class OPIBJoin(Operator):
         if port == 0:
             self._left.add(self._right.without_null_keys(0, page))
         else:
-            for _ in self._right.arrive(1, page, self._right.rule.keep_from(1, self._next_left())):
+            for _ in self._right.arrive(1, page, self._keep_right(self._next_left())):
                 pass  # nothing matches: the left tuples are not there but wait
         yield from self.on_punctuation(port, Linear(reached))
 
@@ -100,7 +100,7 @@ class OPIBJoin(Operator):
         for waited in self._left.release(self._right.keep_from(0), _ROWS_AT_ONCE):
             yield from self._join_parts(waited)
         linear = self._next_left()
-        self._right.purge(1, self._right.rule.keep_from(1, linear))
+        self._right.purge(1, self._keep_right(linear))
         if linear > self._linear_out:
             self._linear_out = linear
             yield 0, Linear(linear)
@@ -121,7 +121,14 @@ class OPIBJoin(Operator):
 
     def _next_left(self) -> int:
         """Return the least left timestamp that is still to be joined."""
-        return min(self._left.first, self._right.bounds[0])
+        waits = (
+            min(self._left.first, FOREVER - 1) if self._left.rows else FOREVER
+        )  # one may have the largest integer
+        return min(waits, self._right.bounds[0])
+
+    def _keep_right(self, linear: int) -> int:
+        """Return the least right timestamp that a left tuple from ``linear`` on can match."""
+        return FOREVER if linear == FOREVER else min(self._right.rule.keep_from(1, linear), FOREVER - 1)
 
     def _join_parts(self, waited: Page) -> Iterator[Emission]:
         start = 0

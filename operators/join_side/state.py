@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from oop_engine.operator import State
 from oop_engine.page import Page
 from oop_engine.progress import Progress
-from oop_engine.punctuation import NEVER, GroupWise, Linear, Punctuation
+from oop_engine.punctuation import NEVER, GroupWise, Linear, Punctuation, passed
 from oop_engine.saved import Saved
 from oop_engine.schema import Schema
 from operators.join_side.index import PAGE_ROWS, JoinIndex
@@ -117,9 +117,9 @@ class JoinState:
 
     def _stays(self, side: int, page: Page, keep_from: int) -> Rows:
         """Return the rows of a page that can match something later."""
-        stays = page.times >= keep_from
+        stays = ~passed(page.times, keep_from)
         if self._progress.groups and stays.any():
-            stays &= page.times >= self._own(side, self._by_position(side, page.batch))
+            stays &= ~passed(page.times, self._own(side, self._by_position(side, page.batch)))
         return np.flatnonzero(stays).astype(np.int32)
 
     def _own(self, side: int, keys: pa.RecordBatch) -> Ints:

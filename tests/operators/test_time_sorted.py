@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -7,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, NEVER, Page, Schema
+from oop_engine.testing import END, Driver
+from operators.bands import Band, TumblingBand
+from operators.in_order.merge import Merge
+from operators.in_order.opib_join import OPIBJoin
+from operators.in_order.opob_join import OPOBJoin
 from operators.kernels.time_order import time_order
+from operators.oa_join import OAJoin
 from operators.time_sorted import merged_pages, sorted_page
 
 SCHEMA = Schema({"ts": pa.int64(), "id": pa.int64()}, "ts", "s")
@@ -48,3 +56,28 @@ def test_equal_rows_keep_the_order_of_pages_and_rows(lists: list[list[int]]) -> 
     rows = [(time, i) for i, time in enumerate(time for times in lists for time in times)]
     merged = merged_pages(SCHEMA, pages)
     assert [(row["ts"], row["id"]) for row in merged.to_pylist()] == sorted(rows)
+
+
+@pytest.mark.parametrize("band", [Band(1, 1), Band(0, 3), TumblingBand(7)], ids=str)
+@pytest.mark.parametrize("join", [OAJoin, OPOBJoin, OPIBJoin])
+def test_the_largest_integer_is_a_time_and_no_end(join: Any, band: Any) -> None:
+    found = []
+    for top in (FOREVER, 7 * 10**6):  # at the same place of its tumbling window
+        driver = Driver(join([], band), SCHEMA, SCHEMA)
+        for port in (0, 1):
+            driver.feed(port, page([top - 1, top]))
+        for port in (0, 1):
+            driver.feed(port, END)
+        found.append(len(driver.rows()))
+        assert driver.operator.state().tuples == 0
+    assert found[0] == found[1]
+
+
+def test_a_merge_lets_go_of_the_largest_integer() -> None:
+    driver = Driver(Merge(2), SCHEMA, SCHEMA)
+    for message in (page([3, FOREVER]), page([FOREVER, FOREVER]), END):
+        driver.feed(0, message)
+    driver.feed(1, page([5]))
+    driver.feed(1, END)
+    assert [row["ts"] for row in driver.rows()] == [3, 5, FOREVER, FOREVER, FOREVER]
+    assert driver.operator.state().tuples == 0
