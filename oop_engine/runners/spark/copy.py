@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from time import process_time
-from typing import Any
 
 from oop_engine.page import Page
 from oop_engine.progress import Progress
@@ -67,11 +66,11 @@ class Copy:
 
     def restore(self, data: bytes) -> None:
         """Take over the state of the same key group."""
-        state: dict[str, Any] = unpack(_NAME, data)
+        state = unpack(_NAME, data)
         self._inline.restore(state["inline"])
         self._tuples = state["tuples"]
         for number in self._edges:
-            self._progress[number].load(state["progress"][number])
+            self._progress[number].load(state.part("progress").part(number))
             self._ended[number] = set(state["ended"][number])
 
     def _take(self, letter: Letter) -> None:
