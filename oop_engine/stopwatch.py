@@ -1,8 +1,9 @@
 """Stopwatch: wall and CPU seconds, less those that went into compiling kernels.
 
 A kernel is compiled when it is first used on a machine, which takes seconds; later processes load it from a
-cache.  Figures are to be the same the first time and the tenth, so time spent compiling counts for
-nothing but itself.  Whoever compiles says so with ``COMPILED``.
+cache.  So the first that a process really compiles is told: by the logger ``oop_engine``, or as a program likes.
+Figures are to be the same the first time and the tenth, so time spent compiling counts for nothing but itself.
+Whoever compiles says so with ``COMPILED``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ __all__ = ["COMPILED", "Compiled", "cpu", "wall"]
 
 @dataclass
 class Compiled:
-    """What was compiled in this process, with all it calls; ``on_first`` is called before the first kernel is."""
+    """What was compiled in this process, with all it calls.
+
+    ``on_first`` is called before the first kernel is compiled; None: a line is logged.
+    """
 
     kernels: int = 0
     wall_s: float = 0.0
@@ -28,8 +32,8 @@ class Compiled:
     def begin(self) -> None:
         """Note that a kernel is being compiled now; those that it calls are inside it."""
         if not self._depth:
-            if not self.kernels and self.on_first is not None:
-                self.on_first()
+            if not self.kernels:
+                (self.on_first or _log)()
             self._began = perf_counter(), process_time()
             self.kernels += 1
         self._depth += 1
@@ -40,6 +44,13 @@ class Compiled:
         if not self._depth:
             self.wall_s += perf_counter() - self._began[0]
             self.cpu_s += process_time() - self._began[1]
+
+
+def _log() -> None:
+    import logging  # hardly ever
+
+    told = "compiling kernels, once on this machine, which takes some seconds; `oop-engine warm` does it beforehand"
+    logging.getLogger("oop_engine").warning(told)
 
 
 COMPILED = Compiled()

@@ -29,6 +29,7 @@ COMMANDS = {
     "profile": "Measure the disorder of a trace, and print which generator of punctuation would cost what.",
     "replay": "Run one plan of a scenario and show its results, and what each operator did and kept.",
     "scenarios": "List the scenarios: what each asks, its parameters with defaults, and what it sweeps.",
+    "warm": "Compile the kernels that most graphs use, and keep them for all later runs.",
 }
 """The first sentence of each command, so that help need not load them."""
 

@@ -1,9 +1,14 @@
 """Hot loops in Numba, and nothing else: arrays and scalars in, arrays out.
 
-A kernel is compiled for the types it is first called with, and kept in Numba's cache beside its file (or
-where ``NUMBA_CACHE_DIR`` says).  What that takes is told to ``oop_engine.stopwatch``.
+A kernel is compiled for the types it is first called with, and kept in Numba's cache beside its file, or in the
+cache folder of the user, or where ``NUMBA_CACHE_DIR`` says.  Where none of them can be written it is kept for this
+process alone.  What that takes is told to ``oop_engine.stopwatch``.
 """
 
+import logging
+import tempfile
+
+from numba import config, njit
 from numba.core import event
 
 from oop_engine.stopwatch import COMPILED
@@ -22,3 +27,18 @@ class _Compiling(event.Listener):  # type: ignore[misc]
 
 
 event.register("numba:compile", _Compiling())
+
+
+def _probe() -> None:
+    """Is never compiled: Numba looks for the place of a cache when a function is declared."""
+
+
+_places: list[tempfile.TemporaryDirectory[str]] = []  # removed when the process ends
+
+try:
+    njit(cache=True)(_probe)
+except RuntimeError:  # no such place
+    _places.append(tempfile.TemporaryDirectory(prefix="oop-engine-kernels-"))
+    config.CACHE_DIR = _places[0].name
+    _TOLD = "compiled kernels cannot be kept: name a folder that can be written in NUMBA_CACHE_DIR"
+    logging.getLogger("oop_engine").warning(_TOLD)

@@ -30,6 +30,15 @@ def test_kernels_that_are_compiled_for_another_are_part_of_it(monkeypatch: pytes
     assert (compiled.kernels, compiled.wall_s, calls) == (2, 3.0 + 1.0, ["first"])
 
 
+def test_the_library_says_once_that_it_compiles(caplog: pytest.LogCaptureFixture) -> None:
+    compiled = Compiled()
+    for _ in range(2):
+        compiled.begin()
+        compiled.end()
+    assert [(r.name, r.levelname) for r in caplog.records] == [("oop_engine", "WARNING")]
+    assert caplog.messages[0].startswith("compiling kernels, once on this machine")
+
+
 def test_both_stopwatches_stand_still_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stopwatch, "COMPILED", Compiled(1, wall_s=3.0, cpu_s=2.0))
     monkeypatch.setattr(stopwatch, "perf_counter", lambda: 10.0)

@@ -1,0 +1,40 @@
+"""``oop-engine warm``: compile kernels beforehand, once on a machine."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from oop_engine.cli.options import json_option
+from oop_engine.cli.output import only_json, print_json
+
+__all__ = ["warm"]
+
+
+@click.command()
+@json_option
+def warm(as_json: bool) -> None:
+    """Compile the kernels that most graphs use, and keep them for all later runs.
+
+    It takes a minute or two, and nothing the second time.  They are kept beside the installed package, or in the
+    cache folder of the user where that cannot be written; NUMBA_CACHE_DIR names another place.  Give it to
+    an image or a machine that is installed ahead.
+
+    \b
+    Compile now, so that no first run is slow:
+      oop-engine warm
+    """
+    from oop_engine import warm as kernels
+
+    found = []
+    with only_json(as_json):
+        for one in kernels.warm():
+            found.append(one)
+            if not as_json:
+                click.echo(f"{one.what}: {one.kernels} kernels, {one.wall_s:.1f} s")
+        folder = kernels.cache_folder()
+    if as_json:
+        print_json({"folder": folder, "compiled": [asdict(one) for one in found]})
+        return
+    click.echo(f"all kernels are in {folder}")

@@ -1,0 +1,53 @@
+"""Kernels are compiled ahead, and kept where that can be."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from oop_engine.cli.app import app
+from oop_engine.stopwatch import COMPILED
+from tests.children import MOST_S
+
+
+def test_what_is_warm_compiles_nothing() -> None:
+    CliRunner().invoke(app, ["warm"])
+    before = COMPILED.kernels
+    done = CliRunner().invoke(app, ["warm", "--json"])
+    assert COMPILED.kernels == before
+    told = json.loads(done.stdout)
+    assert Path(told["folder"]).is_dir()
+    assert {"joins by an integer", "windows, by a text", "windows of tuples"} <= {
+        c["what"] for c in told["compiled"]
+    }
+    assert all(c["kernels"] == 0 for c in told["compiled"])
+
+
+def test_without_a_place_to_keep_them_kernels_are_there_all_the_same() -> None:
+    """Numba refuses to declare a function whose cache has no place."""
+    code = """
+import numba.core.caching as caching
+for name, place in list(vars(caching).items()):
+    if name.endswith(("InTreeCacheLocator", "UserWideCacheLocator")):
+        place.from_function = classmethod(lambda *_: None)
+import operators.kernels
+from operators.kernels.time_order import time_order
+print(time_order.stats.cache_path)
+"""
+    environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=MOST_S,
+    )
+    assert "oop-engine-kernels-" in done.stdout
+    assert not Path(done.stdout.strip()).exists()
+    assert "name a folder that can be written in NUMBA_CACHE_DIR" in done.stderr
