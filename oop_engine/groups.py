@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from oop_engine.errors import SnapshotError
+from oop_engine.few_texts import FewTexts
 from oop_engine.integer_table import IntegerTable
 from oop_engine.saved import Saved
 
@@ -31,6 +32,7 @@ Integers = NDArray[np.int64]
 
 _UNKNOWN = -1
 _CODE_BYTES = 28  # of a Python integer
+_SHARED = 257  # integers below are there once, whoever has them
 _FEW = 64  # rows; fewer are looked up one by one, which costs less than a call into Arrow
 _FIRST = np.zeros(1 << 16, np.int64)  # the slot of every row where there are no keys
 _FIRST.flags.writeable = False
@@ -160,7 +162,7 @@ class _Codes:
     """Codes of the distinct values of one column; Arrow finds known ``texts`` by itself."""
 
     def __init__(self, *, texts: bool = False) -> None:
-        self._code: dict[Any, int] = {}
+        self._code: dict[Any, int] | FewTexts = FewTexts() if texts else {}
         self._texts = texts
         self._known: pa.Array | None = None  # by code, as far as they have been asked for
         self._value_bytes = 0  # of the values in ``_code``, and their codes
@@ -172,7 +174,8 @@ class _Codes:
     def nbytes(self) -> int:
         """Bytes of the dictionary, its keys and codes, and of the texts that Arrow has; O(1)."""
         known = 0 if self._known is None else self._known.get_total_buffer_size()
-        return int(sys.getsizeof(self._code) + self._value_bytes + known)
+        codes = self._code.nbytes if isinstance(self._code, FewTexts) else sys.getsizeof(self._code)
+        return int(codes + self._value_bytes + known)
 
     def encode(self, column: pa.Array, *, add: bool) -> Integers:
         if len(column) <= _FEW:
@@ -201,14 +204,24 @@ class _Codes:
         return rows
 
     def _look_up(self, values: list[Any], *, add: bool) -> Integers:
-        known = self._code
+        if isinstance(self._code, FewTexts):
+            if (found := self._code.encode(values, add=add)) is not None:
+                return np.array(found, np.int64)
+            few, self._code = self._code, {}
+            self._add(list(few))
         if add:
-            before = len(known)
-            codes = np.array([known.setdefault(value, len(known)) for value in values], np.int64)
-            if new := len(known) - before:
-                self._value_bytes += sum(map(sys.getsizeof, islice(reversed(known), new))) + _CODE_BYTES * new
-            return codes
-        return np.array([known.get(value, _UNKNOWN) for value in values], np.int64)
+            return self._add(values)
+        return np.array([self._code.get(value, _UNKNOWN) for value in values], np.int64)
+
+    def _add(self, values: list[Any]) -> Integers:
+        known = self._code
+        assert isinstance(known, dict)
+        before = len(known)
+        codes = np.array([known.setdefault(value, len(known)) for value in values], np.int64)
+        if new := len(known) - before:
+            apart = max(len(known) - max(before, _SHARED), 0)
+            self._value_bytes += sum(map(sys.getsizeof, islice(reversed(known), new))) + _CODE_BYTES * apart
+        return codes
 
 
 class _IntegerCodes:

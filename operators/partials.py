@@ -100,7 +100,7 @@ class Partials:
         self.states = States(parts)
         self._counts = np.array([0, 0, NO_WINDOW])
         self._owner = np.full((0, 2), -1)
-        self._resize(_LEAST_ROWS, np.empty(0, np.int64))
+        self._allot(1, np.empty(0, np.int64))  # where windows are kept by panes, that is all
 
     def __len__(self) -> int:
         return int(self._counts[0])
@@ -225,11 +225,11 @@ class Partials:
         """Give group ``g`` the slot ``slots[g]``."""
         used = self._owner[:, 0] >= 0
         self._owner[used, 0] = slots[self._owner[used, 0]]
-        self._resize(len(self._owner))
+        self._allot(len(self._owner), np.flatnonzero(used))
 
     def clear(self) -> None:
         """Forget all rows."""
-        self._resize(_LEAST_ROWS, np.empty(0, np.int64))
+        self._allot(min(len(self._owner), _LEAST_ROWS), np.empty(0, np.int64))
 
     def save(self) -> dict[str, Any]:
         """Return the partial aggregates for a snapshot."""
@@ -244,7 +244,8 @@ class Partials:
         slots = owner.integers(0, (None,), least=0, below=groups)
         self._owner = np.stack([slots, owner.integers(1, slots.shape)], axis=1)
         self.states.columns = self.states.loaded(saved.part("states"), slots.size)
-        self._resize(2 * slots.size)
+        used = np.arange(slots.size)
+        self._allot(1, used) if not used.size else self._resize(2 * used.size, used)
         self._counts[1:] = saved.integers("counts", (3,))[1:]
         if (kept := np.count_nonzero(self._table.cells[:, 2] >= 0)) != slots.size:
             msg = f"'owner' must be {slots.size} different windows; got {kept}"
@@ -254,7 +255,10 @@ class Partials:
         """Make room for at least ``rows``, the ``used`` ones (default: all) first."""
         if used is None:
             used = np.flatnonzero(self._owner[:, 0] >= 0)
-        size = 1 << max(rows - 1, _LEAST_ROWS - 1).bit_length()
+        self._allot(1 << max(rows - 1, _LEAST_ROWS - 1).bit_length(), used)
+
+    def _allot(self, size: int, used: Integers) -> None:
+        """Let there be ``size`` rows, a power of two, the ``used`` ones first."""
         self.states.columns = self.states.resized(used, size)
         owner = np.full((size, 2), -1)
         owner[: used.size] = self._owner[used]

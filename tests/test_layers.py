@@ -17,10 +17,11 @@ PACKAGES = ("oop_engine", "operators", "scenarios")
 
 # The kernel: a file imports from its own place and to the left of it.
 RANK = [
-    "errors", "plain", "html", "saved", "shown", "whole_file", "stopwatch", "memory", "units", "sizes", "schema",
-    "page", "punctuation", "integer_table", "groups", "fitted", "progress", "snapshot", "operator", "contract",
-    "graph", "waiting", "statistics", "ticks", "traces", "runners", "spark", "testing", "schedule", "replay", "run",
-    "warm", "python_file", "scenario", "brute_force", "compare", "pipeline", "report", "cli",
+    "errors", "plain", "html", "saved", "shown", "whole_file", "stopwatch", "memory", "units", "sizes",
+    "schema", "page", "punctuation", "integer_table", "few_texts", "groups", "fitted", "progress", "snapshot",
+    "operator", "contract", "graph", "waiting", "statistics", "ticks", "traces", "runners", "spark", "testing",
+    "schedule", "replay", "run", "warm", "python_file", "scenario", "brute_force", "compare", "pipeline",
+    "report", "cli",
 ]  # fmt: skip
 # What may be reached at most, where the place in the rank alone would allow more.
 AT_MOST = {"traces": "operator"}
