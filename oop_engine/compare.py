@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from oop_engine.brute_force import NoTruthError, true_answer
 from oop_engine.groups import GroupIndex
+from oop_engine.recording import Recording
 from oop_engine.replay import Outcome, replay
 from oop_engine.scenario import COMPLETE_AT, Claim, Scenario, Values, Variant
 from oop_engine.statistics import Sample
@@ -43,6 +44,9 @@ class Run:
     scenario, the answer by ``"brute force"``, without either the answer of the ``"first plan"``, which
     itself is held to ``"nothing"``.  What was not checked is None (``missing``, ``wrong``) or NaN (excess
     delay); so is a delay or latency of no results.
+
+    ``progressing`` is the attribute of the results, ``emitted`` int64 (results,) when each came;
+    ``recording`` tells what happened when, of the runs of one point of the sweep.
     """
 
     order: Literal["in", "out"]
@@ -74,6 +78,9 @@ class Run:
     unit: str = "s"
     held_to: HeldTo = "truth"
     why: str = ""
+    progressing: str = ""
+    emitted: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), repr=False)
+    recording: Recording | None = field(default=None, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as plain values."""
@@ -139,7 +146,8 @@ def compare(
             on_run(_title(scenario, point, variant), number, len(variants))
         if number == 0 or point is not variants[number - 1][0]:
             measure = _measure(scenario, point)
-        runs.append(_run(scenario, point, variant, measure, on_tuples))
+        recorded = point == values or (values not in grid and point is grid[-1])
+        runs.append(_run(scenario, point, variant, measure, on_tuples, recorded=recorded))
         if measure.truth is None and variant.exact:
             measure = _Measure(runs[-1].table, "first plan", measure.why)
     claims = [*_agreement(runs), *scenario.claims(runs)]
@@ -196,8 +204,11 @@ def _run(
     variant: Variant,
     measure: _Measure,
     on_tuples: Callable[[int], None] | None,
+    *,
+    recorded: bool,
 ) -> Run:
-    outcome = replay(variant.graph, scenario.feeds(point), on_tuples=on_tuples)
+    recording = Recording(variant.graph.plan()) if recorded else None
+    outcome = replay(variant.graph, scenario.feeds(point), on_tuples=on_tuples, watch=recording)
     sink = variant.graph.plan().of_kind("sink")[0]
     schema = variant.graph.plan().schema(sink.inputs[0])
     table = outcome.results[sink.name]
@@ -221,6 +232,7 @@ def _run(
         _quantile(delays, 0.5), _quantile(delays, 0.99), _quantile(excess, 0.5), _quantile(excess, 0.99),
         _quantile(latency, 0.5), _quantile(latency, 0.99), outcome.cpu_s, _rate(outcome),
         table, truth, delays, excess, outcome.statistics.series, schema.unit, measure.held_to, measure.why,
+        schema.progressing, emitted, recording,
     )  # fmt: skip
 
 

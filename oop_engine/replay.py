@@ -24,7 +24,7 @@ from oop_engine.graph import Graph
 from oop_engine.html import table_html
 from oop_engine.page import Page
 from oop_engine.punctuation import FOREVER, NEVER
-from oop_engine.runners.dispatch import Result, Signal
+from oop_engine.runners.dispatch import Result, Signal, Watch
 from oop_engine.runners.door import messages
 from oop_engine.runners.inline import Inline
 from oop_engine.runners.local import Local, run_async
@@ -103,6 +103,7 @@ def replay(
     check: bool = False,
     on_tuples: Callable[[int], None] | None = None,
     on_result: Callable[[Result], None] | None = None,
+    watch: Watch | None = None,
 ) -> Outcome:
     """Run ``graph`` over ``feeds``: for each source its messages, in arrival order.
 
@@ -117,13 +118,18 @@ def replay(
     many tuples went in, page by page; ``on_result`` gets what reaches a sink (then
     nothing is collected and ``results`` is empty).  If much has come of a source without a promise, and nothing in the
     graph makes any of it, that is logged (``waiting``): results then wait for its end.
+    ``watch``, inline only, looks on.
     Raises ``UsageError`` if the feeds are not the graph's sources, ``ContractError`` if the
     arrivals of a feed go back.
     """
     plan = graph.plan()
     _check_feeds(feeds, [node.name for node in plan.of_kind("source")], graph.name)
     collector = _Collector({node.name: [] for node in plan.of_kind("sink")})
-    runner = (Inline if on == "inline" else Local)(graph, on_result or collector, check=check)
+    runner: Inline | Local
+    if on == "inline":
+        runner = Inline(graph, on_result or collector, check=check, watch=watch)
+    else:
+        runner = Local(graph, on_result or collector, check=check)
     unit = next(node.schema for node in plan.of_kind("source") if node.schema is not None).unit
     if speed is not None and unit not in TIME_UNITS:
         msg = f"replay: --speed needs a time; the progressing attribute is in {unit!r}: leave it out"

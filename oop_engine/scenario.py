@@ -11,7 +11,7 @@ import importlib
 import importlib.metadata
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -121,6 +121,7 @@ class Scenario:
     graph where that can be (``oop_engine.brute_force``), and else nothing is called true.
     ``keys``: the columns that tell results apart.  ``claims(runs)``: what must be seen.
     ``needs``: extra packages, by the name one imports and the name one installs.
+    ``file``: where it was loaded from, if that was a file.
     """
 
     name: str
@@ -134,6 +135,7 @@ class Scenario:
     parameters: dict[str, Parameter] = field(default_factory=dict)
     sweep: Sweep | None = None
     needs: dict[str, str] = field(default_factory=dict)
+    file: str = ""
 
     def values(self, settings: Mapping[str, str] | None = None) -> Values:
         """Return the parameters' values, some of them set by text.
@@ -210,7 +212,7 @@ def find(name: str) -> Scenario:
     if not isinstance(scenario, Scenario):
         msg = f"{name}: a scenario file must define SCENARIO = Scenario(...); got {scenario!r}"
         raise UsageError(msg)
-    return scenario
+    return replace(scenario, file=name) if name.endswith(".py") or "/" in name else scenario
 
 
 def _did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -20,8 +20,8 @@ RANK = [
     "errors", "plain", "html", "saved", "shown", "whole_file", "stopwatch", "memory", "units", "sizes",
     "schema", "page", "punctuation", "integer_table", "few_texts", "groups", "fitted", "progress", "snapshot",
     "operator", "contract", "graph", "waiting", "statistics", "ticks", "traces", "runners", "spark", "testing",
-    "schedule", "replay", "run", "warm", "python_file", "scenario", "brute_force", "compare", "pipeline",
-    "report", "cli",
+    "schedule", "replay", "run", "warm", "python_file", "scenario", "brute_force", "recording", "compare",
+    "pipeline", "report", "cli",
 ]  # fmt: skip
 # What may be reached at most, where the place in the rank alone would allow more.
 AT_MOST = {"traces": "operator"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 
 from oop_engine.compare import Comparison, Run
 from oop_engine.report.words import UNKNOWN, count, seconds, size, text
@@ -14,12 +15,13 @@ __all__ = ["Column", "columns", "known", "order_word", "shown_runs", "span"]
 
 @dataclass(frozen=True)
 class Column:
-    """A figure of a run.  ``rank``: the larger, the sooner a narrow terminal goes without."""
+    """A figure of a run.  ``rank``: the larger, the sooner a narrow terminal goes without; ``value``: to sort by."""
 
     heading: str
     show: Callable[[Run], str]
     rank: int = 0
     about: str = ""
+    value: Callable[[Run], float | None] | None = None
 
 
 def columns(comparison: Comparison) -> list[Column]:
@@ -62,44 +64,88 @@ def _swept(comparison: Comparison) -> list[Column]:
 _FIGURES = (
     Column("order", order_word),
     Column("plan", lambda run: run.variant),
-    Column("tuples", lambda run: count(run.tuples), 5, "tuples that went in"),
-    Column("results", lambda run: count(run.results), 2, "results that came out"),
+    Column("tuples", lambda run: count(run.tuples), 5, "tuples that went in", attrgetter("tuples")),
+    Column("results", lambda run: count(run.results), 2, "results that came out", attrgetter("results")),
     Column(
         "missing",
         lambda run: known(run.missing),
         1,
         "results that the true answer has and the run has not (n/a: not checked)",
+        attrgetter("missing"),
     ),
     Column(
         "wrong",
         lambda run: known(run.wrong),
         1,
         "results that the true answer has not, or has otherwise (n/a: not checked)",
+        attrgetter("wrong"),
     ),
-    Column("late", lambda run: count(run.late), 3, "tuples that came behind a promise"),
-    Column("peak tuples", lambda run: count(run.peak_tuples), 0, "most tuples kept at a time"),
+    Column("late", lambda run: count(run.late), 3, "tuples that came behind a promise", attrgetter("late")),
     Column(
-        "peak partials", lambda run: count(run.peak_partials), 1, "most partial aggregates kept at a time"
-    ),
-    Column("peak state", lambda run: size(run.peak_state_bytes), 0, "most bytes kept at a time"),
-    Column(
-        "delay p50", lambda run: span(run, run.delay_p50_s), 0, "from the end of the window, virtual time"
-    ),
-    Column(
-        "delay p99", lambda run: span(run, run.delay_p99_s), 4, "from the end of the window, virtual time"
+        "peak tuples",
+        lambda run: count(run.peak_tuples),
+        0,
+        "most tuples kept at a time",
+        attrgetter("peak_tuples"),
     ),
     Column(
-        "excess p50", lambda run: span(run, run.excess_delay_p50_s), 4, "over a clairvoyant, virtual time"
+        "peak partials",
+        lambda run: count(run.peak_partials),
+        1,
+        "most partial aggregates kept at a time",
+        attrgetter("peak_partials"),
     ),
     Column(
-        "excess p99", lambda run: span(run, run.excess_delay_p99_s), 2, "over a clairvoyant, virtual time"
+        "peak state",
+        lambda run: size(run.peak_state_bytes),
+        0,
+        "most bytes kept at a time",
+        attrgetter("peak_state_bytes"),
     ),
     Column(
-        "latency p50", lambda run: seconds(run.latency_p50_ms / 1000), 7, "from promise to result, wall time"
+        "delay p50",
+        lambda run: span(run, run.delay_p50_s),
+        0,
+        "from the end of the window, virtual time",
+        attrgetter("delay_p50_s"),
     ),
     Column(
-        "latency p99", lambda run: seconds(run.latency_p99_ms / 1000), 6, "from promise to result, wall time"
+        "delay p99",
+        lambda run: span(run, run.delay_p99_s),
+        4,
+        "from the end of the window, virtual time",
+        attrgetter("delay_p99_s"),
     ),
-    Column("CPU", lambda run: seconds(run.cpu_s), 5, "of the graph itself"),
-    Column("tuples/s", lambda run: count(run.tuples_per_s), 3, "of the graph itself"),
+    Column(
+        "excess p50",
+        lambda run: span(run, run.excess_delay_p50_s),
+        4,
+        "over a clairvoyant, virtual time",
+        attrgetter("excess_delay_p50_s"),
+    ),
+    Column(
+        "excess p99",
+        lambda run: span(run, run.excess_delay_p99_s),
+        2,
+        "over a clairvoyant, virtual time",
+        attrgetter("excess_delay_p99_s"),
+    ),
+    Column(
+        "latency p50",
+        lambda run: seconds(run.latency_p50_ms / 1000),
+        7,
+        "from promise to result, wall time",
+        attrgetter("latency_p50_ms"),
+    ),
+    Column(
+        "latency p99",
+        lambda run: seconds(run.latency_p99_ms / 1000),
+        6,
+        "from promise to result, wall time",
+        attrgetter("latency_p99_ms"),
+    ),
+    Column("CPU", lambda run: seconds(run.cpu_s), 5, "of the graph itself", attrgetter("cpu_s")),
+    Column(
+        "tuples/s", lambda run: count(run.tuples_per_s), 3, "of the graph itself", attrgetter("tuples_per_s")
+    ),
 )

@@ -25,15 +25,27 @@ from oop_engine.units import TIME_UNITS, to_seconds
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Style", "delays", "legend", "over_time", "styles", "sweep_curves"]
+__all__ = [
+    "DELAYS", "STATES", "Style", "binned", "delays", "finite", "legend", "over_time", "scene", "shown_figures",
+    "span_of", "styles", "sweep_curves", "time_scale",
+]  # fmt: skip
 
-_BINS = 250
+_BINS = 400
+_BANDS, _MANY = 60, 1000  # so many of a run with more samples than that
 _FAR = 2**61  # moments beyond are no moments: the sentinels of "before all" and "after all"
-_PAINT = {"ink": "#010101", "faint": "#020202", "grid": "#030303", "in": "#040404", "out": "#050505"}
+_PAINT = {
+    "ink": "#010101",
+    "faint": "#020202",
+    "grid": "#030303",
+    "in": "#040404",
+    "out": "#050505",
+    "bad": "#060606",
+}
 _DASHES: tuple[tuple[float, ...], ...] = ((), (5, 2), (1.2, 1.6), (6, 2, 1.2, 2))
 _WIDTHS = {"in": 2.8, "out": 1.4}  # where two curves are one, both are seen
 _SCALES = ((86_400.0, 3, "d"), (3600.0, 3, "h"), (60.0, 5, "min"), (1.0, 0, "s"))
 _WIDTH, _HEIGHT = 12.3, 2.9  # of a figure, and of a row of its panels, in inches
+_DOTS = 400  # in the drawing, which has no script to thin them out
 _LOG_FROM = 60.0  # a ratio of largest to smallest that no linear axis can show
 
 
@@ -63,25 +75,51 @@ def legend(runs: Sequence[Run]) -> str:
 
 
 def over_time(runs: Sequence[Run], name: str) -> str:
-    """Return the state of each run over its virtual time: tuples, partial aggregates, bytes."""
-    first, last = _extent(runs)
-    series = [(run, *_series(run, first, last)) for run in runs]
-    length_s = (last - first) * to_seconds(1, runs[0].unit)
-    scale, unit = _time_scale(length_s) if runs[0].unit in TIME_UNITS else (1.0, runs[0].unit)
+    """Return the state of each run over its virtual time: tuples, partial aggregates, bytes; bands of a long one."""
+    moments, banded, states, unit = binned(runs)
     drawn = styles(runs)
-    titles = ("tuples kept", "partial aggregates kept", "bytes kept")
 
     def panel(axes: Axes, field: int) -> None:
-        for run, moments, states in series:
-            if moments.size:
-                line = _line(drawn[run.order, run.variant], thinner=0.6)
-                axes.step(moments / scale, states[:, field], where="post", **line)
-        axes.set_title(titles[field])
+        for run, found in zip(runs, states, strict=True):
+            style = drawn[run.order, run.variant]
+            if banded:
+                low, middle, high = found[:, :, field].T
+                axes.fill_between(moments, low, high, color=_PAINT[run.order], alpha=0.16, linewidth=0)
+                axes.plot(moments, middle, **_line(style, thinner=0.7))
+            else:
+                axes.step(moments, found[:, 2, field], where="post", **_line(style, thinner=0.6))
+        axes.set_title(STATES[field])
         axes.set_xlabel(f"time since the first arrival, {unit}")
-        _from_zero(axes, [float(states[:, field].max(initial=0)) for _, _, states in series])
+        _from_zero(axes, [float(found[:, 2, field].max(initial=0)) for found in states])
         axes.yaxis.set_major_formatter(_short)
 
-    return _plot(name, len(titles), panel)
+    return _plot(name, len(STATES), panel)
+
+
+def binned(runs: Sequence[Run]) -> tuple[NDArray[np.float64], bool, list[NDArray[np.float64]], str]:
+    """Return moments, whether they stand for many, and of each run lowest, median and highest state in each.
+
+    Moments count from the first arrival, in the unit that is returned last; states are (moments, 3, 3): which of
+    the samples, and which of tuples, partial aggregates, bytes.  A sample is the most since the one before it.
+    """
+    first, last = span_of(runs)
+    samples = [[s for s in run.series if abs(s.now) < _FAR] for run in runs]
+    banded = max(map(len, samples), default=0) > _MANY
+    edges = np.linspace(first, last, (_BANDS if banded else _BINS) + 1)
+    found = []
+    for mine in samples:
+        kept = np.array(
+            [(0, 0, 0), *((s.state.tuples, s.state.partials, s.state.nbytes) for s in mine)], float
+        )
+        starts = np.searchsorted([s.now for s in mine], edges, "left")
+        stops = np.append(starts[1:], len(mine))
+        parts = [
+            kept[start : stop + 1] for start, stop in zip(starts, stops, strict=True)
+        ]  # and what was before
+        found.append(np.array([(p.min(axis=0), np.median(p, axis=0), p.max(axis=0)) for p in parts]))
+    length_s = (last - first) * to_seconds(1, runs[0].unit)
+    scale, unit = time_scale(length_s) if runs[0].unit in TIME_UNITS else (1.0, runs[0].unit)
+    return (edges - first) * to_seconds(1, runs[0].unit) / scale, banded, found, unit
 
 
 def sweep_curves(runs: Sequence[Run], sweep: Sweep, name: str) -> str:
@@ -108,15 +146,11 @@ def sweep_curves(runs: Sequence[Run], sweep: Sweep, name: str) -> str:
 def delays(runs: Sequence[Run], name: str) -> str:
     """Return the distributions of the delays, as shares of results that came within a delay."""
     drawn = styles(runs)
-    picks: tuple[tuple[str, Callable[[Run], NDArray[np.float64]]], ...] = (
-        ("delay behind the end of the window", lambda run: run.delays_s),
-        ("excess over a clairvoyant", lambda run: run.excess_s),
-    )
 
     def panel(axes: Axes, number: int) -> None:
-        title, pick = picks[number]
-        known = [(run, np.sort(_finite(pick(run)))) for run in runs]
-        scale, unit = _time_scale(max((abs(d[-1]) for _, d in known if d.size), default=1.0))
+        title, pick = DELAYS[number]
+        known = [(run, np.sort(finite(pick(run)))) for run in runs]
+        scale, unit = time_scale(max((abs(d[-1]) for _, d in known if d.size), default=1.0))
         for run, values in known:
             if values.size:
                 thin = values[np.unique(np.linspace(0, values.size - 1, _BINS).astype(int))]
@@ -129,7 +163,7 @@ def delays(runs: Sequence[Run], name: str) -> str:
         axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
         axes.margins(x=0.03)
 
-    return _plot(name, len(picks), panel)
+    return _plot(name, len(DELAYS), panel)
 
 
 _FIGURES: tuple[tuple[str, Callable[[Run], float]], ...] = (
@@ -144,6 +178,42 @@ _FIGURES: tuple[tuple[str, Callable[[Run], float]], ...] = (
 )
 
 
+STATES = ("tuples kept", "partial aggregates kept", "bytes kept")
+DELAYS: tuple[tuple[str, Callable[[Run], NDArray[np.float64]]], ...] = (
+    ("delay behind the end of the window", lambda run: run.delays_s),
+    ("excess over a clairvoyant", lambda run: run.excess_s),
+)
+
+
+def scene(play: dict[str, Any], name: str) -> str:
+    """Return the stretch of a play as it was at its end: tuples, promises and answers."""
+    scale, unit = (
+        time_scale((play["last"] - play["first"]) * play["scale"]) if play["time"] else (1.0, play["unit"])
+    )
+    factor = play["scale"] / scale if play["time"] else 1.0
+
+    def panel(axes: Axes, _: int) -> None:
+        dots = play["dots"]
+        every = max(1, len(dots["x"]) // _DOTS)
+        x, y = (np.array(dots[side][::every]) * factor for side in ("x", "y"))
+        axes.plot(x, y, ".", color=_PAINT["faint"], markersize=2.5, alpha=0.6)
+        for i in play["shown"]:
+            plan = play["plans"][i]
+            paint = _PAINT[plan["order"]]
+            line = {side: np.array(plan["linear"][side]) * factor for side in ("x", "y")}
+            width, dash = _WIDTHS[plan["order"]], (0, plan["dash"]) if plan["dash"] else "solid"
+            axes.step(line["x"], line["y"], where="post", color=paint, linewidth=width, linestyle=dash)
+            some = max(1, len(plan["answers"]["x"]) // _DOTS)
+            at = [np.array(plan["answers"][side][::some]) * factor for side in ("x", "y")]
+            axes.plot(*at, "o", color=paint, markersize=3.2, fillstyle="none", markeredgewidth=0.7)
+            late = [np.array(plan["late"][side]) * factor for side in ("x", "y")]
+            axes.plot(*late, "x", color=_PAINT["bad"], markersize=5)
+        axes.set_xlabel(f"when it came, {unit}")
+        axes.set_ylabel(f"when it is from, {unit}")
+
+    return _plot(name, 1, panel, height=4.6)
+
+
 def _entry(style: Style) -> str:
     width = _WIDTHS[style.order]
     dashes = " ".join(f"{length * width:g}" for length in style.dash)
@@ -152,33 +222,26 @@ def _entry(style: Style) -> str:
     return f"<li>{picture}{escape(style.label)}</li>"
 
 
-def _extent(runs: Sequence[Run]) -> tuple[int, int]:
+def shown_figures(runs: Sequence[Run]) -> list[tuple[str, Callable[[Run], float]]]:
+    """Return the figures that are not zero, or unknown, throughout."""
+    return [(title, pick) for title, pick in _FIGURES if any(math.isfinite(v) and v for v in map(pick, runs))]
+
+
+def span_of(runs: Sequence[Run]) -> tuple[int, int]:
     """Return the first and the last moment at which something changed in any run."""
     known = [s.now for run in runs for s in run.series if abs(s.now) < _FAR]
+    known += [int(run.emitted[i]) for run in runs if known and run.emitted.size for i in (0, -1)]
+    known = [moment for moment in known if abs(moment) < _FAR]
     return min(known, default=0), max(known, default=0)
 
 
-def _series(run: Run, first: int, last: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return moments in seconds since ``first``, and states (rows, 3): the peak of each bin.
-
-    What a run keeps at its last change, it keeps to the end.
-    """
-    samples = [s for s in run.series if abs(s.now) < _FAR]
-    states = np.array([(s.state.tuples, s.state.partials, s.state.nbytes) for s in samples], np.int64)
-    if not samples:
-        return np.empty(0), states.reshape(0, 3)
-    moments = (np.array([s.now for s in samples]) - first) * to_seconds(1, run.unit)
-    starts = np.unique(np.linspace(0, len(samples), _BINS, endpoint=False).astype(int))
-    peaks = np.maximum.reduceat(states, starts, axis=0)
-    end = (last - first) * to_seconds(1, run.unit)
-    return np.append(moments[starts], end), np.concatenate([peaks, states[-1:]])
-
-
-def _finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the values that are numbers, and no sentinels."""
     return values[np.isfinite(values) & (np.abs(values) < _FAR)]
 
 
-def _time_scale(longest_s: float) -> tuple[float, str]:
+def time_scale(longest_s: float) -> tuple[float, str]:
+    """Return the seconds of a fitting unit of time, and its name."""
     return next(((s, word) for s, least, word in _SCALES if longest_s >= s * least and least), (1.0, "s"))
 
 
@@ -214,7 +277,7 @@ def _short(value: float, _: object = None) -> str:
     return f"{value:g}"
 
 
-def _plot(name: str, panels: int, fill: Callable[[Axes, int], None]) -> str:
+def _plot(name: str, panels: int, fill: Callable[[Axes, int], None], height: float = _HEIGHT) -> str:
     """Make rows of panels; return them as SVG for a page."""
     import matplotlib
     from matplotlib.figure import Figure
@@ -222,7 +285,7 @@ def _plot(name: str, panels: int, fill: Callable[[Axes, int], None]) -> str:
     with matplotlib.rc_context(_RC):
         columns = 2 if panels == 4 else min(panels, 3)
         rows = -(-panels // columns)
-        figure = Figure(figsize=(_WIDTH, _HEIGHT * rows), layout="constrained")
+        figure = Figure(figsize=(_WIDTH, height * rows), layout="constrained")
         for number in range(panels):
             fill(figure.add_subplot(rows, columns, number + 1), number)
         out = StringIO()

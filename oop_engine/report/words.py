@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["UNKNOWN", "advised", "count", "late_in", "plain", "ratio", "seconds", "size", "text"]
+__all__ = ["UNKNOWN", "advised", "count", "label", "late_in", "plain", "ratio", "seconds", "size", "text"]
 
 UNKNOWN = "n/a"
 _SIZES = ("B", "kB", "MB", "GB", "TB")
+_UNITS = ("s", "ms", "us", "ns", "min", "h", "kB", "MB")
 _LONG = ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
 
 
@@ -102,6 +103,16 @@ def text(value: Any) -> str:
         case list():
             return ", ".join(map(_inner, value)) or "none"
     return str(value)
+
+
+def label(key: str) -> str:
+    """Return the name of a figure in words, its unit behind it.
+
+    >>> label("per_carrier_p50_s"), label("found"), label("slack, delay_ms")
+    ('per carrier p50 (s)', 'found', 'slack, delay (ms)')
+    """
+    name, _, unit = key.rpartition("_")
+    return f"{name.replace('_', ' ')} ({unit})" if name and unit in _UNITS else key.replace("_", " ")
 
 
 def _inner(value: Any) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from oop_engine.errors import UsageError
 from oop_engine.graph import Stream
-from oop_engine.operator import Emission, Message, Operator
+from oop_engine.operator import Emission, Message, Operator, State
 from oop_engine.page import Page
 
-__all__ = ["Result", "Signal", "edge_name", "handle", "source_stream"]
+__all__ = ["Result", "Signal", "Watch", "edge_name", "handle", "source_stream"]
 
 
 class Signal(Enum):
@@ -33,6 +33,16 @@ class Result(NamedTuple):
     message: Message
     now: int
     waited_s: float
+
+
+class Watch(Protocol):
+    """Somebody who looks on as a graph runs, and changes nothing."""
+
+    def passed(self, stream: Stream, node: str, message: Message, now: int) -> None:
+        """Learn that a message of ``stream`` goes to ``node`` at the virtual time ``now``."""
+
+    def kept(self, now: int, state: State) -> None:
+        """Learn what the whole graph holds after something was done."""
 
 
 def handle(operator: Operator, port: int, message: Message | Signal, now: int) -> Iterator[Emission]:

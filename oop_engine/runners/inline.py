@@ -23,7 +23,7 @@ from oop_engine.operator import Emission, Message, Operator
 from oop_engine.page import Page
 from oop_engine.punctuation import NEVER
 from oop_engine.runners.backlog import MOST
-from oop_engine.runners.dispatch import Result, Signal, edge_name, source_stream
+from oop_engine.runners.dispatch import Result, Signal, Watch, edge_name, source_stream
 from oop_engine.runners.door import admitted
 from oop_engine.runners.faults import deliver, handled
 from oop_engine.snapshot import pack, unpack
@@ -52,7 +52,7 @@ class Inline:
     """Runs ``graph`` as messages are pushed; ``on_result`` gets everything that reaches a sink.
 
     ``on_end`` is told the name of a sink when its stream has ended.  ``check=True`` holds every
-    edge against its promises (``contract``).
+    edge against its promises (``contract``).  ``watch`` is told what passes and what is kept.
     """
 
     def __init__(
@@ -62,8 +62,10 @@ class Inline:
         *,
         check: bool = False,
         on_end: Callable[[str], None] | None = None,
+        watch: Watch | None = None,
     ) -> None:
         keep_freed()
+        self.watch = watch
         self.plan = graph.plan()
         self.operators = self.plan.open()
         self.statistics = Statistics(
@@ -217,7 +219,7 @@ class Inline:
 
     def _step(self, operator: Operator, event: _Event) -> None:
         """Take one emission of a generator, and go on when all that follows from it is done."""
-        born = wall()
+        born, moment = wall(), event.moment
         found = next(self._suspended[event.node], None)
         if found is None:
             del self._suspended[event.node]
@@ -225,7 +227,9 @@ class Inline:
             moment = self._emit(operator, event._replace(born=born), *found)
             again = event._replace(moment=moment, again=1, serial=next(self._serial), message=Signal.GO_ON)
             self._queue(again)
-        self._observe(operator, event, wall() - born)
+        self._observe(
+            operator, event._replace(now=moment), wall() - born
+        )  # the rest of the page is yet to come
 
     def _emit(self, operator: Operator, event: _Event, port: int, message: Message) -> int:
         """Queue an output; return its moment."""
@@ -246,6 +250,8 @@ class Inline:
 
     def _observe(self, operator: Operator, event: _Event, busy_s: float) -> None:
         self.statistics.observe(event.node, operator.state(), event.now, busy_s)
+        if self.watch is not None:
+            self.watch.kept(event.now, self.statistics.state)
 
     def _ended(self, event: _Event) -> None:
         ports = self._open_ports[event.node]
@@ -275,7 +281,7 @@ class _Route:
 
     def __init__(self, stream: Stream, node: str, port: int, runner: Inline, check: bool) -> None:
         name = edge_name(stream, node)
-        self._to, self._port, self._runner = node, port, runner
+        self._stream, self._to, self._port, self._runner = stream, node, port, runner
         self._name, self._schema = name, runner.plan.schema(stream)
         self._count = runner.statistics.edges[name]
         self._contract = EdgeContract(name) if check else None
@@ -289,6 +295,8 @@ class _Route:
                 self._contract.check(message)
         self._latest = moment = max(self._latest, moment)
         runner = self._runner
+        if runner.watch is not None and not isinstance(message, Signal):
+            runner.watch.passed(self._stream, self._to, message, max(now, moment))
         runner._queue(
             _Event(moment, 0, next(runner._serial), self._to, self._port, message, max(now, moment), born)
         )

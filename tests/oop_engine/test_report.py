@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 import xml.etree.ElementTree as ET
 from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
+from importlib.resources import files
 from io import StringIO
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,10 +25,10 @@ from oop_engine.report.columns import columns, shown_runs
 from oop_engine.report.drawing import draw, punctuated
 from oop_engine.report.headline import headline
 from oop_engine.report.layout import layered
-from oop_engine.report.page import page
+from oop_engine.report.page import UPLOT, page
 from oop_engine.report.table import claim_lines, result_table, run_table
 from oop_engine.report.words import plain
-from oop_engine.scenario import Claim, Parameter, Sweep, Variant
+from oop_engine.scenario import Claim, Parameter, Sweep, Variant, load
 from oop_engine.statistics import Sample
 from tests.oop_engine.toy_scenario import PACKETS, SCENARIO, Promise
 
@@ -75,6 +79,13 @@ def text(toy: Comparison) -> str:
     return page(toy)
 
 
+def data_of(text: str) -> dict[str, Any]:
+    """Return what the page's script is given."""
+    [told] = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    found: dict[str, Any] = json.loads(told)
+    return found
+
+
 def svgs(text: str) -> list[str]:
     return re.findall(r"<svg .*?</svg>", text, re.DOTALL)
 
@@ -87,7 +98,9 @@ def read(text: str) -> Tree:
 
 
 def test_the_page_loads_nothing_from_anywhere(text: str) -> None:
-    assert not re.search(r"https?:|//[a-z]|@import|<script|<link|<img|\bsrc=", text)
+    assert not re.search(r"https?:|@import|<link|<img|<iframe|\bsrc=|XMLHttpRequest|fetch\(", text)
+    assert not re.search(r"[\"'(]//[a-z]", text)
+    assert "default-src 'none'" in text  # and a browser would refuse
     assert set(re.findall(r'href="(.)', text)) <= {"#"}
     assert set(re.findall(r"url\((.)", text)) <= {"#"}
 
@@ -98,7 +111,7 @@ def test_the_page_is_sound(text: str) -> None:
     assert set(re.findall(r'(?:href="|url\()#([^")]+)', text)) <= tree.ids.keys()
     assert tree.seen["h1"] == 1
     drawings = svgs(text)
-    assert sum('class="plot"' in drawing for drawing in drawings) == 3
+    assert sum('class="plot"' in drawing for drawing in drawings) == 4  # with the scene of the play
     for drawing in drawings:
         ET.fromstring(drawing)
         assert "aria-label=" in drawing or 'aria-hidden="true"' in drawing
@@ -279,3 +292,99 @@ def test_a_sweep_of_words_is_drawn() -> None:
         sweep=Sweep("kind", ("band", "block")),
     )
     read(page(compare(worded, {"tuples": "100"})))
+
+
+def test_the_play_is_what_the_runs_did(toy: Comparison, text: str) -> None:
+    play = data_of(text)["play"]
+    runs = shown_runs(toy)
+    first, last = play["first"], play["last"]
+    assert [plan["label"] for plan in play["plans"]] == ["in order: buffer", "out of order: partials"]
+    recording = runs[0].recording
+    assert recording is not None
+    inside = (recording.arrivals >= first) & (recording.arrivals <= last)
+    assert [x + first for x in play["dots"]["x"]] == recording.arrivals[inside].tolist()
+    assert [y + first for y in play["dots"]["y"]] == recording.times[inside].tolist()
+    for run, plan in zip(runs, play["plans"], strict=True):
+        told = {(x + first, y + first): n for x, y, n in zip(*plan["answers"].values(), strict=True)}
+        came = [
+            pair
+            for pair in zip(run.emitted.tolist(), run.table["end"].to_pylist(), strict=True)
+            if first <= pair[0] <= last
+        ]
+        assert told == Counter(came)
+        assert max(plan["kept"]["bytes"]) <= run.peak_state_bytes
+        assert run.recording is not None
+        steps = [[x + first, y + first] for x, y in zip(*plan["linear"].values(), strict=True)]
+        inside = [step for step in run.recording.bounds.tolist() if first < step[0] <= last]
+        assert steps[-len(inside) :] == inside
+
+
+def test_curves_are_the_figures_of_the_runs(toy: Comparison, text: str) -> None:
+    charts = data_of(text)["charts"]
+    runs = shown_runs(toy)
+    for chart, field in zip(
+        charts["state"], ("peak_tuples", "peak_partials", "peak_state_bytes"), strict=True
+    ):
+        assert [max(series["y"]) for series in chart["series"]] == [getattr(run, field) for run in runs]
+    by_title = {chart["title"]: chart for chart in charts["sweep"]}
+    kept = by_title["peak bytes kept"]
+    assert kept["x"] == [0, 20, 60]
+    assert kept["series"][0]["y"] == [run.peak_state_bytes for run in toy.runs if run.order == "in"]
+    for chart, pick in zip(charts["delays"], ("delays_s", "excess_s"), strict=True):
+        for run, series in zip(runs, chart["series"], strict=True):
+            scale = 60 if "min" in chart["xlabel"] else 1
+            half = next(x for x, y in zip(chart["x"], series["y"], strict=True) if y >= 0.5)
+            assert half * scale == pytest.approx(np.quantile(getattr(run, pick), 0.5, method="inverted_cdf"))
+
+
+def test_a_long_run_is_shown_as_bands(toy: Comparison) -> None:
+    many = [Sample(now, State(tuples=now % 7, nbytes=now % 100)) for now in range(0, 4000, 2)]
+    text = page(replace(toy, runs=[replace(run, series=many) for run in toy.runs]))
+    read(text)
+    assert "each band goes from the lowest to the highest sample" in text
+    low, high, middle = (data_of(text)["charts"]["state"][2]["series"][i]["y"] for i in (1, 0, 2))
+    assert max(high) == 98
+    assert all(a <= b <= c for a, b, c in zip(low, middle, high, strict=True))
+
+
+def test_texts_of_a_scenario_cannot_leave_their_place(toy: Comparison) -> None:
+    evil = "</script><script>alert(1)</script><!--"
+    scenario = replace(toy.scenario, title=evil, about=f"{evil}\n\n* one ``{evil}``\n* *two*", name=evil)
+    runs = [replace(run, variant=evil) for run in toy.runs]
+    text = page(replace(toy, scenario=scenario, runs=runs, claims=[Claim(evil, None, {evil: evil})]))
+    read(text)
+    assert text.count("<script") == 2
+    assert "<li><em>two</em></li>" in text
+    assert data_of(text)["play"]["plans"][0]["label"] == f"in order: {evil}"
+
+
+def test_the_same_runs_can_be_made_again(tmp_path: Path) -> None:
+    """A scenario of a file by its path, and what was set."""
+    path = tmp_path / "a toy.py"
+    path.write_text("from tests.oop_engine.toy_scenario import SCENARIO\n")
+    text = page(compare(load(str(path)), {"tuples": "100", "skew": "20"}))
+    assert f"oop-engine compare &#x27;{path}&#x27; --set tuples=100 --set skew=20" in text
+
+
+def test_one_tuple_and_no_result_is_a_page_too() -> None:
+    one = replace(SCENARIO, sweep=None, truth=None)
+    text = page(compare(one, {"tuples": "1"}))
+    read(text)
+    assert len(data_of(text)["play"]["dots"]["x"]) == 1
+    nothing = replace(one, feeds=lambda values: {"packets": iter(())})
+    assert data_of(page(compare(nothing)))["play"] is None
+
+
+def test_the_library_comes_with_its_licence(text: str) -> None:
+    assert f"uPlot {UPLOT}" in text
+    assert "Copyright (c) 2022 Leon Sorokin" in text
+    vendor = files("oop_engine.report").joinpath("vendor")
+    assert UPLOT in vendor.joinpath("README.md").read_text()
+    assert f"(v{UPLOT})" in vendor.joinpath("uPlot.iife.min.js").read_text()[:80]
+
+
+def test_without_a_script_everything_can_be_read(toy: Comparison, text: str) -> None:
+    still = re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
+    assert still.count('class="still"') == 4
+    assert all(claim.claim in still for claim in toy.claims)
+    assert not re.search(r"<[^>]* hidden[ >]|display: ?none", still.partition("</style>")[2])

@@ -208,7 +208,7 @@ def test_memory_follows_what_is_open(strategy):
         driver.feed(0, page([row(start // 1000, v=start + i) for i in range(3000)]))
         driver.feed(0, Linear(start // 1000 + 10))
         assert driver.operator.state().partials == 0
-        assert driver.operator.state().nbytes <= before.nbytes + 100
+        assert driver.operator.state().nbytes <= before.nbytes + 2048  # room for sixteen windows
     assert len(driver.rows()) == 30_000
 
 
