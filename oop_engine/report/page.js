@@ -73,7 +73,7 @@
             { ...axis, size: 58, values: (u, at) => at.map(v => chart.share ? Math.round(v * 100) + "%" : v === null ? "" : number(v)) }],
           series: [{ label: chart.xshort || "x", value: (u, v) => words ? words[v] ?? "–" : number(v) },
             ...chart.series.map(s => ({
-              label: s.label, class: s.thin ? "thin" : "", stroke: css("--" + s.order), width: s.thin ? 0.5 : s.order === "in" ? 2.6 : 1.6, dash: s.dash, spanGaps: true,
+              label: s.label, class: s.thin ? "thin" : undefined, stroke: css("--" + s.order), width: s.thin ? 0.5 : s.order === "in" ? 2.6 : 1.6, dash: s.dash, spanGaps: true,
               paths: s.step ? uPlot.paths.stepped({ align: 1 }) : undefined, points: { show: !!s.points, size: 6 },
               value: (u, v) => chart.share ? v === null ? "–" : (v * 100).toFixed(0) + "%" : chart.bytes && v !== null ? bytes(Math.round(v)) : number(v),
             }))],
@@ -160,10 +160,10 @@
       c.fillStyle = css("--faint"); c.textAlign = "right"; c.textBaseline = "middle"; c.fillText(bytes(most), left - 6, K(most)); c.fillText("kept  0", left - 6, base - 4);
       c.strokeStyle = css("--line"); c.lineWidth = 1; c.beginPath(); c.moveTo(left, base); c.lineTo(right, base); c.stroke();
       of.plans.forEach((p, i) => {
-        const at = until(p.kept.x, now) - 1, answers = until(p.answers.x, now), late = until(p.late.x, now);
+        const at = until(p.kept.x, now) - 1, answers = until(p.answers.x, now), late = until(p.late.x, now) && Math.round(until(p.late.x, now) * p.late.of / p.late.x.length);
         const sum = p.answers.n.slice(0, answers).reduce((a, b) => a + b, 0), bound = until(p.linear.x, now) - 1;
         lines[i].textContent = (at < 0 ? "nothing kept" : [bytes(p.kept.bytes[at]), number(p.kept.tuples[at]) + " tuples", number(p.kept.partials[at]) + " partials"].join(" · "))
-          + " · " + number(sum) + " answers" + (late ? " · " + late + " late" : "") + (bound < 0 ? "" : " · promised up to " + when(p.linear.y[bound]));
+          + " · " + number(sum) + " answers" + (late ? " · " + number(late) + " late" : "") + (bound < 0 ? "" : " · promised up to " + when(p.linear.y[bound]));
         if (hidden.has(i)) return;
         c.strokeStyle = css("--" + p.order); c.lineWidth = p.order === "in" ? 2.6 : 1.5; c.setLineDash(p.dash.map(d => d * 1.6));
         const n = until(p.kept.x, now); if (!n) return;

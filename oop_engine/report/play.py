@@ -30,7 +30,7 @@ _STEPS = 600  # of a line
 _ANSWERS = 1_200
 _WINDOWS = 8  # slides that a stretch shows at least
 _DELAYS = 3  # median delays that it shows at least
-_FAR = 2**61
+_YEAR_S = 366 * 86_400
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def played(runs: Sequence[Run]) -> Play | None:
     pair = headline_runs(runs) or runs
     data = {
         "first": first, "last": last, "base": int(arrivals[0]), "scale": to_seconds(1, runs[0].unit),
-        "unit": runs[0].unit, "instants": _instants(runs[0]), "every": every,
+        "unit": runs[0].unit, "instants": _instants(runs[0], first), "every": every,
         "time": runs[0].unit in TIME_UNITS, "slide": _slide(ends), "origin": int(ends[0]) if ends.size else 0,
         "shown": [i for i, (run, _) in enumerate(known) if any(run is one for one in pair)],
         "dots": {"x": (arrivals[dots] - first).tolist(), "y": (times[dots] - first).tolist()},
@@ -71,7 +71,7 @@ def _told(tuples: int, every: int, total: int, *, whole: bool) -> str:
         f"A stretch of the run with {count(tuples)} of its {'' if whole else 'first '}{count(total)} tuples"
     )
     if every > 1:
-        said += f", one in {count(every)} of them drawn, and all that were late"
+        said += f", one in {count(every)} of them drawn"
     return f"{said}. Nothing is simulated: dots, lines and marks are what the runs recorded."
 
 
@@ -94,12 +94,18 @@ def _plan(run: Run, of: Recording, first: int, last: int, late: Integers, style:
     moments, states = of.states[:, 0], of.states[:, 1:]
     kept = _thinned(moments, states, first, last)
     arrivals, times = of.arrivals[late], of.times[late]
-    some = np.flatnonzero((arrivals >= first) & (arrivals <= last))[:_LATE]
+    some = np.flatnonzero((arrivals >= first) & (arrivals <= last))
+    lost = some.size
+    some = some[:: max(1, -(-lost // _LATE))]
     return {
         "label": style.label,
         "dash": list(style.dash),
         "order": run.order,
-        "late": {"x": (arrivals[some] - first).tolist(), "y": (times[some] - first).tolist()},
+        "late": {
+            "x": (arrivals[some] - first).tolist(),
+            "y": (times[some] - first).tolist(),
+            "of": int(lost),
+        },
         "linear": _line(of.bounds, first, last),
         "middle": _line(of.middle, first, last),
         "kept": {
@@ -153,8 +159,9 @@ def _ends(run: Run) -> Integers:
     return found
 
 
-def _instants(run: Run) -> bool:
-    """Tell whether times are instants that have a date."""
-    return bool(
+def _instants(run: Run, moment: int) -> bool:
+    """Tell whether times are instants that have a date: those of made traces begin in 1970."""
+    dated = moment * to_seconds(1, run.unit) > _YEAR_S
+    return dated and bool(
         run.unit in TIME_UNITS and pa.types.is_timestamp(run.table.schema.field(run.progressing).type)
     )
