@@ -19,6 +19,7 @@ from oop_engine.errors import EngineError
 from oop_engine.graph import Graph, Node, Plan, Stream
 from oop_engine.operator import Message
 from oop_engine.page import Page
+from oop_engine.runners.door import messages
 from oop_engine.scenario import COMPLETE_AT
 from oop_engine.schema import Schema
 from operators.aggregates import Avg, Count, First, Last, Max, Min, Stddev, Sum, Var
@@ -101,7 +102,7 @@ class _Definitions:
 
 
 def _collected(schema: Schema, feed: Iterable[Message]) -> pa.Table:
-    pages = [message for message in feed if isinstance(message, Page) and len(message)]
+    pages = [message for message in messages(schema, feed) if isinstance(message, Page) and len(message)]
     table = pa.Table.from_batches([page.batch for page in pages], schema=schema.fields)
     if any(page.arrival is None for page in pages):
         return table

@@ -153,3 +153,13 @@ def test_nothing_comes_of_nothing() -> None:
 def test_what_has_no_short_definition_has_no_truth(graph: Graph, why: str) -> None:
     with pytest.raises(NoTruthError, match=why):
         true_answer(graph, {"source": [page(10, seed=1)]})
+
+
+def test_a_feed_may_be_a_table_of_arrow() -> None:
+    graph = one(WindowAggregate(Tumbling(10), {"n": Count()}))
+    table = pa.Table.from_batches([page(50, seed=3).batch])
+    truth = true_answer(graph, {"source": table})
+    assert missing_and_wrong(replay(graph, {"source": table}).results["answers"], truth, ("window_end",)) == (
+        0,
+        0,
+    )
