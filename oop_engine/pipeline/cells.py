@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from oop_engine.errors import UsageError
 from oop_engine.pipeline.declaration import Declaration
 from oop_engine.pipeline.inputs import Input, Layout
 
@@ -29,6 +30,7 @@ _DIGITS = 9
 LINK = re.compile(rf"(?:file:)?/\S*/inputs/(\d{{{_DIGITS}}})(?:\.\w+)?")
 """How Spark writes a file that went in; the group is its number."""
 
+_PATTERNS = r"\ { } [ ] * ?"
 _PATTERN = re.compile(r"([\\{}\[\]*?])")
 _SUFFIX = re.compile(r"\.\w{1,8}", re.ASCII)
 _BLANK = r"^[ \t\r]*$"
@@ -41,8 +43,14 @@ def cell_of(layout: Layout, name: str) -> str:
 
 
 def escaped(path: Path) -> str:
-    """Return a path as Spark must be given it, to read just that."""
-    return _PATTERN.sub(r"\\\1", str(path))
+    """Return a path as Spark must be given it, to read just that; raises ``UsageError`` where there is no way."""
+    text = str(path)
+    if not text.isprintable() or (":" in text and _PATTERN.search(text)):
+        msg = (
+            f"{text!r}: Spark cannot read there: give a path that can be printed, without ':' or {_PATTERNS}"
+        )
+        raise UsageError(msg)
+    return _PATTERN.sub(r"\\\1", text)
 
 
 def cells(spark: SparkSession, declaration: Declaration, layout: Layout, links: Path) -> DataFrame:
@@ -114,7 +122,8 @@ def _objects(spark: SparkSession, layout: Layout, paths: list[str]) -> DataFrame
     read = frame.filter(~F.col("value").rlike(_BLANK)).select(
         "value", objects.alias("_objects"), *_stood(frame, F.monotonically_increasing_id())
     )
-    ended = F.from_json(in_array("}"), "array<string>").isNotNull() & F.col("value").rlike(_ENDS_EARLY)
+    closes = F.col("value").rlike(_ENDS_EARLY)  # in front: few do, and only these are read again
+    ended = closes & F.from_json(in_array("}"), "array<string>").isNotNull()
     one = F.col("value").rlike(r"^[ \t]*\{") & (F.size("_objects") == 1) & ~ended
     first = F.get("_objects", F.lit(0))
     found = [

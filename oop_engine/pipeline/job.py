@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from oop_engine.errors import TraceError, UsageError
 from oop_engine.pipeline import ingest, slicing
+from oop_engine.pipeline.cells import escaped
 from oop_engine.pipeline.declaration import Declaration
 from oop_engine.pipeline.graph_file import build, described, load_build
 from oop_engine.pipeline.inputs import Input, Layout, find_inputs, layouts
@@ -101,6 +102,7 @@ class _Pipeline:
     ) -> None:
         self._wanted, self._said = wanted, wanted.declaration
         self._spark, self._stack, self._on_batch = spark, stack, on_batch
+        escaped(wanted.out.absolute())  # tells where Spark cannot read
         self._inputs = find_inputs(wanted.inputs, self._said.format)
         self._layouts: list[Layout] = layouts(self._said, self._inputs)
         self._policy = wanted.policy or self._said.policy

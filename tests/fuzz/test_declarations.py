@@ -7,13 +7,14 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oop_engine.errors import EngineError, SetupError
 from oop_engine.pipeline import job
 from oop_engine.pipeline.declaration import load_declaration
 from oop_engine.pipeline.job import Wanted, run_pipeline
+from tests.fuzz import SCALE
 
 GOOD = """
 name = "events"
@@ -141,6 +142,7 @@ def test_the_good_one_is_taken(tmp_path: Path) -> None:
     assert refusal(path) is None
 
 
+@settings(max_examples=60 * SCALE, derandomize=SCALE == 1)
 @given(data=bent())
 def test_a_bent_declaration_is_taken_or_refused(
     tmp_path_factory: pytest.TempPathFactory, data: bytes
@@ -150,6 +152,7 @@ def test_a_bent_declaration_is_taken_or_refused(
     check(refusal(path))
 
 
+@settings(max_examples=60 * SCALE, derandomize=SCALE == 1)
 @given(said=DICTIONARIES)
 def test_a_dictionary_of_anything_is_taken_or_refused(
     tmp_path_factory: pytest.TempPathFactory, said: dict[str, object]

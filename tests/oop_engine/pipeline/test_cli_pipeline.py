@@ -94,6 +94,14 @@ def test_a_missing_input(events: Path) -> None:
     assert f"{events / 'none.csv'}: there is no such file or folder" in done.stderr
 
 
+@pytest.mark.parametrize("name", ["a:b[1]", "a\nb", "a\udcffb"])
+def test_a_place_where_spark_cannot_read(events: Path, name: str) -> None:
+    done = call(events / "events.toml", events / "events.csv", "--out", events / name, "--until", "parse")
+    assert done.exit_code == 2
+    assert "Spark cannot read there" in done.stderr
+    assert not (events / name).exists()
+
+
 def test_without_the_packages_of_spark(events: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "PACKAGES", {"no_such_module": "pyspark"})
     monkeypatch.setitem(sys.modules, "pyspark", None)
