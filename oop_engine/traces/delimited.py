@@ -31,6 +31,7 @@ class CsvReader:
 
     guessed: ClassVar[bool] = True
     sparse: ClassVar[bool] = False
+    crowded: ClassVar[bool] = False
 
     def __init__(self, path: Path, times: tuple[str, ...] = ()) -> None:
         self._path = path

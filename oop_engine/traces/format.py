@@ -67,11 +67,18 @@ class Reader(Protocol):
 
     ``fields``: the columns of the file, with their types (of text: as its first block
     suggests).  ``marks``: what the file says of itself.  ``guessed``: the types are guesses,
-    so the values decide.  ``sparse``: a column may be left out where it is null.
+    so the values decide.  ``sparse``: a column may be left out where it is null.  ``crowded``: there are
+    more columns than ``fields`` has; those wanted must be told.
     """
 
     guessed: ClassVar[bool]
     sparse: ClassVar[bool]
+
+    @property
+    def crowded(self) -> bool:
+        """Whether there are more columns than ``fields`` has."""
+        ...
+
     fields: pa.Schema
     marks: Marks
 

@@ -51,8 +51,7 @@ class JsonReader:
             got = head.lstrip()[:20]
             msg = f"{path}: must have a JSON object a line; it begins with {got!r}: is it JSON lines?"
             raise TraceError(msg)
-        with readable(path, "is it JSON lines?"):
-            self.fields = guessed(head, times)
+        self.fields, self.crowded = guessed(head, times)
 
     def read(self, columns: pa.Schema, page_rows: int) -> Iterator[Record]:
         """Yield the rows of each block, and the promises between them; what does not fit its type as text."""

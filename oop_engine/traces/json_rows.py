@@ -39,21 +39,26 @@ class _Number(str):
     __slots__ = ()
 
 
-def guessed(head: bytes, times: tuple[str, ...]) -> pa.Schema:
-    """Return the columns of a block, by the types of its values; those that hold lists or objects only are none.
+_DECODER = json.JSONDecoder(parse_int=_Number, parse_float=_Number, parse_constant=_Number)
 
-    Raises ``ValueError`` if there are more than ``MOST_KEYS``.
+
+def guessed(head: bytes, times: tuple[str, ...]) -> tuple[pa.Schema, bool]:
+    """Return the columns of a block, by the types of its values, and whether there are more than ``MOST_KEYS``.
+
+    Those that hold lists or objects only are none.
     """
     cells: dict[str, list[Any]] = {}
+    crowded = False
     for line in _lines(head):
         found = object_of(line)
         for name, value in () if isinstance(found, str) else found.items():
-            cells.setdefault(name, []).append(value)
-        if len(cells) > MOST_KEYS:
-            msg = f"more than {MOST_KEYS:,} different keys: each would be a column; give a schema of those wanted"
-            raise ValueError(msg)
+            if name in cells or name in times or len(cells) < MOST_KEYS:
+                cells.setdefault(name, []).append(value)
+            else:
+                crowded = True
     kinds = {name: _kind(values, name in times) for name, values in cells.items()}
-    return pa.schema([(name, kind) for name, kind in kinds.items() if kind is not None and is_textual(kind)])
+    plain = [(name, kind) for name, kind in kinds.items() if kind is not None and is_textual(kind)]
+    return pa.schema(plain), crowded
 
 
 def _kind(values: list[Any], is_time: bool) -> pa.DataType | None:
@@ -91,7 +96,7 @@ def object_of(line: bytes) -> dict[str, Any] | str:
     if line.count(b"[") + line.count(b"{") > DEEPEST and _depth(line) > DEEPEST:
         return f"the line is nested deeper than {DEEPEST} levels"
     try:
-        found = json.loads(line.decode(), parse_int=_Number, parse_float=_Number, parse_constant=_Number)
+        found = _DECODER.decode(line.decode())
     except UnicodeDecodeError:
         return "the line is no UTF-8"
     except ValueError:

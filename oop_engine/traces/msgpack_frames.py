@@ -48,6 +48,7 @@ class FramesReader:
 
     guessed: ClassVar[bool] = False
     sparse: ClassVar[bool] = False
+    crowded: ClassVar[bool] = False
 
     def __init__(self, path: Path, times: tuple[str, ...] = ()) -> None:
         self._path = path

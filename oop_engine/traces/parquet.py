@@ -24,6 +24,7 @@ class ParquetReader:
 
     guessed: ClassVar[bool] = False
     sparse: ClassVar[bool] = False
+    crowded: ClassVar[bool] = False
 
     def __init__(self, path: Path, times: tuple[str, ...] = ()) -> None:
         self._path = path

@@ -180,6 +180,12 @@ def write_trace(
 def _schema_of(path: Path, reader: Reader, time: str | None, unit: str | None, arrival: str | None) -> Schema:
     """Return the schema a file suggests: all its columns but that of arrival."""
     names = some(reader.fields.names)
+    if reader.crowded:
+        msg = (
+            f"{path}: has more than {len(reader.fields):,} different keys, and each would be a column ({names}): "
+            f"give a schema of those wanted"
+        )
+        raise TraceError(msg)
     time = time or reader.marks.time
     if not time:
         msg = f"{path}: which column makes progress? Give time='...', one of {names}"
