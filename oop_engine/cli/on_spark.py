@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -48,7 +48,8 @@ _OPTIONS = [
     click.option("--master", metavar="URL", help="Spark: where it runs; default: local[*], this machine."),
     click.option(
         "--conf", multiple=True, metavar="NAME=VALUE",
-        help="Spark: a setting of its own, such as spark.driver.memory=4g; may be repeated.",
+        help="Spark: a setting of its own, such as spark.driver.memory=4g; @FILE: settings in a file, a line each; "
+        "may be repeated.",
     ),
     click.option("--batch", is_flag=True, help="Spark: all in one batch, not in micro-batches."),
     click.option(
@@ -214,13 +215,28 @@ class OnSpark:
     def settings(self) -> dict[str, str]:
         """Return what ``--conf`` gave, by name."""
         found = {}
-        for given in self.conf:
+        for given in self._given():
             name, equals, value = given.partition("=")
             if not equals or not name.startswith("spark."):
-                msg = f"--conf must be spark.NAME=VALUE; got {given!r}"
+                msg = f"--conf must be spark.NAME=VALUE; got {name + ('=...' if equals else '')!r}"
                 raise UsageError(msg)
             found[name] = value
         return found
+
+    def _given(self) -> Iterator[str]:
+        """Yield what is given by itself, and the lines of files: anybody can read the arguments of a process."""
+        for given in self.conf:
+            if not given.startswith("@"):
+                yield given
+                continue
+            try:
+                lines = Path(given[1:]).read_text().splitlines()
+            except (OSError, UnicodeDecodeError) as error:
+                msg = (
+                    f"--conf {given}: it cannot be read ({error}): give a file with a spark.NAME=VALUE a line"
+                )
+                raise UsageError(msg) from error
+            yield from (line.strip() for line in lines if line.strip() and not line.startswith("#"))
 
     def run(self, scenario: Scenario, variant: Variant, feeds: Feeds, tell: Tell) -> Compared:
         """Run the plan as asked, and hold all results against the first ones; ``tell`` shows progress."""

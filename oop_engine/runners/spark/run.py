@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -35,7 +35,7 @@ from oop_engine.runners.spark.slices import SLICE_ROWS, Files, Slices, spool
 from oop_engine.runners.spark.split import scaled
 from oop_engine.runners.spark.stages import SHARDS, Cut, cut
 from oop_engine.runners.spark.states import COPIES, HEADS
-from oop_engine.runners.spark.waiting import interruptible
+from oop_engine.runners.spark.waiting import interruptible, terminable
 from oop_engine.schema import Schema
 from oop_engine.statistics import LateTuples, Statistics
 
@@ -159,6 +159,7 @@ def run_on_spark(
     _check_feeds(plan, feeds)
     began = time.perf_counter()
     with ExitStack() as stack:
+        stack.enter_context(terminable())
         kept = Checkpoint(_folder(checkpoint, stack))
         check_travels(plan)
         frames = {name: feed for name, feed in feeds.items() if is_frame(feed)}
@@ -317,7 +318,8 @@ class _Run:
             try:
                 interruptible(query.awaitTermination, query.stop)
             finally:
-                query.stop()
+                with suppress(Exception):  # it has failed, or its JVM is gone: what is raised tells why
+                    query.stop()
 
     def all_at_once(self) -> None:
         """Run one batch."""

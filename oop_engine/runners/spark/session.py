@@ -1,12 +1,13 @@
 """A Spark session with our settings, and nothing left behind when it ends.
 
-The JVM of Spark is started here, through PySpark's own start script: with a Java that is found or
-provided (``java.py``), what it has to say in a file instead of on the terminal of the user, and all
-it writes beside results in one temporary folder.  It dies with the session, and with this process.
+The JVM of Spark is started by us (``gateway.py``): with a Java that is found or provided (``java.py``), what it
+has to say in a file instead of on the terminal of the user, and all it writes beside results in one temporary
+folder.  It dies with the session, and with this process.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import shlex
 import shutil
@@ -18,22 +19,22 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from oop_engine.errors import SetupError
 from oop_engine.runners.spark.daemon import LOADED, loaded_here
+from oop_engine.runners.spark.gateway import LOG, gateway_to_jvm
 from oop_engine.runners.spark.java import java_home
-from oop_engine.runners.spark.settings import check, check_packages, is_local, settings_for
-from oop_engine.runners.spark.waiting import interruptible
+from oop_engine.runners.spark.settings import check, check_packages, is_local, settings_for, shown
+from oop_engine.runners.spark.waiting import terminable
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 __all__ = ["active_session", "session"]
 
-JVM_ENDS_WITHIN_S = 20
 SHUFFLE = "spark.sql.shuffle.partitions"
-LOG = "spark.log"
 LINES_OF_LOG = 12
 
 WORKER = """\
@@ -107,7 +108,7 @@ def _text(value: object) -> str:
 
 def _check_same(running: SparkSession, master: str | None, given: dict[str, str]) -> None:
     wanted = given | ({"spark.master": master} if master else {})
-    differ = [f"{k}={v}" for k, v in wanted.items() if running.conf.get(k, None) != v]
+    differ = [shown(k, v) for k, v in wanted.items() if running.conf.get(k, None) != v]
     if differ:
         msg = f"a Spark session is active with other settings than {', '.join(differ)}: stop it first"
         raise SetupError(msg)
@@ -135,6 +136,7 @@ def _started(master: str, app: str, quick: bool, given: dict[str, str]) -> Itera
     from pyspark.sql import SparkSession
 
     with ExitStack() as stack:
+        stack.enter_context(terminable())
         folder = Path(tempfile.mkdtemp(prefix="oop-engine-spark-"))
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         named = settings_for(master, folder, quick=quick, given=given)
@@ -142,10 +144,10 @@ def _started(master: str, app: str, quick: bool, given: dict[str, str]) -> Itera
         stack.enter_context(_interrupts_as_before())
         _hush()
         with _environment(master, folder), _told(folder / LOG):
-            gateway = stack.enter_context(_jvm(conf, folder / LOG))
+            gateway = stack.enter_context(gateway_to_jvm(named, folder))
             context = SparkContext(conf=conf, gateway=gateway)
         context._accumulatorServer.handle_error = _silent  # it prints a trace when the JVM is killed
-        stack.callback(context.stop)
+        stack.callback(_forget, context)
         made = SparkSession(context)
         stack.callback(_stop, made)
         _spread(made, master, given_here=SHUFFLE in given)
@@ -179,6 +181,13 @@ def _stop(made: SparkSession) -> None:
     with suppress(Exception), warnings.catch_warnings(action="ignore"):
         made.stop()
     type(made)._instantiatedSession = type(made)._activeSession = None  # not done where the JVM is gone
+
+
+def _forget(context: SparkContext) -> None:
+    """End a context, and leave nothing for the next one even if its JVM is gone."""
+    with suppress(Exception):
+        context.stop()
+    type(context)._active_spark_context = None
 
 
 @contextmanager
@@ -221,15 +230,23 @@ def _python(folder: Path) -> Path:
 
 @contextmanager
 def _interrupts_as_before() -> Iterator[None]:
-    """Take back what a Spark context does to Ctrl-C, which would ask a JVM that is gone."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+    """Take back what a Spark context does to Ctrl-C, which would ask a JVM that is gone.
+
+    And keep an interrupt within a call to the JVM, which ends the call, from being logged as an error as well.
+    """
+    logger = logging.getLogger()  # that py4j says it with
+    logger.addFilter(_is_no_interrupt)
     before = signal.getsignal(signal.SIGINT)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        logger.removeFilter(_is_no_interrupt)
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
+
+
+def _is_no_interrupt(record: logging.LogRecord) -> bool:
+    return not (record.exc_info and record.exc_info[0] is KeyboardInterrupt)
 
 
 @contextmanager
@@ -244,33 +261,3 @@ def _told(log: Path) -> Iterator[None]:
         lines = log.read_text(errors="replace").splitlines()[-LINES_OF_LOG:]
         msg = "\n    ".join([f"Spark did not start: {str(error).strip()}", *lines])
         raise SetupError(msg) from error
-
-
-@contextmanager
-def _jvm(conf: Any, log: Path) -> Iterator[Any]:
-    """Yield the gateway to a JVM of Spark that speaks to a file, and that has ended afterwards."""
-    from pyspark import SparkContext, java_gateway
-
-    launched: list[Any] = []
-
-    def launch(file: IO[bytes]) -> None:
-        launched.append(java_gateway.launch_gateway(conf, popen_kwargs={"stdout": file, "stderr": file}))
-
-    try:
-        with log.open("wb") as file:  # on Ctrl-C the launch goes on, for only then is there somebody to end
-            interruptible(lambda: launch(file), stop=lambda: None)
-        yield launched[0]
-    finally:
-        for gateway in launched:
-            gateway.shutdown()
-            _end(gateway.proc)
-            SparkContext._gateway = SparkContext._jvm = None  # else the next session would look for this one
-
-
-def _end(process: Any) -> None:
-    process.stdin.close()  # the sign for the JVM to end
-    try:
-        process.wait(JVM_ENDS_WITHIN_S)
-    except Exception:
-        process.kill()
-        process.wait()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,9 +12,10 @@ from oop_engine.errors import SetupError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["check", "check_packages", "settings_for"]
+__all__ = ["check", "check_packages", "is_local", "settings_for", "shown"]
 
 OLDEST = (4, 3)
+_SECRET = re.compile(r"secret|passw|token|credential|(access|private|account|api)[._-]?key", re.IGNORECASE)
 PACKAGES = {"pyspark": "pyspark", "pandas": "pandas", "google.protobuf": "protobuf"}
 STREAMING = "org.apache.spark.sql.execution.streaming"
 
@@ -38,6 +40,7 @@ ANYWHERE = (
 ON_THIS_MACHINE = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    "spark.authenticate": "true",  # with a secret that Spark makes for each session of this machine
     # What is shuffled stays on this machine: pages of numbers that hardly get smaller, a checksum of each row.
     "spark.shuffle.compress": "false",
     "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
@@ -83,6 +86,11 @@ def settings_for(
 def is_local(master: str) -> bool:
     """Tell whether the workers of a master are threads of the driver."""
     return master == "local" or master.startswith("local[")
+
+
+def shown(name: str, value: str) -> str:
+    """Return a setting as it may be shown: the value is left out if there may be a secret in it."""
+    return f"{name}={'(not shown)' if _SECRET.search(name) else value}"
 
 
 def check_packages() -> None:

@@ -1,11 +1,14 @@
-"""Waiting for Spark so that Ctrl-C ends it cleanly."""
+"""Waiting for Spark so that Ctrl-C and SIGTERM end it cleanly."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from threading import Event, Thread
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from threading import Event, Thread, current_thread, main_thread
+from typing import NoReturn
 
-__all__ = ["interruptible"]
+__all__ = ["interruptible", "terminable"]
 
 ENDS_WITHIN_S = 20
 
@@ -31,8 +34,29 @@ def interruptible(work: Callable[[], object], stop: Callable[[], object]) -> Non
         Thread(target=run, name="oop-engine-waits-for-spark", daemon=True).start()
         ended.wait()
     except BaseException:
-        stop()
+        with suppress(Exception):  # what it would say of a JVM that got the same signal is of no use
+            stop()
         ended.wait(ENDS_WITHIN_S)
         raise
     if failed:
         raise failed[0]
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Let SIGTERM end what is inside as Ctrl-C does: with an exception, so that nothing is left behind.
+
+    Only where nobody else has said what SIGTERM does, and in the main thread, which gets signals.
+    """
+    if current_thread() is not main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, _end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _end(number: int, frame: object) -> NoReturn:
+    raise SystemExit(128 + number)

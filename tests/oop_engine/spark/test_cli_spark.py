@@ -12,7 +12,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from oop_engine.cli.app import app
-from oop_engine.cli.on_spark import progress
+from oop_engine.cli.on_spark import OnSpark, progress
+from oop_engine.errors import UsageError
 from oop_engine.runners.spark.run import BatchDone
 
 ROOT = Path(__file__).parents[3]
@@ -34,7 +35,7 @@ def invoke(*arguments: str) -> Result:
         (["--conf", "spark.a=b"], "--conf is for Spark: add --on spark"),
         (
             ["--on", "spark", "--conf", "driver.memory=4g"],
-            "--conf must be spark.NAME=VALUE; got 'driver.memory=4g'",
+            "--conf must be spark.NAME=VALUE; got 'driver.memory=...'",
         ),
         (["--on", "spark", "--conf", "spark.a"], "--conf must be spark.NAME=VALUE; got 'spark.a'"),
     ],
@@ -100,3 +101,12 @@ def test_compare_says_that_results_are_equal() -> None:
     assert len({run["results"]["delays"] for run in said["runs"]}) == 1
     assert said["runs"][2]["batches"]
     assert done.stderr == ""
+
+
+def test_settings_may_be_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "conf").write_text("# of this machine\nspark.a=b = c\n\nspark.my.password=secret\n")
+    given = OnSpark(None, False, False, None, None, None, conf=("spark.x=y", f"@{tmp_path / 'conf'}"))
+    assert given.settings() == {"spark.x": "y", "spark.a": "b = c", "spark.my.password": "secret"}
+    for conf in (f"@{tmp_path / 'none'}", f"@{tmp_path}"):
+        with pytest.raises(UsageError, match=r"--conf @.* cannot be read .*: give a file"):
+            replace(given, conf=(conf,)).settings()

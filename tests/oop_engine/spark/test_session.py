@@ -5,21 +5,20 @@ from __future__ import annotations
 import gc
 import importlib.util
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
-from threading import Event
 from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
 from oop_engine.errors import SetupError
+from oop_engine.runners.spark import gateway
 from oop_engine.runners.spark import session as module
 from oop_engine.runners.spark.java import java_home
 from oop_engine.runners.spark.session import active_session, session
-from oop_engine.runners.spark.settings import NEEDED, check, check_packages, settings_for
+from oop_engine.runners.spark.settings import NEEDED, check, check_packages, settings_for, shown
 from tests.children import MOST_S
 
 ROOT = Path(__file__).parents[3]
@@ -143,30 +142,34 @@ def test_a_start_that_fails_is_told_with_its_log(monkeypatch: pytest.MonkeyPatch
     gc.collect()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="it sends a signal to itself")
 def test_an_interrupt_while_the_jvm_starts_ends_the_jvm(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    child = subprocess.Popen(["cat"], stdin=subprocess.PIPE)  # it ends as a JVM does, with its input
-    interrupted = Event()
+    child = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
 
-    def launch(*_: object, **__: object) -> SimpleNamespace:
-        os.kill(os.getpid(), signal.SIGINT)
-        assert interrupted.wait(60)
-        return SimpleNamespace(proc=child, shutdown=lambda: None)
-
-    def on_interrupt(*_: object) -> None:
-        interrupted.set()
+    def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pyspark.java_gateway.launch_gateway", launch)
-    before = signal.signal(signal.SIGINT, on_interrupt)
-    try:
-        with pytest.raises(KeyboardInterrupt), module._jvm(None, tmp_path / "log"):
-            pytest.fail("it went on")
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert child.poll() == 0
+    monkeypatch.setattr(gateway, "_started", lambda *_: child)
+    monkeypatch.setattr(gateway, "_reached", interrupted)
+    with pytest.raises(KeyboardInterrupt), gateway.gateway_to_jvm({}, tmp_path):
+        pytest.fail("it went on")
+    assert child.poll() is not None
+
+
+def test_settings_are_read_by_this_user_alone(tmp_path: Path) -> None:
+    gateway._write({"spark.a": "x y", "b": "\\ü:\n😀"}, tmp_path / "settings")
+    assert (tmp_path / "settings").read_text() == (
+        "spark\\u002ea x\\u0020y\nb \\u005c\\u00fc\\u003a\\u000a\\ud83d\\ude00\n"
+    )
+    assert (tmp_path / "settings").stat().st_mode & 0o777 == 0o600
+
+
+def test_what_may_be_secret_is_not_shown() -> None:
+    names = ["spark.hadoop.fs.s3a.secret.key", "my.Password", "spark.api-key", "oauth.token", "spark.ui.port"]
+    assert [shown(name, "17") for name in names] == [f"{n}=(not shown)" for n in names[:4]] + [
+        "spark.ui.port=17"
+    ]
 
 
 SUBMITTED = """
@@ -201,14 +204,23 @@ def test_what_is_submitted_has_the_master_and_the_settings_it_was_submitted_with
 
 
 LEAVES_NOTHING = """
-import os, signal
+import os, pathlib, signal
 from oop_engine.runners.spark.session import session
 
 def same(batches):
     yield from batches
 
+def said(path):
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""  # it has ended
+
 def run(end):
-    with session("local[1]", quick=True) as spark:
+    with session("local[1]", {"spark.my.password": "hun" "ter 2"}, quick=True) as spark:
+        shown = [p for p in pathlib.Path("/proc").glob("[0-9]*/cmdline") if b"hun" b"ter" in said(p)]
+        assert (shown, spark.conf.get("spark.my.password")) == ([], "hun" "ter 2")
+        assert spark.conf.get("spark.authenticate") == "true"
         java = spark.sparkContext._jvm.java.lang.System.getProperty("java.home")
         process = spark.sparkContext._gateway.proc
         end(spark)
