@@ -68,10 +68,11 @@ class Copy:
         """Take over the state of the same key group."""
         state = unpack(_NAME, data)
         self._inline.restore(state["inline"])
-        self._tuples = state["tuples"]
+        self._tuples = state.integer("tuples", least=0)
+        progress, ended = state.part("progress"), state.part("ended")
         for number in self._edges:
-            self._progress[number].load(state.part("progress").part(number))
-            self._ended[number] = set(state["ended"][number])
+            self._progress[number].load(progress.part(number))
+            self._ended[number] = set(ended.part(number).values())
 
     def _take(self, letter: Letter) -> None:
         edge = self._edges[letter.edge]
