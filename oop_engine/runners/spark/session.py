@@ -232,21 +232,21 @@ def _python(folder: Path) -> Path:
 def _interrupts_as_before() -> Iterator[None]:
     """Take back what a Spark context does to Ctrl-C, which would ask a JVM that is gone.
 
-    And keep an interrupt within a call to the JVM, which ends the call, from being logged as an error as well.
+    And what ends a call to the JVM, an interrupt or the end of the JVM, is raised: it is not logged as well.
     """
     logger = logging.getLogger()  # that py4j says it with
-    logger.addFilter(_is_no_interrupt)
+    logger.addFilter(_is_not_of_py4j)
     before = signal.getsignal(signal.SIGINT)
     try:
         yield
     finally:
-        logger.removeFilter(_is_no_interrupt)
+        logger.removeFilter(_is_not_of_py4j)
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, before)
 
 
-def _is_no_interrupt(record: logging.LogRecord) -> bool:
-    return not (record.exc_info and record.exc_info[0] is KeyboardInterrupt)
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return "py4j" not in record.pathname
 
 
 @contextmanager
