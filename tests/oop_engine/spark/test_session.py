@@ -104,7 +104,7 @@ def test_packages_that_are_missing_are_told_with_the_extra(monkeypatch: pytest.M
         return None if name == "pandas" else SimpleNamespace()
 
     monkeypatch.setattr(importlib.util, "find_spec", find)
-    words = r"Spark needs pandas, protobuf, not installed here: pip install 'oop-engine\[spark\]'"
+    words = r"Spark needs pandas, protobuf, not installed here: pip install 'oop-engine\[spark,java\]'"
     with pytest.raises(SetupError, match=words):
         check_packages()
 
