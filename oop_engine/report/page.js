@@ -144,9 +144,9 @@
         };
         stairs(p.linear, p.order === "in" ? 3 : 1.7, dash);
         stairs(p.middle, 1.2, [2, 2]);
-        c.globalAlpha = .45;
+        const few = p.answers.x.length < 300; c.globalAlpha = few ? .9 : .45;
         for (let k = 0, n = until(p.answers.x, now); k < n; k++) {
-          const age = (now - p.answers.x[k]) / length, r = age < .012 ? 5 : 1.8;
+          const age = (now - p.answers.x[k]) / length, r = age < .012 ? 5 : few ? 3 : 1.8;
           c.beginPath(); c.arc(X(p.answers.x[k]), Y(p.answers.y[k]), r, 0, 7); age < .012 ? c.fill() : c.stroke();
         }
         c.globalAlpha = 1; c.strokeStyle = css("--bad"); c.lineWidth = 1.6;

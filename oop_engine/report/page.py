@@ -325,7 +325,7 @@ def _cell(column: Column, run: Run) -> str:
     if heading == "plan":
         chip = f'<span class="sub {run.order}"><span class="chip"></span>{order_word(run)}</span>'
         return f'<td class="word">{chip}{escape(shown)}</td>'
-    off = heading in ("missing", "wrong") and run.exact and run.off
+    off = heading in ("missing", "wrong") and run.exact and column.value is not None and column.value(run)
     value = "" if column.value is None else f' data-v="{_number(column.value(run))}"'
     return f"<td{value}{' class=off' if off else _class(heading)}>{escape(shown)}</td>"
 
