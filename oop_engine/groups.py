@@ -310,6 +310,8 @@ def comparable(column: pa.Array) -> pa.Array:
         return plain.view(getattr(pa, f"int{kind.bit_width}")())
     if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
         return column.view(getattr(pa, f"int{kind.bit_width}")())
+    if pa.types.is_decimal(kind) and kind.bit_width < 128:  # Arrow has no hash of these
+        return column.cast(pa.decimal128(kind.precision, kind.scale))
     if pa.types.is_interval(kind):  # no order in Arrow, so no equality either
         return column.view(pa.binary(16))
     if pa.types.is_nested(kind):  # no hash in Arrow: compared by their packed values

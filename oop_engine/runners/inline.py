@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from oop_engine.contract import EdgeContract
-from oop_engine.errors import UsageError
+from oop_engine.errors import SnapshotError, UsageError
 from oop_engine.fitted import fitted
 from oop_engine.graph import Graph, Stream
 from oop_engine.memory import keep_freed
@@ -26,6 +26,7 @@ from oop_engine.runners.backlog import MOST
 from oop_engine.runners.dispatch import Result, Signal, Watch, edge_name, source_stream
 from oop_engine.runners.door import admitted
 from oop_engine.runners.faults import deliver, handled
+from oop_engine.saved import Saved
 from oop_engine.snapshot import pack, unpack
 from oop_engine.statistics import EdgeStatistics, OperatorStatistics, Statistics
 from oop_engine.stopwatch import wall
@@ -147,19 +148,39 @@ class Inline:
         return states | {_OWN: pack(_OWN_NAME, self._save())}
 
     def restore(self, states: dict[str, bytes]) -> None:
-        """Take over the state of the same graph; edge checks start anew."""
-        for name, operator in self.operators.items():
-            operator.restore(states[name])
-        self._load(unpack(_OWN_NAME, states[_OWN]))
+        """Take over the state of the same graph; edge checks start anew.
+
+        Raises ``SnapshotError`` if it is of another graph, or damaged; all operators are then as they were opened.
+        """
+        try:
+            if missing := {*self.operators, _OWN} - states.keys():
+                msg = f"graph {self.plan.name!r}: a snapshot must have the states of {sorted(missing)}"
+                raise SnapshotError(msg)
+            for name, operator in self.operators.items():
+                operator.restore(states[name])
+            self._load(unpack(_OWN_NAME, states[_OWN]))
+        except SnapshotError:
+            for operator in self.operators.values():
+                operator.open()
+            raise
 
     def _save(self) -> dict[str, Any]:
         """Return what has ended, and when each source was last heard of."""
         open_ports = {name: sorted(ports) for name, ports in self._open_ports.items()}
         return {"open_ports": open_ports, "last": self._last, "ended": sorted(self._ended_sources)}
 
-    def _load(self, saved: dict[str, Any]) -> None:
-        self._open_ports = {name: set(ports) for name, ports in saved["open_ports"].items()}
-        self._last, self._ended_sources = saved["last"], set(saved["ended"])
+    def _load(self, saved: Saved) -> None:
+        ports, last, ended = saved.part("open_ports"), saved.part("last"), saved.part("ended")
+        still = {node.name: ports.part(node.name) for node in self.plan.nodes}
+        open_ports = {
+            node.name: {
+                still[node.name].integer(i, least=0, most=len(node.inputs) - 1) for i in still[node.name]
+            }
+            for node in self.plan.nodes
+        }
+        times = {name: last.integer(name) for name in self._last}
+        self._open_ports, self._last = open_ports, times
+        self._ended_sources = set(ended.values()) & set(times)
 
     def _queue(self, event: _Event) -> None:
         heapq.heappush(self._heap, event)

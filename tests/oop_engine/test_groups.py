@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -160,3 +161,38 @@ def test_bytes_follow_the_keys(kind: pa.DataType) -> None:
     assert 100_000 * (8 + 8) < index.nbytes < 100_000 * 250
     index.keep(np.arange(3))
     assert index.nbytes < empty + 100_000
+
+
+KINDS: dict[str, tuple[Callable[[int], Any], pa.DataType]] = {
+    "decimal": (Decimal, pa.decimal128(10, 2)),
+    "small decimal": (Decimal, getattr(pa, "decimal32", pa.decimal128)(5, 1)),
+    "binary": (lambda i: bytes([i]), pa.binary()),
+    "fixed binary": (lambda i: bytes([i, i]), pa.binary(2)),
+    "time": (dt.time, pa.time64("ns")),
+    "duration": (dt.timedelta, pa.duration("us")),
+    "interval": (lambda i: pa.MonthDayNano([i, 1, 2]), pa.month_day_nano_interval()),
+    "struct": (
+        lambda i: {"a": Decimal(i), "b": "x"},
+        pa.struct([("a", pa.decimal128(5, 1)), ("b", pa.string())]),
+    ),
+    "list": (lambda i: [dt.datetime(2020, 1, 1, i)] * i, pa.list_(pa.timestamp("us"))),
+    "map": (lambda i: [("k", i)], pa.map_(pa.string(), pa.int64())),
+    "half": (np.float16, pa.float16()),
+    "beyond int64": (lambda i: 2**64 - 1 - i, pa.uint64()),
+    "zoned": (lambda i: i, pa.timestamp("ms", "Asia/Tokyo")),
+}
+
+
+@pytest.mark.parametrize("rows", [20, 200])
+@pytest.mark.parametrize("name", KINDS)
+def test_keys_of_any_type_are_told_apart_and_found_again(name: str, rows: int) -> None:
+    make, kind = KINDS[name]
+    expected = [i % 7 for i in range(rows)]
+    column = pa.array([None if i == 6 else make(i) for i in expected], kind)
+    index = GroupIndex([kind])
+    assert index.encode([column]).tolist() == expected
+    assert index.find([column]).tolist() == expected
+    assert index.keys(np.arange(7))[0].equals(column.slice(0, 7))
+    loaded = GroupIndex([kind])
+    loaded.load(unpack("test", pack("test", index.save())))
+    assert loaded.find([column]).tolist() == expected

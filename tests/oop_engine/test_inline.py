@@ -4,10 +4,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oop_engine import FOREVER, NEVER, ContractError, Linear, Operator, OperatorError, Page, UsageError
+from oop_engine import (
+    FOREVER,
+    NEVER,
+    ContractError,
+    Linear,
+    Operator,
+    OperatorError,
+    Page,
+    SnapshotError,
+    UsageError,
+)
 from oop_engine.runners.dispatch import Result
 from oop_engine.runners.inline import Inline
 from oop_engine.testing import multiset
+from operators import Meld
 from tests.oop_engine.toys import Fail, Hold, Promise, chain, diamond, merged, page_of
 
 
@@ -202,3 +213,23 @@ def test_without_arrivals_it_is_first_come_first_served() -> None:
     inline.drain()
     assert [row["id"] for row in rows(results)] == [2, 1]
     assert {r.now for r in results} == {NEVER}
+
+
+def test_a_snapshot_of_a_graph_is_taken_as_a_whole_or_not_at_all() -> None:
+    graph = chain(Meld(1), Meld(1))
+    runner, fresh, other = (Inline(graph, lambda result: None) for _ in range(3))
+    runner.push("source", Linear(7))
+    runner.drain()
+    states = runner.snapshot()
+    fresh.restore(states)
+    assert promised(fresh) == [7, 7]
+    last = list(fresh.operators)[-1]
+    damaged = states[last][:-1]
+    for changed in (states | {last: damaged}, {"": states[""]}, states | {"": damaged}):
+        with pytest.raises(SnapshotError):
+            other.restore(changed)
+        assert promised(other) == [NEVER, NEVER]
+
+
+def promised(runner: Inline) -> list[int]:
+    return [operator.save()["progress"]["linear_out"] for operator in runner.operators.values()]

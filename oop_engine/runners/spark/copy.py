@@ -67,12 +67,13 @@ class Copy:
     def restore(self, data: bytes) -> None:
         """Take over the state of the same key group."""
         state = unpack(_NAME, data)
-        self._inline.restore(state["inline"])
+        self._inline.restore(state.part("inline"))
         self._tuples = state.integer("tuples", least=0)
         progress, ended = state.part("progress"), state.part("ended")
-        for number in self._edges:
+        for number, edge in self._edges.items():
             self._progress[number].load(progress.part(number))
-            self._ended[number] = set(ended.part(number).values())
+            channels = ended.part(number)
+            self._ended[number] = {channels.integer(i, least=0, most=edge.channels - 1) for i in channels}
 
     def _take(self, letter: Letter) -> None:
         edge = self._edges[letter.edge]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 from time import process_time
-from typing import Any
 
 import numpy as np
 
@@ -70,9 +69,9 @@ class HeadRun:
 
     def restore(self, data: bytes) -> None:
         """Take over the state of the same head."""
-        state: dict[str, Any] = unpack(_NAME, data)
-        self._inline.restore(state["inline"])
-        self._now, self._tuples = state["now"], state["tuples"]
+        state = unpack(_NAME, data)
+        self._inline.restore(state.part("inline"))
+        self._now, self._tuples = state.integer("now"), state.integer("tuples", least=0)
         if self._clock is not None:
             self._clock.due = state["due"]
 
