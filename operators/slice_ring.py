@@ -109,7 +109,10 @@ class SliceRing:
         cut = self.slicing.cut(bound)
         if cut <= self._over:
             return []
-        slots = np.flatnonzero(self._spans[:, 0] < cut)
+        closing = self._spans[:, 0] < cut
+        if self._ahead:  # what has left already does not leave again
+            closing &= self._done < cut
+        slots = np.flatnonzero(closing)
         found = self._close_alike(slots, cut) if slots.size else []
         self._over = cut
         self._ahead = self._ahead and bool((self._done > cut).any())
@@ -133,7 +136,7 @@ class SliceRing:
         ends = min(cut, last + self.slicing.longest)
         apart = self._ahead or len(self._table) or int(slots[-1]) >= self._panes.rectangle.groups
         if apart or ends - max(first, self._over) > _SLICES or not _full(*self._spans[slots].T):
-            return self._close(slots, np.full(slots.size, cut), whole=True)
+            return self._close(slots, np.full(slots.size, cut), whole=not self._ahead)
         found = self._windows.of_all((first, last, self._over, cut)) if first <= last else []
         self._forget(slots, np.full(slots.size, cut))
         return found

@@ -240,8 +240,9 @@ def contract_suite(cases: Sequence[Case], examples: int = 20) -> Callable[..., N
 def draw_script(case: Case, data: st.DataObject, rows: list[list[Row]] | None = None) -> Script:
     """Draw a stream for ``case``: tuples (or ``rows``, of each input) in an order it takes, with true punctuation."""
     rows = rows or [data.draw(row_lists(schema, case.domains)) for schema in case.inputs]
-    needs_order = case.operator.needs_order
-    return data.draw(scripts(case.inputs, rows, ordered=needs_order, grouped=not needs_order))
+    ordered, ports = case.operator.needs_order, range(len(case.inputs))
+    keys = [[key[port] for key in case.operator.partition_keys(case.inputs) or ()] for port in ports]
+    return data.draw(scripts(case.inputs, rows, ordered=ordered, grouped=not ordered, keys=keys))
 
 
 def _check_cases(cases: Sequence[Case]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -22,6 +22,7 @@ from oop_engine.testing.case import Row
 __all__ = ["Event", "Script", "as_messages", "row_lists", "rows_of", "scripts"]
 
 _TIMES = st.integers(0, 30)
+_AFTER = [0, 15, 31, 60, FOREVER]  # bounds, where nothing is to come
 _PER_TYPE: list[tuple[Any, list[Any]]] = [
     (pa.types.is_boolean, [True, False, None]),
     (pa.types.is_unsigned_integer, [0, 1, 2, 7, None]),
@@ -81,14 +82,16 @@ def scripts(
     *,
     ordered: bool = False,
     grouped: bool = True,
+    keys: Sequence[Sequence[str]] = (),
 ) -> Script:
     """Draw an arrival order of the ``rows`` of each port, with page cuts and punctuation that holds.
 
     ``ordered``: each port by its progressing attribute, for operators that need order; ``grouped``: with group-wise
-    punctuation.
+    punctuation.  ``keys``: of each port the columns that this is mostly about; none: any.
     """
     per_port = [
-        _one_port(draw, port, schemas[port], rows[port], ordered, grouped) for port in range(len(rows))
+        _one_port(draw, port, _Port(schemas[port], rows[port], keys[port] if keys else ()), ordered, grouped)
+        for port in range(len(rows))
     ]
     script: Script = []
     while any(per_port):
@@ -99,22 +102,52 @@ def scripts(
     return script
 
 
-def _one_port(
-    draw: st.DrawFn, port: int, schema: Schema, rows: list[Row], ordered: bool, grouped: bool
-) -> Script:
-    rows = draw(st.permutations(rows)) if rows else []
-    if ordered:
-        rows = sorted(rows, key=lambda r: r[schema.progressing])
+@dataclass(frozen=True)
+class _Port:
+    """The rows of a port, in their order of arrival, and the ``keys`` that punctuation is mostly about."""
+
+    schema: Schema
+    rows: list[Row]
+    keys: Sequence[str]
+
+    @property
+    def others(self) -> list[str]:
+        """The columns that can make groups; the keys more often."""
+        return [*self.keys, *self.keys, *(n for n in self.schema.names if n != self.schema.progressing)]
+
+    def times(self, since: int, group: Row | None = None) -> list[int]:
+        """Return the times of the rows from ``since`` on, of a group."""
+        inside = [r for r in self.rows[since:] if not group or all(r[n] == v for n, v in group.items())]
+        return [r[self.schema.progressing] for r in inside]
+
+
+def _one_port(draw: st.DrawFn, number: int, port: _Port, ordered: bool, grouped: bool) -> Script:
+    port = replace(port, rows=draw(_arrivals(port, ordered)))
     script: Script = []
     contract = EdgeContract("drawn")
-    for i in range(len(rows) + 1):
+    for i in range(len(port.rows) + 1):
         for _ in range(draw(st.sampled_from([0, 0, 1, 1, 2]))):
-            promise = draw(_promise(schema, rows, i, grouped))
-            if promise is None or _is_kept(contract, promise):
-                script.append(Event(port, promise))
-        if i < len(rows):
-            script.append(Event(port, rows[i]))
+            for promise in draw(_promises(port, i, grouped)):
+                if promise is None or _is_kept(contract, promise):
+                    script.append(Event(number, promise))
+        if i < len(port.rows):
+            script.append(Event(number, port.rows[i]))
     return script
+
+
+@st.composite
+def _arrivals(draw: st.DrawFn, port: _Port, ordered: bool) -> list[Row]:
+    """Draw in which order rows come: any; or each value of a key behind by something, so that bounds can be high."""
+    if not port.rows:
+        return []
+    time, rows = port.schema.progressing, draw(st.permutations(port.rows))
+    if ordered:
+        return sorted(rows, key=lambda r: r[time])
+    key = draw(st.sampled_from([None, *port.others]))
+    if key is None:
+        return rows
+    behind = {value: draw(st.sampled_from([0, 10, 30])) for value in dict.fromkeys(str(r[key]) for r in rows)}
+    return sorted(rows, key=lambda r: r[time] + behind[str(r[key])])
 
 
 def _is_kept(contract: EdgeContract, promise: Punctuation) -> bool:
@@ -127,34 +160,43 @@ def _is_kept(contract: EdgeContract, promise: Punctuation) -> bool:
 
 
 @st.composite
-def _promise(
-    draw: st.DrawFn, schema: Schema, rows: list[Row], done: int, grouped: bool
-) -> Punctuation | None:
-    kind = draw(st.sampled_from(["cut", "linear", "groups"] if grouped else ["cut", "linear"]))
-    others = [n for n in schema.names if n != schema.progressing]
-    if kind == "cut" or (kind == "groups" and not others):
-        return None
-    to_come = rows[done:]
+def _promises(draw: st.DrawFn, port: _Port, done: int, grouped: bool) -> list[Punctuation | None]:
+    """Draw what is said before row ``done``: a page cut (None), or punctuation that holds."""
+    grouped = grouped and bool(port.others)
+    kind = draw(st.sampled_from(["cut", "linear", *(["groups", "race"] if grouped else [])]))
+    if kind == "cut":
+        return [None]
     if kind == "linear":
-        return Linear(_at_most(draw, [r[schema.progressing] for r in to_come]))
-    names = draw(st.lists(st.sampled_from(others), min_size=1, max_size=2, unique=True))
-    keys = [tuple(r[n] for n in names) for r in rows]
+        return [Linear(_at_most(draw, port.times(done), _AFTER))]
+    ahead = draw(_group_wise(port, done))
+    if kind == "groups" or not len(ahead):
+        return [ahead]
+    # The stream follows behind groups that are ahead by less than a window is long, and then goes on.
+    fastest = min(int(ahead.below.max()), max(port.times(0), default=0) + 20)
+    first = min([fastest - draw(st.integers(0, 30)), *port.times(done)])
+    return [ahead, Linear(first), *draw(st.sampled_from([[], [Linear(min([fastest, *port.times(done)]))]]))]
+
+
+@st.composite
+def _group_wise(draw: st.DrawFn, port: _Port, done: int) -> GroupWise:
+    names = draw(st.lists(st.sampled_from(port.others), min_size=1, max_size=2, unique=True))
+    keys = [tuple(r[n] for n in names) for r in port.rows]
     groups = list({str(key): key for key in keys}.values())  # a list is a key too, and has no hash
     groups = draw(st.lists(st.sampled_from(groups), max_size=3, unique_by=str)) if groups else []
+    latest = max(port.times(0), default=0)
+    after = [latest - 30, latest - 5, latest, latest + 20, *_AFTER]
     below = [
-        _at_most(draw, [r[schema.progressing] for r in to_come if tuple(r[n] for n in names) == g])
-        for g in groups
+        _at_most(draw, port.times(done, dict(zip(names, group, strict=True))), after) for group in groups
     ]
     batch = pa.RecordBatch.from_arrays(
-        [pa.array([g[i] for g in groups], schema.type_of(n)) for i, n in enumerate(names)], names
+        [pa.array([g[i] for g in groups], port.schema.type_of(n)) for i, n in enumerate(names)], names
     )
     return GroupWise(batch, np.array(below, np.int64))
 
 
-def _at_most(draw: st.DrawFn, to_come: list[int]) -> int:
-    if to_come:
-        return min(to_come) - draw(st.sampled_from([0, 0, 1, 7]))
-    return draw(st.sampled_from([0, 15, 31, 60, FOREVER]))
+def _at_most(draw: st.DrawFn, to_come: list[int], after: list[int]) -> int:
+    """Draw a bound that holds; one of ``after`` where nothing is to come."""
+    return min(to_come) - draw(st.sampled_from([0, 0, 1, 7])) if to_come else draw(st.sampled_from(after))
 
 
 def rows_of(script: Script, ports: int) -> list[list[Row]]:

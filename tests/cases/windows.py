@@ -101,6 +101,9 @@ MANY = {
 
 THREE: dict[str, Windows] = {"ten": Tumbling(10), "fifteen": Sliding(15, 10), "thirty": Sliding(30, 5, 3)}
 SPELT = {"ten": (10, 10, 0), "fifteen": (15, 10, 0), "thirty": (30, 5, 3)}
+# Windows as long as the stream: what one promise closes is still part of what the next ones close.
+LONG: dict[str, Windows] = {"short": Sliding(20, 10), "long": Sliding(120, 60), "most": Sliding(90, 15, 5)}
+SPELT_LONG = {"short": (20, 10, 0), "long": (120, 60, 0), "most": (90, 15, 5)}
 
 CASES = [
     Case(
@@ -173,6 +176,14 @@ CASES = [
     Case(
         "sliced-many", SlicedAggregate(THREE, MANY, ("k", "j")), (SCHEMA,),
         _of(lambda of: many(of, "ts", ("k", "j"), FUNCTIONS, SPELT)), DOMAINS,
+    ),
+    Case(
+        "sliced-long", SlicedAggregate(LONG, {"n": Count(), "s": Sum("v")}, ("k",)), (SCHEMA,),
+        _of(lambda of: many(of, "ts", ("k",), COUNT | SUM, SPELT_LONG)), DOMAINS,
+    ),
+    Case(
+        "wid-long", WindowAggregate(Sliding(90, 15, 5), {"n": Count(), "s": Sum("v")}, ("k",)), (SCHEMA,),
+        _of(lambda of: naive.sliding(of, "ts", ("k",), COUNT | SUM, 90, 15, 5)), DOMAINS,
     ),
     Case(
         "sliced-start", SlicedAggregate(THREE, {"n": Count(), "s": Sum("v")}, stamp="start"), (SCHEMA,),

@@ -147,6 +147,21 @@ def test_a_group_may_be_ahead_of_the_others():
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "definitions",
+    [
+        {"short": (2, 1, 0), "long": (120, 60, 0)},
+        {"a": (10, 5, 0), "b": (10, 5, 3)},
+        {"a": (10, 10, 0)},
+    ],
+)
+def test_a_linear_bound_behind_that_of_a_group_opens_nothing_again(definitions):
+    of = [row(91), row(75), row(80, "b"), row(99, "b")]
+    driver = Checked(sliced(definitions, {"n": Count()}, ("k",)), SCHEMA)
+    driver.play([page(of), GroupWise.of({"k": ["a"]}, [95]), Linear(92), Linear(94)])
+    assert multiset(driver.rows()) == multiset(many(of, "ts", ("k",), {"n": ORACLE["n"]}, definitions))
+
+
 def test_joint_bounds_close_and_end_here():
     driver = Driver(SlicedAggregate(MINUTES, {"n": Count()}, ("j",)), SCHEMA)
     driver.feed(0, page([row(1, j=0), row(61, j=0), row(1, j=2)]))
