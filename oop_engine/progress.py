@@ -140,8 +140,16 @@ class Progress:
         touched = table.raise_to(port, punctuation)
         said = table.propagate(self._linear, self._linear_out, touched)
         if not self._remember_ended and (punctuation.below == FOREVER).any():
+            self._end(names, table.ended(self._linear, touched))
             table.prune(self._linear, remember_ended=False)
         return said
+
+    def _end(self, names: tuple[str, ...], groups: pa.RecordBatch) -> None:
+        """Forget what was promised of the parts of groups that are over."""
+        for finer, table in self._tables.items():
+            if groups.num_rows and set(names) < set(finer):
+                table.end(groups)
+                table.prune(self._linear, remember_ended=False)
 
 
 class _GroupTable:
@@ -202,6 +210,19 @@ class _GroupTable:
         else:
             of_groups = np.maximum(linear[port], self._grouped[: len(self), port])
         return np.where(slots >= 0, of_groups[slots], NEVER)
+
+    def ended(self, linear: Bounds, slots: NDArray[np.int64]) -> pa.RecordBatch:
+        """Return those of some groups that no input has anything of any more."""
+        over = slots[self.promise(linear, slots) == FOREVER]
+        return pa.RecordBatch.from_arrays(self._index.keys(over), schema=self._schema)
+
+    def end(self, groups: pa.RecordBatch) -> None:
+        """Learn that groups of fewer attributes are over, and so all that are part of them.  O(groups kept)."""
+        index = GroupIndex(groups.schema.types)
+        index.encode(groups.columns)
+        columns = dict(zip(self._schema.names, self._index.keys(np.arange(len(self))), strict=True))
+        slots = np.flatnonzero(index.find([columns[name] for name in groups.schema.names]) >= 0)
+        self._grouped[slots] = self._out[slots] = FOREVER
 
     def prune(self, linear: Bounds, *, remember_ended: bool) -> None:
         """Forget the groups of which no input says more than of its whole stream.

@@ -37,6 +37,7 @@ from oop_engine.punctuation import FOREVER, NEVER, GroupWise, Linear, Punctuatio
 from oop_engine.saved import Saved
 from oop_engine.schema import Schema
 from operators.aggregates import Aggregation
+from operators.group_match import matching
 from operators.key_table import KeyTable
 from operators.pane_runs import PaneRuns, Run
 from operators.partial_rows import PartialRows
@@ -151,27 +152,12 @@ class Consolidate(Operator):
 
     def _group_wise(self, punctuation: GroupWise) -> Iterator[Emission]:
         cuts = self._rows.extents.closed_by(punctuation.below)
-        slots, of = self._matching(punctuation)
+        slots, of = matching(self._groups, self.by, punctuation)
         yield from self._close(slots, cuts[of])
         if self.empty:
             np.minimum.at(cuts, of, self._spans[slots, 0])
         yield from self._say(GroupWise(punctuation.groups, self._rows.results.promise(cuts)))
         self._forget_dead()
-
-    def _matching(self, punctuation: GroupWise) -> tuple[Integers, Integers]:
-        """Return the slots of groups it speaks of, and for each the row that does."""
-        names = punctuation.attributes
-        if set(names) == set(self.by):
-            slots = self._groups.find([punctuation.groups.column(name) for name in self.by], len(punctuation))
-            known = np.flatnonzero(slots >= 0)
-            return slots[known], known
-        index = GroupIndex(punctuation.groups.schema.types)
-        index.encode(punctuation.groups.columns, len(punctuation))
-        everyone = np.arange(len(self._groups))
-        keys = dict(zip(self.by, self._groups.keys(everyone), strict=True))
-        of = index.find([keys[name] for name in names], everyone.size)
-        slots = np.flatnonzero(of >= 0)
-        return slots, of[slots]
 
     def _close(self, slots: Integers, cuts: Integers) -> Iterator[Emission]:
         """Give out the windows below ``cuts`` of the groups ``slots``."""

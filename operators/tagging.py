@@ -20,6 +20,7 @@ from oop_engine.page import Page
 from oop_engine.punctuation import FOREVER, GroupWise, Joint, Linear, Punctuation
 from oop_engine.saved import Saved
 from oop_engine.schema import Schema
+from operators.group_match import matching
 from operators.key_table import KeyTable
 from operators.windows import Extents, Over, Windows
 
@@ -83,7 +84,10 @@ class Tagger:
             return punctuation
         match punctuation:
             case Linear(below):
-                return punctuation if below == FOREVER else None
+                if below < FOREVER:
+                    return None
+                self._keep(np.empty(0, np.int64))
+                return punctuation
             case GroupWise():
                 ended = punctuation.filter(punctuation.below == FOREVER)
                 self._forget(ended)
@@ -110,10 +114,12 @@ class Tagger:
         return GroupWise(batch, self._next[groups])
 
     def _forget(self, ended: GroupWise) -> None:
-        if not self._by or set(ended.attributes) != set(self._by):
-            return
-        slots = self._index.find([ended.groups.column(name) for name in self._by])
-        kept = np.setdiff1d(np.arange(len(self._index)), slots)
+        """Let go of the numbers of groups that are over."""
+        if self._by and set(ended.attributes) <= set(self._by):
+            slots, _ = matching(self._index, self._by, ended)
+            self._keep(np.setdiff1d(np.arange(len(self._index)), slots))
+
+    def _keep(self, kept: Integers) -> None:
         if kept.size < len(self._index):
             self._index.keep(kept)
             self._next = self._next[kept]

@@ -28,6 +28,7 @@ from oop_engine.saved import Saved
 from oop_engine.schema import Schema
 from operators.closed import Closed, joined, narrow
 from operators.components import SumOverflowError
+from operators.group_match import matching
 from operators.kernels import spans
 from operators.key_table import KeyTable
 from operators.pane_ring import Panes, PaneSumOverflowError
@@ -186,7 +187,7 @@ class WindowGroups:
 
     def _group_wise(self, punctuation: GroupWise) -> Iterator[Emission]:
         cuts = self._results.extents.closed_by(punctuation.below)
-        slots, of = self._matching(punctuation)
+        slots, of = matching(self._groups, self._by, punctuation)
         yield from self._close(slots, cuts[of])
         if self._dense:
             np.minimum.at(cuts, of, self._spans[slots, 0])
@@ -204,20 +205,6 @@ class WindowGroups:
         slots = np.flatnonzero(done)
         cut = int(self._results.extents.closed_by(below))
         yield from self._close(slots, np.full(slots.size, cut))
-
-    def _matching(self, punctuation: GroupWise) -> tuple[Integers, Integers]:
-        """Return the slots of groups it speaks of, and for each the row that does."""
-        names = punctuation.attributes
-        if len(names) == len(self._by):
-            slots = self._groups.find([punctuation.groups.column(name) for name in self._by])
-            known = np.flatnonzero(slots >= 0)
-            return slots[known], known
-        index = GroupIndex(punctuation.groups.schema.types)
-        index.encode(punctuation.groups.columns)
-        keys = dict(zip(self._by, self._groups.keys(np.arange(len(self._groups))), strict=True))
-        of = index.find([keys[name] for name in names])
-        slots = np.flatnonzero(of >= 0)
-        return slots, of[slots]
 
     def _close(self, slots: Integers, cuts: Integers, *, over: bool = False) -> Iterator[Emission]:
         if self._dense:

@@ -96,7 +96,7 @@ def purge(case: Case, data: st.DataObject) -> None:
 def end(case: Case, data: st.DataObject) -> None:
     """The end closes everything."""
     state = _run(case, draw_script(case, data)).operator.state()
-    _must((state.tuples, state.partials) == (0, 0), f"after the end it keeps {state}")
+    _must(state.in_use == (0, 0, 0), f"after the end it keeps {state}")
 
 
 def snapshot(case: Case, data: st.DataObject) -> None:

@@ -196,7 +196,9 @@ class BufferingAggregate(Operator):
         if not self._every and self._next != FOREVER:
             self._next = max(self._next, cut)
         if cut == FOREVER:
-            self._hold(Page.empty(self._schema), np.empty(0, np.int64))
+            nothing = np.empty(0, np.int64)
+            self._hold(Page.empty(self._schema), nothing)
+            self._groups.keep(nothing)
         if self._every and self._next != FOREVER and cut != FOREVER:
             cut = min(cut, self._next)
         if (promise := int(self._out.promise(cut))) > self._promised:

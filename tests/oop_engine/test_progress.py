@@ -217,3 +217,17 @@ def test_what_is_loaded_is_a_copy() -> None:
     two.advance(0, groups(a=8))
     assert one.linear == NEVER
     assert one.bounds(ALL).tolist() == [5, NEVER, NEVER, NEVER]
+
+
+@pytest.mark.parametrize("inputs", [1, 2])
+def test_the_end_of_a_group_ends_what_is_part_of_it(inputs):
+    """What is kept does not grow with groups that are over, however they were ended."""
+    progress = Progress(inputs)
+    for k in range(3):
+        for port in range(inputs):
+            progress.advance(port, GroupWise.of({"j": [1, 2], "k": [k, k]}, [5, 6]))
+        for port in range(inputs):
+            assert progress.groups == 2 + port
+            said = progress.advance(port, GroupWise.of({"k": [k]}, [FOREVER]))
+            assert said == ([GroupWise.of({"k": [k]}, [FOREVER])] if port == inputs - 1 else [])
+        assert progress.groups == 0

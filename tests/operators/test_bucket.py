@@ -69,6 +69,20 @@ def test_partitioned_windows_number_and_promise_by_group():
     assert driver.operator.state().groups == 1
 
 
+@pytest.mark.parametrize("ended", [{"k": ["a", "b"]}, {"j": [0], "k": ["a"]}, {"k": ["b", "a"], "j": [0, 0]}])
+def test_numbers_of_groups_that_are_over_are_let_go(ended):
+    """Also where the promise names only some of the columns."""
+    driver = Driver(Bucket(PartitionedTupleBased(4, 1), by=("k", "j")), SCHEMA)
+    driver.feed(0, page([row(9, "a"), row(3, "b"), row(7, "c")]))
+    driver.feed(0, GroupWise.of(ended, [FOREVER] * len(ended["k"])))
+    driver.move()
+    driver.feed(0, page([row(9, "c")]))
+    assert driver.rows()[-1]["row"] == 1
+    assert driver.operator.state().groups == 3 - len(ended["k"])
+    driver.feed(0, "end")
+    assert driver.operator.state().groups == 0
+
+
 def test_empty_pages():
     for windows in (Sliding(3, 2), TupleBased(3, 2)):
         [(_, out)] = Driver(Bucket(windows), SCHEMA).feed(0, Page.empty(SCHEMA))

@@ -305,3 +305,19 @@ def test_windows_are_a_value(windows):
 def test_aggregates_have_names():
     with pytest.raises(GraphError, match="needs at least one aggregate, such as"):
         WindowAggregate(Tumbling(5), [Count()])
+
+
+@pytest.mark.parametrize("windows", [PartitionedTupleBased(2, 1), Sliding(20, 10)])
+@pytest.mark.parametrize("named", ["k", "kj"])
+def test_groups_that_are_over_leave_nothing_behind(windows, named):
+    driver = Driver(WindowAggregate(windows, {"n": Count()}, ("k", "j")), SCHEMA)
+    held = []
+    for at in range(0, 2000, 100):
+        of = [{"ts": at, "k": f"{at + i:04}", "j": 0, "v": 1, "x": 0.0} for i in range(100)]
+        driver.feed(0, page(of))
+        driver.feed(0, GroupWise.of({"k": [row["k"] for row in of], "j": [0] * 100}, [at] * 100))
+        over = {name: [row[name] for row in of] for name in named}
+        driver.feed(0, GroupWise.of(over, [FOREVER] * 100))
+        assert driver.operator.state().in_use == (0, 0, 0)
+        held.append(driver.operator.state().nbytes)
+    assert max(held[1:]) <= held[0]
