@@ -8,6 +8,8 @@ less; a sparse (lazy) group has its tuples in the tail.  Nothing else depends on
   what the group has in panes.  So a group in transition needs no care.
 * a group that becomes eager has its tuples aggregated at once, unless it still has panes from
   before: their windows may be half put together, so the tuples stay in the tail until they expire.
+* where many windows close of which each tuple is in very many, groups become eager before: their
+  tuples would be added to each of the windows by itself.
 * one that becomes lazy keeps its panes until their windows have closed.
 * what does not fit the block, of a time far away, goes to the tail.
 
@@ -41,10 +43,12 @@ from operators.volume import EagerBytes, Volumes
 from operators.window_groups import WindowGroups
 from operators.window_results import Results
 
-__all__ = ["AdaptiveGroups", "eager_bytes"]
+__all__ = ["WIDE", "AdaptiveGroups", "eager_bytes"]
 
 Integers = NDArray[np.int64]
 
+WIDE = 10_000
+"""Windows of a tuple, from which on none should get a partial aggregate in each."""
 _FLOOR = 1 << 23  # bytes: a rectangle so small may be as empty as it likes
 _SPARSE = 16  # cells of the rectangle for each one in use: then groups are sparse
 _MANY = 1000  # tuples; fewer that do not fit tell nothing
@@ -185,6 +189,22 @@ class AdaptiveGroups(WindowGroups):
         except PaneSumOverflowError as error:
             raise self._overflow(error.column, error.slot, error.wid) from None
         self._tail.add(page.take(left), slots[left])
+
+    def _reach(self) -> tuple[Integers, Integers, NDArray[np.float64]]:
+        if self._results.extents.overlap > WIDE and self._block is not None and len(self._tail):
+            lazy = occurring(self._tail.tuples().slots, len(self._groups))
+            self._volumes.eager[lazy] = True
+            self._raise(lazy)
+        first, behind, groups = super()._reach()
+        spans = [] if self._block is None else [self._block.reach]
+        block = np.array(spans, np.int64).reshape(-1, 3).T
+        tuples = self._tail.tuples() if len(self._tail) else None
+        kept = (tuples.first, tuples.last + 1) if tuples else (first[:0], first[:0])
+        return (
+            np.concatenate([first, block[0], kept[0]]),
+            np.concatenate([behind, block[1], kept[1]]),
+            np.concatenate([groups, block[2], np.ones(kept[0].size)]),
+        )
 
     def _closed(self, slots: Integers, low: Integers, stop: Integers) -> Closed:
         if self._is_sparse():

@@ -17,9 +17,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from oop_engine.errors import GraphError
+from oop_engine.errors import ContractError, GraphError
 from oop_engine.operator import Emission, Operator, State
 from oop_engine.page import Page
 from oop_engine.punctuation import Punctuation
@@ -29,6 +31,7 @@ from operators.aggregates import Aggregation
 from operators.spelled import spelled
 from operators.tagging import bind
 from operators.window_groups import WindowGroups
+from operators.window_limits import MOST_PARTIALS, check_overlap
 from operators.window_results import Results, Stamp, checked
 from operators.windows import Over, PartitionedTupleBased, TupleBased, Windows, divisible_by
 
@@ -76,6 +79,7 @@ class Aggregate(Operator):
         if extents.over is not Over.ATTRIBUTE and schema.progressing != "row":
             msg = f"Aggregate: {self.windows} needs the 'row' of its Bucket; got progress by {schema.progressing!r}"
             raise GraphError(msg)
+        check_overlap(extents, "Aggregate", in_table=True)
         return Results(extents, self.aggregates, schema, self.by, self.stamp, "Aggregate")
 
     def partition_keys(self, inputs: tuple[Schema, ...]) -> list[tuple[str, ...]]:
@@ -86,12 +90,30 @@ class Aggregate(Operator):
 
     def open(self) -> None:
         schema = self.schemas_in[0]
-        self._groups = WindowGroups(self._results(schema), schema, self.by, empty=self.empty)
+        results = self._results(schema)
+        self._landmark = results.extents.landmark
+        self._groups = WindowGroups(results, schema, self.by, empty=self.empty)
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         first, last = (page.column(name).cast(pa.int64()).to_numpy() for name in _IDS)
+        self._check(first, last)
         self._groups.add(page, page.times, first, last)
         yield from ()
+
+    def _check(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> None:
+        """Raise ``ContractError`` if a tuple has more window ids than its windows can be."""
+        if self._landmark or not first.size:
+            return
+        widths = (
+            last.astype(float) - first.astype(float) + 1
+        )  # ids may be anything: their distance must not wrap
+        if widths.max() > MOST_PARTIALS:
+            row = int(np.argmax(widths))
+            msg = (
+                f"Aggregate: a tuple must be in at most {MOST_PARTIALS:,} windows; got first_wid={first[row]}, "
+                f"last_wid={last[row]}: put the Bucket of the same windows before it"
+            )
+            raise ContractError(msg)
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
         yield from self._groups.take(punctuation)

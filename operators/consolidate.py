@@ -42,6 +42,7 @@ from operators.key_table import KeyTable
 from operators.pane_runs import PaneRuns, Run
 from operators.partial_rows import PartialRows
 from operators.spelled import spelled
+from operators.window_limits import too_long
 from operators.window_results import Stamp, checked
 from operators.windows import Windows
 
@@ -169,6 +170,8 @@ class Consolidate(Operator):
         stop = np.minimum(cuts, high + 1)
         over = cuts == FOREVER if self.empty else high < cuts
         kept = np.where(over, _NONE, np.maximum(low, stop) if self.empty else cuts)
+        if self.empty:
+            self._check(slots, low, stop)
         closing = self._take(slots, stop, kept)
         if self.empty:  # a row of no values for all windows of each group
             between = np.flatnonzero(low < stop)
@@ -177,6 +180,12 @@ class Consolidate(Operator):
         for of, wids, states in self._panes.windows(closing):
             for page in self._rows.results.pages(self._groups.keys(of), wids, states):
                 yield 0, page
+
+    def _check(self, slots: Integers, low: Integers, stop: Integers) -> None:
+        """Raise ``ContractError`` if a group has too many windows without a row to be put out."""
+        if (most := too_long(low, stop, len(self._panes))) >= 0:
+            keys = dict(zip(self.by, self._groups.keys(slots[[most]]), strict=True))
+            raise self._rows.results.gap(int(low[most]), int(stop[most]), keys)
 
     def _take(self, slots: Integers, stop: Integers, kept: Integers) -> Run:
         """Take what closes out of the panes, and note what is open then."""

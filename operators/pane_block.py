@@ -57,6 +57,11 @@ class PaneBlock:
         """Bytes of the panes and of the columns, with the room there is for more."""
         return self._panes.nbytes + self._of.nbytes + self._column.nbytes + self._spans.nbytes
 
+    @property
+    def reach(self) -> tuple[int, int, int]:
+        """As of the panes."""
+        return self._panes.reach
+
     def add(self, page: Page, times: Integers, slots: Integers) -> Integers:
         """Add tuples to their panes; return the rows of those that do not fit.  O(tuples log tuples)."""
         if not slots.size:

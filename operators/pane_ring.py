@@ -132,8 +132,8 @@ class Panes:
         where that is less.
         """
         of = self.rectangle
-        first = np.maximum(low, of.low // of.step)
-        stop = np.minimum(stop, (of.high + of.length) // of.step)
+        begin, behind, _ = self.reach
+        first, stop = np.maximum(low, begin), np.minimum(stop, behind)
         some = (first < stop) & (slots < of.groups)
         if not some.all():
             slots, first, stop = slots[some], first[some], stop[some]
@@ -143,6 +143,12 @@ class Panes:
         if is_dense(of.geometry, windows, closing, self._parts) and not (of.turns[0] > of.low).any():
             return self._sweep(slots, first, stop)
         return joined(list(self._closing(slots, first, stop)))
+
+    @property
+    def reach(self) -> tuple[int, int, int]:
+        """The first window that a pane is in, the first one behind all, and of how many groups there are panes."""
+        of = self.rectangle
+        return of.low // of.step, (of.high + of.length) // of.step, min(of.groups, of.used)
 
     def forget(self, needed: Integers) -> None:
         """Forget the panes of each group ``g`` below ``needed[g]``, int64 (groups,).  O(panes x groups).

@@ -184,6 +184,11 @@ class Partials:
             self._resize(max(2 * len(self._owner), len(self) + int(starts[done + 1] - starts[done])))
             begin = done
 
+    @property
+    def used(self) -> Integers:
+        """The rows there are.  O(rows)."""
+        return np.flatnonzero(self._owner[:, 0] >= 0)
+
     def owner(self, rows: Integers) -> tuple[Integers, Integers]:
         """Return the group slot and the window of some rows."""
         return self._owner[rows, 0], self._owner[rows, 1]
@@ -233,7 +238,7 @@ class Partials:
 
     def save(self) -> dict[str, Any]:
         """Return the partial aggregates for a snapshot."""
-        used = np.flatnonzero(self._owner[:, 0] >= 0)
+        used = self.used
         states = [[narrow(column) for column in state] for state in self.states.take(used)]
         owner = [narrow(column) for column in self._owner[used].T]
         return {"owner": owner, "states": states, "counts": self._counts}
@@ -254,7 +259,7 @@ class Partials:
     def _resize(self, rows: int, used: Integers | None = None) -> None:
         """Make room for at least ``rows``, the ``used`` ones (default: all) first."""
         if used is None:
-            used = np.flatnonzero(self._owner[:, 0] >= 0)
+            used = self.used
         self._allot(1 << max(rows - 1, _LEAST_ROWS - 1).bit_length(), used)
 
     def _allot(self, size: int, used: Integers) -> None:

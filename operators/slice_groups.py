@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from oop_engine.errors import ContractError
 from oop_engine.operator import Emission, State
 from oop_engine.page import Page
-from oop_engine.punctuation import Linear
+from oop_engine.punctuation import FOREVER, NEVER, Linear
 from oop_engine.saved import Saved
 from oop_engine.schema import Schema
 from operators.slice_results import SliceResults
@@ -24,6 +24,7 @@ from operators.slice_ring import SliceRing
 from operators.slice_windows import Found, WindowOverflowError
 from operators.slicing import Slicing
 from operators.window_groups import WindowGroups
+from operators.window_limits import AT_ONCE, pauses
 
 __all__ = ["SliceGroups"]
 
@@ -76,19 +77,31 @@ class SliceGroups(WindowGroups):
 
     def _linear(self, below: int) -> Iterator[Emission]:
         if below > self._partials.lowest:
-            try:
-                found = [some for ring in self._rings for some in ring.close(below)]
-            except WindowOverflowError as error:
-                raise self._overflow_in(error) from None
-            yield from self._put_out(found)
+            for bound in (*self._pauses_until(below), below):
+                try:
+                    found = [some for ring in self._rings for some in ring.close(bound)]
+                except WindowOverflowError as error:
+                    raise self._overflow_in(error) from None
+                yield from self._put_out(found)
         yield from self._say(Linear(int(self._results.promise(below))))
 
     def _close(self, slots: Integers, cuts: Integers, *, over: bool = False) -> Iterator[Emission]:
-        try:
-            found = [some for ring in self._rings for some in ring.close_some(slots, cuts)]
-        except WindowOverflowError as error:
-            raise self._overflow_in(error) from None
-        yield from self._put_out(found)
+        for bound in (*self._pauses_until(int(cuts.max(initial=NEVER))), FOREVER):
+            try:
+                bounds = np.minimum(cuts, bound)
+                found = [some for ring in self._rings for some in ring.close_some(slots, bounds)]
+            except WindowOverflowError as error:
+                raise self._overflow_in(error) from None
+            yield from self._put_out(found)
+
+    def _pauses_until(self, bound: int) -> list[int]:
+        """Return where to pause on the way to a bound, so that not too many windows are in memory together."""
+        if sum(ring.most_until(bound) for ring in self._rings) <= AT_ONCE:
+            return []
+        first, behind, windows = (
+            np.concatenate(a) for a in zip(*(r.reach() for r in self._rings), strict=True)
+        )
+        return [at for at in pauses(first, behind, windows, AT_ONCE) if at < bound]
 
     def _put_out(self, found: list[Found]) -> Iterator[Emission]:
         """Put out windows by their end, then in the order of definitions, then of groups."""

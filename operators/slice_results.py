@@ -20,6 +20,7 @@ from oop_engine.punctuation import FOREVER, NEVER
 from oop_engine.schema import Schema
 from operators.aggregates import Aggregation
 from operators.slice_windows import Found
+from operators.window_limits import check_overlap
 from operators.window_results import PAGE_ROWS, Results, Stamp
 from operators.windows import Extents
 
@@ -41,6 +42,8 @@ class SliceResults(Results):
     ) -> None:  # fmt: skip
         super().__init__(_INSTANTS, aggregates, schema, by, stamp, what)
         self.definitions = list(definitions.values())
+        for name, extents in definitions.items():
+            check_overlap(extents, f"{what}: {name!r}")
         self._texts = list(definitions)
         self._names = pa.array(self._texts, pa.string())
         shape = [(e.range or 0, e.slide, e.origin) for e in self.definitions]

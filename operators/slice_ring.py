@@ -104,6 +104,22 @@ class SliceRing:
             (slot,), (at,) = self._table.owner(np.array([error.at]))
             raise PaneSumOverflowError(error.column, int(slot), int(at)) from None
 
+    def most_until(self, bound: int) -> float:
+        """Return how many windows can leave at most when no later tuple is below ``bound``; O(1)."""
+        of, longest = self._panes.rectangle, self.slicing.longest
+        cut = min(self.slicing.cut(bound), of.high + longest) - max(self._over, of.low)
+        in_ring = max(cut, 0) * of.groups if of.used else 0
+        return (in_ring + len(self._table) * longest) * self.slicing.rate
+
+    def reach(self) -> tuple[Integers, Integers, NDArray[np.float64]]:
+        """Return between which times windows end that have slices, and how many a unit of time.  O(table)."""
+        of, longest = self._panes.rectangle, self.slicing.longest
+        _, at = self._table.owner(self._table.used)
+        low = max(of.low, self._over) if of.used else 0
+        first, behind = np.append(at, low), np.append(at + longest, of.high + longest if of.used else 0)
+        rates = np.append(np.ones(at.size), float(of.groups)) * (self.slicing.rate / self.slicing.length)
+        return self.slicing.time(first), self.slicing.time(behind), rates
+
     def close(self, bound: int) -> list[Found]:
         """Take out the windows of all groups that end by ``bound``."""
         cut = self.slicing.cut(bound)

@@ -42,6 +42,7 @@ from operators.slice_results import SliceResults
 from operators.slicing import Slicing, shared
 from operators.spelled import spelled
 from operators.tagging import bind
+from operators.window_limits import MOST_WINDOWS
 from operators.window_results import Stamp, checked
 from operators.windows import Extents, Sliding, Tumbling, Windows
 
@@ -104,6 +105,14 @@ class SlicedAggregate(Operator):
         if not foldable(results.parts):
             msg = f"{_WHAT}: a UserDefined aggregate has no kernel for slices: use a WindowAggregate for each"
             raise GraphError(msg)
+        for slicing in shared(results.definitions):
+            if slicing.longest > MOST_WINDOWS:
+                name = list(self.windows)[int(slicing.shape[3, -1])]
+                msg = (
+                    f"{_WHAT}: a window must have at most {MOST_WINDOWS:,} slices; {name!r} has {slicing.longest:,} "
+                    f"of {slicing.length} {inputs[0].unit}: take a range, slide and origin with a larger common divisor"
+                )
+                raise GraphError(msg)
         return (results.schema,)
 
     def explain(self, inputs: tuple[Schema, ...]) -> str:

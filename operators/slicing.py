@@ -45,6 +45,7 @@ class Slicing:
     ``shape`` int64 (4, definitions), the shortest windows first: step and length of each in slices, the slice
     before which window -1 ends, and its number.  Window ``w`` ends before slice ``offset + (w + 1) * step``.
     ``base``: the slices themselves, as windows side by side.  ``gaps``: whether slices may be in no window.
+    ``rate``: how many windows end in a slice, on the average.
     """
 
     def __init__(self, extents: Sequence[Extents], which: Sequence[int]) -> None:
@@ -55,6 +56,7 @@ class Slicing:
         self.shape = np.vstack([np.array(lengths).T // self.length, some])
         margins = (_range(one) + 2 * one.slide + abs(one.origin) for one in extents)
         self.base = _Slices(self.length, self.length, self.origin, margin=max(margins))
+        self.rate = float((1 / self.shape[0]).sum())
         self.gaps = bool((self.shape[1] < self.shape[0]).all())
 
     @property

@@ -53,8 +53,9 @@ from operators.pane_folds import foldable
 from operators.row_windows import RowWindows, slidable
 from operators.spelled import spelled
 from operators.tagging import Tagger, bind
+from operators.window_limits import check_overlap
 from operators.window_results import Results, Stamp, checked
-from operators.window_strategy import Query, can_adapt, chosen
+from operators.window_strategy import Query, can_adapt, chosen, makes_table
 from operators.windows import Over, PartitionedTupleBased, TupleBased, Windows, divisible_by
 
 __all__ = ["Strategy", "WindowAggregate"]
@@ -125,6 +126,10 @@ class WindowAggregate(Operator):
                 f"First, Last or UserDefined aggregate; got {self.describe()}: leave the choice to strategy='auto'"
             )
             raise GraphError(msg)
+        if not (self.strategy in ("auto", "stacks") and self._has_stacks(results)):
+            query = self._query(results, inputs[0])
+            in_table = makes_table(query, chosen(query, self.strategy))
+            check_overlap(results.extents, "WindowAggregate", in_table=in_table)
         return (results.schema,)
 
     def explain(self, inputs: tuple[Schema, ...]) -> str:

@@ -34,6 +34,7 @@ from operators.key_table import KeyTable
 from operators.pane_ring import Panes, PaneSumOverflowError
 from operators.partials import NO_WINDOW, Partials
 from operators.window_dense import Dense
+from operators.window_limits import AT_ONCE, pauses, too_long
 from operators.window_results import Results
 
 __all__ = ["WindowGroups"]
@@ -223,6 +224,20 @@ class WindowGroups:
         if not many:
             return iter(())
         some, low, stop = some[:many], low[:many], stop[:many]
+        between = self._pauses(low, stop)
+        return self._close_below(some, low, stop) if not between else self._in_parts(some, low, stop, between)
+
+    def _in_parts(self, some: Integers, low: Integers, stop: Integers, between: list[int]) -> Iterator[Page]:
+        """Close as many windows at a time as should be in memory together."""
+        for upto in between:
+            part = low < np.minimum(stop, upto)
+            if part.any():
+                yield from self._close_below(some[part], low[part], np.minimum(stop[part], upto))
+                low = np.maximum(low, upto)
+        rest = low < stop
+        yield from self._close_below(some[rest], low[rest], stop[rest])
+
+    def _close_below(self, some: Integers, low: Integers, stop: Integers) -> Iterator[Page]:
         try:
             closed = self._closed(some, low, stop)
         except PaneSumOverflowError as error:
@@ -230,6 +245,28 @@ class WindowGroups:
         keys = self._groups.keys(closed.slots)
         self._reopen(some, np.where(stop > self._spans[some, 1], NO_WINDOW, stop))
         return self._results.pages(keys, closed.wids, closed.states)
+
+    def _pauses(self, low: Integers, stop: Integers) -> list[int]:
+        """Return where to pause between windows ``low[i]`` to ``stop[i]``, so that few results are there at a time.
+
+        A table has what it puts out in memory already: that cannot become much more.
+        """
+        least, most = int(low.min()), int(stop.max())
+        if (most - least) * low.size <= AT_ONCE:
+            return []
+        first, behind, weights = self._reach()
+        return pauses(
+            np.clip(first, least, most),
+            np.clip(behind, least, most),
+            np.minimum(weights, low.size),
+            AT_ONCE,
+        )
+
+    def _reach(self) -> tuple[Integers, Integers, NDArray[np.float64]]:
+        """Get ready to close many windows; return between which they are, and of how many groups."""
+        spans = [] if self._panes is None else [self._panes.reach]
+        first, behind, groups = np.array(spans, np.int64).reshape(-1, 3).T
+        return first, behind, groups.astype(float)
 
     def _closed(self, slots: Integers, low: Integers, stop: Integers) -> Closed:
         """Take out windows, sorted; one may lie in panes and in the table."""
@@ -263,6 +300,8 @@ class WindowGroups:
     ) -> Iterator[Page]:
         assert self._dense is not None
         stop = self._dense.stop(cuts, high)
+        if (most := too_long(low, stop, len(self._partials))) >= 0:
+            raise self._gap(slots[most], low[most], stop[most])
         try:
             closing = self._dense.closing(self._partials, slots, low, stop, len(self._groups))
         except SumOverflowError as error:
@@ -303,6 +342,10 @@ class WindowGroups:
         self._partials.rename(slots)
         if self._panes is not None:
             self._panes.rename(slots, len(self._spans))
+
+    def _gap(self, slot: np.int64, low: np.int64, stop: np.int64) -> ContractError:
+        keys = dict(zip(self._by, self._groups.keys(np.array([slot])), strict=True))
+        return self._results.gap(int(low), int(stop), keys)
 
     def _overflow(self, column: str | None, slot: Any, wid: Any) -> ContractError:
         """Return the error for a group and a window, integers or arrays of one."""

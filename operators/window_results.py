@@ -19,6 +19,7 @@ from oop_engine.errors import ContractError, GraphError
 from oop_engine.page import Page
 from oop_engine.schema import Schema
 from operators.aggregates import Aggregation, Arrays, Part
+from operators.window_limits import MOST_WINDOWS, check_overlap
 from operators.windows import Extents, Over
 
 __all__ = ["PAGE_ROWS", "Results", "Stamp", "checked"]
@@ -58,6 +59,7 @@ class Results:
         if stamp == "start" and extents.landmark:
             msg = f"{what}: landmark windows all start at the origin, that is no progress; use stamp='end'"
             raise GraphError(msg)
+        check_overlap(extents, what)
         self.extents = extents
         self.what = what
         self._aggregates = aggregates
@@ -96,6 +98,17 @@ class Results:
         msg = (
             f"{self.what}: Sum({column!r}) must fit 64 bits; it does not in window "
             f"[{start}, {end}) of group {group}: cast the column to float64 before"
+        )
+        return ContractError(msg)
+
+    def gap(self, low: int, stop: int, keys: Mapping[str, pa.Array]) -> ContractError:
+        """Return the error that windows ``low`` to ``stop`` (exclusive) of a group are too many without a tuple."""
+        first, last = self.extents.extent(np.array([low, stop - 1]))[1].tolist()
+        of = f" of group { {name: key[0].as_py() for name, key in keys.items()} }" if keys else ""
+        msg = (
+            f"{self.what}: one punctuation may complete at most {MOST_WINDOWS:,} windows without a tuple; got "
+            f"{stop - low:,}{of}, which end from {first} to {last}, every {self.extents.slide} {self.schema.unit}: if "
+            "one clock is wrong, put a Guard in front to turn its tuples away; else take a longer slide"
         )
         return ContractError(msg)
 

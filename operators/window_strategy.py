@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from oop_engine.schema import Schema
-from operators.adaptive_groups import AdaptiveGroups, eager_bytes
+from operators.adaptive_groups import WIDE, AdaptiveGroups, eager_bytes
 from operators.pane_costs import gain, in_panes
 from operators.pane_folds import foldable
 from operators.tuple_tail import Tail
@@ -21,7 +21,7 @@ from operators.window_groups import WindowGroups
 from operators.window_results import Results
 from operators.windows import Over
 
-__all__ = ["Query", "can_adapt", "chosen"]
+__all__ = ["Query", "can_adapt", "chosen", "makes_table"]
 
 Kept = Literal["windows", "panes", "adaptive"]
 
@@ -59,6 +59,11 @@ def can_adapt(query: Query) -> bool:
     return not (query.empty or extents.landmark) and extents.over is Over.ATTRIBUTE
 
 
+def makes_table(query: Query, choice: Choice) -> bool:
+    """Tell whether some tuples may get a partial aggregate for each window that they are in."""
+    return not (choice.kept == "adaptive" and foldable(query.results.parts))
+
+
 def chosen(query: Query, asked: str = "auto") -> Choice:
     """Return how the windows of a query are kept.  O(1); nothing of the data is known yet."""
     if asked == "windows":
@@ -73,6 +78,8 @@ def chosen(query: Query, asked: str = "auto") -> Choice:
         return Choice("windows", False, f"windows: by panes it is {_costs(query)}")
     if not can_adapt(query):
         return Choice("panes", False, f"panes: {_costs(query)}")
+    if query.results.extents.overlap > WIDE:
+        return Choice("adaptive", True, f"adaptive, for a tuple is in many windows: {_switching(query)}")
     return Choice("panes", True, f"panes: {_costs(query)}; where groups are sparse, {_switching(query)}")
 
 

@@ -83,6 +83,11 @@ class Extents:
         """Tell whether a window also takes all that came before."""
         return self.range is None
 
+    @property
+    def overlap(self) -> int:
+        """How many windows a tuple is in at most; of landmark windows, in how many it is kept."""
+        return 1 if self.range is None else -(-self.range // self.slide)
+
     def wids(self, times: Integers) -> tuple[Integers, Integers]:
         """Return the first and the last window each tuple is in; last < first: in none.
 

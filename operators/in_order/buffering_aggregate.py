@@ -42,7 +42,8 @@ from operators.partials import States
 from operators.spelled import spelled
 from operators.tagging import bind
 from operators.time_sorted import last_time
-from operators.window_results import Results, Stamp, checked
+from operators.window_limits import MOST_WINDOWS
+from operators.window_results import PAGE_ROWS, Results, Stamp, checked
 from operators.windows import Over, Windows, divisible_by
 
 __all__ = ["BufferingAggregate"]
@@ -217,12 +218,13 @@ class BufferingAggregate(Operator):
         wid = self._next
         while wid < stop:
             start, end = (int(side[0]) for side in self._extents.extent(np.array([wid])))
-            lo, hi = np.searchsorted(held.times, [start, end])
+            lo, hi = np.searchsorted(held.times, [start, end]).tolist()
+            behind = self._alike(wid, stop, held.times, lo, hi)
             if lo < hi or self.empty:
                 states = States(self._out.parts, len(self._groups))
                 inside = [tuple(array[lo:hi] for array in arrays) for arrays in inputs]
-                yield from self._window(wid, states, slots[lo:hi], inside)
-            wid += 1
+                yield from self._windows(wid, behind, states, slots[lo:hi], inside)
+            wid = behind
             if not self._every:
                 wid = self._skipped(wid, held.times, int(lo))
         self._next = wid
@@ -244,10 +246,20 @@ class BufferingAggregate(Operator):
             return max(wid, self._latest + 1)
         return max(wid, int(self._extents.wids(times[at : at + 1])[0][0]))
 
-    def _window(
-        self, wid: int, states: States, slots: Integers, inputs: Sequence[Arrays]
+    def _alike(self, wid: int, stop: int, times: Integers, lo: int, hi: int) -> int:
+        """Return the first window from ``wid`` to ``stop`` that has other tuples than it, ``lo`` to ``hi``."""
+        if hi < times.size:
+            stop = min(stop, int(self._extents.wids(times[hi : hi + 1])[0][0]))
+        if lo < hi and not self._extents.landmark:
+            stop = min(stop, int(self._extents.wids(times[lo : lo + 1])[1][0]) + 1)
+        if self._every and stop - wid > MOST_WINDOWS:
+            raise self._out.gap(wid, stop, {})
+        return max(stop, wid + 1)
+
+    def _windows(
+        self, wid: int, stop: int, states: States, slots: Integers, inputs: Sequence[Arrays]
     ) -> Iterator[Emission]:
-        """Compute the aggregates of one window from its tuples."""
+        """Compute the aggregates of windows ``wid`` to ``stop`` (exclusive), which have the same tuples."""
         try:
             states.add(slots, inputs)
         except SumOverflowError as error:
@@ -255,9 +267,14 @@ class BufferingAggregate(Operator):
         there = np.zeros(len(self._groups), np.bool_)
         there[slots] = True
         groups = np.flatnonzero(there | self.empty)
-        wids = np.full(groups.size, wid)
-        for page in self._out.pages(self._groups.keys(groups), wids, states.take(groups)):
-            yield 0, page
+        each = max(PAGE_ROWS // max(groups.size, 1), 1)
+        for begin in range(wid, stop, each):
+            wids = np.arange(begin, min(begin + each, stop))
+            rows = np.tile(groups, wids.size)
+            for page in self._out.pages(
+                self._groups.keys(rows), np.repeat(wids, groups.size), states.take(rows)
+            ):
+                yield 0, page
 
     def _overflow(self, error: SumOverflowError, wid: int) -> ContractError:
         keys = self._groups.keys(np.array([error.at]))
