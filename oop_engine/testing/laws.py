@@ -22,7 +22,6 @@ from oop_engine.contract import EdgeContract
 from oop_engine.errors import UsageError
 from oop_engine.operator import Message, Operator
 from oop_engine.page import Page
-from oop_engine.punctuation import NEVER, GroupWise
 from oop_engine.testing.case import Case, Row
 from oop_engine.testing.driver import Driver, multiset
 from oop_engine.testing.streams import Script, as_messages, row_lists, rows_of, scripts
@@ -122,14 +121,6 @@ def untouched(case: Case, data: st.DataObject) -> None:
     _must(not changed, f"its input was written into: {changed}")
 
 
-def told(case: Case, data: st.DataObject) -> None:
-    """In which types groups are told, and how often, does not matter."""
-    messages = as_messages(draw_script(case, data), case.inputs)
-    loosely = [(port, _loosely(m) if isinstance(m, GroupWise) else m) for port, m in messages]
-    told, plain = (Driver(case.operator, *case.inputs).run(said).out for said in (loosely, messages))
-    _same_messages("groups told in other types give another output", told, plain)
-
-
 def empty(case: Case, data: st.DataObject) -> None:
     """Empty pages are harmless."""
     messages = as_messages(draw_script(case, data), case.inputs)
@@ -194,7 +185,6 @@ LAWS: list[Law] = [
     end,
     snapshot,
     untouched,
-    told,
     empty,
     fresh,
     division,
@@ -306,15 +296,6 @@ def _same_messages(what: str, got: list[list[Message]], wanted: list[list[Messag
 def _must(holds: bool, otherwise: str) -> None:
     if not holds:
         raise AssertionError(otherwise)
-
-
-def _loosely(promise: GroupWise) -> GroupWise:
-    """Return the same promise in other types, the first of its groups once more with less."""
-    columns = [column.cast(_WIDER.get(column.type, column.type)) for column in promise.groups.columns]
-    groups = pa.RecordBatch.from_arrays(columns, promise.attributes)
-    rows = np.array([*range(len(promise)), *[0] * min(len(promise), 1)], np.int64)
-    below = np.where(np.arange(rows.size) < len(promise), promise.below[rows], NEVER)
-    return GroupWise(groups.take(pa.array(rows)), below)
 
 
 def _bytes(message: Message) -> bytes:

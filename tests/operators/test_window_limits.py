@@ -86,7 +86,7 @@ def test_so_are_window_ids_that_cannot_be_of_such_windows():
         BufferingAggregate(Tumbling(1), N, empty=True),
         BufferingAggregate(Landmark(1), N, ("k",)),
     ],
-    ids=repr,
+    ids=lambda operator: operator.describe() if isinstance(operator, Operator) else None,
 )
 @pytest.mark.parametrize("far", [FAR, 2**61])
 def test_a_gap_of_too_many_windows_is_told(operator: Operator, far: int):
@@ -118,7 +118,7 @@ def test_a_gap_is_told_with_its_group_when_halves_are_merged():
         BufferingAggregate(Sliding(300_000, 1), N, ("k",)),
         WindowAggregate(TupleBased(300_000, 1), N),
     ],
-    ids=repr,
+    ids=lambda operator: operator.describe() if isinstance(operator, Operator) else None,
 )
 def test_many_windows_leave_in_few_pages_of_bounded_size(operator: Operator):
     driver = Driver(operator, SCHEMA).run([(0, page([0, 299_999]))])
