@@ -21,8 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import pyarrow as pa
-
+from oop_engine.errors import ContractError
 from oop_engine.graph import Plan
 from oop_engine.operator import Message
 from oop_engine.page import Page, concat
@@ -137,7 +136,7 @@ def _as_one(pages: Sequence[Letter]) -> list[Letter]:
         return list(pages)
     try:
         page = concat(messages[0].schema, messages)
-    except pa.ArrowInvalid:  # dictionaries of short codes, or texts of gigabytes, may not fit into one column
+    except ContractError:  # dictionaries of short codes, or texts of gigabytes, may not fit into one column
         return list(pages)
     return [_for_all(pages, page)]
 

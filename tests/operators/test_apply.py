@@ -46,12 +46,13 @@ def test_an_empty_page_is_harmless():
         (Linear(3), True),
         (GroupWise.of({"k": ["a"]}, [9]), True),
         (GroupWise.of({"k": ["a"], "x": [1.0]}, [9]), False),
-        (Joint.of(ts=3, x=4), False),
+        (Joint.of(ts=3, n=4), False),
         (Joint.of(ts=3), True),
     ],
 )
 def test_promises_about_a_replaced_column_are_dropped(promise, passes):
-    said = Driver(Apply({"x": pc.field("x") * 2.0}), SCHEMA).feed(0, promise)
+    schema = Schema(SCHEMA.fields.append(pa.field("n", pa.int64())), "ts")
+    said = Driver(Apply({"x": pc.field("x") * 2.0, "n": pc.field("n") + 1}), schema).feed(0, promise)
     assert said == ([(0, promise)] if passes else [])
 
 

@@ -50,7 +50,10 @@ def gateway_to_jvm(settings: Mapping[str, str], folder: Path) -> Iterator[Any]:
         if gateway is not None:
             gateway.shutdown()
         _end(process, at_once=gateway is None)
-        SparkContext._gateway = SparkContext._jvm = None  # else the next session would look for this one
+        if (
+            gateway is not None and SparkContext._gateway is gateway
+        ):  # else the next session would look for this one
+            SparkContext._gateway = SparkContext._jvm = None
 
 
 def _write(settings: Mapping[str, str], file: Path) -> None:
