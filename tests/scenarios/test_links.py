@@ -45,6 +45,12 @@ def test_a_fixed_skew_leaves_out_the_claims_of_the_sweep() -> None:
     assert (len(done.claims), done.holds) == (5, True)
 
 
+def test_a_trace_without_a_delay_leaves_what_is_said_of_delays_unchecked() -> None:
+    done = compare(SCENARIO, {**SMALL, "tuples": "1200", "range": "100 s", "slide": "50 s", "skew": "1"})
+    assert [c.holds for c in done.claims if "no later" in c.claim] == [None]
+    assert done.holds
+
+
 def test_c_comes_later_by_its_skew_and_is_silent_in_its_lulls() -> None:
     values = small(skew=7)
     pages = [page for page in feeds(values)["C"] if isinstance(page, Page)]
