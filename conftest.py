@@ -60,7 +60,7 @@ pytest_collect_file = SybilCollection(
     [
         Sybil(
             parsers=[PythonCodeBlockParser(), SkipParser()],
-            patterns=["README.md", "docs/*.md", "docs/**/*.md", "operators/README.md"],
+            patterns=["README.md", "docs/*.md", "docs/**/*.md", "oop_engine/operators/README.md"],
             excludes=[TUTORIAL],
         ),
         Sybil(

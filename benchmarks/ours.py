@@ -14,10 +14,10 @@ from benchmarks.workloads import WORKLOADS
 from benchmarks.workloads.w3 import PacketsByAddress
 from benchmarks.workloads.w5 import TwentyWindowsApart, TwentyWindowsChained
 from oop_engine import Graph, Page
+from oop_engine.operators.rewrites.in_order import in_order as twin
 from oop_engine.runners.dispatch import Result
 from oop_engine.runners.inline import Inline
 from oop_engine.runners.local import Local, run_async
-from operators.in_order.rewrite import in_order as twin
 
 __all__ = ["contender", "engine", "floor", "push_all", "run_graph"]
 

@@ -5,13 +5,11 @@ It knows streams and promises and no operator; those are in the package ``operat
 The names of this package are loaded when they are first used, so that the program answers at once.
 """
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from oop_engine.errors import (
+    from oop_engine.core.errors import (
         ContractError,
         EngineError,
         GraphError,
@@ -23,15 +21,15 @@ if TYPE_CHECKING:
         UnitError,
         UsageError,
     )
-    from oop_engine.graph import Graph, Stream
-    from oop_engine.groups import GroupIndex
-    from oop_engine.operator import Emission, Message, Operator, State
-    from oop_engine.page import Page
-    from oop_engine.progress import Progress
-    from oop_engine.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation
-    from oop_engine.replay import Outcome, replay
-    from oop_engine.run import run
-    from oop_engine.schema import Schema
+    from oop_engine.core.graph import Graph, Stream
+    from oop_engine.core.group_index import GroupIndex
+    from oop_engine.core.operator import Emission, Message, Operator, State
+    from oop_engine.core.page import Page
+    from oop_engine.core.progress import Progress
+    from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation
+    from oop_engine.core.schema import Schema
+    from oop_engine.runners.replay import Outcome, replay
+    from oop_engine.runners.run import run
 
 __all__ = [
     "FOREVER",
@@ -66,19 +64,19 @@ __all__ = [
 ]
 
 _NAMES_OF = {
-    "errors": (
+    "core.errors": (
         "ContractError EngineError GraphError LateTuple OperatorError SetupError SnapshotError TraceError UnitError "
         "UsageError"
     ),
-    "graph": "Graph Stream",
-    "groups": "GroupIndex",
-    "operator": "Emission Message Operator State",
-    "page": "Page",
-    "progress": "Progress",
-    "punctuation": "FOREVER NEVER GroupWise Joint Linear Punctuation",
-    "replay": "Outcome replay",
-    "run": "run",
-    "schema": "Schema",
+    "core.graph": "Graph Stream",
+    "core.group_index": "GroupIndex",
+    "core.operator": "Emission Message Operator State",
+    "core.page": "Page",
+    "core.progress": "Progress",
+    "core.punctuation": "FOREVER NEVER GroupWise Joint Linear Punctuation",
+    "core.schema": "Schema",
+    "runners.replay": "Outcome replay",
+    "runners.run": "run",
 }
 _HOMES = {name: home for home, names in _NAMES_OF.items() for name in names.split()}
 
@@ -94,14 +92,3 @@ if not TYPE_CHECKING:  # so that a checker knows the names above and no others
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-class _Package(ModuleType):
-    """``replay`` and ``run`` are functions, also when the modules of that name are loaded first."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        is_home = isinstance(value, ModuleType) and _HOMES.get(name) == name
-        super().__setattr__(name, getattr(value, name) if is_home else value)
-
-
-sys.modules[__name__].__class__ = _Package

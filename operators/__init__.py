@@ -9,9 +9,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+if __name__ != "oop_engine.operators":  # a class under two names would be two classes
+    msg = f"the operators of oop-engine are the package oop_engine.operators; got {__name__!r}: import that"
+    raise ImportError(msg)
+
 if TYPE_CHECKING:
-    from operators.aggregate import Aggregate
-    from operators.aggregates import (
+    from oop_engine.operators.aggregate import Aggregate
+    from oop_engine.operators.aggregates import (
         Avg,
         Count,
         First,
@@ -23,23 +27,13 @@ if TYPE_CHECKING:
         UserDefined,
         Var,
     )
-    from operators.apply import Apply
-    from operators.bands import Band, TumblingBand
-    from operators.bucket import Bucket
-    from operators.consolidate import Consolidate
-    from operators.describe import Describe
-    from operators.distinct import Distinct
-    from operators.guard import Ahead, Guard
-    from operators.in_order.buffering_aggregate import BufferingAggregate
-    from operators.in_order.merge import Merge
-    from operators.in_order.opib_join import OPIBJoin
-    from operators.in_order.opob_join import OPOBJoin
-    from operators.in_order.sort import Sort
-    from operators.late import Late, Slack
-    from operators.meld import Meld
-    from operators.oa_join import OAJoin
-    from operators.partial_aggregate import PartialAggregate
-    from operators.policies import (
+    from oop_engine.operators.apply import Apply
+    from oop_engine.operators.bucket import Bucket
+    from oop_engine.operators.consolidate import Consolidate
+    from oop_engine.operators.describe import Describe
+    from oop_engine.operators.distinct import Distinct
+    from oop_engine.operators.edge.late import Late, Slack
+    from oop_engine.operators.edge.policies import (
         BoundedCount,
         BoundedDisorder,
         Carried,
@@ -47,13 +41,23 @@ if TYPE_CHECKING:
         Ordered,
         PerGroup,
     )
-    from operators.project import Project
-    from operators.punctuate import Punctuate
-    from operators.select import Select
-    from operators.sliced_aggregate import SlicedAggregate
-    from operators.split import Split
-    from operators.window_aggregate import WindowAggregate
-    from operators.windows import (
+    from oop_engine.operators.guard import Ahead, Guard
+    from oop_engine.operators.in_order.buffering_aggregate import BufferingAggregate
+    from oop_engine.operators.in_order.merge import Merge
+    from oop_engine.operators.in_order.opib_join import OPIBJoin
+    from oop_engine.operators.in_order.opob_join import OPOBJoin
+    from oop_engine.operators.in_order.sort import Sort
+    from oop_engine.operators.joining.bands import Band, TumblingBand
+    from oop_engine.operators.meld import Meld
+    from oop_engine.operators.oa_join import OAJoin
+    from oop_engine.operators.partial_aggregate import PartialAggregate
+    from oop_engine.operators.project import Project
+    from oop_engine.operators.punctuate import Punctuate
+    from oop_engine.operators.select import Select
+    from oop_engine.operators.sliced_aggregate import SlicedAggregate
+    from oop_engine.operators.split import Split
+    from oop_engine.operators.window_aggregate import WindowAggregate
+    from oop_engine.operators.windows import (
         Landmark,
         PartitionedTupleBased,
         Sliding,
@@ -115,7 +119,7 @@ _NAMES_OF = {
     "aggregate": "Aggregate",
     "aggregates": "Avg Count First Last Max Min Stddev Sum UserDefined Var",
     "apply": "Apply",
-    "bands": "Band TumblingBand",
+    "joining.bands": "Band TumblingBand",
     "bucket": "Bucket",
     "consolidate": "Consolidate",
     "describe": "Describe",
@@ -126,11 +130,11 @@ _NAMES_OF = {
     "in_order.opib_join": "OPIBJoin",
     "in_order.opob_join": "OPOBJoin",
     "in_order.sort": "Sort",
-    "late": "Late Slack",
+    "edge.late": "Late Slack",
     "meld": "Meld",
     "oa_join": "OAJoin",
     "partial_aggregate": "PartialAggregate",
-    "policies": "BoundedCount BoundedDisorder Carried Heartbeat Ordered PerGroup",
+    "edge.policies": "BoundedCount BoundedDisorder Carried Heartbeat Ordered PerGroup",
     "project": "Project",
     "punctuate": "Punctuate",
     "select": "Select",
@@ -147,7 +151,7 @@ if not TYPE_CHECKING:  # so that a checker knows the names above and no others
         if name not in _HOMES:
             msg = f"module 'operators' has no attribute {name!r}"
             raise AttributeError(msg)
-        value = globals()[name] = getattr(import_module(f"operators.{_HOMES[name]}"), name)
+        value = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
         return value
 
 

@@ -21,19 +21,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine.errors import ContractError, GraphError
-from oop_engine.operator import Emission, Operator, State
-from oop_engine.page import Page
-from oop_engine.punctuation import Punctuation
-from oop_engine.saved import Saved
-from oop_engine.schema import Schema
-from operators.aggregates import Aggregation
-from operators.spelled import spelled
-from operators.tagging import bind
-from operators.window_groups import WindowGroups
-from operators.window_limits import MOST_PARTIALS, check_overlap
-from operators.window_results import Results, Stamp, checked
-from operators.windows import Over, PartitionedTupleBased, TupleBased, Windows, divisible_by
+from oop_engine.core.errors import ContractError, GraphError
+from oop_engine.core.operator import Emission, Operator, State
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import Punctuation
+from oop_engine.core.saved import Saved
+from oop_engine.core.schema import Schema
+from oop_engine.operators.aggregates import Aggregation
+from oop_engine.operators.slicing.window_assigner import bind
+from oop_engine.operators.slicing.window_groups import WindowGroups
+from oop_engine.operators.slicing.window_limits import MOST_PARTIALS, check_overlap
+from oop_engine.operators.slicing.window_results import Results, Stamp, checked
+from oop_engine.operators.values.describe_value import spelled
+from oop_engine.operators.windows import Over, PartitionedTupleBased, TupleBased, Windows, divisible_by
 
 __all__ = ["Aggregate"]
 
@@ -47,8 +47,8 @@ class Aggregate(Operator):
 
     >>> import pyarrow as pa
     >>> from oop_engine import Linear, Page, Schema
-    >>> from operators.aggregates import Count
-    >>> from operators.windows import Tumbling
+    >>> from oop_engine.operators.aggregates import Count
+    >>> from oop_engine.operators.windows import Tumbling
     >>> schema = Schema({"ts": pa.int64(), "first_wid": pa.int64(), "last_wid": pa.int64()}, "ts", "s")
     >>> count = Aggregate(Tumbling(10), {"n": Count()}).opened(schema)
     >>> list(count.on_page(0, Page.of(schema, {"ts": [7, 3], "first_wid": [0, 0], "last_wid": [0, 0]})))

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 
 from oop_engine import Emission, GraphError, Linear, Operator, Page, Punctuation, Schema
-from operators.expressions import Expression, evaluate, text_of, types_of
+from oop_engine.operators.values.expressions import Expression, evaluate, text_of, types_of
 
 __all__ = ["Apply"]
 
@@ -26,7 +26,7 @@ __all__ = ["Apply"]
 class Apply(Operator):
     """Adds the columns of ``columns`` (name to expression), or puts them in place of old ones.
 
-    Expressions see the input, not each other (see ``operators.expressions``).  A new column
+    Expressions see the input, not each other (see ``oop_engine.operators.values.expressions``).  A new column
     goes to the end, one that replaces another takes its place.  Raises ``GraphError`` if
     there is nothing to compute, and when the graph is built if an expression does not fit
     or the progressing attribute would be replaced.

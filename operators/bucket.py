@@ -25,16 +25,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from oop_engine.errors import GraphError
-from oop_engine.operator import Emission, Operator, State
-from oop_engine.page import Page
-from oop_engine.progress import Progress
-from oop_engine.punctuation import GroupWise, Joint, Linear, Punctuation
-from oop_engine.saved import Saved
-from oop_engine.schema import Schema
-from operators.spelled import spelled
-from operators.tagging import Tagger, bind
-from operators.windows import Over, Windows, divisible_by
+from oop_engine.core.errors import GraphError
+from oop_engine.core.operator import Emission, Operator, State
+from oop_engine.core.page import Page
+from oop_engine.core.progress import Progress
+from oop_engine.core.punctuation import GroupWise, Joint, Linear, Punctuation
+from oop_engine.core.saved import Saved
+from oop_engine.core.schema import Schema
+from oop_engine.operators.slicing.window_assigner import Tagger, bind
+from oop_engine.operators.values.describe_value import spelled
+from oop_engine.operators.windows import Over, Windows, divisible_by
 
 __all__ = ["Bucket"]
 
@@ -46,7 +46,7 @@ class Bucket(Operator):
 
     >>> import pyarrow as pa
     >>> from oop_engine import Page, Schema
-    >>> from operators.windows import Sliding
+    >>> from oop_engine.operators.windows import Sliding
     >>> schema = Schema({"ts": pa.int64()}, "ts", "s")
     >>> bucket = Bucket(Sliding(range=10, slide=5)).opened(schema)
     >>> [(_, page)] = bucket.on_page(0, Page.of(schema, {"ts": [7]}))

@@ -28,23 +28,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oop_engine.errors import ContractError, GraphError
-from oop_engine.groups import GroupIndex
-from oop_engine.operator import Emission, Operator, State
-from oop_engine.page import Page
-from oop_engine.progress import Progress
-from oop_engine.punctuation import FOREVER, NEVER, GroupWise, Linear, Punctuation
-from oop_engine.saved import Saved
-from oop_engine.schema import Schema
-from operators.aggregates import Aggregation
-from operators.group_match import matching
-from operators.key_table import KeyTable
-from operators.pane_runs import PaneRuns, Run
-from operators.partial_rows import PartialRows
-from operators.spelled import spelled
-from operators.window_limits import too_long
-from operators.window_results import Stamp, checked
-from operators.windows import Windows
+from oop_engine.core.errors import ContractError, GraphError
+from oop_engine.core.group_index import GroupIndex
+from oop_engine.core.operator import Emission, Operator, State
+from oop_engine.core.page import Page
+from oop_engine.core.progress import Progress
+from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Linear, Punctuation
+from oop_engine.core.saved import Saved
+from oop_engine.core.schema import Schema
+from oop_engine.operators.aggregates import Aggregation
+from oop_engine.operators.keys.group_match import matching
+from oop_engine.operators.keys.key_table import KeyTable
+from oop_engine.operators.slicing.pane_runs import PaneRuns, Run
+from oop_engine.operators.slicing.partial_rows import PartialRows
+from oop_engine.operators.slicing.window_limits import too_long
+from oop_engine.operators.slicing.window_results import Stamp, checked
+from oop_engine.operators.values.describe_value import spelled
+from oop_engine.operators.windows import Windows
 
 __all__ = ["Consolidate"]
 
@@ -63,8 +63,8 @@ class Consolidate(Operator):
 
     >>> import pyarrow as pa
     >>> from oop_engine import Linear, Schema
-    >>> from operators.aggregates import Count
-    >>> from operators.windows import Sliding
+    >>> from oop_engine.operators.aggregates import Count
+    >>> from oop_engine.operators.windows import Sliding
     >>> tuples = Schema({"ts": pa.int64()}, "ts", "s")
     >>> second = Consolidate(Sliding(range=20, slide=10), {"n": Count()}, tuples=tuples)
     >>> rows = Schema({"pane_start": pa.int64(), "state0_count": pa.int64()}, "pane_start", "s")

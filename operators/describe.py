@@ -24,14 +24,14 @@ from typing import Any
 
 import numpy as np
 
-from oop_engine.errors import GraphError
-from oop_engine.operator import Emission, Operator, State
-from oop_engine.progress import Progress
-from oop_engine.punctuation import FOREVER, GroupWise, Joint, Linear, Punctuation
-from oop_engine.saved import Saved
-from oop_engine.schema import Schema
-from oop_engine.units import Length
-from operators.policies import floored, length_of
+from oop_engine.core.errors import GraphError
+from oop_engine.core.operator import Emission, Operator, State
+from oop_engine.core.progress import Progress
+from oop_engine.core.punctuation import FOREVER, GroupWise, Joint, Linear, Punctuation
+from oop_engine.core.saved import Saved
+from oop_engine.core.schema import Schema
+from oop_engine.core.units import Length
+from oop_engine.operators.edge.policies import floored, length_of
 
 __all__ = ["Describe"]
 

@@ -39,11 +39,11 @@ from oop_engine import (
     Schema,
     State,
 )
-from oop_engine.groups import occurring
-from oop_engine.punctuation import passed
-from oop_engine.saved import Saved
-from operators.kernels.first_seen import add
-from operators.key_table import KeyTable
+from oop_engine.core.group_index import occurring
+from oop_engine.core.punctuation import passed
+from oop_engine.core.saved import Saved
+from oop_engine.operators.kernels.first_seen import add
+from oop_engine.operators.keys.key_table import KeyTable
 
 __all__ = ["Distinct"]
 

@@ -19,16 +19,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oop_engine.errors import ContractError, GraphError
-from oop_engine.operator import Emission, Operator, State
-from oop_engine.page import Page
-from oop_engine.punctuation import NEVER, shift
-from oop_engine.saved import Saved
-from oop_engine.schema import Schema
-from oop_engine.units import Length
-from operators.kernels.ordering import accept
-from operators.late import Late
-from operators.policies import length_of
+from oop_engine.core.errors import ContractError, GraphError
+from oop_engine.core.operator import Emission, Operator, State
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import NEVER, shift
+from oop_engine.core.saved import Saved
+from oop_engine.core.schema import Schema
+from oop_engine.core.units import Length
+from oop_engine.operators.edge.late import Late
+from oop_engine.operators.edge.policies import length_of
+from oop_engine.operators.kernels.ordering import accept
 
 __all__ = ["Ahead", "Guard"]
 

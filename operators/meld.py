@@ -21,12 +21,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from oop_engine.errors import GraphError
-from oop_engine.operator import Emission, Operator, State
-from oop_engine.progress import Progress
-from oop_engine.punctuation import Punctuation
-from oop_engine.saved import Saved
-from oop_engine.schema import Schema
+from oop_engine.core.errors import GraphError
+from oop_engine.core.operator import Emission, Operator, State
+from oop_engine.core.progress import Progress
+from oop_engine.core.punctuation import Punctuation
+from oop_engine.core.saved import Saved
+from oop_engine.core.schema import Schema
 
 __all__ = ["Meld"]
 

@@ -14,7 +14,7 @@ divided, and divided anew, at any time.
     Source     thesis 6.2 (panes), where the first half runs close to the source; compute
                and consolidate: Madsen, Zhou, Su, Enorm, DEBS 2016, section 4.
 
-See ``operators/partial_rows.py`` for what a pane is.
+See ``operators/slicing/partial_rows.py`` for what a pane is.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine.errors import ContractError
-from oop_engine.operator import Emission, Operator, State
-from oop_engine.page import Page
-from oop_engine.progress import Progress
-from oop_engine.punctuation import GroupWise, Linear, Punctuation
-from oop_engine.saved import Saved
-from oop_engine.schema import Schema
-from operators.aggregates import Aggregation, Arrays
-from operators.components import SumOverflowError
-from operators.partial_rows import PartialRows, pane_starts
-from operators.partials import States
-from operators.row_codes import row_codes
-from operators.spelled import spelled
-from operators.window_results import checked
-from operators.windows import Windows
+from oop_engine.core.errors import ContractError
+from oop_engine.core.operator import Emission, Operator, State
+from oop_engine.core.page import Page
+from oop_engine.core.progress import Progress
+from oop_engine.core.punctuation import GroupWise, Linear, Punctuation
+from oop_engine.core.saved import Saved
+from oop_engine.core.schema import Schema
+from oop_engine.operators.aggregates import Aggregation, Arrays
+from oop_engine.operators.keys.row_codes import row_codes
+from oop_engine.operators.slicing.components import SumOverflowError
+from oop_engine.operators.slicing.partial_rows import PartialRows, pane_starts
+from oop_engine.operators.slicing.partials import States
+from oop_engine.operators.slicing.window_results import checked
+from oop_engine.operators.values.describe_value import spelled
+from oop_engine.operators.windows import Windows
 
 __all__ = ["PartialAggregate"]
 
@@ -55,8 +55,8 @@ class PartialAggregate(Operator):
 
     >>> import pyarrow as pa
     >>> from oop_engine import Linear, Page, Schema
-    >>> from operators.aggregates import Sum
-    >>> from operators.windows import Sliding
+    >>> from oop_engine.operators.aggregates import Sum
+    >>> from oop_engine.operators.windows import Sliding
     >>> schema = Schema({"ts": pa.int64(), "x": pa.int64()}, "ts", "s")
     >>> first = PartialAggregate(Sliding(range=20, slide=10), {"s": Sum("x")}).opened(schema)
     >>> [(_, page)] = first.on_page(0, Page.of(schema, {"ts": [12, 3, 14], "x": [1, 2, 4]}))

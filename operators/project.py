@@ -36,8 +36,8 @@ from oop_engine import (
     Punctuation,
     Schema,
 )
-from oop_engine.saved import Saved
-from operators.expressions import Expression, evaluate, text_of, types_of
+from oop_engine.core.saved import Saved
+from oop_engine.operators.values.expressions import Expression, evaluate, text_of, types_of
 
 __all__ = ["Project"]
 

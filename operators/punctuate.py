@@ -29,17 +29,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oop_engine.errors import LateTuple
-from oop_engine.operator import Emission, Operator, State
-from oop_engine.page import Page
-from oop_engine.punctuation import Punctuation
-from oop_engine.saved import Saved
-from oop_engine.schema import Schema
-from oop_engine.units import Length
-from operators.edge_promises import EdgePromises, Part
-from operators.late import Late
-from operators.policies import Policy, check_policy
-from operators.spelled import spelled
+from oop_engine.core.errors import LateTuple
+from oop_engine.core.operator import Emission, Operator, State
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import Punctuation
+from oop_engine.core.saved import Saved
+from oop_engine.core.schema import Schema
+from oop_engine.core.units import Length
+from oop_engine.operators.edge.edge_promises import EdgePromises, Part
+from oop_engine.operators.edge.late import Late
+from oop_engine.operators.edge.policies import Policy, check_policy
+from oop_engine.operators.values.describe_value import spelled
 
 __all__ = ["Punctuate"]
 
@@ -56,7 +56,7 @@ class Punctuate(Operator):
 
     >>> import pyarrow as pa
     >>> from oop_engine.testing import Driver
-    >>> from operators.policies import BoundedDisorder
+    >>> from oop_engine.operators.edge.policies import BoundedDisorder
     >>> schema = Schema({"ts": pa.int64()}, "ts", "s")
     >>> driver = Driver(Punctuate(BoundedDisorder(slack=5), granularity=10), schema)
     >>> driver.feed(0, Page.of(schema, {"ts": [16, 9, 14]}))

@@ -17,7 +17,14 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from oop_engine import Emission, Operator, Page, Schema
-from operators.expressions import Expression, evaluate, filled, mask_of, require_boolean, text_of
+from oop_engine.operators.values.expressions import (
+    Expression,
+    evaluate,
+    filled,
+    mask_of,
+    require_boolean,
+    text_of,
+)
 
 __all__ = ["Select"]
 
@@ -26,7 +33,7 @@ class Select(Operator):
     """Tuples for which ``predicate`` is true; null is not true, as in SQL.
 
     ``predicate``: a ``pyarrow.compute`` expression, the name of a boolean column, or a
-    function from a record batch to a boolean array (see ``operators.expressions``).
+    function from a record batch to a boolean array (see ``oop_engine.operators.values.expressions``).
     Raises ``GraphError`` when the graph is built if it is not boolean.
 
     >>> import pyarrow.compute as pc

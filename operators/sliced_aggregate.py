@@ -17,7 +17,7 @@ aggregate of its slice, however many definitions there are, and each window is p
     Cost       O(rings) a tuple; a punctuation O(slices of the windows it closes) for definitions whose lengths
                are within a factor of two, and O(windows closed); all in kernels.  Order needed: none.
 
-A slice is as long as what all edges of windows have in common (``operators/slicing.py``).  Definitions for which that
+A slice is as long as what all edges of windows have in common (``slicing/shared_slices.py``).  Definitions for which that
 would be far too fine share a ring of slices with fewer others, or with none; ``explain`` tells.
 
 Source: Traub et al., Efficient window aggregation with general stream slicing, EDBT 2019 (Scotty); Krishnamurthy, Wu,
@@ -29,22 +29,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from oop_engine.errors import GraphError
-from oop_engine.operator import Emission, Operator, State
-from oop_engine.page import Page
-from oop_engine.punctuation import Punctuation
-from oop_engine.saved import Saved
-from oop_engine.schema import Schema
-from operators.aggregates import Aggregation
-from operators.pane_folds import foldable
-from operators.slice_groups import SliceGroups
-from operators.slice_results import SliceResults
-from operators.slicing import Slicing, shared
-from operators.spelled import spelled
-from operators.tagging import bind
-from operators.window_limits import MOST_WINDOWS
-from operators.window_results import Stamp, checked
-from operators.windows import Extents, Sliding, Tumbling, Windows
+from oop_engine.core.errors import GraphError
+from oop_engine.core.operator import Emission, Operator, State
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import Punctuation
+from oop_engine.core.saved import Saved
+from oop_engine.core.schema import Schema
+from oop_engine.operators.aggregates import Aggregation
+from oop_engine.operators.slicing.pane_folds import foldable
+from oop_engine.operators.slicing.shared_slices import Slicing, shared
+from oop_engine.operators.slicing.slice_groups import SliceGroups
+from oop_engine.operators.slicing.slice_results import SliceResults
+from oop_engine.operators.slicing.window_assigner import bind
+from oop_engine.operators.slicing.window_limits import MOST_WINDOWS
+from oop_engine.operators.slicing.window_results import Stamp, checked
+from oop_engine.operators.values.describe_value import spelled
+from oop_engine.operators.windows import Extents, Sliding, Tumbling, Windows
 
 __all__ = ["SlicedAggregate"]
 
@@ -63,7 +63,7 @@ class SlicedAggregate(Operator):
 
     >>> import pyarrow as pa
     >>> from oop_engine import Linear, Page, Schema
-    >>> from operators.aggregates import Count
+    >>> from oop_engine.operators.aggregates import Count
     >>> schema = Schema({"ts": pa.int64()}, "ts", "s")
     >>> windows = {"short": Tumbling(10), "long": Sliding(range=30, slide=15)}
     >>> count = SlicedAggregate(windows, {"n": Count()}).opened(schema)

@@ -21,8 +21,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine import Emission, GraphError, Operator, Page, Punctuation, Schema
-from oop_engine.saved import Saved
-from operators.expressions import Expression, evaluate, mask_of, require_boolean, text_of
+from oop_engine.core.saved import Saved
+from oop_engine.operators.values.expressions import Expression, evaluate, mask_of, require_boolean, text_of
 
 __all__ = ["Goes", "Split"]
 

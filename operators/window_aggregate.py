@@ -18,12 +18,12 @@ window it is in, and is gone.  Punctuation, not order, tells which windows are c
                (``operators/in_order/buffering_aggregate.py`` is the in-order twin).
 
 Panes are what the starts and ends of windows cut the attribute into; windows are put together
-from them when they close (``operators/pane_ring.py``).  Tuples far from the others in time go
+from them when they close (``operators/slicing/pane_ring.py``).  Tuples far from the others in time go
 into windows all the same.  Which way is taken, and when groups that turn out to be sparse have
-their tuples kept instead (AdaptWID), is told in ``operators/window_strategy.py``.
+their tuples kept instead (AdaptWID), is told in ``operators/slicing/window_strategy.py``.
 
 Tuple-based windows of the whole stream close as pages come, all at once: their aggregates slide over it
-(``operators/row_windows.py``).
+(``operators/slicing/row_windows.py``).
 
 ``empty=True`` adds the windows without a tuple between a group's first and last one.  That
 such a window exists is known only when the group's next tuple has come, so the promise
@@ -42,21 +42,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, get_args
 
-from oop_engine.errors import GraphError
-from oop_engine.operator import Emission, Operator, State
-from oop_engine.page import Page
-from oop_engine.punctuation import Punctuation
-from oop_engine.saved import Saved
-from oop_engine.schema import Schema
-from operators.aggregates import Aggregation
-from operators.pane_folds import foldable
-from operators.row_windows import RowWindows, slidable
-from operators.spelled import spelled
-from operators.tagging import Tagger, bind
-from operators.window_limits import check_overlap
-from operators.window_results import Results, Stamp, checked
-from operators.window_strategy import Query, can_adapt, chosen, makes_table
-from operators.windows import Over, PartitionedTupleBased, TupleBased, Windows, divisible_by
+from oop_engine.core.errors import GraphError
+from oop_engine.core.operator import Emission, Operator, State
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import Punctuation
+from oop_engine.core.saved import Saved
+from oop_engine.core.schema import Schema
+from oop_engine.operators.aggregates import Aggregation
+from oop_engine.operators.slicing.pane_folds import foldable
+from oop_engine.operators.slicing.row_windows import RowWindows, slidable
+from oop_engine.operators.slicing.window_assigner import Tagger, bind
+from oop_engine.operators.slicing.window_limits import check_overlap
+from oop_engine.operators.slicing.window_results import Results, Stamp, checked
+from oop_engine.operators.slicing.window_strategy import Query, can_adapt, chosen, makes_table
+from oop_engine.operators.values.describe_value import spelled
+from oop_engine.operators.windows import Over, PartitionedTupleBased, TupleBased, Windows, divisible_by
 
 __all__ = ["Strategy", "WindowAggregate"]
 
@@ -79,8 +79,8 @@ class WindowAggregate(Operator):
 
     >>> import pyarrow as pa
     >>> from oop_engine import Linear, Page, Schema
-    >>> from operators.aggregates import Count
-    >>> from operators.windows import Sliding
+    >>> from oop_engine.operators.aggregates import Count
+    >>> from oop_engine.operators.windows import Sliding
     >>> schema = Schema({"ts": pa.int64()}, "ts", "s")
     >>> count = WindowAggregate(Sliding(range=20, slide=10), {"n": Count()}).opened(schema)
     >>> list(count.on_page(0, Page.of(schema, {"ts": [12, 3]})))

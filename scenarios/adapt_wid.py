@@ -34,19 +34,19 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine import Linear, Message, Page, Schema
-from oop_engine.compare import Run
-from oop_engine.errors import UsageError
-from oop_engine.graph import Graph
-from oop_engine.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
-from oop_engine.units import to_units
-from operators.aggregates import Aggregation, Count, Sum
-from operators.in_order.rewrite import in_order
-from operators.meld import Meld
-from operators.policies import Carried
-from operators.punctuate import Punctuate
-from operators.window_aggregate import Strategy, WindowAggregate
-from operators.windows import Sliding
-from scenarios.truth import windows
+from oop_engine.core.errors import UsageError
+from oop_engine.core.graph import Graph
+from oop_engine.core.units import to_units
+from oop_engine.lab.compare import Run
+from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
+from oop_engine.operators.aggregates import Aggregation, Count, Sum
+from oop_engine.operators.edge.policies import Carried
+from oop_engine.operators.meld import Meld
+from oop_engine.operators.punctuate import Punctuate
+from oop_engine.operators.rewrites.in_order import in_order
+from oop_engine.operators.window_aggregate import Strategy, WindowAggregate
+from oop_engine.operators.windows import Sliding
+from oop_engine.scenarios.truth import windows
 
 __all__ = ["DATA_SETS", "SCENARIO", "group_shares", "keys_of"]
 

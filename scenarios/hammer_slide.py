@@ -31,16 +31,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine import Message, Operator, Page, Schema
-from oop_engine.compare import Run
-from oop_engine.errors import UsageError
-from oop_engine.graph import Graph
-from oop_engine.scenario import COMPLETE_AT, Claim, Parameter, Scenario, Sweep, Values, Variant
-from oop_engine.units import to_units
-from operators.aggregates import Avg, Min
-from operators.policies import Ordered
-from operators.punctuate import Punctuate
-from operators.window_aggregate import Strategy, WindowAggregate
-from operators.windows import TupleBased
+from oop_engine.core.errors import UsageError
+from oop_engine.core.graph import Graph
+from oop_engine.core.units import to_units
+from oop_engine.lab.compare import Run
+from oop_engine.lab.scenario import COMPLETE_AT, Claim, Parameter, Scenario, Sweep, Values, Variant
+from oop_engine.operators.aggregates import Avg, Min
+from oop_engine.operators.edge.policies import Ordered
+from oop_engine.operators.punctuate import Punctuate
+from oop_engine.operators.window_aggregate import Strategy, WindowAggregate
+from oop_engine.operators.windows import TupleBased
 
 __all__ = ["INPUTS", "SCENARIO", "combinations", "given"]
 

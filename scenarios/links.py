@@ -21,22 +21,22 @@ import numpy as np
 import pyarrow as pa
 
 from oop_engine import Message, Page
-from oop_engine.compare import Run
-from oop_engine.graph import Graph
-from oop_engine.operator import Operator
-from oop_engine.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
+from oop_engine.core.graph import Graph
+from oop_engine.core.operator import Operator
+from oop_engine.core.units import to_seconds, to_units
+from oop_engine.lab.compare import Run
+from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
+from oop_engine.operators.aggregates import Count
+from oop_engine.operators.edge.policies import Heartbeat, Ordered, Policy
+from oop_engine.operators.in_order.merge import Merge
+from oop_engine.operators.in_order.sort import Sort
+from oop_engine.operators.meld import Meld
+from oop_engine.operators.punctuate import Punctuate
+from oop_engine.operators.rewrites.in_order import in_order
+from oop_engine.operators.window_aggregate import WindowAggregate
+from oop_engine.operators.windows import Sliding
+from oop_engine.scenarios.truth import windows
 from oop_engine.traces.disorder import Disorder, Link
-from oop_engine.units import to_seconds, to_units
-from operators.aggregates import Count
-from operators.in_order.merge import Merge
-from operators.in_order.rewrite import in_order
-from operators.in_order.sort import Sort
-from operators.meld import Meld
-from operators.policies import Heartbeat, Ordered, Policy
-from operators.punctuate import Punctuate
-from operators.window_aggregate import WindowAggregate
-from operators.windows import Sliding
-from scenarios.truth import windows
 
 __all__ = ["SCENARIO"]
 

@@ -26,21 +26,21 @@ import numpy as np
 import pyarrow as pa
 
 from oop_engine import Message, Page
-from oop_engine.compare import Run
-from oop_engine.errors import UsageError
-from oop_engine.graph import Graph
-from oop_engine.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
+from oop_engine.core.errors import UsageError
+from oop_engine.core.graph import Graph
+from oop_engine.core.units import to_units
+from oop_engine.lab.compare import Run
+from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
+from oop_engine.operators.aggregates import Aggregation, Avg, Count
+from oop_engine.operators.describe import Describe
+from oop_engine.operators.edge.late import Slack
+from oop_engine.operators.edge.policies import BoundedDisorder, Carried, Policy
+from oop_engine.operators.punctuate import Punctuate
+from oop_engine.operators.rewrites.in_order import in_order
+from oop_engine.operators.window_aggregate import WindowAggregate
+from oop_engine.operators.windows import Sliding
+from oop_engine.scenarios.truth import mean_error, windows, wrong_results
 from oop_engine.traces.disorder import Disorder, Link
-from oop_engine.units import to_units
-from operators.aggregates import Aggregation, Avg, Count
-from operators.describe import Describe
-from operators.in_order.rewrite import in_order
-from operators.late import Slack
-from operators.policies import BoundedDisorder, Carried, Policy
-from operators.punctuate import Punctuate
-from operators.window_aggregate import WindowAggregate
-from operators.windows import Sliding
-from scenarios.truth import mean_error, windows, wrong_results
 
 __all__ = ["SCENARIO"]
 

@@ -27,19 +27,19 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from oop_engine import GroupWise, Linear, Message, Page, Schema
-from oop_engine.compare import Run
-from oop_engine.graph import Graph
-from oop_engine.scenario import Claim, Parameter, Scenario, Values, Variant
-from oop_engine.units import to_units
-from operators.aggregates import Avg, Count
-from operators.describe import Describe
-from operators.in_order.rewrite import in_order
-from operators.meld import Meld
-from operators.policies import BoundedDisorder, Carried, Policy
-from operators.punctuate import Punctuate
-from operators.window_aggregate import WindowAggregate
-from operators.windows import Sliding
-from scenarios.truth import windows
+from oop_engine.core.graph import Graph
+from oop_engine.core.units import to_units
+from oop_engine.lab.compare import Run
+from oop_engine.lab.scenario import Claim, Parameter, Scenario, Values, Variant
+from oop_engine.operators.aggregates import Avg, Count
+from oop_engine.operators.describe import Describe
+from oop_engine.operators.edge.policies import BoundedDisorder, Carried, Policy
+from oop_engine.operators.meld import Meld
+from oop_engine.operators.punctuate import Punctuate
+from oop_engine.operators.rewrites.in_order import in_order
+from oop_engine.operators.window_aggregate import WindowAggregate
+from oop_engine.operators.windows import Sliding
+from oop_engine.scenarios.truth import windows
 
 __all__ = ["SCENARIO"]
 

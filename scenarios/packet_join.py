@@ -33,18 +33,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine import Message, Operator, Page, Schema
-from oop_engine.compare import Run
-from oop_engine.graph import Graph
-from oop_engine.scenario import COMPLETE_AT, Claim, Parameter, Scenario, Sweep, Values, Variant
-from operators.aggregates import Count
-from operators.bands import Band
-from operators.in_order.opib_join import OPIBJoin
-from operators.in_order.opob_join import OPOBJoin
-from operators.oa_join import OAJoin
-from operators.policies import Ordered
-from operators.punctuate import Punctuate
-from operators.window_aggregate import WindowAggregate
-from operators.windows import Tumbling
+from oop_engine.core.graph import Graph
+from oop_engine.lab.compare import Run
+from oop_engine.lab.scenario import COMPLETE_AT, Claim, Parameter, Scenario, Sweep, Values, Variant
+from oop_engine.operators.aggregates import Count
+from oop_engine.operators.edge.policies import Ordered
+from oop_engine.operators.in_order.opib_join import OPIBJoin
+from oop_engine.operators.in_order.opob_join import OPOBJoin
+from oop_engine.operators.joining.bands import Band
+from oop_engine.operators.oa_join import OAJoin
+from oop_engine.operators.punctuate import Punctuate
+from oop_engine.operators.window_aggregate import WindowAggregate
+from oop_engine.operators.windows import Tumbling
 
 __all__ = ["SCENARIO"]
 

@@ -26,20 +26,20 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine import Message, Page
-from oop_engine.compare import Run
-from oop_engine.graph import Graph
-from oop_engine.runners.spark.balance import Balance, Balancer, even_map, unevenness
-from oop_engine.runners.spark.key_groups import key_groups
-from oop_engine.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
+from oop_engine.core.graph import Graph
+from oop_engine.core.units import to_units
+from oop_engine.lab.compare import Run
+from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
+from oop_engine.operators.aggregates import Avg, Count, Max
+from oop_engine.operators.edge.policies import BoundedDisorder
+from oop_engine.operators.punctuate import Punctuate
+from oop_engine.operators.rewrites.in_order import in_order
+from oop_engine.operators.window_aggregate import WindowAggregate
+from oop_engine.operators.windows import Sliding
+from oop_engine.scenarios.truth import windows
+from oop_engine.spark.plan.balance import Balance, Balancer, even_map, unevenness
+from oop_engine.spark.plan.key_groups import key_groups
 from oop_engine.traces.disorder import Disorder, Link
-from oop_engine.units import to_units
-from operators.aggregates import Avg, Count, Max
-from operators.in_order.rewrite import in_order
-from operators.policies import BoundedDisorder
-from operators.punctuate import Punctuate
-from operators.window_aggregate import WindowAggregate
-from operators.windows import Sliding
-from scenarios.truth import windows
 
 __all__ = ["SCENARIO", "shares"]
 

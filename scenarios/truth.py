@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from oop_engine.brute_force import memberships
-from oop_engine.scenario import COMPLETE_AT
+from oop_engine.lab.brute_force import memberships
+from oop_engine.lab.scenario import COMPLETE_AT
 
 __all__ = ["mean_error", "windows", "wrong_results"]
 

@@ -34,7 +34,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The session that all tests marked ``spark`` share: it takes seconds to start."""
-    from oop_engine.runners.spark.session import session
+    from oop_engine.spark.session.session import session
 
     with session("local[2]", app="tests", quick=True) as made:
         yield made

@@ -9,19 +9,18 @@ import pkgutil
 import pytest
 from hypothesis import settings
 
-import operators
-from oop_engine import Operator
+from oop_engine import Operator, operators
 from oop_engine.testing import Case, contract_suite
 from tests.cases import all_cases
 
 
 def all_operators() -> list[type[Operator]]:
     found: dict[str, type[Operator]] = {}
-    for module in pkgutil.walk_packages(operators.__path__, "operators."):
+    for module in pkgutil.walk_packages(operators.__path__, "oop_engine.operators."):
         for _, cls in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
             if (
                 issubclass(cls, Operator)
-                and cls.__module__.startswith("operators.")
+                and cls.__module__.startswith("oop_engine.operators.")
                 and not cls.__name__.startswith("_")
             ):
                 found[cls.__name__] = cls

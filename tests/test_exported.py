@@ -10,8 +10,7 @@ from types import ModuleType
 import pytest
 
 import oop_engine
-import operators
-from oop_engine import Operator
+from oop_engine import Operator, operators
 
 SKIPPED = {"__main__", "kernels", "spark"}
 

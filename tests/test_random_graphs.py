@@ -17,24 +17,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oop_engine import Page, Schema
-from oop_engine.graph import Graph, Stream
-from oop_engine.replay import replay
+from oop_engine.core.graph import Graph, Stream
+from oop_engine.operators.aggregates import Count, First, Last, Max, Min, Sum
+from oop_engine.operators.apply import Apply
+from oop_engine.operators.distinct import Distinct
+from oop_engine.operators.edge.policies import BoundedCount, BoundedDisorder, PerGroup, Policy
+from oop_engine.operators.joining.bands import Band, TumblingBand
+from oop_engine.operators.meld import Meld
+from oop_engine.operators.oa_join import OAJoin
+from oop_engine.operators.project import Project
+from oop_engine.operators.punctuate import Punctuate
+from oop_engine.operators.rewrites.in_order import in_order
+from oop_engine.operators.select import Select
+from oop_engine.operators.sliced_aggregate import SlicedAggregate
+from oop_engine.operators.split import Split
+from oop_engine.operators.window_aggregate import WindowAggregate
+from oop_engine.operators.windows import Sliding
+from oop_engine.runners.replay import replay
 from oop_engine.testing import multiset
-from operators.aggregates import Count, First, Last, Max, Min, Sum
-from operators.apply import Apply
-from operators.bands import Band, TumblingBand
-from operators.distinct import Distinct
-from operators.in_order.rewrite import in_order
-from operators.meld import Meld
-from operators.oa_join import OAJoin
-from operators.policies import BoundedCount, BoundedDisorder, PerGroup, Policy
-from operators.project import Project
-from operators.punctuate import Punctuate
-from operators.select import Select
-from operators.sliced_aggregate import SlicedAggregate
-from operators.split import Split
-from operators.window_aggregate import WindowAggregate
-from operators.windows import Sliding
 from tests.naive import joins, stateless, windows
 from tests.naive.many_windows import many
 

@@ -9,11 +9,11 @@ from itertools import groupby
 import pytest
 
 from oop_engine import GraphError, Message, Page
-from oop_engine.graph import Graph
+from oop_engine.core.graph import Graph
+from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.runners.dispatch import Result
 from oop_engine.runners.inline import Inline
 from oop_engine.runners.local import Local, run_async
-from operators.in_order.rewrite import in_order
 from tests.transcripts import Clock, Expected, Row, Step, Transcript, transcripts
 
 Rows = list[tuple[str, Row]]

@@ -20,7 +20,7 @@ from benchmarks.spark import queries
 from benchmarks.spark.measure import HDFS, ROCKSDB, Batch, Measured, ours, sparks, sparks_batch
 from benchmarks.spark.traces import Measurements, Trace
 from benchmarks.spark.truth import check_join, check_sums, true_pairs, true_sums
-from oop_engine.runners.spark.session import session
+from oop_engine.spark.session.session import session
 
 OUT = Path(__file__).with_name("results.json")
 SESSION = {"spark.driver.memory": "6g"}

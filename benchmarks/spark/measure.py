@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from benchmarks.spark.traces import Trace
 from oop_engine import Graph
-from oop_engine.runners.spark.run import run_on_spark
-from oop_engine.runners.spark.slices import Files
+from oop_engine.spark.io.segments import Files
+from oop_engine.spark.run import run_on_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.spark.traces import Trace
 from oop_engine import Graph
-from operators import (
+from oop_engine.operators import (
     Band,
     BoundedDisorder,
     Meld,
@@ -21,7 +21,7 @@ from operators import (
     Sum,
     WindowAggregate,
 )
-from operators.policies import Policy
+from oop_engine.operators.edge.policies import Policy
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

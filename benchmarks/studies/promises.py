@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from benchmarks.data import SECOND
 from oop_engine import GroupWise, Operator, Page, Schema
-from oop_engine.operator import Message
-from operators import Count, Tumbling, WindowAggregate
+from oop_engine.core.operator import Message
+from oop_engine.operators import Count, Tumbling, WindowAggregate
 
 __all__ = ["promises"]
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from benchmarks.data import ORIGIN, SECOND, Columns, links
 from benchmarks.workload import Workload, values
 from oop_engine import Graph, Schema
-from operators import BoundedDisorder, Count, Punctuate, Sliding, WindowAggregate
+from oop_engine.operators import BoundedDisorder, Count, Punctuate, Sliding, WindowAggregate
 
 __all__ = ["PacketsOfFiveMinutes"]
 

@@ -12,7 +12,7 @@ from benchmarks.data import ORIGIN, SECOND, Columns, links
 from benchmarks.workload import Workload, values
 from benchmarks.workloads.w1 import SLACK
 from oop_engine import Graph, Schema
-from operators import BoundedDisorder, Punctuate, Sliding, Sum, WindowAggregate
+from oop_engine.operators import BoundedDisorder, Punctuate, Sliding, Sum, WindowAggregate
 
 __all__ = ["BytesBySender"]
 

@@ -12,7 +12,7 @@ from benchmarks.data import ORIGIN, SECOND, Columns, links
 from benchmarks.workload import Workload, pages_of, values
 from benchmarks.workloads.w1 import SLACK
 from oop_engine import Graph, Page, Schema
-from operators import BoundedDisorder, Count, Punctuate, Tumbling, WindowAggregate
+from oop_engine.operators import BoundedDisorder, Count, Punctuate, Tumbling, WindowAggregate
 
 __all__ = ["PacketsByAddress", "PacketsBySender"]
 

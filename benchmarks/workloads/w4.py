@@ -11,7 +11,7 @@ import pyarrow as pa
 from benchmarks.data import DELAY, ORIGIN, SECOND, Columns, flows
 from benchmarks.workload import Workload, pages_of, values
 from oop_engine import Graph, Page, Schema
-from operators import Band, BoundedDisorder, Count, OAJoin, Punctuate, Tumbling, WindowAggregate
+from oop_engine.operators import Band, BoundedDisorder, Count, OAJoin, Punctuate, Tumbling, WindowAggregate
 
 __all__ = ["FlowsSeenTwice"]
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from benchmarks.data import Columns, numbers
 from benchmarks.workload import Workload, values
 from oop_engine import Graph, Schema
-from operators import Avg, Min, TupleBased, WindowAggregate
+from oop_engine.operators import Avg, Min, TupleBased, WindowAggregate
 
 __all__ = ["LastTuples"]
 

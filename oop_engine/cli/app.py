@@ -15,8 +15,8 @@ from typing import Any, NoReturn
 
 import click
 
-from oop_engine.errors import EngineError, OperatorError
-from oop_engine.shown import shown
+from oop_engine.core.errors import EngineError, OperatorError
+from oop_engine.system.shown import shown
 
 __all__ = ["app", "main"]
 
@@ -195,7 +195,7 @@ def _exit_code(run: Callable[[], Any]) -> int:
 @contextmanager
 def _compiling() -> Iterator[None]:
     """Tell of kernels that are compiled meanwhile."""
-    from oop_engine.stopwatch import COMPILED
+    from oop_engine.system.stopwatch import COMPILED
 
     COMPILED.on_first = lambda: print(
         "compiling kernels, once on this machine ...", file=sys.stderr, flush=True

@@ -11,7 +11,7 @@ from oop_engine.cli.options import check_folder, json_option, scenario_argument,
 from oop_engine.cli.output import only_json, print_json, terminal, watching, write_whole
 
 if TYPE_CHECKING:
-    from oop_engine.compare import Comparison
+    from oop_engine.lab.compare import Comparison
 
 __all__ = ["compare"]
 
@@ -36,8 +36,8 @@ def compare(scenario: str, settings: dict[str, str], report: Path | None, as_jso
     For a program (exit code 1: a claim fails):
       oop-engine compare nyc_flights --json | jq '.claims[] | select(.holds == false)'
     """
-    from oop_engine.compare import compare as run
-    from oop_engine.scenario import load
+    from oop_engine.lab.compare import compare as run
+    from oop_engine.lab.scenario import load
 
     check_folder(report)
     with only_json(as_json):
@@ -54,15 +54,15 @@ def compare(scenario: str, settings: dict[str, str], report: Path | None, as_jso
 
 
 def _write_report(path: Path, comparison: Comparison) -> None:
-    from oop_engine.report.page import page
+    from oop_engine.lab.report.page import page
 
     write_whole(path, page(comparison))
 
 
 def _show(comparison: Comparison, report: Path | None) -> None:
-    from oop_engine.report.headline import headline
-    from oop_engine.report.table import claim_lines, run_table
-    from oop_engine.report.words import late_in
+    from oop_engine.lab.report.headline import headline
+    from oop_engine.lab.report.table import claim_lines, run_table
+    from oop_engine.lab.report.words import late_in
 
     console = terminal()
     console.print(run_table(comparison, console.width))

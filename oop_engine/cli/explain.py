@@ -12,12 +12,12 @@ import click
 
 from oop_engine.cli.options import check_folder, json_option, order_option, scenario_argument, set_option
 from oop_engine.cli.output import only_json, print_json, write_whole
-from oop_engine.errors import UsageError
+from oop_engine.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from oop_engine.graph import Plan
-    from oop_engine.operator import Operator
-    from oop_engine.scenario import Variant
+    from oop_engine.core.graph import Plan
+    from oop_engine.core.operator import Operator
+    from oop_engine.lab.scenario import Variant
 
 __all__ = ["contract", "explain"]
 
@@ -58,7 +58,7 @@ def explain(
       oop-engine explain packet_join --on spark
       oop-engine explain skew --on spark --balance
     """
-    from oop_engine.scenario import load
+    from oop_engine.lab.scenario import load
 
     if runner is None and (balance or groups):
         msg = f"--{'balance' if balance else 'groups'} is for Spark: add --on spark, or leave it out"
@@ -72,7 +72,7 @@ def explain(
             msg = f"scenario {loaded.name!r} has no plan of order {order!r}: leave --order out"
             raise UsageError(msg)
         if svg is not None:
-            from oop_engine.report.drawing import draw
+            from oop_engine.lab.report.drawing import draw
 
             write_whole(svg, draw(variants))
     if runner == "spark":
@@ -116,7 +116,7 @@ def _kinds(variants: list[Variant]) -> dict[str, Operator]:
 
 
 def _show(variants: list[Variant]) -> None:
-    from oop_engine.waiting import waiting
+    from oop_engine.core.waiting import waiting
 
     for variant in variants:
         order = "in order" if variant.order == "in" else "out of order"
@@ -149,8 +149,8 @@ def _show_cuts(
     balance: bool,
     as_json: bool,
 ) -> None:
-    from oop_engine.runners.spark.explained import explained, plain
-    from oop_engine.runners.spark.run import pieces_of
+    from oop_engine.spark.plan.explained import explained, plain
+    from oop_engine.spark.run import pieces_of
 
     shards = SHARDS if balance else 1
     cuts = [(v, pieces_of(v.graph, groups, balance=balance, shards=shards)) for v in variants]

@@ -10,11 +10,11 @@ import click
 
 from oop_engine.cli.options import check_folder, json_option
 from oop_engine.cli.output import Watch, print_json, watching
-from oop_engine.errors import UsageError
-from oop_engine.shown import shown
+from oop_engine.core.errors import UsageError
+from oop_engine.system.shown import shown
 
 if TYPE_CHECKING:
-    from oop_engine.operator import Message
+    from oop_engine.core.operator import Message
     from oop_engine.traces.disorder import Link
 
 __all__ = ["generate"]
@@ -84,7 +84,7 @@ def generate(out: Path, links: str, lulls: tuple[str, ...], as_json: bool, **set
 
 
 def _watched(messages: Iterable[Message], watch: Watch) -> Iterator[Message]:
-    from oop_engine.page import Page
+    from oop_engine.core.page import Page
 
     for message in messages:
         yield message
@@ -93,7 +93,7 @@ def _watched(messages: Iterable[Message], watch: Watch) -> Iterator[Message]:
 
 
 def _unit_must_be_of_time(unit: str) -> None:
-    from oop_engine.units import TIME_UNITS
+    from oop_engine.core.units import TIME_UNITS
 
     if unit not in TIME_UNITS:
         msg = f"--unit must be one of {', '.join(TIME_UNITS)}; got {unit!r}"

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from oop_engine.cli.output import print_json, terminal
-from oop_engine.errors import UsageError
+from oop_engine.core.errors import UsageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from oop_engine.operator import Message
-    from oop_engine.runners.spark.balance import Move
-    from oop_engine.runners.spark.run import BatchDone, SparkOutcome
-    from oop_engine.scenario import Scenario, Variant
+    from oop_engine.core.operator import Message
+    from oop_engine.lab.scenario import Scenario, Variant
+    from oop_engine.spark.plan.balance import Move
+    from oop_engine.spark.run import BatchDone, SparkOutcome
 
 __all__ = ["Compared", "OnSpark", "Shown", "progress", "spark_options"]
 
@@ -124,8 +124,8 @@ class Compared:
 
     def _print(self, rows: int, output: Path | None) -> None:
         from oop_engine.cli.shard_table import shard_table
-        from oop_engine.report.table import grid, result_table
-        from oop_engine.report.words import count, late_in, seconds
+        from oop_engine.lab.report.table import grid, result_table
+        from oop_engine.lab.report.words import count, late_in, seconds
 
         console = terminal()
         for name, table in self.results.items():
@@ -240,9 +240,9 @@ class OnSpark:
 
     def run(self, scenario: Scenario, variant: Variant, feeds: Feeds, tell: Tell) -> Compared:
         """Run the plan as asked, and hold all results against the first ones; ``tell`` shows progress."""
-        from oop_engine.runners.spark.failures import failure_of
-        from oop_engine.runners.spark.session import session
-        from oop_engine.runners.spark.settings import check_packages
+        from oop_engine.spark.session.failures import failure_of
+        from oop_engine.spark.session.session import session
+        from oop_engine.spark.session.settings import check_packages
 
         check_packages()
         runs = self._embedded(variant, feeds, tell) if self.compare else []
@@ -254,9 +254,9 @@ class OnSpark:
 
     def _embedded(self, variant: Variant, feeds: Feeds, tell: Tell) -> list[Shown]:
         """Run the plan in this process, and its in-order twin if it is out of order and has one."""
-        from oop_engine.errors import GraphError
-        from oop_engine.replay import replay
-        from operators.in_order.rewrite import in_order
+        from oop_engine.core.errors import GraphError
+        from oop_engine.operators.rewrites.in_order import in_order
+        from oop_engine.runners.replay import replay
 
         plans = {"this process": variant.graph}
         if variant.order == "out":
@@ -273,8 +273,8 @@ class OnSpark:
         return found
 
     def _on(self, spark: Any, variant: Variant, feeds: Feeds, tell: Tell, *, batch: bool) -> Shown:
-        from oop_engine.runners.spark.run import run_on_spark
-        from oop_engine.runners.spark.states import QUERY
+        from oop_engine.spark.run import run_on_spark
+        from oop_engine.spark.state.state_files import QUERY
 
         how = BATCH if batch else STREAMING
         if self.checkpoint is not None and (self.checkpoint / QUERY).exists():
@@ -304,7 +304,7 @@ def _steady(outcome: SparkOutcome) -> float | None:
 
 def progress(done: BatchDone) -> str:
     """Return a line about a micro-batch."""
-    from oop_engine.report.words import count, seconds
+    from oop_engine.lab.report.words import count, seconds
 
     rate = f", {count(done.tuples / done.wall_s)} tuples/s" if done.tuples and done.wall_s else ""
     results = f"{count(done.results)} result{'' if done.results == 1 else 's'}"
@@ -312,7 +312,7 @@ def progress(done: BatchDone) -> str:
 
 
 def _off(scenario: Scenario, first: dict[str, pa.Table], other: dict[str, pa.Table]) -> tuple[int, int]:
-    from oop_engine.compare import missing_and_wrong
+    from oop_engine.lab.compare import missing_and_wrong
 
     found = [missing_and_wrong(other[name], first[name], scenario.keys) for name in first]
     return sum(missing for missing, _ in found), sum(wrong for _, wrong in found)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from oop_engine.errors import UsageError
+from oop_engine.core.errors import UsageError
 
 __all__ = [
     "check_folder",
@@ -31,7 +31,7 @@ def scenario_argument(command: F) -> F:
 
 def complete_scenario(ctx: click.Context, option: click.Parameter, begun: str) -> list[CompletionItem]:
     """Return the scenarios whose names begin so, found without loading them; or let the shell look for files."""
-    folders = getattr(find_spec("scenarios"), "submodule_search_locations", None) or ()
+    folders = getattr(find_spec("oop_engine.scenarios"), "submodule_search_locations", None) or ()
     files = (file for folder in folders for file in Path(folder).glob(f"{begun}*.py"))
     names = sorted(file.stem for file in files if "\nSCENARIO = " in file.read_text())
     return [CompletionItem(name) for name in names] or [CompletionItem(begun, type="file")]
@@ -39,7 +39,7 @@ def complete_scenario(ctx: click.Context, option: click.Parameter, begun: str) -
 
 def _complete_setting(ctx: click.Context, option: click.Parameter, begun: str) -> list[CompletionItem]:
     """Return the parameters of the scenario that was named; a file of the user is not run for that."""
-    from oop_engine.scenario import find, names
+    from oop_engine.lab.scenario import find, names
 
     given = [ctx.params.get("scenario"), *ctx.args]
     known = next((find(name).parameters for name in names() if name in given), {})

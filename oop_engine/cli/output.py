@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
-from oop_engine.shown import shown
-from oop_engine.whole_file import whole_file
+from oop_engine.system.shown import shown
+from oop_engine.system.whole_file import whole_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +39,7 @@ def print_json(value: Any) -> None:
     """Print ``value`` as JSON that every reader takes: what is not finite is null."""
     import json
 
-    from oop_engine.report.words import plain
+    from oop_engine.lab.report.words import plain
 
     print(json.dumps(plain(value), indent=2, allow_nan=False))
 

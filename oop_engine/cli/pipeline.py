@@ -11,7 +11,7 @@ from oop_engine.cli.options import json_option
 from oop_engine.cli.output import only_json, print_json, terminal
 
 if TYPE_CHECKING:
-    from oop_engine.runners.spark.run import BatchDone
+    from oop_engine.spark.run import BatchDone
 
 __all__ = ["pipeline"]
 
@@ -116,8 +116,8 @@ def _show(told: dict[str, Any], out: Path) -> None:
     """Print what became of the rows, how disordered they are, what was chosen, and what came out."""
     from rich.text import Text
 
-    from oop_engine.report.table import grid
-    from oop_engine.report.words import count, seconds, size
+    from oop_engine.lab.report.table import grid
+    from oop_engine.lab.report.words import count, seconds, size
 
     console = terminal()
     files = told["in"]["files"]
@@ -152,7 +152,7 @@ _LATE = ["source", "behind the largest", "out of order", "p50", "p99", "p99.9", 
 
 
 def _rows(told: dict[str, Any]) -> list[list[str]]:
-    from oop_engine.report.words import count
+    from oop_engine.lab.report.words import count
 
     found = [
         [name, count(s["rows"]), count(s["used"]), count(s["late"]), count(sum(s["quarantined"].values()))]
@@ -174,8 +174,8 @@ def _lateness(told: dict[str, Any]) -> list[list[str]]:
 
 
 def _quantiles(profile: dict[str, Any], late: dict[str, int]) -> list[str]:
-    from oop_engine.report.words import count, seconds
-    from oop_engine.units import TIME_UNITS, to_seconds
+    from oop_engine.core.units import TIME_UNITS, to_seconds
+    from oop_engine.lab.report.words import count, seconds
 
     def span(value: int) -> str:
         unit = profile["unit"]

@@ -10,10 +10,10 @@ import click
 
 from oop_engine.cli.options import json_option
 from oop_engine.cli.output import Watch, print_json, terminal, watching
-from oop_engine.errors import TraceError
+from oop_engine.core.errors import TraceError
 
 if TYPE_CHECKING:
-    from oop_engine.operator import Message
+    from oop_engine.core.operator import Message
     from oop_engine.traces import Trace
     from oop_engine.traces.profile import Profile
 
@@ -80,7 +80,7 @@ def _with_options(said: str) -> str:
 
 
 def _watched(trace: Trace, watch: Watch) -> Iterator[Message]:
-    from oop_engine.page import Page
+    from oop_engine.core.page import Page
 
     for message in trace:
         yield message
@@ -89,8 +89,8 @@ def _watched(trace: Trace, watch: Watch) -> Iterator[Message]:
 
 
 def _show(trace: Trace, found: Profile) -> None:
-    from oop_engine.report.disorder_table import profile_tables
-    from oop_engine.report.words import count, text
+    from oop_engine.lab.report.disorder_table import profile_tables
+    from oop_engine.lab.report.words import count, text
 
     console = terminal()
     console.print(f"{trace.path}: {count(found.tuples)} tuples {trace.schema}", markup=False)

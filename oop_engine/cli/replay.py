@@ -14,14 +14,14 @@ import click
 from oop_engine.cli.on_spark import Compared, OnSpark, spark_options
 from oop_engine.cli.options import check_folder, json_option, order_option, scenario_argument, set_option
 from oop_engine.cli.output import only_json, print_json, terminal, watching
-from oop_engine.errors import UsageError
+from oop_engine.core.errors import UsageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from oop_engine.operator import Message
-    from oop_engine.replay import Outcome
-    from oop_engine.scenario import Scenario, Variant
+    from oop_engine.core.operator import Message
+    from oop_engine.lab.scenario import Scenario, Variant
+    from oop_engine.runners.replay import Outcome
 
 __all__ = ["choose", "limited", "replay"]
 
@@ -81,8 +81,8 @@ def replay(
     On Spark, and beside it in this process; results must be equal:
       oop-engine replay nyc_flights --on spark --compare
     """
-    from oop_engine.replay import replay as run
-    from oop_engine.scenario import load
+    from oop_engine.lab.scenario import load
+    from oop_engine.runners.replay import replay as run
 
     if flat_out and speed is not None:
         msg = "--flat-out has no clock, so it has no --speed: leave one of them out"
@@ -140,7 +140,7 @@ def choose(scenario: Scenario, variants: list[Variant], name: str | None, order:
 
 def limited(feed: Iterable[Message], limit: int | None) -> Iterator[Message]:
     """Yield the messages up to the tuple number ``limit``."""
-    from oop_engine.page import Page
+    from oop_engine.core.page import Page
 
     left = limit
     for message in feed:
@@ -163,7 +163,7 @@ def _check_output(output: Path | None) -> None:
 def _write_results(output: Path | None, variant: Variant, results: dict[str, pa.Table]) -> None:
     if output is None:
         return
-    from oop_engine.page import Page
+    from oop_engine.core.page import Page
     from oop_engine.traces import write_trace
 
     plan = variant.graph.plan()
@@ -174,8 +174,8 @@ def _write_results(output: Path | None, variant: Variant, results: dict[str, pa.
 
 
 def _show(variant: Variant, outcome: Outcome, rows: int, output: Path | None) -> None:
-    from oop_engine.report.table import operator_table, result_table
-    from oop_engine.report.words import advised, count, seconds, size
+    from oop_engine.lab.report.table import operator_table, result_table
+    from oop_engine.lab.report.words import advised, count, seconds, size
 
     console = terminal()
     for name, results in outcome.results.items():

@@ -10,7 +10,7 @@ from oop_engine.cli.options import complete_scenario, json_option
 from oop_engine.cli.output import only_json, print_json, terminal
 
 if TYPE_CHECKING:
-    from oop_engine.scenario import Scenario
+    from oop_engine.lab.scenario import Scenario
 
 __all__ = ["scenarios"]
 
@@ -28,8 +28,8 @@ def scenarios(names: tuple[str, ...], as_json: bool) -> None:
       oop-engine scenarios nyc_flights
       oop-engine scenarios my_scenario.py
     """
-    from oop_engine import scenario as known
-    from oop_engine.report.table import scenario_table
+    from oop_engine.lab import scenario as known
+    from oop_engine.lab.report.table import scenario_table
 
     with only_json(as_json):
         found = [known.find(name) for name in names or known.names()]

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from rich.console import Group
 
-from oop_engine.report.table import grid
-from oop_engine.report.words import count, seconds
+from oop_engine.lab.report.table import grid
+from oop_engine.lab.report.words import count, seconds
 
 if TYPE_CHECKING:
-    from oop_engine.runners.spark.balance import Move
-    from oop_engine.runners.spark.run import BatchDone
+    from oop_engine.spark.plan.balance import Move
+    from oop_engine.spark.run import BatchDone
 
 __all__ = ["shard_table"]
 

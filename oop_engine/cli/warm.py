@@ -25,7 +25,7 @@ def warm(as_json: bool) -> None:
     Compile now, so that no first run is slow:
       oop-engine warm
     """
-    from oop_engine import warm as kernels
+    from oop_engine.lab import warm as kernels
 
     found = []
     with only_json(as_json):

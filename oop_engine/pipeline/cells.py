@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from oop_engine.errors import UsageError
+from oop_engine.core.errors import UsageError
 from oop_engine.pipeline.declaration import Declaration
 from oop_engine.pipeline.inputs import Input, Layout
 

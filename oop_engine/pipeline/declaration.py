@@ -21,10 +21,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
-from oop_engine.errors import UsageError
+from oop_engine.core.errors import UsageError
+from oop_engine.core.units import TIME_UNITS
 from oop_engine.pipeline.expression import checked, did_you_mean
-from oop_engine.python_file import load_file
-from oop_engine.units import TIME_UNITS
+from oop_engine.system.python_file import load_file
 
 __all__ = ["FORMATS", "SPARK_TYPES", "Column", "Declaration", "load_declaration"]
 

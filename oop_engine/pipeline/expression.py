@@ -19,7 +19,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple, NoReturn
 
-from oop_engine.errors import UsageError
+from oop_engine.core.errors import UsageError
 
 __all__ = ["FUNCTIONS", "checked", "did_you_mean"]
 

@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
-from oop_engine.errors import EngineError, UsageError
-from oop_engine.graph import Graph
-from oop_engine.python_file import load_file
-from oop_engine.runners.spark.fingerprint import fingerprint
-from oop_engine.schema import Schema
-from operators.policies import Policy
+from oop_engine.core.errors import EngineError, UsageError
+from oop_engine.core.graph import Graph
+from oop_engine.core.schema import Schema
+from oop_engine.operators.edge.policies import Policy
+from oop_engine.spark.state.fingerprint import fingerprint
+from oop_engine.system.python_file import load_file
 
 __all__ = ["Build", "build", "described", "load_build"]
 

@@ -15,7 +15,7 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from oop_engine.errors import TraceError
+from oop_engine.core.errors import TraceError
 from oop_engine.pipeline.cells import BLOCK, FILE, ROW, escaped
 from oop_engine.pipeline.declaration import Declaration
 from oop_engine.pipeline.inputs import Layout

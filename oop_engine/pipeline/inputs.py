@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from oop_engine.errors import TraceError, UsageError
+from oop_engine.core.errors import TraceError, UsageError
 from oop_engine.pipeline.declaration import Column, Declaration
 from oop_engine.traces.cells import fits
 

@@ -17,7 +17,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from oop_engine.errors import TraceError, UsageError
+from oop_engine.core.errors import TraceError, UsageError
+from oop_engine.core.schema import Schema
+from oop_engine.core.units import Length, to_units
 from oop_engine.pipeline import ingest, slicing
 from oop_engine.pipeline.cells import escaped
 from oop_engine.pipeline.declaration import Declaration
@@ -30,13 +32,11 @@ from oop_engine.pipeline.running import Folders, default_partition, run_graph
 from oop_engine.pipeline.sliced import Sliced
 from oop_engine.pipeline.spark_errors import told
 from oop_engine.pipeline.steps import Steps
-from oop_engine.runners.spark.job import check_travels
-from oop_engine.runners.spark.run import BatchDone, pieces_of
-from oop_engine.runners.spark.session import active_session, session
-from oop_engine.runners.spark.settings import check_packages
-from oop_engine.runners.spark.slices import SLICE_ROWS
-from oop_engine.schema import Schema
-from oop_engine.units import Length, to_units
+from oop_engine.spark.io.segments import SLICE_ROWS
+from oop_engine.spark.run import BatchDone, pieces_of
+from oop_engine.spark.session.session import active_session, session
+from oop_engine.spark.session.settings import check_packages
+from oop_engine.spark.tasks.job import check_travels
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

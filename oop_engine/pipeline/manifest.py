@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from oop_engine.errors import TraceError
+from oop_engine.core.errors import TraceError
 from oop_engine.pipeline.declaration import Declaration
 from oop_engine.pipeline.inputs import Input
 from oop_engine.pipeline.slicing import source_names

@@ -23,10 +23,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine.groups import GroupIndex
+from oop_engine.core.group_index import GroupIndex
+from oop_engine.core.punctuation import NEVER
 from oop_engine.pipeline.sliced import Sliced
-from oop_engine.punctuation import NEVER
-from oop_engine.runners.spark.failures import failure_of
+from oop_engine.spark.session.failures import failure_of
 from oop_engine.traces.lateness import Histogram, OwnLateness
 from oop_engine.traces.profile import GroupProfile, Lateness
 

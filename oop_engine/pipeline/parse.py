@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from oop_engine.errors import UsageError
+from oop_engine.core.errors import UsageError
 from oop_engine.pipeline.cells import BLOCK, FILE, MISFIT, ROW, cell_of, cells
 from oop_engine.pipeline.declaration import SPARK_TYPES, Column, Declaration
 from oop_engine.pipeline.inputs import Layout

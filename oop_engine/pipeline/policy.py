@@ -12,12 +12,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from oop_engine.errors import EngineError, UsageError
+from oop_engine.core.errors import EngineError, UsageError
+from oop_engine.core.schema import Schema
+from oop_engine.operators.edge.policies import (
+    BoundedCount,
+    BoundedDisorder,
+    Carried,
+    Heartbeat,
+    Ordered,
+    PerGroup,
+    Policy,
+)
 from oop_engine.pipeline.measure import Measured
-from oop_engine.schema import Schema
 from oop_engine.traces.lateness import Histogram
 from oop_engine.traces.profile import Candidate
-from operators.policies import BoundedCount, BoundedDisorder, Carried, Heartbeat, Ordered, PerGroup, Policy
 
 __all__ = ["Choice", "choose", "read_policy"]
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
-from oop_engine.errors import TraceError
-from oop_engine.graph import Graph, Plan
+from oop_engine.core.errors import TraceError
+from oop_engine.core.graph import Graph, Plan
+from oop_engine.core.units import TIME_UNITS, Length
 from oop_engine.pipeline.sliced import Sliced
-from oop_engine.runners.spark.parquet import Parquet
-from oop_engine.runners.spark.run import BatchDone, SparkOutcome, run_on_spark
-from oop_engine.units import TIME_UNITS, Length
+from oop_engine.spark.io.parquet import Parquet
+from oop_engine.spark.run import BatchDone, SparkOutcome, run_on_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from oop_engine.operator import Message
-from oop_engine.page import Page
-from oop_engine.schema import Schema
+from oop_engine.core.operator import Message
+from oop_engine.core.page import Page
+from oop_engine.core.schema import Schema
 from oop_engine.traces.trace import open_trace
 
 __all__ = ["Sliced", "slice_name"]

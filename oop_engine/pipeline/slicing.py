@@ -12,13 +12,13 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from oop_engine.errors import UsageError
+from oop_engine.core.errors import UsageError
+from oop_engine.core.schema import Schema
+from oop_engine.core.units import TIME_UNITS
 from oop_engine.pipeline.declaration import SPARK_TYPES, Declaration
 from oop_engine.pipeline.inputs import ARROW_TYPES
 from oop_engine.pipeline.parse import SOURCE, SOURCE_PARTS
 from oop_engine.pipeline.sliced import Sliced, slice_name
-from oop_engine.schema import Schema
-from oop_engine.units import TIME_UNITS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from oop_engine.errors import TraceError
+from oop_engine.core.errors import TraceError
 from oop_engine.pipeline.cells import LINK
-from oop_engine.runners.spark.failures import failure_of
+from oop_engine.spark.session.failures import failure_of
 
 __all__ = ["told"]
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from oop_engine.errors import UsageError
+from oop_engine.core.errors import UsageError
 
 __all__ = ["Steps"]
 

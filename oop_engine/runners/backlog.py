@@ -21,11 +21,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from oop_engine.errors import ContractError
-from oop_engine.graph import Plan
-from oop_engine.operator import Message
-from oop_engine.page import Page, concat
-from oop_engine.punctuation import Linear
+from oop_engine.core.errors import ContractError
+from oop_engine.core.graph import Plan
+from oop_engine.core.operator import Message
+from oop_engine.core.page import Page, concat
+from oop_engine.core.punctuation import Linear
 from oop_engine.runners.dispatch import Signal
 
 __all__ = ["MOST", "Backlog", "Leave", "Letter", "leaves"]

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator
 from enum import Enum
 from typing import NamedTuple, Protocol
 
-from oop_engine.errors import UsageError
-from oop_engine.graph import Stream
-from oop_engine.operator import Emission, Message, Operator, State
-from oop_engine.page import Page
+from oop_engine.core.errors import UsageError
+from oop_engine.core.graph import Stream
+from oop_engine.core.operator import Emission, Message, Operator, State
+from oop_engine.core.page import Page
 
 __all__ = ["Result", "Signal", "Watch", "edge_name", "handle", "source_stream"]
 

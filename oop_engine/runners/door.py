@@ -13,13 +13,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from oop_engine.errors import ContractError
-from oop_engine.fitted import fitted, once_each
-from oop_engine.operator import Message
-from oop_engine.page import Page, pages
-from oop_engine.plain import is_arrow
-from oop_engine.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation
-from oop_engine.schema import Schema
+from oop_engine.core.errors import ContractError
+from oop_engine.core.fitted import fitted, once_each
+from oop_engine.core.operator import Message
+from oop_engine.core.page import Page, pages
+from oop_engine.core.plain import is_arrow
+from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation
+from oop_engine.core.schema import Schema
 
 __all__ = ["admitted", "messages"]
 

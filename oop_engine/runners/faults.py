@@ -10,10 +10,10 @@ from __future__ import annotations
 from asyncio import CancelledError
 from collections.abc import Callable, Iterator
 
-from oop_engine.errors import ContractError, EngineError, OperatorError
-from oop_engine.operator import Emission, Message, Operator
-from oop_engine.page import Page
-from oop_engine.punctuation import GroupWise
+from oop_engine.core.errors import ContractError, EngineError, OperatorError
+from oop_engine.core.operator import Emission, Message, Operator
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import GroupWise
 from oop_engine.runners.dispatch import Result, Signal, handle
 
 __all__ = ["deliver", "handled", "told"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from oop_engine.operator import Message, Operator
-from oop_engine.page import Page
-from oop_engine.punctuation import GroupWise
+from oop_engine.core.operator import Message, Operator
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import GroupWise
+from oop_engine.core.sizes import row_bytes
 from oop_engine.runners.backlog import Backlog, Leave, Letter
 from oop_engine.runners.dispatch import Signal
-from oop_engine.sizes import row_bytes
 
 __all__ = ["Inbox"]
 

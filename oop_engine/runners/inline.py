@@ -14,22 +14,22 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from oop_engine.contract import EdgeContract
-from oop_engine.errors import SnapshotError, UsageError
-from oop_engine.fitted import fitted
-from oop_engine.graph import Graph, Stream
-from oop_engine.memory import keep_freed
-from oop_engine.operator import Emission, Message, Operator
-from oop_engine.page import Page
-from oop_engine.punctuation import NEVER
+from oop_engine.core.contract import EdgeContract
+from oop_engine.core.errors import SnapshotError, UsageError
+from oop_engine.core.fitted import fitted
+from oop_engine.core.graph import Graph, Stream
+from oop_engine.core.operator import Emission, Message, Operator
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import NEVER
+from oop_engine.core.saved import Saved
+from oop_engine.core.snapshot import pack, unpack
+from oop_engine.core.statistics import EdgeStatistics, OperatorStatistics, Statistics
 from oop_engine.runners.backlog import MOST
 from oop_engine.runners.dispatch import Result, Signal, Watch, edge_name, source_stream
 from oop_engine.runners.door import admitted
 from oop_engine.runners.faults import deliver, handled
-from oop_engine.saved import Saved
-from oop_engine.snapshot import pack, unpack
-from oop_engine.statistics import EdgeStatistics, OperatorStatistics, Statistics
-from oop_engine.stopwatch import wall
+from oop_engine.system.memory import keep_freed
+from oop_engine.system.stopwatch import wall
 
 __all__ = ["Inline", "Result"]
 

@@ -15,21 +15,21 @@ from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from oop_engine.contract import EdgeContract
-from oop_engine.errors import UsageError
-from oop_engine.fitted import fitted
-from oop_engine.graph import Graph, Stream
-from oop_engine.memory import keep_freed
-from oop_engine.operator import Message, Operator
-from oop_engine.page import Page
-from oop_engine.punctuation import NEVER
+from oop_engine.core.contract import EdgeContract
+from oop_engine.core.errors import UsageError
+from oop_engine.core.fitted import fitted
+from oop_engine.core.graph import Graph, Stream
+from oop_engine.core.operator import Message, Operator
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import NEVER
+from oop_engine.core.statistics import EdgeStatistics, OperatorStatistics, Statistics
 from oop_engine.runners.backlog import Letter, leaves
 from oop_engine.runners.dispatch import Result, Signal, edge_name, source_stream
 from oop_engine.runners.door import admitted
 from oop_engine.runners.faults import deliver, handled, told
 from oop_engine.runners.inbox import Inbox
-from oop_engine.statistics import EdgeStatistics, OperatorStatistics, Statistics
-from oop_engine.stopwatch import wall
+from oop_engine.system.memory import keep_freed
+from oop_engine.system.stopwatch import wall
 
 __all__ = ["Local", "run_async"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from oop_engine.errors import SetupError
+from oop_engine.core.errors import SetupError
 from oop_engine.testing.case import Case, Row
 from oop_engine.testing.driver import END, Driver, multiset
 from oop_engine.testing.graph_driver import GraphDriver

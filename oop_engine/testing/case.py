@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from oop_engine.operator import Operator
-from oop_engine.schema import Schema
+from oop_engine.core.operator import Operator
+from oop_engine.core.schema import Schema
 
 __all__ = ["Case", "Row"]
 

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from oop_engine.operator import Message, Operator
-from oop_engine.page import Page
-from oop_engine.punctuation import NEVER, Punctuation
+from oop_engine.core.operator import Message, Operator
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import NEVER, Punctuation
+from oop_engine.core.schema import Schema
 from oop_engine.runners.dispatch import handle
 from oop_engine.runners.door import admitted
-from oop_engine.schema import Schema
 
 __all__ = ["END", "Driver", "multiset"]
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from oop_engine.errors import ContractError, UsageError
-from oop_engine.graph import Graph
-from oop_engine.operator import Message, State
-from oop_engine.page import Page
-from oop_engine.punctuation import Punctuation
+from oop_engine.core.errors import ContractError, UsageError
+from oop_engine.core.graph import Graph
+from oop_engine.core.operator import Message, State
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import Punctuation
+from oop_engine.core.schema import Schema
 from oop_engine.runners.dispatch import Result
 from oop_engine.runners.inline import Inline
-from oop_engine.schema import Schema
 from oop_engine.testing.case import Row
 from oop_engine.testing.driver import multiset
 
@@ -29,7 +29,7 @@ class GraphDriver:
     taken (``rows``, ``punctuation``, ``expect``).
 
     >>> import pyarrow as pa
-    >>> from operators import Count, Ordered, Punctuate, Tumbling, WindowAggregate
+    >>> from oop_engine.operators import Count, Ordered, Punctuate, Tumbling, WindowAggregate
     >>> schema = Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s")
     >>> graph = Graph("requests")
     >>> edge = graph.add("edge", Punctuate(Ordered(), "1 min"), graph.source("in", schema))

@@ -18,10 +18,10 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oop_engine.contract import EdgeContract
-from oop_engine.errors import UsageError
-from oop_engine.operator import Message, Operator
-from oop_engine.page import Page
+from oop_engine.core.contract import EdgeContract
+from oop_engine.core.errors import UsageError
+from oop_engine.core.operator import Message, Operator
+from oop_engine.core.page import Page
 from oop_engine.testing.case import Case, Row
 from oop_engine.testing.driver import Driver, multiset
 from oop_engine.testing.streams import Script, as_messages, row_lists, rows_of, scripts
@@ -261,7 +261,7 @@ def _shares(message: Message, names: list[str]) -> list[Message]:
         return [message] * _COPIES
     owner = np.arange(len(message)) % _COPIES
     if names:
-        from oop_engine.runners.spark.key_groups import key_groups
+        from oop_engine.spark.plan.key_groups import key_groups
 
         owner = key_groups([message.column(name) for name in names], _COPIES)
     return [message.filter(owner == copy) for copy in range(_COPIES)]

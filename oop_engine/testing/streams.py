@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from oop_engine.contract import EdgeContract
-from oop_engine.errors import ContractError, UsageError
-from oop_engine.operator import Message
-from oop_engine.page import Page
-from oop_engine.punctuation import FOREVER, GroupWise, Linear, Punctuation
-from oop_engine.schema import Schema
+from oop_engine.core.contract import EdgeContract
+from oop_engine.core.errors import ContractError, UsageError
+from oop_engine.core.operator import Message
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import FOREVER, GroupWise, Linear, Punctuation
+from oop_engine.core.schema import Schema
 from oop_engine.testing.case import Row
 
 __all__ = ["Event", "Script", "as_messages", "row_lists", "rows_of", "scripts"]

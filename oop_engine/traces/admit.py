@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from oop_engine.errors import TraceError
-from oop_engine.page import Page
-from oop_engine.punctuation import NEVER, Punctuation
-from oop_engine.schema import Schema
+from oop_engine.core.errors import TraceError
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import NEVER, Punctuation
+from oop_engine.core.schema import Schema
+from oop_engine.core.units import TIME_UNITS
 from oop_engine.traces.cells import fits, read_as
 from oop_engine.traces.format import LINE, REFUSED, Reader, readable
 from oop_engine.traces.promises import admit_promise
-from oop_engine.units import TIME_UNITS
 
 __all__ = ["MOST_TIME", "Admission", "Refuse", "check_fields", "check_names", "some", "wanted"]
 

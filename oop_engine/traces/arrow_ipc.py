@@ -10,7 +10,7 @@ from typing import ClassVar
 import msgpack
 import pyarrow as pa
 
-from oop_engine.punctuation import Punctuation
+from oop_engine.core.punctuation import Punctuation
 from oop_engine.traces.format import Marks, Record, readable
 from oop_engine.traces.msgpack_frames import frame_of
 from oop_engine.traces.promises import promise_of

@@ -15,8 +15,8 @@ from typing import ClassVar
 import pyarrow as pa
 import pyarrow.csv
 
-from oop_engine.errors import TraceError
-from oop_engine.punctuation import Punctuation
+from oop_engine.core.errors import TraceError
+from oop_engine.core.punctuation import Punctuation
 from oop_engine.traces.cells import guess, guess_time
 from oop_engine.traces.format import Marks, Record, readable, require_textual
 

@@ -18,12 +18,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine.errors import GraphError
-from oop_engine.operator import Message
-from oop_engine.page import Page
-from oop_engine.punctuation import Linear
-from oop_engine.schema import Schema
-from oop_engine.units import TIME_UNITS, Length, to_units
+from oop_engine.core.errors import GraphError
+from oop_engine.core.operator import Message
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import Linear
+from oop_engine.core.schema import Schema
+from oop_engine.core.units import TIME_UNITS, Length, to_units
 
 __all__ = ["Disorder", "Link"]
 

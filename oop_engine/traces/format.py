@@ -15,8 +15,8 @@ from typing import ClassVar, Protocol, TypeAlias
 import msgpack
 import pyarrow as pa
 
-from oop_engine.errors import TraceError
-from oop_engine.punctuation import Punctuation
+from oop_engine.core.errors import TraceError
+from oop_engine.core.punctuation import Punctuation
 
 __all__ = [
     "LINE",

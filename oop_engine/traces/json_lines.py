@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from oop_engine.errors import TraceError
-from oop_engine.punctuation import GroupWise, Joint, Linear, Punctuation
+from oop_engine.core.errors import TraceError
+from oop_engine.core.punctuation import GroupWise, Joint, Linear, Punctuation
 from oop_engine.traces.format import Marks, Record, readable, require_textual
 from oop_engine.traces.json_rows import guessed, object_of, rows_of
 from oop_engine.traces.promises import promise_of_json

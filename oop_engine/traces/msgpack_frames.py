@@ -17,8 +17,8 @@ from typing import Any, ClassVar
 import msgpack
 import pyarrow as pa
 
-from oop_engine.errors import TraceError
-from oop_engine.punctuation import GroupWise, Joint, Linear, Punctuation
+from oop_engine.core.errors import TraceError
+from oop_engine.core.punctuation import GroupWise, Joint, Linear, Punctuation
 from oop_engine.traces.format import Marks, Record, readable
 from oop_engine.traces.promises import promise_of
 

@@ -9,8 +9,8 @@ from typing import ClassVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from oop_engine.errors import TraceError
-from oop_engine.punctuation import Punctuation
+from oop_engine.core.errors import TraceError
+from oop_engine.core.punctuation import Punctuation
 from oop_engine.traces.format import Marks, Record, readable
 
 __all__ = ["ParquetReader", "ParquetWriter"]

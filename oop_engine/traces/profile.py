@@ -18,11 +18,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine.groups import GroupIndex
-from oop_engine.operator import Message
-from oop_engine.page import Page
-from oop_engine.punctuation import NEVER
-from oop_engine.schema import Schema
+from oop_engine.core.group_index import GroupIndex
+from oop_engine.core.operator import Message
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import NEVER
+from oop_engine.core.schema import Schema
 from oop_engine.traces.blocks import Blocks
 from oop_engine.traces.lateness import Histogram, OwnLateness, behind
 
@@ -73,7 +73,7 @@ class GroupProfile:
 
 @dataclass(frozen=True)
 class Candidate:
-    """What a policy of ``operators.policies`` would cost on this trace.
+    """What a policy of ``oop_engine.operators.edge.policies`` would cost on this trace.
 
     ``late``: tuples behind the promise.  ``delay``: how much longer than in an ordered
     stream a result waits, in units of the progressing attribute.  ``state``: tuples

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from oop_engine.errors import EngineError, GraphError, TraceError, UsageError
-from oop_engine.operator import Message
-from oop_engine.page import Page
-from oop_engine.schema import Schema
+from oop_engine.core.errors import EngineError, GraphError, TraceError, UsageError
+from oop_engine.core.operator import Message
+from oop_engine.core.page import Page
+from oop_engine.core.schema import Schema
+from oop_engine.system.whole_file import whole_file
 from oop_engine.traces.admit import Admission, Refuse, check_fields, check_names, some, wanted
 from oop_engine.traces.arrow_ipc import ArrowReader, ArrowWriter
 from oop_engine.traces.cells import read_as
@@ -20,7 +21,6 @@ from oop_engine.traces.format import Marks, Reader, Writer, plain
 from oop_engine.traces.json_lines import JsonReader, JsonWriter
 from oop_engine.traces.msgpack_frames import FramesReader, FramesWriter
 from oop_engine.traces.parquet import ParquetReader, ParquetWriter
-from oop_engine.whole_file import whole_file
 
 __all__ = ["FORMATS", "Trace", "format_of", "open_trace", "write_trace"]
 

@@ -28,23 +28,23 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from oop_engine.errors import ContractError, GraphError
-from oop_engine.groups import GroupIndex
-from oop_engine.operator import Emission, Operator, State
-from oop_engine.page import Page, concat
-from oop_engine.punctuation import FOREVER, NEVER, Linear, Punctuation
-from oop_engine.saved import Saved
-from oop_engine.schema import Schema
-from operators.aggregates import Aggregation, Arrays
-from operators.components import SumOverflowError
-from operators.key_table import KeyTable
-from operators.partials import States
-from operators.spelled import spelled
-from operators.tagging import bind
-from operators.time_sorted import last_time
-from operators.window_limits import MOST_WINDOWS
-from operators.window_results import PAGE_ROWS, Results, Stamp, checked
-from operators.windows import Over, Windows, divisible_by
+from oop_engine.core.errors import ContractError, GraphError
+from oop_engine.core.group_index import GroupIndex
+from oop_engine.core.operator import Emission, Operator, State
+from oop_engine.core.page import Page, concat
+from oop_engine.core.punctuation import FOREVER, NEVER, Linear, Punctuation
+from oop_engine.core.saved import Saved
+from oop_engine.core.schema import Schema
+from oop_engine.operators.aggregates import Aggregation, Arrays
+from oop_engine.operators.in_order.time_sorted import last_time
+from oop_engine.operators.keys.key_table import KeyTable
+from oop_engine.operators.slicing.components import SumOverflowError
+from oop_engine.operators.slicing.partials import States
+from oop_engine.operators.slicing.window_assigner import bind
+from oop_engine.operators.slicing.window_limits import MOST_WINDOWS
+from oop_engine.operators.slicing.window_results import PAGE_ROWS, Results, Stamp, checked
+from oop_engine.operators.values.describe_value import spelled
+from oop_engine.operators.windows import Over, Windows, divisible_by
 
 __all__ = ["BufferingAggregate"]
 
@@ -62,8 +62,8 @@ class BufferingAggregate(Operator):
 
     >>> import pyarrow as pa
     >>> from oop_engine import Page, Schema
-    >>> from operators.aggregates import Count
-    >>> from operators.windows import Tumbling
+    >>> from oop_engine.operators.aggregates import Count
+    >>> from oop_engine.operators.windows import Tumbling
     >>> schema = Schema({"ts": pa.int64()}, "ts", "s")
     >>> count = BufferingAggregate(Tumbling(10), {"n": Count()}).opened(schema)
     >>> (_, page), promise = count.on_page(0, Page.of(schema, {"ts": [3, 7, 12]}))

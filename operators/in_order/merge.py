@@ -19,15 +19,15 @@ from typing import Any
 
 import numpy as np
 
-from oop_engine.errors import GraphError
-from oop_engine.operator import Emission, Operator, State
-from oop_engine.page import Page, concat
-from oop_engine.progress import Progress
-from oop_engine.punctuation import Linear, Punctuation
-from oop_engine.saved import Saved
-from oop_engine.schema import Schema
-from operators.kept_page import KeptPage
-from operators.time_sorted import last_time
+from oop_engine.core.errors import GraphError
+from oop_engine.core.operator import Emission, Operator, State
+from oop_engine.core.page import Page, concat
+from oop_engine.core.progress import Progress
+from oop_engine.core.punctuation import Linear, Punctuation
+from oop_engine.core.saved import Saved
+from oop_engine.core.schema import Schema
+from oop_engine.operators.in_order.kept_page import KeptPage
+from oop_engine.operators.in_order.time_sorted import last_time
 
 __all__ = ["Merge"]
 

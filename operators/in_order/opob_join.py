@@ -19,16 +19,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from oop_engine.operator import Emission, Operator, State
-from oop_engine.page import Page
-from oop_engine.punctuation import Linear, Punctuation
-from oop_engine.saved import Saved
-from oop_engine.schema import Schema
-from operators.bands import Band, TumblingBand
-from operators.join_side.in_time_order import SortedRows
-from operators.join_side.state import JoinState
-from operators.join_side.terms import JoinTerms, Residual
-from operators.time_sorted import last_time
+from oop_engine.core.operator import Emission, Operator, State
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import Linear, Punctuation
+from oop_engine.core.saved import Saved
+from oop_engine.core.schema import Schema
+from oop_engine.operators.in_order.time_sorted import last_time
+from oop_engine.operators.joining.bands import Band, TumblingBand
+from oop_engine.operators.joining.in_time_order import SortedRows
+from oop_engine.operators.joining.state import JoinState
+from oop_engine.operators.joining.terms import JoinTerms, Residual
 
 __all__ = ["OPOBJoin"]
 

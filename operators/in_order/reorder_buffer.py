@@ -13,12 +13,12 @@ from typing import Any
 
 from sortedcontainers import SortedKeyList
 
-from oop_engine.page import Page
-from oop_engine.punctuation import FOREVER
-from oop_engine.saved import Saved
-from oop_engine.schema import Schema
-from operators.kept_page import KeptPage
-from operators.time_sorted import merged_pages, sorted_page
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import FOREVER
+from oop_engine.core.saved import Saved
+from oop_engine.core.schema import Schema
+from oop_engine.operators.in_order.kept_page import KeptPage
+from oop_engine.operators.in_order.time_sorted import merged_pages, sorted_page
 
 __all__ = ["ReorderBuffer"]
 

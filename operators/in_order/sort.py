@@ -21,18 +21,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from oop_engine.errors import GraphError
-from oop_engine.operator import Emission, Operator, State
-from oop_engine.page import Page
-from oop_engine.punctuation import Linear, Punctuation
-from oop_engine.saved import Saved
-from oop_engine.schema import Schema
-from oop_engine.units import Length
-from operators.edge_promises import EdgePromises, Part
-from operators.in_order.reorder_buffer import ReorderBuffer
-from operators.late import Slack
-from operators.policies import PerGroup, Policy, check_policy
-from operators.spelled import spelled
+from oop_engine.core.errors import GraphError
+from oop_engine.core.operator import Emission, Operator, State
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import Linear, Punctuation
+from oop_engine.core.saved import Saved
+from oop_engine.core.schema import Schema
+from oop_engine.core.units import Length
+from oop_engine.operators.edge.edge_promises import EdgePromises, Part
+from oop_engine.operators.edge.late import Slack
+from oop_engine.operators.edge.policies import PerGroup, Policy, check_policy
+from oop_engine.operators.in_order.reorder_buffer import ReorderBuffer
+from oop_engine.operators.values.describe_value import spelled
 
 __all__ = ["Sort"]
 
@@ -50,7 +50,7 @@ class Sort(Operator):
 
     >>> import pyarrow as pa
     >>> from oop_engine.testing import Driver
-    >>> from operators.policies import BoundedDisorder
+    >>> from oop_engine.operators.edge.policies import BoundedDisorder
     >>> schema = Schema({"ts": pa.int64()}, "ts", "s")
     >>> driver = Driver(Sort(BoundedDisorder(slack=5), granularity=10), schema)
     >>> driver.feed(0, Page.of(schema, {"ts": [9, 12, 6, 16, 8]}))

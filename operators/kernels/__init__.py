@@ -2,7 +2,7 @@
 
 A kernel is compiled for the types it is first called with, and kept in Numba's cache beside its file, or in the
 cache folder of the user, or where ``NUMBA_CACHE_DIR`` says.  Where none of them can be written it is kept for this
-process alone.  What that takes is told to ``oop_engine.stopwatch``.
+process alone.  What that takes is told to ``oop_engine.system.stopwatch``.
 """
 
 import logging
@@ -11,7 +11,7 @@ import tempfile
 from numba import config, njit
 from numba.core import event
 
-from oop_engine.stopwatch import COMPILED
+from oop_engine.system.stopwatch import COMPILED
 
 __all__: list[str] = []
 

@@ -2,7 +2,7 @@
 
 Common arguments: ``rows`` int64 (tuples,): tuple ``i`` goes into row ``rows[i]``; ``values`` int32, int64 or
 float64 (tuples,); ``valid`` bool (tuples,): false where the value is null, or (0,) if none is.  Columns
-are (rows,) of the table and are updated in place.  Called by ``operators.components``; where a tuple
+are (rows,) of the table and are updated in place.  Called by ``oop_engine.operators.slicing.components``; where a tuple
 goes into several rows see ``partials_update``.
 """
 

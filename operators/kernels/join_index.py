@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from operators.kernels.time_order import time_order
+from oop_engine.operators.kernels.time_order import time_order
 
 __all__ = ["CROWD", "match", "scatter", "settle"]
 

@@ -2,7 +2,7 @@
 
 A key's place is its distance from the ``lowest`` one, where ``near``; else it is found by hashing and linear
 probing, and ``places`` are a power of two.  places int32: the code of the key there, or -1; keys int64 (room,):
-by code.  Called by ``operators.key_table``.
+by code.  Called by ``oop_engine.operators.keys.key_table``.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Common arguments: ``to``, ``a``, ``b`` int64 (steps,): what rows ``a`` and ``b`` have
 together (``b`` -1: row ``a`` alone) goes to row ``to``, or if that is negative to row
 ``~to`` of the results.  Columns are (rows,), those of results have ``new`` in their names.
-Called by ``operators.pane_folds``.
+Called by ``oop_engine.operators.slicing.pane_folds``.
 """
 
 from __future__ import annotations

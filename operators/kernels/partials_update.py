@@ -3,7 +3,7 @@
 Common arguments: ``rows`` int64 and ``starts`` int64 (tuples + 1,): tuple ``i`` goes into
 ``rows[starts[i]:starts[i + 1]]``; ``lo``, ``hi``: which tuples; ``values`` int32, int64 or float64
 (tuples,); ``valid`` bool (tuples,): false where the value is null, or (0,) if none is.  Columns are
-(rows,) of the table and are updated in place.  Called by ``operators.components``.
+(rows,) of the table and are updated in place.  Called by ``oop_engine.operators.slicing.components``.
 """
 
 from __future__ import annotations

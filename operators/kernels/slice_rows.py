@@ -1,15 +1,15 @@
-"""Combining slices row by row, for the steps of ``operators.kernels.slices``.
+"""Combining slices row by row, for the steps of ``oop_engine.operators.kernels.slices``.
 
 Common arguments: ``ring`` (rows, slots) what there is in each slice, the state of no values where there is nothing;
 ``results`` (windows, groups), written, of the slots from ``begin`` on; ``cells`` (rows, groups), scratch; ``steps``
-int64 (3, steps).  All O(steps x groups), most in vector instructions.  Called by ``operators.slice_windows``.
+int64 (3, steps).  All O(steps x groups), most in vector instructions.  Called by ``slicing.slice_windows``.
 """
 
 from __future__ import annotations
 
 from numba import njit
 
-from operators.kernels.slices import ALONE
+from oop_engine.operators.kernels.slices import ALONE
 
 __all__ = ["add", "add_checked", "edge", "extreme", "moments"]
 

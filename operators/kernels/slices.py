@@ -18,8 +18,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from operators.kernels.partials import NO_WINDOW
-from operators.kernels.time_order import time_order
+from oop_engine.operators.kernels.partials import NO_WINDOW
+from oop_engine.operators.kernels.time_order import time_order
 
 __all__ = ["ALONE", "measure", "needed", "pick", "plan", "reopen"]
 

@@ -1,7 +1,7 @@
 """Spans: the lowest open and the highest window of each group, looked at for many groups at once.
 
 spans int64 (groups or more, 2); a group without a window has NO_WINDOW and the least integer.
-Called by ``operators.window_groups``.
+Called by ``oop_engine.operators.slicing.window_groups``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from operators.kernels.partials import NO_WINDOW
+from oop_engine.operators.kernels.partials import NO_WINDOW
 
 __all__ = ["closing", "reopen"]
 

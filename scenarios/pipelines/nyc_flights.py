@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from oop_engine import Schema
-from oop_engine.graph import Graph
-from operators.aggregates import Avg, Count
-from operators.meld import Meld
-from operators.policies import Policy
-from operators.punctuate import Punctuate
-from operators.window_aggregate import WindowAggregate
-from operators.windows import Sliding
+from oop_engine.core.graph import Graph
+from oop_engine.operators.aggregates import Avg, Count
+from oop_engine.operators.edge.policies import Policy
+from oop_engine.operators.meld import Meld
+from oop_engine.operators.punctuate import Punctuate
+from oop_engine.operators.window_aggregate import WindowAggregate
+from oop_engine.operators.windows import Sliding
 
 __all__ = ["graph"]
 

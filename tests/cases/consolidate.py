@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 
 from oop_engine import Schema
-from operators.aggregates import Avg, Count, First, Max, Sum, Var
-from operators.consolidate import Consolidate
-from operators.partial_aggregate import PartialAggregate
-from operators.windows import Sliding, Tumbling
+from oop_engine.operators.aggregates import Avg, Count, First, Max, Sum, Var
+from oop_engine.operators.consolidate import Consolidate
+from oop_engine.operators.partial_aggregate import PartialAggregate
+from oop_engine.operators.windows import Sliding, Tumbling
 from tests.cases import Case, Row
 from tests.naive import windows as naive
 

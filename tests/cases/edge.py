@@ -5,14 +5,21 @@ from datetime import datetime, timedelta
 import pyarrow as pa
 
 from oop_engine import Schema
-from operators.describe import Describe
-from operators.guard import Guard
-from operators.in_order.merge import Merge
-from operators.in_order.sort import Sort
-from operators.late import Late
-from operators.meld import Meld
-from operators.policies import BoundedCount, BoundedDisorder, Carried, Heartbeat, Ordered, PerGroup
-from operators.punctuate import Punctuate
+from oop_engine.operators.describe import Describe
+from oop_engine.operators.edge.late import Late
+from oop_engine.operators.edge.policies import (
+    BoundedCount,
+    BoundedDisorder,
+    Carried,
+    Heartbeat,
+    Ordered,
+    PerGroup,
+)
+from oop_engine.operators.guard import Guard
+from oop_engine.operators.in_order.merge import Merge
+from oop_engine.operators.in_order.sort import Sort
+from oop_engine.operators.meld import Meld
+from oop_engine.operators.punctuate import Punctuate
 from tests.cases import Case, Row
 from tests.naive.progress import guard_by_stream
 

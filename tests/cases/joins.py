@@ -6,10 +6,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from oop_engine import Schema
-from operators.bands import Band, TumblingBand
-from operators.in_order.opib_join import OPIBJoin
-from operators.in_order.opob_join import OPOBJoin
-from operators.oa_join import OAJoin
+from oop_engine.operators.in_order.opib_join import OPIBJoin
+from oop_engine.operators.in_order.opob_join import OPOBJoin
+from oop_engine.operators.joining.bands import Band, TumblingBand
+from oop_engine.operators.oa_join import OAJoin
 from tests.cases import Case, Row
 from tests.naive.joins import Times, band, tumbling, window_join
 

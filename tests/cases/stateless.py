@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from oop_engine import Schema
-from operators.apply import Apply
-from operators.distinct import Distinct
-from operators.project import Project
-from operators.select import Select
-from operators.split import Split
+from oop_engine.operators.apply import Apply
+from oop_engine.operators.distinct import Distinct
+from oop_engine.operators.project import Project
+from oop_engine.operators.select import Select
+from oop_engine.operators.split import Split
 from tests.cases import Case, Row
 from tests.naive.stateless import apply, distinct, project, select, split
 

@@ -8,13 +8,20 @@ from typing import Any
 import pyarrow as pa
 
 from oop_engine import Schema
-from operators.aggregate import Aggregate
-from operators.aggregates import Avg, Count, First, Last, Max, Min, Stddev, Sum
-from operators.bucket import Bucket
-from operators.in_order.buffering_aggregate import BufferingAggregate
-from operators.sliced_aggregate import SlicedAggregate
-from operators.window_aggregate import WindowAggregate
-from operators.windows import Landmark, PartitionedTupleBased, Sliding, Tumbling, TupleBased, Windows
+from oop_engine.operators.aggregate import Aggregate
+from oop_engine.operators.aggregates import Avg, Count, First, Last, Max, Min, Stddev, Sum
+from oop_engine.operators.bucket import Bucket
+from oop_engine.operators.in_order.buffering_aggregate import BufferingAggregate
+from oop_engine.operators.sliced_aggregate import SlicedAggregate
+from oop_engine.operators.window_aggregate import WindowAggregate
+from oop_engine.operators.windows import (
+    Landmark,
+    PartitionedTupleBased,
+    Sliding,
+    Tumbling,
+    TupleBased,
+    Windows,
+)
 from tests.cases import Case, Row
 from tests.naive import windows as naive
 from tests.naive.many_windows import many

@@ -12,10 +12,10 @@ import msgpack
 import numpy as np
 import pyarrow as pa
 
-from oop_engine.operator import Message
-from oop_engine.page import Page
-from oop_engine.punctuation import GroupWise, Joint, Linear
-from oop_engine.schema import Schema
+from oop_engine.core.operator import Message
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import GroupWise, Joint, Linear
+from oop_engine.core.schema import Schema
 from oop_engine.traces import FORMATS, write_trace
 
 SCHEMA = Schema(

@@ -15,8 +15,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from oop_engine.errors import EngineError
-from oop_engine.page import Page
+from oop_engine.core.errors import EngineError
+from oop_engine.core.page import Page
 from oop_engine.traces import open_trace
 from oop_engine.traces.profile import profile
 from tests.fuzz.mutants import SCHEMA, good, mutant

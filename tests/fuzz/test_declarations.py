@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oop_engine.errors import EngineError, SetupError
+from oop_engine.core.errors import EngineError, SetupError
 from oop_engine.pipeline import job
 from oop_engine.pipeline.declaration import load_declaration
 from oop_engine.pipeline.job import Wanted, run_pipeline

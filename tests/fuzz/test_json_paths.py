@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oop_engine.errors import TraceError
-from oop_engine.schema import Schema
+from oop_engine.core.errors import TraceError
+from oop_engine.core.schema import Schema
 from oop_engine.traces import json_rows, open_trace
 from oop_engine.traces.cells import read_as
 from oop_engine.traces.looks import hopeless

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, NEVER, GroupWise, Linear, Message, Operator, Page, Schema
-from oop_engine.graph import Graph
-from oop_engine.punctuation import Joint
+from oop_engine.core.graph import Graph
+from oop_engine.core.punctuation import Joint
 from oop_engine.runners.backlog import MOST, Backlog, Leave, Letter, leaves
 from oop_engine.runners.dispatch import Signal
 from oop_engine.runners.inbox import Inbox

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import Emission, Graph, Operator, Page, Schema, replay
+from oop_engine.operators import Band, Meld, OAJoin, Select
+from oop_engine.operators.in_order.opib_join import OPIBJoin
 from oop_engine.runners.dispatch import Result
 from oop_engine.testing import Driver
-from operators import Band, Meld, OAJoin, Select
-from operators.in_order.opib_join import OPIBJoin
 
 ROWS = 65_536
 S = Schema({"ts": pa.int64(), "k": pa.int64()}, "ts", "s")

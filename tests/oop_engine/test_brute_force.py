@@ -11,11 +11,10 @@ import pyarrow.compute as pc
 import pytest
 
 from oop_engine import Graph, Message, Page, Schema
-from oop_engine.brute_force import NoTruthError, true_answer
-from oop_engine.compare import missing_and_wrong
-from oop_engine.replay import replay
-from oop_engine.scenario import COMPLETE_AT
-from operators import (
+from oop_engine.lab.brute_force import NoTruthError, true_answer
+from oop_engine.lab.compare import missing_and_wrong
+from oop_engine.lab.scenario import COMPLETE_AT
+from oop_engine.operators import (
     Apply,
     Avg,
     BoundedDisorder,
@@ -37,7 +36,8 @@ from operators import (
     Var,
     WindowAggregate,
 )
-from operators.in_order.rewrite import in_order
+from oop_engine.operators.rewrites.in_order import in_order
+from oop_engine.runners.replay import replay
 from tests.naive import windows as naive
 
 SCHEMA = Schema({"ts": pa.timestamp("s", "UTC"), "k": pa.string(), "x": pa.float64(), "n": pa.int32()}, "ts")

@@ -13,11 +13,11 @@ import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
-from oop_engine import scenario as scenarios
 from oop_engine.cli.app import COMMANDS, app
-from oop_engine.shown import shown
+from oop_engine.lab import scenario as scenarios
+from oop_engine.system.shown import shown
+from oop_engine.system.whole_file import whole_file
 from oop_engine.traces import open_trace
-from oop_engine.whole_file import whole_file
 from tests.oop_engine import toy_scenario
 
 ROOT = Path(__file__).parents[2]
@@ -69,7 +69,7 @@ def test_sigterm_removes_what_was_begun(tmp_path: Path) -> None:
     """A file that is being written, and a temporary folder."""
     stuck = tmp_path / "stuck.py"
     stuck.write_text(
-        "import tempfile, time\nfrom pathlib import Path\nfrom oop_engine.whole_file import whole_file\n"
+        "import tempfile, time\nfrom pathlib import Path\nfrom oop_engine.system.whole_file import whole_file\n"
         f"here = Path({str(tmp_path)!r})\n"
         "with whole_file(here / 'out') as file, tempfile.TemporaryDirectory(dir=here):\n"
         "    file.write(b'half')\n    print('here', flush=True)\n    time.sleep(60)\n"

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import UsageError
-from oop_engine.compare import _Match, compare
-from oop_engine.scenario import COMPLETE_AT, Scenario, load
+from oop_engine.lab.compare import _Match, compare
+from oop_engine.lab.scenario import COMPLETE_AT, Scenario, load
 
 TOY = """
 import pyarrow as pa
 
-from oop_engine.scenario import COMPLETE_AT, Claim, Parameter, Scenario, Sweep, Variant
+from oop_engine.lab.scenario import COMPLETE_AT, Claim, Parameter, Scenario, Sweep, Variant
 from tests.oop_engine.toys import Hold, Promise, chain, page_of
 
 ROWS = [(10, 0, 100), (12, 1, 101), (30, 2, 120), (22, 3, 121), (50, 4, 140)]  # time, id, arrival
@@ -170,8 +170,8 @@ LATE = """
 import pyarrow as pa
 
 from oop_engine import Graph, Page, Schema
-from oop_engine.scenario import Scenario, Variant
-from operators import BoundedDisorder, Count, Punctuate, Tumbling, WindowAggregate
+from oop_engine.lab.scenario import Scenario, Variant
+from oop_engine.operators import BoundedDisorder, Count, Punctuate, Tumbling, WindowAggregate
 
 SCHEMA = Schema({"ts": pa.int64()}, "ts", "s")
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import FOREVER, NEVER, ContractError, GroupWise, Joint, Linear, Message, Page, Schema, replay
-from oop_engine.graph import Graph
-from oop_engine.runners.spark.slices import spool
+from oop_engine.core.graph import Graph
+from oop_engine.spark.io.segments import spool
 
 S = Schema({"ts": pa.int64(), "other": pa.int64()}, "ts", "s")
 COLUMNS = {"ts": [0, 61], "other": [0, 600]}

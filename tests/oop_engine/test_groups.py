@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine import GroupIndex
-from oop_engine.snapshot import pack, unpack
+from oop_engine.core.snapshot import pack, unpack
 from tests.naive.kernel import slots_of
 
 NAN = float("nan")

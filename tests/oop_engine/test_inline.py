@@ -15,10 +15,10 @@ from oop_engine import (
     SnapshotError,
     UsageError,
 )
+from oop_engine.operators import Meld
 from oop_engine.runners.dispatch import Result
 from oop_engine.runners.inline import Inline
 from oop_engine.testing import multiset
-from operators import Meld
 from tests.oop_engine.toys import Fail, Hold, Promise, chain, diamond, merged, page_of
 
 

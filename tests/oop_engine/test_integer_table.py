@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oop_engine.integer_table import IntegerTable
-from operators.key_table import KeyTable
+from oop_engine.core.integer_table import IntegerTable
+from oop_engine.operators.keys.key_table import KeyTable
 from tests.naive.kernel import slots_of
 
 EDGES = [0, 1, -1, 2**63 - 1, -(2**63), 2**32, -(2**32)]

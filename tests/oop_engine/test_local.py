@@ -20,7 +20,7 @@ from oop_engine import (
     Page,
     UsageError,
 )
-from oop_engine.graph import Graph
+from oop_engine.core.graph import Graph
 from oop_engine.runners.dispatch import Result
 from oop_engine.runners.inline import Inline
 from oop_engine.runners.local import Local, run_async

@@ -14,11 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine import Emission, Linear, Message, Operator, Page, Schema
-from oop_engine.graph import Graph
-from oop_engine.runners.dispatch import Result
-from oop_engine.runners.inline import Inline
-from oop_engine.runners.local import Local, run_async
-from operators import (
+from oop_engine.core.graph import Graph
+from oop_engine.operators import (
     Band,
     BoundedDisorder,
     Carried,
@@ -33,7 +30,10 @@ from operators import (
     Tumbling,
     WindowAggregate,
 )
-from operators.in_order.sort import Sort
+from oop_engine.operators.in_order.sort import Sort
+from oop_engine.runners.dispatch import Result
+from oop_engine.runners.inline import Inline
+from oop_engine.runners.local import Local, run_async
 from tests.oop_engine.toys import Hold, Promise, chain, page_of
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.int64(), "id": pa.int64()}, "ts", "s")

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine import Graph, Message, Page, replay
+from oop_engine.operators import Count, Meld, Ordered, Punctuate, Tumbling, WindowAggregate
 from oop_engine.runners.local import Local
-from operators import Count, Meld, Ordered, Punctuate, Tumbling, WindowAggregate
 from tests.oop_engine.toys import SCHEMA, Hold, Promise, Union, chain, merged, page_of
 
 Arrivals = list[tuple[int, int]]

@@ -11,7 +11,7 @@ from tests.children import MOST_S
 FAULTS = """
 import resource
 import numpy as np
-from oop_engine.memory import keep_freed
+from oop_engine.system.memory import keep_freed
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import FOREVER, Emission, Linear, Operator, Page, Schema, SnapshotError, State
-from oop_engine.snapshot import pack
+from oop_engine.core.snapshot import pack
 from oop_engine.testing import END, Driver, multiset
 
 SCHEMA = Schema({"ts": pa.int64()}, "ts", "s")

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import ContractError, Page, Schema
-from oop_engine.page import concat
+from oop_engine.core.page import concat
 
 SCHEMA = Schema({"ts": pa.int64(), "src": pa.string()}, "ts", "s")
 PAGE = Page.of(SCHEMA, {"ts": [3, 1, 2], "src": ["a", None, "c"]}, [10, 10, 12])

@@ -12,11 +12,9 @@ import pyarrow.compute as pc
 import pytest
 
 from oop_engine import ContractError, Graph, GraphError, GroupWise, Linear, Operator, Page, Schema, replay
-from oop_engine.page import concat, pages
-from oop_engine.plain import plain_type
-from oop_engine.runners.inline import Inline
-from oop_engine.testing import END, Driver
-from operators import (
+from oop_engine.core.page import concat, pages
+from oop_engine.core.plain import plain_type
+from oop_engine.operators import (
     Band,
     BoundedDisorder,
     Count,
@@ -29,6 +27,8 @@ from operators import (
     Tumbling,
     WindowAggregate,
 )
+from oop_engine.runners.inline import Inline
+from oop_engine.testing import END, Driver
 
 PLAIN = Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s")
 TS, KEYS = [5, 1, 7], ["a", "b", "a"]

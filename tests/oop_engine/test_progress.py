@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, NEVER, GroupWise, Joint, Linear, Progress, Punctuation
-from oop_engine.snapshot import pack, unpack
+from oop_engine.core.snapshot import pack, unpack
 from tests.naive.kernel import FIRST, GROUPS, TIMES, Group, Promise
 
 INPUTS = 3

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, NEVER, ContractError, GroupWise, Joint, Linear
-from oop_engine.punctuation import shift
+from oop_engine.core.punctuation import shift
 
 BOUNDS = st.one_of(st.integers(NEVER, FOREVER), st.sampled_from([NEVER, NEVER + 1, FOREVER - 1, FOREVER]))
 STEPS = st.one_of(st.integers(-100, 100), BOUNDS, st.sampled_from([2**70, -(2**70)]))

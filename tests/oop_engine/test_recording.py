@@ -6,9 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from oop_engine import Graph, GroupWise, Linear, Message, Page, Schema
-from oop_engine.recording import Recording
-from oop_engine.replay import Outcome, replay
-from operators import (
+from oop_engine.lab.recording import Recording
+from oop_engine.operators import (
     Apply,
     BoundedDisorder,
     Carried,
@@ -20,7 +19,8 @@ from operators import (
     Tumbling,
     WindowAggregate,
 )
-from operators.in_order.rewrite import in_order
+from oop_engine.operators.rewrites.in_order import in_order
+from oop_engine.runners.replay import Outcome, replay
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s")
 TS = [1, 12, 25, 3, 11, 25, 40, 12, 60]

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine import NEVER, ContractError, Linear, Message, Operator, Page, Schema, UsageError
-from oop_engine.graph import Graph
-from oop_engine.replay import Outcome, replay
+from oop_engine.core.graph import Graph
 from oop_engine.runners.dispatch import Result
+from oop_engine.runners.replay import Outcome, replay
 from tests.oop_engine.toys import Hold, Promise, chain, merged, page_of
 
 Arrivals = list[tuple[int, int, int]]
@@ -207,7 +207,7 @@ class Wall:
 
 def wall_of(patch: pytest.MonkeyPatch) -> Wall:
     """A wall clock for replays, and for nobody else in this process: other threads sleep too."""
-    clock, module = Wall(), import_module("oop_engine.replay")
+    clock, module = Wall(), import_module("oop_engine.runners.replay")
     patch.setattr(module, "perf_counter", lambda: clock.now)
     patch.setattr(module, "sleep", clock.sleep)
     patch.setattr(module, "sleep_async", clock.sleep_async)

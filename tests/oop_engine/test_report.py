@@ -18,18 +18,18 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from oop_engine.compare import Comparison, compare
-from oop_engine.graph import Graph
-from oop_engine.operator import Operator, State
-from oop_engine.report.columns import columns, shown_runs
-from oop_engine.report.drawing import draw, punctuated
-from oop_engine.report.headline import headline
-from oop_engine.report.layout import layered
-from oop_engine.report.page import UPLOT, page
-from oop_engine.report.table import claim_lines, result_table, run_table
-from oop_engine.report.words import plain
-from oop_engine.scenario import Claim, Parameter, Sweep, Variant, load
-from oop_engine.statistics import Sample
+from oop_engine.core.graph import Graph
+from oop_engine.core.operator import Operator, State
+from oop_engine.core.statistics import Sample
+from oop_engine.lab.compare import Comparison, compare
+from oop_engine.lab.report.columns import columns, shown_runs
+from oop_engine.lab.report.drawing import draw, punctuated
+from oop_engine.lab.report.headline import headline
+from oop_engine.lab.report.layout import layered
+from oop_engine.lab.report.page import UPLOT, page
+from oop_engine.lab.report.table import claim_lines, result_table, run_table
+from oop_engine.lab.report.words import plain
+from oop_engine.lab.scenario import Claim, Parameter, Sweep, Variant, load
 from tests.oop_engine.toy_scenario import PACKETS, SCENARIO, Promise
 
 LONG = "an_operator_whose_name_is_longer_than_any_box_could_ever_be_wide"
@@ -378,7 +378,7 @@ def test_one_tuple_and_no_result_is_a_page_too() -> None:
 def test_the_library_comes_with_its_licence(text: str) -> None:
     assert f"uPlot {UPLOT}" in text
     assert "Copyright (c) 2022 Leon Sorokin" in text
-    vendor = files("oop_engine.report").joinpath("vendor")
+    vendor = files("oop_engine.lab.report").joinpath("vendor")
     assert UPLOT in vendor.joinpath("README.md").read_text()
     assert f"(v{UPLOT})" in vendor.joinpath("uPlot.iife.min.js").read_text()[:80]
 

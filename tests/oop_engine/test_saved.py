@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import SnapshotError
-from oop_engine.saved import Saved
+from oop_engine.core.saved import Saved
 
 FIELDS = pa.schema([("k", pa.string())])
 SAVED = Saved(

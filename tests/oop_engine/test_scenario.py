@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from oop_engine import EngineError, GraphError, UsageError
-from oop_engine.scenario import Parameter, Scenario, load, names
+from oop_engine.lab.scenario import Parameter, Scenario, load, names
 
 SMALL = """
-from oop_engine.scenario import Parameter, Scenario
+from oop_engine.lab.scenario import Parameter, Scenario
 
 SCENARIO = Scenario(
     name="small", title="Small", about="Nothing.", feeds=lambda values: {}, variants=lambda values: [], keys=("ts",),

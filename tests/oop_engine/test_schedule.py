@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from oop_engine import NEVER, ContractError, Linear, Message, Page, replay
 from oop_engine.runners.dispatch import Result, Signal
-from oop_engine.schedule import schedule
+from oop_engine.runners.schedule import schedule
 from tests.oop_engine.toys import Hold, Promise, Union, chain, merged, page_of
 
 Runner = Literal["inline", "local"]

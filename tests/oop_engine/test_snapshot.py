@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oop_engine import Operator, Schema, SnapshotError
-from oop_engine.saved import Saved
-from oop_engine.snapshot import pack, unpack
+from oop_engine.core.saved import Saved
+from oop_engine.core.snapshot import pack, unpack
 
 PLAIN = st.recursive(
     st.none()

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from oop_engine import stopwatch
-from oop_engine.stopwatch import Compiled
+from oop_engine.system import stopwatch
+from oop_engine.system.stopwatch import Compiled
 
 ROOT = Path(__file__).parents[2]
 

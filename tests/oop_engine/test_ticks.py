@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine import Graph, Page, Schema, replay
-from oop_engine import ticks as module
-from oop_engine.replay import Outcome
-from oop_engine.ticks import Ticks
-from operators.aggregates import Count
-from operators.policies import BoundedDisorder, Heartbeat
-from operators.punctuate import Punctuate
-from operators.window_aggregate import WindowAggregate
-from operators.windows import Tumbling
+from oop_engine.operators.aggregates import Count
+from oop_engine.operators.edge.policies import BoundedDisorder, Heartbeat
+from oop_engine.operators.punctuate import Punctuate
+from oop_engine.operators.window_aggregate import WindowAggregate
+from oop_engine.operators.windows import Tumbling
+from oop_engine.runners import ticks as module
+from oop_engine.runners.replay import Outcome
+from oop_engine.runners.ticks import Ticks
 
 SCHEMA = Schema({"ts": pa.int64()}, "ts", "s")
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, GroupWise, Joint, Linear, Message, Page, Schema, TraceError, UsageError
-from oop_engine.page import concat
+from oop_engine.core.page import concat
 from oop_engine.traces import FORMATS, format_of, open_trace, write_trace
 
 CARRY = ["arrow", "jsonl", "msgpack"]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from oop_engine import GraphError, Linear, Page
-from oop_engine.page import concat
+from oop_engine.core.page import concat
 from oop_engine.traces import Disorder, Link, disorder, open_trace, write_trace
 
 TWO = (Link("a", 2000), Link("b", 500))

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from oop_engine.errors import TraceError
-from oop_engine.page import Page
-from oop_engine.punctuation import GroupWise, Joint, Linear
-from oop_engine.schema import Schema
+from oop_engine.core.errors import TraceError
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import GroupWise, Joint, Linear
+from oop_engine.core.schema import Schema
 from oop_engine.traces import open_trace, write_trace
 from oop_engine.traces.admit import MOST_TIME
 from oop_engine.traces.profile import profile

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine import GraphError, UnitError
-from oop_engine.units import TIME_UNITS, to_seconds, to_units
+from oop_engine.core.units import TIME_UNITS, to_seconds, to_units
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from oop_engine.cli.app import app
-from oop_engine.stopwatch import COMPILED
+from oop_engine.system.stopwatch import COMPILED
 from tests.children import MOST_S
 
 
@@ -35,8 +35,8 @@ import numba.core.caching as caching
 for name, place in list(vars(caching).items()):
     if name.endswith(("InTreeCacheLocator", "UserWideCacheLocator")):
         place.from_function = classmethod(lambda *_: None)
-import operators.kernels
-from operators.kernels.time_order import time_order
+import oop_engine.operators.kernels
+from oop_engine.operators.kernels.time_order import time_order
 print(time_order.stats.cache_path)
 """
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from oop_engine.graph import Graph
-from oop_engine.operator import Emission, Message, Operator, State
-from oop_engine.page import Page
-from oop_engine.punctuation import Linear, Punctuation
-from oop_engine.scenario import COMPLETE_AT, Claim, Parameter, Scenario, Sweep, Values, Variant
-from oop_engine.schema import Schema
+from oop_engine.core.graph import Graph
+from oop_engine.core.operator import Emission, Message, Operator, State
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import Linear, Punctuation
+from oop_engine.core.schema import Schema
+from oop_engine.lab.scenario import COMPLETE_AT, Claim, Parameter, Scenario, Sweep, Values, Variant
 
 PACKETS = Schema({"ts": pa.int64(), "len": pa.int32()}, "ts", "s")
 COUNTS = Schema({"end": pa.int64(), "n": pa.int64()}, "end", "s")

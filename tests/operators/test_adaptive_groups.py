@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oop_engine import ContractError, GraphError, GroupWise, Linear, Page, Schema
+from oop_engine.operators.aggregates import Avg, Count, First, Max, Sum, UserDefined
+from oop_engine.operators.slicing import adaptive_groups
+from oop_engine.operators.slicing.window_volume import EagerBytes
+from oop_engine.operators.window_aggregate import WindowAggregate
+from oop_engine.operators.windows import Landmark, Sliding, Tumbling, TupleBased
 from oop_engine.testing import Driver, multiset
-from operators import adaptive_groups
-from operators.aggregates import Avg, Count, First, Max, Sum, UserDefined
-from operators.volume import EagerBytes
-from operators.window_aggregate import WindowAggregate
-from operators.windows import Landmark, Sliding, Tumbling, TupleBased
 from tests.naive import windows as naive
 from tests.operators.window_streams import SCHEMA, Checked, events, rows
 

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oop_engine import GraphError, Page
+from oop_engine.operators.aggregate import Aggregate
+from oop_engine.operators.aggregates import Count, First, Sum
+from oop_engine.operators.bucket import Bucket
+from oop_engine.operators.window_aggregate import WindowAggregate
+from oop_engine.operators.windows import Landmark, PartitionedTupleBased, Sliding, Tumbling, TupleBased
 from oop_engine.testing import multiset
-from operators.aggregate import Aggregate
-from operators.aggregates import Count, First, Sum
-from operators.bucket import Bucket
-from operators.window_aggregate import WindowAggregate
-from operators.windows import Landmark, PartitionedTupleBased, Sliding, Tumbling, TupleBased
 from tests.operators.window_streams import MOVE, SCHEMA, Checked, events, rows
 
 WINDOWS = st.sampled_from(

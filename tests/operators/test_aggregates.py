@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oop_engine import GraphError, Page, Schema
+from oop_engine.operators.aggregates import Avg, Count, First, Last, Max, Min, Stddev, Sum, UserDefined, Var
+from oop_engine.operators.slicing.components import component
+from oop_engine.operators.slicing.partials import States
+from oop_engine.operators.window_aggregate import WindowAggregate
+from oop_engine.operators.windows import Landmark, Sliding, Tumbling
 from oop_engine.testing import Driver, multiset
-from operators.aggregates import Avg, Count, First, Last, Max, Min, Stddev, Sum, UserDefined, Var
-from operators.components import component
-from operators.partials import States
-from operators.window_aggregate import WindowAggregate
-from operators.windows import Landmark, Sliding, Tumbling
 from tests.naive import windows as naive
 from tests.operators.window_streams import SCHEMA, Checked, events, page, rows
 

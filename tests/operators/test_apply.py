@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 import pytest
 
 from oop_engine import ContractError, GraphError, GroupWise, Joint, Linear, Page, Schema
+from oop_engine.operators.apply import Apply
 from oop_engine.testing import Driver
-from operators.apply import Apply
 
 SCHEMA = Schema({"ts": pa.timestamp("ms"), "x": pa.float64(), "k": pa.string()}, "ts")
 PAGE = Page.of(SCHEMA, {"ts": [1, 2], "x": [9.0, None], "k": ["a", "b"]}, arrival=[7, 8])

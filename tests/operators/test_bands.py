@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import FOREVER, NEVER, GraphError, Schema, UnitError
-from operators.bands import Band, BandRule, Rule, TumblingBand, TumblingRule
+from oop_engine.operators.joining.bands import Band, BandRule, Rule, TumblingBand, TumblingRule
 from tests.naive.joins import band, tumbling
 
 MS = Schema({"ts": pa.timestamp("ms")}, "ts")

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, GraphError, GroupWise, Joint, Linear, Page
+from oop_engine.operators.bucket import Bucket
+from oop_engine.operators.windows import Landmark, PartitionedTupleBased, Sliding, TupleBased
 from oop_engine.testing import Driver
-from operators.bucket import Bucket
-from operators.windows import Landmark, PartitionedTupleBased, Sliding, TupleBased
 from tests.naive import windows as naive
 from tests.operators.window_streams import SCHEMA, Checked, events, page, rows
 

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, ContractError, GraphError, Joint, Linear, Page
+from oop_engine.operators.aggregates import Count, Sum
+from oop_engine.operators.in_order.buffering_aggregate import BufferingAggregate
+from oop_engine.operators.windows import Landmark, Sliding, Tumbling, TupleBased
 from oop_engine.testing import Driver, multiset
-from operators.aggregates import Count, Sum
-from operators.in_order.buffering_aggregate import BufferingAggregate
-from operators.windows import Landmark, Sliding, Tumbling, TupleBased
 from tests.naive import windows as naive
 from tests.operators.test_aggregates import USER, naive_user
 from tests.operators.test_window_aggregate import AGGREGATES, BY, LENGTH, ORACLE

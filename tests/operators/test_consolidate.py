@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, ContractError, GraphError, GroupWise, Joint, Linear, Page, Schema
-from oop_engine.progress import Progress
+from oop_engine.core.progress import Progress
+from oop_engine.operators.aggregates import Avg, Count, First, Last, Max, Min, Stddev, Sum, UserDefined, Var
+from oop_engine.operators.consolidate import Consolidate
+from oop_engine.operators.meld import Meld
+from oop_engine.operators.partial_aggregate import PartialAggregate
+from oop_engine.operators.window_aggregate import WindowAggregate
+from oop_engine.operators.windows import Sliding, Tumbling
 from oop_engine.testing import Driver, multiset
-from operators.aggregates import Avg, Count, First, Last, Max, Min, Stddev, Sum, UserDefined, Var
-from operators.consolidate import Consolidate
-from operators.meld import Meld
-from operators.partial_aggregate import PartialAggregate
-from operators.window_aggregate import WindowAggregate
-from operators.windows import Sliding, Tumbling
 from tests.naive import windows as naive
 from tests.operators.window_streams import MOVE, SCHEMA, Checked, events, rows
 
@@ -216,7 +216,7 @@ def test_runs_are_merged_and_large_streams_come_out_the_same(empty):
 
 
 def test_many_windows_are_combined_in_blocks(monkeypatch):
-    monkeypatch.setattr("operators.pane_runs._PAIRS", 10)
+    monkeypatch.setattr("oop_engine.operators.slicing.pane_runs._PAIRS", 10)
     said = [*many(2, 200, 3), Linear(70), MOVE, Linear(200)]
     for empty in (False, True):
         first, second = halves(Sliding(60, 7), {"n": Count(), "s": Sum("v")}, ("j",), empty=empty)

@@ -11,18 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oop_engine import GraphError, Schema
-from oop_engine.graph import Graph
+from oop_engine.core.graph import Graph
+from oop_engine.operators.aggregates import Count, Sum
+from oop_engine.operators.edge.policies import BoundedDisorder
+from oop_engine.operators.meld import Meld
+from oop_engine.operators.partial_aggregate import PartialAggregate
+from oop_engine.operators.project import Project
+from oop_engine.operators.punctuate import Punctuate
+from oop_engine.operators.rewrites.two_level import consolidated
+from oop_engine.operators.select import Select
+from oop_engine.operators.window_aggregate import WindowAggregate
+from oop_engine.operators.windows import Landmark, Sliding, Tumbling, TupleBased
 from oop_engine.testing import multiset
-from operators.aggregates import Count, Sum
-from operators.consolidated import consolidated
-from operators.meld import Meld
-from operators.partial_aggregate import PartialAggregate
-from operators.policies import BoundedDisorder
-from operators.project import Project
-from operators.punctuate import Punctuate
-from operators.select import Select
-from operators.window_aggregate import WindowAggregate
-from operators.windows import Landmark, Sliding, Tumbling, TupleBased
 from tests.test_random_graphs import graphs, results
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.string(), "n": pa.int64()}, "ts", "s")

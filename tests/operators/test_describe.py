@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, GraphError, GroupWise, Joint, Linear, Schema
-from oop_engine.contract import EdgeContract
+from oop_engine.core.contract import EdgeContract
+from oop_engine.operators.describe import Describe
 from oop_engine.testing import END, Driver
-from operators.describe import Describe
 from tests.naive.progress import Promised
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.string(), "n": pa.int64()}, "ts", "s")

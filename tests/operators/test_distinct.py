@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, GraphError, GroupWise, Joint, Linear, Page, Schema
+from oop_engine.operators.distinct import Distinct
 from oop_engine.testing import Driver, as_messages, multiset, row_lists, rows_of, scripts
-from operators.distinct import Distinct
 from tests.naive.stateless import distinct
 
 SCHEMA = Schema({"k": pa.string(), "ts": pa.int64(), "n": pa.int32()}, "ts", "s")

@@ -11,21 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oop_engine import Graph, GraphError, Linear, Operator, Page, Schema, replay
+from oop_engine.operators.aggregates import Count
+from oop_engine.operators.apply import Apply
+from oop_engine.operators.distinct import Distinct
+from oop_engine.operators.edge.late import Slack
+from oop_engine.operators.edge.policies import BoundedDisorder
+from oop_engine.operators.in_order.buffering_aggregate import BufferingAggregate
+from oop_engine.operators.meld import Meld
+from oop_engine.operators.project import Project
+from oop_engine.operators.punctuate import Punctuate
+from oop_engine.operators.rewrites.in_order import in_order
+from oop_engine.operators.select import Select
+from oop_engine.operators.split import Split
+from oop_engine.operators.window_aggregate import WindowAggregate
+from oop_engine.operators.windows import Landmark, Sliding, Tumbling, Windows
 from oop_engine.testing import END, Driver, multiset
-from operators.aggregates import Count
-from operators.apply import Apply
-from operators.distinct import Distinct
-from operators.in_order.buffering_aggregate import BufferingAggregate
-from operators.in_order.rewrite import in_order
-from operators.late import Slack
-from operators.meld import Meld
-from operators.policies import BoundedDisorder
-from operators.project import Project
-from operators.punctuate import Punctuate
-from operators.select import Select
-from operators.split import Split
-from operators.window_aggregate import WindowAggregate
-from operators.windows import Landmark, Sliding, Tumbling, Windows
 
 SCHEMA = Schema({"ts": pa.int64(), "n": pa.int64()}, "ts", "s")
 Row = tuple[int, int]

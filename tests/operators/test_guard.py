@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, NEVER, ContractError, GraphError, Linear, Page, Schema
+from oop_engine.operators.edge.late import Late
+from oop_engine.operators.guard import Ahead, Guard
 from oop_engine.testing import Driver
-from operators.guard import Ahead, Guard
-from operators.late import Late
 from tests.naive.progress import guard_by_stream
 
 SCHEMA = Schema({"ts": pa.int64()}, "ts", "s")

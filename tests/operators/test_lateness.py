@@ -12,16 +12,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, Graph, GroupWise, Linear, Page, Schema, replay
+from oop_engine.operators.aggregates import Count
+from oop_engine.operators.edge.late import Late, Slack
+from oop_engine.operators.edge.policies import (
+    BoundedCount,
+    BoundedDisorder,
+    Carried,
+    Heartbeat,
+    Ordered,
+    PerGroup,
+    Policy,
+)
+from oop_engine.operators.in_order.sort import Sort
+from oop_engine.operators.punctuate import Punctuate
+from oop_engine.operators.rewrites.in_order import in_order
+from oop_engine.operators.window_aggregate import WindowAggregate
+from oop_engine.operators.windows import Sliding
 from oop_engine.testing import END, Driver, multiset
 from oop_engine.traces.profile import profile
-from operators.aggregates import Count
-from operators.in_order.rewrite import in_order
-from operators.in_order.sort import Sort
-from operators.late import Late, Slack
-from operators.policies import BoundedCount, BoundedDisorder, Carried, Heartbeat, Ordered, PerGroup, Policy
-from operators.punctuate import Punctuate
-from operators.window_aggregate import WindowAggregate
-from operators.windows import Sliding
 from tests.naive.progress import Keeps, bounded_count, bounded_disorder, ordered
 
 Row = dict[str, Any]

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, GraphError, GroupWise, Joint, Linear, Page, Schema
+from oop_engine.operators.meld import Meld
 from oop_engine.testing import END, Driver
-from operators.meld import Meld
 from tests.naive.progress import Promised
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.string(), "n": pa.int32()}, "ts", "s")

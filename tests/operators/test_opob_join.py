@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, ContractError, GraphError, GroupWise, Joint, Linear, Page, Schema
-from oop_engine.contract import EdgeContract
+from oop_engine.core.contract import EdgeContract
+from oop_engine.operators.in_order.opob_join import OPOBJoin
+from oop_engine.operators.joining.bands import Band, TumblingBand
 from oop_engine.testing import END, Driver, as_messages, multiset, row_lists, rows_of, scripts
-from operators.bands import Band, TumblingBand
-from operators.in_order.opob_join import OPOBJoin
 from tests.naive.joins import band, tumbling, window_join
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s")

@@ -7,9 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from operators.aggregates import Part
-from operators.components import component
-from operators.pane_reduce import reduced
+from oop_engine.operators.aggregates import Part
+from oop_engine.operators.slicing.components import component
+from oop_engine.operators.slicing.pane_reduce import reduced
 
 PARTS = [
     Part("count", "v"), Part("sum", "v"), Part("sum", "v", floating=True), Part("min", "v"), Part("max", "v"),

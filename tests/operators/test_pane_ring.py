@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oop_engine import ContractError, GroupWise, Linear, Page, Schema
+from oop_engine.operators.aggregates import Avg, Count, First, Last, Max, Min, Sum, Var
+from oop_engine.operators.slicing import pane_rectangle
+from oop_engine.operators.window_aggregate import WindowAggregate
+from oop_engine.operators.windows import Sliding, Tumbling
 from oop_engine.testing import Driver, multiset
-from operators import pane_rectangle
-from operators.aggregates import Avg, Count, First, Last, Max, Min, Sum, Var
-from operators.window_aggregate import WindowAggregate
-from operators.windows import Sliding, Tumbling
 from tests.naive import windows as naive
 from tests.operators.window_streams import SCHEMA, Checked, events, rows
 

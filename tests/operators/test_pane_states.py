@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oop_engine import Linear, Page, Schema
+from oop_engine.operators.aggregates import Avg, Count, Max, Sum
+from oop_engine.operators.slicing import pane_ring, pane_states
+from oop_engine.operators.window_aggregate import WindowAggregate
+from oop_engine.operators.windows import Sliding
 from oop_engine.testing import Driver
-from operators import pane_ring, pane_states
-from operators.aggregates import Avg, Count, Max, Sum
-from operators.window_aggregate import WindowAggregate
-from operators.windows import Sliding
 from tests.naive import windows as naive
 from tests.operators.test_pane_ring import AGGREGATES, ORACLE, check
 from tests.operators.window_streams import events, rows

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oop_engine import ContractError, Linear, Page, Schema
+from oop_engine.operators.aggregates import Avg, Count, Max, Sum, Var
+from oop_engine.operators.kernels.panes import Geometry
+from oop_engine.operators.slicing import pane_ring, pane_sweep
+from oop_engine.operators.slicing.pane_states import PaneStates
+from oop_engine.operators.window_aggregate import WindowAggregate
+from oop_engine.operators.windows import Sliding, Tumbling
 from oop_engine.testing import Driver, multiset
-from operators import pane_ring, pane_sweep
-from operators.aggregates import Avg, Count, Max, Sum, Var
-from operators.kernels.panes import Geometry
-from operators.pane_states import PaneStates
-from operators.window_aggregate import WindowAggregate
-from operators.windows import Sliding, Tumbling
 from tests.naive import windows as naive
 from tests.operators.test_pane_ring import AGGREGATES, ORACLE, check
 from tests.operators.window_streams import events, rows

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, NEVER, GraphError, Page, Schema
-from operators.policies import (
+from oop_engine.operators.edge.policies import (
     BoundedCount,
     BoundedDisorder,
     Carried,

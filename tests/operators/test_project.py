@@ -7,8 +7,8 @@ import pyarrow.compute as pc
 import pytest
 
 from oop_engine import FOREVER, ContractError, GraphError, GroupWise, Joint, Linear, Page, Schema
+from oop_engine.operators.project import Project
 from oop_engine.testing import Driver
-from operators.project import Project
 
 SCHEMA = Schema({"ts": pa.int64(), "ts_right": pa.int64(), "k": pa.string(), "n": pa.int64()}, "ts", "ms")
 PAGE = Page.of(SCHEMA, {"ts": [1, 2], "ts_right": [9, 8], "k": ["a", "b"], "n": [1, 2]}, arrival=[7, 8])

@@ -8,13 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, NEVER, GraphError, GroupWise, LateTuple, Linear, Page, Schema
-from oop_engine.contract import EdgeContract
+from oop_engine.core.contract import EdgeContract
+from oop_engine.operators.edge import group_promises as module
+from oop_engine.operators.edge.late import Late
+from oop_engine.operators.edge.policies import (
+    BoundedCount,
+    BoundedDisorder,
+    Carried,
+    Heartbeat,
+    Ordered,
+    PerGroup,
+)
+from oop_engine.operators.in_order.sort import Sort
+from oop_engine.operators.punctuate import Punctuate
 from oop_engine.testing import END, Driver
-from operators import group_promises as module
-from operators.in_order.sort import Sort
-from operators.late import Late
-from operators.policies import BoundedCount, BoundedDisorder, Carried, Heartbeat, Ordered, PerGroup
-from operators.punctuate import Punctuate
 from tests.naive.progress import bounded_count, bounded_disorder, ordered, punctuate, punctuate_groups
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s")

@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 import pytest
 
 from oop_engine import ContractError, GraphError, GroupWise, Joint, Linear, Page, Schema
+from oop_engine.operators.select import Select
 from oop_engine.testing import Driver
-from operators.select import Select
 
 SCHEMA = Schema({"ts": pa.int64(), "n": pa.int64(), "ok": pa.bool_()}, "ts", "s")
 PAGE = Page.of(SCHEMA, {"ts": [1, 2, 3], "n": [5, None, -5], "ok": [None, True, False]}, arrival=[7, 8, 9])

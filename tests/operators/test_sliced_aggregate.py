@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, ContractError, GraphError, GroupWise, Joint, Linear, Page, Schema
+from oop_engine.operators.aggregates import Count, Max, Sum, UserDefined
+from oop_engine.operators.sliced_aggregate import SlicedAggregate
+from oop_engine.operators.slicing import slice_ring, slice_windows
+from oop_engine.operators.window_aggregate import WindowAggregate
+from oop_engine.operators.windows import Landmark, Sliding, Tumbling, TupleBased
 from oop_engine.testing import Driver, multiset
-from operators import slice_ring, slice_windows
-from operators.aggregates import Count, Max, Sum, UserDefined
-from operators.sliced_aggregate import SlicedAggregate
-from operators.window_aggregate import WindowAggregate
-from operators.windows import Landmark, Sliding, Tumbling, TupleBased
 from tests.naive.many_windows import many
 from tests.operators.test_window_aggregate import AGGREGATES, BY, ORACLE
 from tests.operators.window_streams import SCHEMA, Checked, events, page, rows

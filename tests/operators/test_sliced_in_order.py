@@ -6,15 +6,15 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import Graph, Page, Schema
-from oop_engine.replay import replay
+from oop_engine.operators.aggregates import Count, Sum
+from oop_engine.operators.edge.late import Slack
+from oop_engine.operators.edge.policies import BoundedDisorder
+from oop_engine.operators.punctuate import Punctuate
+from oop_engine.operators.rewrites.in_order import in_order
+from oop_engine.operators.sliced_aggregate import SlicedAggregate
+from oop_engine.operators.windows import Sliding, Tumbling, Windows
+from oop_engine.runners.replay import replay
 from oop_engine.testing import multiset
-from operators.aggregates import Count, Sum
-from operators.in_order.rewrite import in_order
-from operators.late import Slack
-from operators.policies import BoundedDisorder
-from operators.punctuate import Punctuate
-from operators.sliced_aggregate import SlicedAggregate
-from operators.windows import Sliding, Tumbling, Windows
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.string(), "v": pa.int64()}, "ts", "s")
 TIMES = [3, 1, 8, 12, 9, 25, 21, 44, 40, 41]

@@ -9,13 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, GraphError, GroupWise, Linear, Page, Schema
-from oop_engine.contract import EdgeContract
-from oop_engine.graph import Graph
-from oop_engine.replay import replay
+from oop_engine.core.contract import EdgeContract
+from oop_engine.core.graph import Graph
+from oop_engine.operators.edge.policies import (
+    BoundedCount,
+    BoundedDisorder,
+    Carried,
+    Heartbeat,
+    Ordered,
+    PerGroup,
+)
+from oop_engine.operators.in_order import reorder_buffer as module
+from oop_engine.operators.in_order.sort import Sort
+from oop_engine.runners.replay import replay
 from oop_engine.testing import END, Driver
-from operators.in_order import reorder_buffer as module
-from operators.in_order.sort import Sort
-from operators.policies import BoundedCount, BoundedDisorder, Carried, Heartbeat, Ordered, PerGroup
 from tests.naive.progress import bounded_count, bounded_disorder, ordered, punctuate
 
 SCHEMA = Schema({"ts": pa.int64(), "id": pa.int64()}, "ts", "s")

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine import GraphError, Linear, Page, Schema
+from oop_engine.operators.split import Split
 from oop_engine.testing import Driver
-from operators.split import Split
 from tests.naive.stateless import split
 
 SCHEMA = Schema({"ts": pa.int64(), "n": pa.int64()}, "ts", "s")

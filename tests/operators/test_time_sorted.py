@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, NEVER, Page, Schema
+from oop_engine.operators.in_order.merge import Merge
+from oop_engine.operators.in_order.opib_join import OPIBJoin
+from oop_engine.operators.in_order.opob_join import OPOBJoin
+from oop_engine.operators.in_order.time_sorted import merged_pages, sorted_page
+from oop_engine.operators.joining.bands import Band, TumblingBand
+from oop_engine.operators.kernels.time_order import time_order
+from oop_engine.operators.oa_join import OAJoin
 from oop_engine.testing import END, Driver
-from operators.bands import Band, TumblingBand
-from operators.in_order.merge import Merge
-from operators.in_order.opib_join import OPIBJoin
-from operators.in_order.opob_join import OPOBJoin
-from operators.kernels.time_order import time_order
-from operators.oa_join import OAJoin
-from operators.time_sorted import merged_pages, sorted_page
 
 SCHEMA = Schema({"ts": pa.int64(), "id": pa.int64()}, "ts", "s")
 SPANS = [0, 1, 5, 2_047, 2_048, 10**6, 2**53, 2**62]

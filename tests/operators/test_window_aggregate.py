@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, ContractError, GraphError, GroupWise, Joint, Linear, Page, Schema, State
+from oop_engine.operators.aggregates import Avg, Count, First, Last, Max, Min, Stddev, Sum, UserDefined, Var
+from oop_engine.operators.window_aggregate import WindowAggregate
+from oop_engine.operators.windows import Landmark, PartitionedTupleBased, Sliding, Tumbling, TupleBased
 from oop_engine.testing import Driver, multiset
-from operators.aggregates import Avg, Count, First, Last, Max, Min, Stddev, Sum, UserDefined, Var
-from operators.window_aggregate import WindowAggregate
-from operators.windows import Landmark, PartitionedTupleBased, Sliding, Tumbling, TupleBased
 from tests.naive import windows as naive
 from tests.operators.window_streams import SCHEMA, Checked, events, page, rows
 

@@ -9,19 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oop_engine import ContractError, GraphError, Linear, Operator, Page, Schema
+from oop_engine.operators.aggregate import Aggregate
+from oop_engine.operators.aggregates import Count, UserDefined
+from oop_engine.operators.bucket import Bucket
+from oop_engine.operators.consolidate import Consolidate
+from oop_engine.operators.in_order.buffering_aggregate import BufferingAggregate
+from oop_engine.operators.partial_aggregate import PartialAggregate
+from oop_engine.operators.sliced_aggregate import SlicedAggregate
+from oop_engine.operators.slicing import adaptive_groups, slice_groups, window_groups
+from oop_engine.operators.slicing.window_limits import MOST_PARTIALS, pauses
+from oop_engine.operators.slicing.window_results import PAGE_ROWS
+from oop_engine.operators.window_aggregate import WindowAggregate
+from oop_engine.operators.windows import Landmark, PartitionedTupleBased, Sliding, Tumbling, TupleBased
 from oop_engine.testing import Driver, multiset
-from operators import adaptive_groups, slice_groups, window_groups
-from operators.aggregate import Aggregate
-from operators.aggregates import Count, UserDefined
-from operators.bucket import Bucket
-from operators.consolidate import Consolidate
-from operators.in_order.buffering_aggregate import BufferingAggregate
-from operators.partial_aggregate import PartialAggregate
-from operators.sliced_aggregate import SlicedAggregate
-from operators.window_aggregate import WindowAggregate
-from operators.window_limits import MOST_PARTIALS, pauses
-from operators.window_results import PAGE_ROWS
-from operators.windows import Landmark, PartitionedTupleBased, Sliding, Tumbling, TupleBased
 from tests.naive.many_windows import many
 from tests.naive.windows import sliding
 from tests.operators.test_window_aggregate import AGGREGATES, BY, ORACLE

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, NEVER, ContractError, GraphError, Schema
-from operators.windows import (
+from oop_engine.operators.windows import (
     Extents,
     Landmark,
     Over,

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from oop_engine import Page
-from oop_engine.compare import compare
-from oop_engine.errors import EngineError
-from oop_engine.scenario import Sweep
-from operators.aggregates import Sum
-from operators.partials import Partials
-from operators.tuple_tail import Tail
-from operators.window_results import Results
-from operators.windows import Sliding
-from scenarios.adapt_wid import (
+from oop_engine.core.errors import EngineError
+from oop_engine.lab.compare import compare
+from oop_engine.lab.scenario import Sweep
+from oop_engine.operators.aggregates import Sum
+from oop_engine.operators.slicing.partials import Partials
+from oop_engine.operators.slicing.tuple_tail import Tail
+from oop_engine.operators.slicing.window_results import Results
+from oop_engine.operators.windows import Sliding
+from oop_engine.scenarios.adapt_wid import (
     DATA_SETS,
     PARTIAL,
     SCENARIO,

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from oop_engine.compare import compare
-from oop_engine.errors import EngineError
-from oop_engine.scenario import Sweep
-from scenarios.hammer_slide import INPUTS, SCENARIO, combinations, given, lengths
+from oop_engine.core.errors import EngineError
+from oop_engine.lab.compare import compare
+from oop_engine.lab.scenario import Sweep
+from oop_engine.scenarios.hammer_slide import INPUTS, SCENARIO, combinations, given, lengths
 
 
 def test_all_claims_hold() -> None:

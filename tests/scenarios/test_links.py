@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from oop_engine import Page
-from oop_engine.compare import Comparison, compare
-from oop_engine.replay import replay
-from oop_engine.scenario import Sweep, Values
-from scenarios.links import MELD, SCENARIO, feeds, lulls, truth, variants
+from oop_engine.lab.compare import Comparison, compare
+from oop_engine.lab.scenario import Sweep, Values
+from oop_engine.runners.replay import replay
+from oop_engine.scenarios.links import MELD, SCENARIO, feeds, lulls, truth, variants
 
 SMALL = {"tuples": "12000", "rate": "50", "range": "25 s", "slide": "5 s", "lull": "15 s"}
 

@@ -6,11 +6,11 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import Page
-from oop_engine.compare import Comparison, compare
-from oop_engine.errors import EngineError
-from oop_engine.scenario import Sweep
-from scenarios.netflow import CASES, SCENARIO, case_of, curves, feeds
-from scenarios.truth import mean_error, wrong_results
+from oop_engine.core.errors import EngineError
+from oop_engine.lab.compare import Comparison, compare
+from oop_engine.lab.scenario import Sweep
+from oop_engine.scenarios.netflow import CASES, SCENARIO, case_of, curves, feeds
+from oop_engine.scenarios.truth import mean_error, wrong_results
 
 SLACKS = (
     "band 0 ms",

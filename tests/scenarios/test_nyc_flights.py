@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from oop_engine import GroupWise, Linear, Page
-from oop_engine.compare import compare
-from oop_engine.contract import EdgeContract
-from scenarios.nyc_flights import AIRPORTS, SCENARIO, _read, feeds, flights
+from oop_engine.core.contract import EdgeContract
+from oop_engine.lab.compare import compare
+from oop_engine.scenarios.nyc_flights import AIRPORTS, SCENARIO, _read, feeds, flights
 
 
 def test_every_flight_of_the_year_is_there_or_diverted():

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from oop_engine import replay
-from oop_engine.compare import missing_and_wrong
-from oop_engine.graph import Stream
-from oop_engine.runners.spark.run import run_on_spark
-from oop_engine.runners.spark.slices import spool
-from oop_engine.scenario import load
+from oop_engine.core.graph import Stream
+from oop_engine.lab.compare import missing_and_wrong
+from oop_engine.lab.scenario import load
+from oop_engine.spark.io.segments import spool
+from oop_engine.spark.run import run_on_spark
 from tests.oop_engine.spark.together import Together
 
 if TYPE_CHECKING:

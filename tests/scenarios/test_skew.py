@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import Page
-from oop_engine.compare import compare
-from oop_engine.runners.spark.balance import Balance
-from oop_engine.runners.spark.key_groups import key_groups
-from oop_engine.scenario import Sweep
-from scenarios.skew import BATCH, SCENARIO, feeds, keys_by_rank, shares
+from oop_engine.lab.compare import compare
+from oop_engine.lab.scenario import Sweep
+from oop_engine.scenarios.skew import BATCH, SCENARIO, feeds, keys_by_rank, shares
+from oop_engine.spark.plan.balance import Balance
+from oop_engine.spark.plan.key_groups import key_groups
 
 
 def test_all_claims_hold() -> None:

@@ -35,7 +35,7 @@ from typing import Any
 import pyarrow as pa
 
 from oop_engine import FOREVER, GroupWise, Linear, Operator, Punctuation, Schema
-from oop_engine.graph import Graph, Stream
+from oop_engine.core.graph import Graph, Stream
 
 __all__ = ["Clock", "Expected", "Row", "Step", "Transcript", "transcripts"]
 
@@ -49,7 +49,7 @@ _MODULES = (
 )  # fmt: skip
 _VOCABULARY: dict[str, Any] = {}
 for _module in _MODULES:
-    _VOCABULARY |= vars(import_module(f"operators.{_module}"))
+    _VOCABULARY |= vars(import_module(f"oop_engine.operators.{_module}"))
 
 _TYPES = {"int": pa.int64(), "float": pa.float64(), "text": pa.string()}
 _READ = {"int": int, "float": float, "text": str}

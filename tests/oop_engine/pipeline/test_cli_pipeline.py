@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from oop_engine.cli.app import app
-from oop_engine.runners.spark import settings
+from oop_engine.spark.session import settings
 from tests.children import MOST_S
 
 if TYPE_CHECKING:
@@ -26,11 +26,11 @@ time = "ts"
 unit = "s"
 """
 GRAPH = """
-from oop_engine.graph import Graph
-from operators.aggregates import Count
-from operators.punctuate import Punctuate
-from operators.window_aggregate import WindowAggregate
-from operators.windows import Tumbling
+from oop_engine.core.graph import Graph
+from oop_engine.operators.aggregates import Count
+from oop_engine.operators.punctuate import Punctuate
+from oop_engine.operators.window_aggregate import WindowAggregate
+from oop_engine.operators.windows import Tumbling
 
 def graph(schemas, policies):
     found = Graph("count")

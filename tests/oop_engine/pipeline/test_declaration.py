@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from oop_engine.errors import EngineError, TraceError, UsageError
+from oop_engine.core.errors import EngineError, TraceError, UsageError
 from oop_engine.pipeline.declaration import load_declaration
 from oop_engine.pipeline.inputs import find_inputs, layouts
 

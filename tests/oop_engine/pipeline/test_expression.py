@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oop_engine.errors import UsageError
+from oop_engine.core.errors import UsageError
 from oop_engine.pipeline.expression import FUNCTIONS, checked
 
 if TYPE_CHECKING:

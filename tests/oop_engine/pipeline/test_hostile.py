@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from oop_engine.errors import EngineError, TraceError
+from oop_engine.core.errors import EngineError, TraceError
 from oop_engine.pipeline.declaration import load_declaration
 from oop_engine.pipeline.job import Wanted, run_pipeline
 

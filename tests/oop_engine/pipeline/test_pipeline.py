@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from oop_engine.errors import TraceError, UsageError
+from oop_engine.core.errors import TraceError, UsageError
 from oop_engine.pipeline.declaration import load_declaration
 from oop_engine.pipeline.job import Wanted, run_pipeline
 from oop_engine.pipeline.slicing import open_slices
-from oop_engine.runners.spark.run import BatchDone
+from oop_engine.scenarios.nyc_flights import SCENARIO
+from oop_engine.spark.run import BatchDone
 from oop_engine.traces import profile
-from scenarios.nyc_flights import SCENARIO
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

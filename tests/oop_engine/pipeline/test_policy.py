@@ -7,12 +7,19 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import Schema
-from oop_engine.errors import UsageError
+from oop_engine.core.errors import UsageError
+from oop_engine.operators.edge.policies import (
+    BoundedCount,
+    BoundedDisorder,
+    Heartbeat,
+    Ordered,
+    PerGroup,
+    Policy,
+)
 from oop_engine.pipeline.measure import Measured, SourceProfile
 from oop_engine.pipeline.policy import choose, read_policy
 from oop_engine.traces.lateness import Histogram
 from oop_engine.traces.profile import Lateness
-from operators.policies import BoundedCount, BoundedDisorder, Heartbeat, Ordered, PerGroup, Policy
 
 SCHEMA = Schema({"ts": pa.int64(), "link": pa.string()}, "ts", "ms")
 

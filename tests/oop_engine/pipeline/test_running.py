@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from oop_engine.core.units import Length
 from oop_engine.pipeline.running import Folders, default_partition
-from oop_engine.units import Length
 
 
 @pytest.fixture

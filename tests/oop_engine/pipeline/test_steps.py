@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from oop_engine.errors import UsageError
+from oop_engine.core.errors import UsageError
 from oop_engine.pipeline.steps import Steps
 
 

@@ -17,12 +17,21 @@ import numpy as np
 import pyarrow as pa
 
 from oop_engine import Graph, Page, Schema
-from oop_engine.runners.spark.letters import Letter
-from oop_engine.runners.spark.result_folder import Written
-from oop_engine.runners.spark.run import BatchDone, run_on_spark
-from oop_engine.runners.spark.sinks import Delta, Outlets, Parquet
-from oop_engine.runners.spark.slices import Files
-from operators import BoundedDisorder, Count, Meld, PerGroup, Punctuate, Sliding, Sum, WindowAggregate
+from oop_engine.operators import (
+    BoundedDisorder,
+    Count,
+    Meld,
+    PerGroup,
+    Punctuate,
+    Sliding,
+    Sum,
+    WindowAggregate,
+)
+from oop_engine.spark.io.result_folder import Written
+from oop_engine.spark.io.segments import Files
+from oop_engine.spark.io.sinks import Delta, Outlets, Parquet
+from oop_engine.spark.run import BatchDone, run_on_spark
+from oop_engine.spark.tasks.record import Letter
 
 SLICES, ROWS, KEYS, DISORDER = 40, 300, 23, 12
 SCHEMA = Schema({"ts": pa.timestamp("s"), "key": pa.int64(), "n": pa.int64()}, "ts")

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from oop_engine import Graph, Message, Page, Schema
-from oop_engine.runners.spark.balance import Maps
-from oop_engine.runners.spark.copy import Copy
-from oop_engine.runners.spark.head_run import HeadRun
-from oop_engine.runners.spark.letters import NOTE, Letter, unpack_letter
-from oop_engine.runners.spark.stages import SHARDS, Cut, cut
+from oop_engine.spark.plan.balance import Maps
+from oop_engine.spark.plan.cut import SHARDS, Cut, cut
+from oop_engine.spark.tasks.record import NOTE, Letter, unpack_letter
+from oop_engine.spark.tasks.source_chain import HeadRun
+from oop_engine.spark.tasks.subtask import Copy
 
 Rows = list[dict[str, Any]]
 

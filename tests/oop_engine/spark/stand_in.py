@@ -17,19 +17,28 @@ import pyarrow.parquet as pq
 from pyspark.sql.streaming.datasource import ReadMaxFiles
 
 from oop_engine import Graph, Page, Schema
-from oop_engine.runners.spark.checkpoint import Checkpoint
-from oop_engine.runners.spark.job import Job, PackedJob, addresses_of
-from oop_engine.runners.spark.letters import NOTE, Letter
-from oop_engine.runners.spark.level import InMicroBatch
-from oop_engine.runners.spark.notes import Totals
-from oop_engine.runners.spark.rows import letters_of
-from oop_engine.runners.spark.run import pieces_of
-from oop_engine.runners.spark.sinks import Parquet, ToSink
-from oop_engine.runners.spark.slices import Files, spool
-from oop_engine.runners.spark.source import _StreamReader
+from oop_engine.operators import (
+    BoundedDisorder,
+    Count,
+    Meld,
+    PerGroup,
+    Punctuate,
+    Sliding,
+    Sum,
+    WindowAggregate,
+)
+from oop_engine.spark.io.segments import Files, spool
+from oop_engine.spark.io.sinks import Parquet, ToSink
+from oop_engine.spark.io.source import _StreamReader
+from oop_engine.spark.run import pieces_of
+from oop_engine.spark.state.checkpoint import Checkpoint
+from oop_engine.spark.tasks.job import Job, PackedJob, addresses_of
+from oop_engine.spark.tasks.record import NOTE, Letter
+from oop_engine.spark.tasks.rows import letters_of
+from oop_engine.spark.tasks.stage_task import InMicroBatch
+from oop_engine.spark.tasks.task_metrics import Totals
 from oop_engine.testing import multiset
 from oop_engine.traces import write_trace
-from operators import BoundedDisorder, Count, Meld, PerGroup, Punctuate, Sliding, Sum, WindowAggregate
 
 SCHEMA = Schema({"ts": pa.timestamp("s"), "key": pa.int64(), "n": pa.int64()}, "ts")
 SLICES, ROWS, KEYS, DISORDER, PARTITIONS = 6, 60, 5, 12, 2

@@ -15,7 +15,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from oop_engine import Graph, Page, Schema, UsageError, replay
-from oop_engine.runners.spark.balance import (
+from oop_engine.operators.aggregates import Avg, Count, Sum
+from oop_engine.operators.edge.policies import BoundedDisorder, PerGroup
+from oop_engine.operators.meld import Meld
+from oop_engine.operators.punctuate import Punctuate
+from oop_engine.operators.window_aggregate import WindowAggregate
+from oop_engine.operators.windows import Sliding, Tumbling
+from oop_engine.spark.io.sinks import ForeachBatch
+from oop_engine.spark.plan.assignments import Control, MapFolder
+from oop_engine.spark.plan.balance import (
     Balance,
     Balancer,
     Maps,
@@ -24,19 +32,11 @@ from oop_engine.runners.spark.balance import (
     rebalanced,
     unevenness,
 )
-from oop_engine.runners.spark.key_groups import key_groups
-from oop_engine.runners.spark.maps import Control, MapFolder
-from oop_engine.runners.spark.run import BatchDone, SparkOutcome, pieces_of, run_on_spark
-from oop_engine.runners.spark.sinks import ForeachBatch
-from oop_engine.runners.spark.split import scaled
-from oop_engine.runners.spark.stages import SHARDS, Cut, cut
+from oop_engine.spark.plan.cut import SHARDS, Cut, cut
+from oop_engine.spark.plan.key_groups import key_groups
+from oop_engine.spark.plan.two_level import scaled
+from oop_engine.spark.run import BatchDone, SparkOutcome, pieces_of, run_on_spark
 from oop_engine.testing import multiset
-from operators.aggregates import Avg, Count, Sum
-from operators.meld import Meld
-from operators.policies import BoundedDisorder, PerGroup
-from operators.punctuate import Punctuate
-from operators.window_aggregate import WindowAggregate
-from operators.windows import Sliding, Tumbling
 from tests.oop_engine.spark.staged import Given, Rows, Staged
 from tests.test_random_graphs import SCHEMA as RANDOM
 from tests.test_random_graphs import Built, graphs, pages

@@ -13,8 +13,8 @@ from click.testing import CliRunner, Result
 
 from oop_engine.cli.app import app
 from oop_engine.cli.on_spark import OnSpark, progress
-from oop_engine.errors import UsageError
-from oop_engine.runners.spark.run import BatchDone
+from oop_engine.core.errors import UsageError
+from oop_engine.spark.run import BatchDone
 
 ROOT = Path(__file__).parents[3]
 

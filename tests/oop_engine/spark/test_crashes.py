@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from oop_engine import replay
-from oop_engine.runners.spark.ledger import Ledger
-from oop_engine.runners.spark.result_folder import ResultFile
-from oop_engine.runners.spark.states import States
+from oop_engine.spark.io.result_folder import ResultFile
+from oop_engine.spark.state.ledger import Ledger
+from oop_engine.spark.state.state_files import States
 from oop_engine.testing import multiset
 from tests.oop_engine.spark.stand_in import SLICES, add_slices, go_on, graph, pages, results
 

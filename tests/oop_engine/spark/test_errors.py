@@ -32,16 +32,27 @@ from oop_engine import (
     TraceError,
     UsageError,
 )
-from oop_engine.runners.spark import run, settings
-from oop_engine.runners.spark.checkpoint import Checkpoint
-from oop_engine.runners.spark.fingerprint import fingerprint
-from oop_engine.runners.spark.run import pieces_of, run_on_spark
-from oop_engine.runners.spark.sinks import Parquet
-from oop_engine.runners.spark.slices import Files, spool
-from oop_engine.runners.spark.states import States, version_of
+from oop_engine.operators import (
+    Apply,
+    BoundedDisorder,
+    Count,
+    Late,
+    Meld,
+    Punctuate,
+    Sum,
+    Tumbling,
+    WindowAggregate,
+)
+from oop_engine.operators.edge.policies import Heartbeat
+from oop_engine.spark import run
+from oop_engine.spark.io.segments import Files, spool
+from oop_engine.spark.io.sinks import Parquet
+from oop_engine.spark.run import pieces_of, run_on_spark
+from oop_engine.spark.session import settings
+from oop_engine.spark.state.checkpoint import Checkpoint
+from oop_engine.spark.state.fingerprint import fingerprint
+from oop_engine.spark.state.state_files import States, version_of
 from oop_engine.traces import write_trace
-from operators import Apply, BoundedDisorder, Count, Late, Meld, Punctuate, Sum, Tumbling, WindowAggregate
-from operators.policies import Heartbeat
 from tests.children import MOST_S
 from tests.oop_engine.spark.killed_query import SCHEMA as KILLED_SCHEMA
 from tests.oop_engine.spark.killed_query import pages as killed_pages
@@ -303,7 +314,7 @@ def test_what_was_spooled_is_read_again_and_what_was_not_finished_is_spooled_ane
 
 SPOKEN = """
 import sys
-from oop_engine.runners.spark.fingerprint import fingerprint
+from oop_engine.spark.state.fingerprint import fingerprint
 {blank}
 class Mine:
     def __init__(self):

@@ -9,13 +9,13 @@ import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
-from oop_engine.errors import EngineError, GraphError, OperatorError, SetupError, TraceError
-from oop_engine.graph import Graph
-from oop_engine.page import Page
-from oop_engine.runners.spark.failures import failure_of
-from oop_engine.runners.spark.run import run_on_spark
-from oop_engine.schema import Schema
-from operators.apply import Apply
+from oop_engine.core.errors import EngineError, GraphError, OperatorError, SetupError, TraceError
+from oop_engine.core.graph import Graph
+from oop_engine.core.page import Page
+from oop_engine.core.schema import Schema
+from oop_engine.operators.apply import Apply
+from oop_engine.spark.run import run_on_spark
+from oop_engine.spark.session.failures import failure_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

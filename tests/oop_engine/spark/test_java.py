@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from oop_engine.errors import SetupError
-from oop_engine.runners.spark import java
+from oop_engine.core.errors import SetupError
+from oop_engine.spark.session import java
 from tests.children import MOST_S
 
 OLD = "Error: Could not create the Java Virtual Machine."

@@ -18,12 +18,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from oop_engine import Graph, GroupWise, Page, Schema
-from oop_engine.runners.spark.run import run_on_spark
-from oop_engine.runners.spark.sinks import Memory
-from oop_engine.runners.spark.slices import Files
+from oop_engine.operators import Count, Sum, Tumbling, WindowAggregate
+from oop_engine.spark.io.segments import Files
+from oop_engine.spark.io.sinks import Memory
+from oop_engine.spark.run import run_on_spark
 from oop_engine.testing import multiset
 from oop_engine.traces.trace import write_trace
-from operators import Count, Sum, Tumbling, WindowAggregate
 from tests.naive.windows import sliding
 
 KEYS, SLOW = 1000, 0

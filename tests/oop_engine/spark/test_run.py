@@ -10,17 +10,17 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import Graph, Page, Schema, TraceError, UsageError, replay
-from oop_engine.runners.spark.key_groups import partition_of
-from oop_engine.runners.spark.run import run_on_spark
-from oop_engine.runners.spark.slices import Files, spool
+from oop_engine.operators.aggregates import Avg, Count, Sum
+from oop_engine.operators.edge.policies import BoundedDisorder
+from oop_engine.operators.meld import Meld
+from oop_engine.operators.punctuate import Punctuate
+from oop_engine.operators.window_aggregate import WindowAggregate
+from oop_engine.operators.windows import Sliding, Tumbling
+from oop_engine.spark.io.segments import Files, spool
+from oop_engine.spark.plan.key_groups import partition_of
+from oop_engine.spark.run import run_on_spark
 from oop_engine.testing import multiset
 from oop_engine.traces import write_trace
-from operators.aggregates import Avg, Count, Sum
-from operators.meld import Meld
-from operators.policies import BoundedDisorder
-from operators.punctuate import Punctuate
-from operators.window_aggregate import WindowAggregate
-from operators.windows import Sliding, Tumbling
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

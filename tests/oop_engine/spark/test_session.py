@@ -13,12 +13,12 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
-from oop_engine.errors import SetupError
-from oop_engine.runners.spark import gateway
-from oop_engine.runners.spark import session as module
-from oop_engine.runners.spark.java import java_home
-from oop_engine.runners.spark.session import active_session, session
-from oop_engine.runners.spark.settings import NEEDED, check, check_packages, settings_for, shown
+from oop_engine.core.errors import SetupError
+from oop_engine.spark.session import gateway
+from oop_engine.spark.session import session as module
+from oop_engine.spark.session.java import java_home
+from oop_engine.spark.session.session import active_session, session
+from oop_engine.spark.session.settings import NEEDED, check, check_packages, settings_for, shown
 from tests.children import MOST_S
 
 ROOT = Path(__file__).parents[3]
@@ -173,7 +173,7 @@ def test_what_may_be_secret_is_not_shown() -> None:
 
 
 SUBMITTED = """
-from oop_engine.runners.spark.session import session
+from oop_engine.spark.session.session import session
 
 with session(settings={"spark.app.name": "mine"}) as spark:
     names = "spark.master", "spark.app.name", "spark.sql.shuffle.partitions", "spark.sql.streaming.minBatchesToRetain"
@@ -205,7 +205,7 @@ def test_what_is_submitted_has_the_master_and_the_settings_it_was_submitted_with
 
 LEAVES_NOTHING = """
 import os, pathlib, signal
-from oop_engine.runners.spark.session import session
+from oop_engine.spark.session.session import session
 
 def same(batches):
     yield from batches

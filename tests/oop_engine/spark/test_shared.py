@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import Page, Schema, TraceError, UsageError
-from oop_engine.runners.spark.slices import spool
-from oop_engine.runners.spark.states import QUERY, States
+from oop_engine.spark.io.segments import spool
+from oop_engine.spark.state.state_files import QUERY, States
 
 SCHEMA = Schema({"ts": pa.int64()}, "ts", "s")
 

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from pyspark import cloudpickle
 
 from oop_engine import Page, Schema
-from oop_engine.errors import SetupError, UnitError, UsageError
-from oop_engine.runners.spark import delta, parquet
-from oop_engine.runners.spark.letters import Letter, pack_letter
-from oop_engine.runners.spark.result_folder import ResultFolder
-from oop_engine.runners.spark.sinks import Delta, ForeachBatch, Memory, Parquet, Sink
+from oop_engine.core.errors import SetupError, UnitError, UsageError
+from oop_engine.spark.io import delta, parquet
+from oop_engine.spark.io.result_folder import ResultFolder
+from oop_engine.spark.io.sinks import Delta, ForeachBatch, Memory, Parquet, Sink
+from oop_engine.spark.tasks.record import Letter, pack_letter
 
 SCHEMA = Schema({"window_end": pa.timestamp("ms", "UTC"), "n": pa.int64()}, "window_end")
 DAY = 86_400_000

@@ -8,18 +8,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from oop_engine import Graph, Schema
-from oop_engine.runners.spark.run import pieces_of
-from oop_engine.runners.spark.split import scaled
+from oop_engine.operators.aggregates import Count
+from oop_engine.operators.edge.policies import BoundedDisorder
+from oop_engine.operators.joining.bands import Band
+from oop_engine.operators.meld import Meld
+from oop_engine.operators.oa_join import OAJoin
+from oop_engine.operators.punctuate import Punctuate
+from oop_engine.operators.window_aggregate import WindowAggregate
+from oop_engine.operators.windows import Landmark, Sliding, Windows
+from oop_engine.scenarios.links import SCENARIO as LINKS
+from oop_engine.spark.plan.two_level import scaled
+from oop_engine.spark.run import pieces_of
 from oop_engine.testing import multiset
-from operators.aggregates import Count
-from operators.bands import Band
-from operators.meld import Meld
-from operators.oa_join import OAJoin
-from operators.policies import BoundedDisorder
-from operators.punctuate import Punctuate
-from operators.window_aggregate import WindowAggregate
-from operators.windows import Landmark, Sliding, Windows
-from scenarios.links import SCENARIO as LINKS
 from tests.oop_engine.spark.staged import Given, run_staged
 from tests.test_random_graphs import SCHEMA as RANDOM
 from tests.test_random_graphs import Built, graphs, pages

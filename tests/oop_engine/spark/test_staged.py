@@ -7,13 +7,13 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from oop_engine import Graph, Page, replay
+from oop_engine.operators.aggregates import Count
+from oop_engine.operators.edge.policies import BoundedDisorder, Heartbeat
+from oop_engine.operators.punctuate import Punctuate
+from oop_engine.operators.rewrites.in_order import in_order
+from oop_engine.operators.window_aggregate import WindowAggregate
+from oop_engine.operators.windows import Tumbling
 from oop_engine.testing import multiset
-from operators.aggregates import Count
-from operators.in_order.rewrite import in_order
-from operators.policies import BoundedDisorder, Heartbeat
-from operators.punctuate import Punctuate
-from operators.window_aggregate import WindowAggregate
-from operators.windows import Tumbling
 from tests.oop_engine.spark.staged import Given, run_staged
 from tests.test_random_graphs import SCHEMA, Built, graphs, pages
 

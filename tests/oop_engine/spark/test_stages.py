@@ -8,22 +8,22 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import Emission, Graph, GraphError, Operator, Page, Schema
-from oop_engine.graph import Stream
-from oop_engine.runners.spark.explained import explained
-from oop_engine.runners.spark.key_groups import key_groups, spread
-from oop_engine.runners.spark.stages import Cut, cut
-from operators.aggregates import Count, Sum
-from operators.bands import Band
-from operators.in_order.rewrite import in_order
-from operators.meld import Meld
-from operators.oa_join import OAJoin
-from operators.policies import BoundedDisorder, Heartbeat, Ordered
-from operators.project import Project
-from operators.punctuate import Punctuate
-from operators.select import Select
-from operators.split import Split
-from operators.window_aggregate import WindowAggregate
-from operators.windows import Landmark, Tumbling, TupleBased
+from oop_engine.core.graph import Stream
+from oop_engine.operators.aggregates import Count, Sum
+from oop_engine.operators.edge.policies import BoundedDisorder, Heartbeat, Ordered
+from oop_engine.operators.joining.bands import Band
+from oop_engine.operators.meld import Meld
+from oop_engine.operators.oa_join import OAJoin
+from oop_engine.operators.project import Project
+from oop_engine.operators.punctuate import Punctuate
+from oop_engine.operators.rewrites.in_order import in_order
+from oop_engine.operators.select import Select
+from oop_engine.operators.split import Split
+from oop_engine.operators.window_aggregate import WindowAggregate
+from oop_engine.operators.windows import Landmark, Tumbling, TupleBased
+from oop_engine.spark.plan.cut import Cut, cut
+from oop_engine.spark.plan.explained import explained
+from oop_engine.spark.plan.key_groups import key_groups, spread
 
 CLICKS = Schema({"ts": pa.int64(), "user": pa.string(), "url": pa.string(), "ms": pa.int64()}, "ts", "s")
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from oop_engine import UsageError, replay
-from oop_engine.runners.spark.head_run import HeadRun
-from oop_engine.runners.spark.job import Job, addresses_of
-from oop_engine.runners.spark.letters import NOTE, Letter
-from oop_engine.runners.spark.level import InMicroBatch
-from oop_engine.runners.spark.manifest import Manifest
-from oop_engine.runners.spark.notes import Totals
-from oop_engine.runners.spark.run import pieces_of, run_on_spark
-from oop_engine.runners.spark.states import QUERY, States
+from oop_engine.spark.run import pieces_of, run_on_spark
+from oop_engine.spark.state.manifest import Manifest
+from oop_engine.spark.state.state_files import QUERY, States
+from oop_engine.spark.tasks.job import Job, addresses_of
+from oop_engine.spark.tasks.record import NOTE, Letter
+from oop_engine.spark.tasks.source_chain import HeadRun
+from oop_engine.spark.tasks.stage_task import InMicroBatch
+from oop_engine.spark.tasks.task_metrics import Totals
 from tests.oop_engine.spark.staged import Given
 from tests.oop_engine.spark.test_run import SCHEMA, assert_equal, feeds, graph, pages
 

@@ -11,8 +11,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from oop_engine import Graph, Message, replay
+from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.testing import as_messages, draw_script, multiset, rows_of
-from operators.in_order.rewrite import in_order
 from tests.cases import Case
 from tests.oop_engine.spark.together import Together, in_slices
 from tests.test_contract import CASES

@@ -11,7 +11,7 @@ from threading import Event, current_thread, main_thread
 
 import pytest
 
-from oop_engine.runners.spark.waiting import interruptible, terminable
+from oop_engine.spark.session.waiting import interruptible, terminable
 
 
 def test_it_is_done_in_another_thread() -> None:

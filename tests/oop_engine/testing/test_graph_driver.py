@@ -6,8 +6,7 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import ContractError, Graph, Linear, Page, Schema, UsageError
-from oop_engine.testing import GraphDriver
-from operators import (
+from oop_engine.operators import (
     BoundedDisorder,
     Count,
     Heartbeat,
@@ -18,6 +17,7 @@ from operators import (
     Tumbling,
     WindowAggregate,
 )
+from oop_engine.testing import GraphDriver
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s")
 

@@ -25,8 +25,8 @@ from oop_engine import (
     State,
     UsageError,
 )
-from oop_engine.page import concat
-from oop_engine.punctuation import shift
+from oop_engine.core.page import concat
+from oop_engine.core.punctuation import shift
 from oop_engine.testing import LAWS, Case, check, contract_suite
 
 SCHEMA = Schema({"ts": pa.int64(), "n": pa.int64()}, "ts", "s")

@@ -1,0 +1,1 @@
+"""The kernel: streams, punctuation and graphs; it knows no operator."""

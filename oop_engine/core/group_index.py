@@ -1,0 +1,332 @@
+"""Groups: key columns become small integers, once.
+
+Everything that keeps something per group keeps it in arrays, and a group's place in them
+is its *slot*.  Slots are dense and given in order of first sight; the keys may be columns
+of any type that Arrow can ``take`` rows of.  Integers, and what can be seen as such (floats,
+instants, booleans), are looked up in NumPy, all rows of a page at once.  Others take a hash
+lookup a tuple inside Arrow; Python sees only the keys that differ within a page, and of
+texts, as long as there are not many more than rows, only new ones.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Any, Protocol
+
+import msgpack
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from oop_engine.core.errors import SnapshotError
+from oop_engine.core.few_texts import FewTexts
+from oop_engine.core.integer_table import IntegerTable
+from oop_engine.core.saved import Saved
+
+__all__ = ["GroupIndex", "comparable", "occurring"]
+
+Integers = NDArray[np.int64]
+
+_UNKNOWN = -1
+_CODE_BYTES = 28  # of a Python integer
+_SHARED = 257  # integers below are there once, whoever has them
+_FEW = 64  # rows; fewer are looked up one by one, which costs less than a call into Arrow
+_FIRST = np.zeros(1 << 16, np.int64)  # the slot of every row where there are no keys
+_FIRST.flags.writeable = False
+
+
+class CodeTable(Protocol):
+    """Codes of distinct integers and of null, 0, 1, 2... in order of first sight (``IntegerTable``)."""
+
+    def __len__(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    def find(self, values: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> Integers: ...
+    def encode(self, values: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> Integers: ...
+
+
+class GroupIndex:
+    """Slots of the distinct rows of some key columns (``types``; none: one single group).
+
+    Two keys are the same if they are equal as SQL's GROUP BY has it: null equals null, NaN
+    equals NaN, -0.0 equals 0.0.  ``table`` makes the tables of
+    integers: in NumPy, or in kernels (``operators/keys/key_table.py``).
+
+    >>> index = GroupIndex([pa.string()])
+    >>> index.encode([pa.array(["b", "a", "b"])])
+    array([0, 1, 0])
+    >>> index.find([pa.array(["a", "z"])])
+    array([ 1, -1])
+    """
+
+    def __init__(self, types: Sequence[pa.DataType], table: Callable[[], CodeTable] = IntegerTable) -> None:
+        self._types = list(types)
+        self._table = table
+        self._levels = [_codes_of(kind, table) for kind in self._types[:1]]
+        for kind in self._types[1:]:
+            self._levels += [_codes_of(kind, table), _IntegerCodes(table())]  # of the column, of the pair
+        self._chunks: list[list[pa.Array]] = []
+        self._size = 0
+        self._key_bytes = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the keys, and of the tables that find them, with the room that is left in them; O(1)."""
+        return self._key_bytes + sum([level.nbytes for level in self._levels])
+
+    def encode(self, columns: Sequence[pa.Array], rows: int | None = None) -> NDArray[np.int64]:
+        """Return the slot of every row, int64 (rows,); new keys get the next free slots.
+
+        ``rows`` is needed only where there are no key columns.
+        O(rows) in NumPy or Arrow; of other than integers, floats, instants and booleans,
+        O(distinct keys in ``columns``) in Python.
+        """
+        if not self._types:
+            self._size = max(self._size, min(rows or 0, 1))
+            return _FIRST[:rows] if rows and rows <= _FIRST.size else np.zeros(rows or 0, np.int64)
+        slots = self._codes(columns, add=True)
+        if (known := self._size) < (size := len(self._levels[-1])):
+            first = np.empty(size - known, np.int64)
+            new = np.flatnonzero(slots >= known)[::-1]
+            first[slots[new] - known] = new  # written backwards, so the first sight stays
+            self._remember([column.take(pa.array(first)) for column in columns], size)
+        return slots
+
+    def find(self, columns: Sequence[pa.Array], rows: int | None = None) -> NDArray[np.int64]:
+        """Return the slot of every row, -1 where the key is not known; adds nothing."""
+        if not self._types:
+            return np.full(rows or 0, 0 if self._size else _UNKNOWN, np.int64)
+        return self._codes(columns, add=False)
+
+    def keys(self, slots: NDArray[np.int64]) -> list[pa.Array]:
+        """Return the key columns of some slots."""
+        if not self._types:
+            return []
+        if not self._chunks:
+            return [pa.array([], t) for t in self._types]
+        if len(self._chunks) > 1:
+            columns = zip(*self._chunks, strict=True)
+            self._chunks = [[pa.concat_arrays(parts) for parts in columns]]
+            self._key_bytes = sum(column.get_total_buffer_size() for column in self._chunks[0])
+        wanted = pa.array(slots)
+        return [column.take(wanted) for column in self._chunks[0]]
+
+    def keep(self, slots: NDArray[np.int64]) -> None:
+        """Forget every group but ``slots`` (sorted); group ``slots[i]`` gets slot ``i``."""
+        columns = self.keys(slots)
+        self.__init__(self._types, self._table)  # type: ignore[misc]
+        self.encode(columns, rows=len(slots))
+
+    def save(self) -> dict[str, Any]:
+        """Return the groups for a snapshot."""
+        everything = self.keys(np.arange(self._size))
+        batch = pa.RecordBatch.from_arrays(everything, names=[str(i) for i in range(len(everything))])
+        return {"size": self._size, "keys": batch if everything else None}
+
+    def load(self, saved: Saved) -> None:
+        """Take what ``save`` returned; slots are the same as then."""
+        self.__init__(self._types, self._table)  # type: ignore[misc]
+        size = saved.integer("size", least=0, most=2**62 if self._types else 1)
+        fields = pa.schema([(str(i), kind) for i, kind in enumerate(self._types)])
+        columns = saved.batch("keys", fields, size).columns if self._types else []
+        self.encode(columns, rows=size)
+        if len(self) != size:
+            msg = f"'keys' must be {size} different groups; got {len(self)}"
+            raise SnapshotError(msg)
+
+    def _remember(self, columns: list[pa.Array], size: int) -> None:
+        self._chunks.append(columns)
+        self._size = size
+        self._key_bytes += sum(column.get_total_buffer_size() for column in columns)
+
+    def _codes(self, columns: Sequence[pa.Array], *, add: bool) -> Integers:
+        levels = iter(self._levels)
+        codes = next(levels).encode(comparable(columns[0]), add=add)
+        for column in columns[1:]:
+            more = next(levels).encode(comparable(column), add=add)
+            pair = (codes << 32) | more
+            unknown = (codes < 0) | (more < 0)
+            pair[unknown] = _UNKNOWN
+            codes = next(levels).encode(pa.array(pair, mask=unknown), add=add)
+            codes[unknown] = _UNKNOWN
+        return codes
+
+
+class _Codes:
+    """Codes of the distinct values of one column; Arrow finds known ``texts`` by itself."""
+
+    def __init__(self, *, texts: bool = False) -> None:
+        self._code: dict[Any, int] | FewTexts = FewTexts() if texts else {}
+        self._texts = texts
+        self._known: pa.Array | None = None  # by code, as far as they have been asked for
+        self._value_bytes = 0  # of the values in ``_code``, and their codes
+
+    def __len__(self) -> int:
+        return len(self._code)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the dictionary, its keys and codes, and of the texts that Arrow has; O(1)."""
+        known = 0 if self._known is None else self._known.get_total_buffer_size()
+        codes = self._code.nbytes if isinstance(self._code, FewTexts) else sys.getsizeof(self._code)
+        return int(codes + self._value_bytes + known)
+
+    def encode(self, column: pa.Array, *, add: bool) -> Integers:
+        if len(column) <= _FEW:
+            return self._look_up(column.to_pylist(), add=add)
+        if not self._texts or not _is_text(column.type) or len(self._code) > 2 * len(column):
+            return self._encode(column, add=add)
+        found = pc.index_in(column, value_set=self._values(column.type))
+        codes: Integers = found.fill_null(_UNKNOWN).to_numpy().astype(np.int64)
+        missing = np.flatnonzero(codes < 0)
+        if missing.size:
+            codes[missing] = self._encode(column.take(pa.array(missing)), add=add)
+        return codes
+
+    def _values(self, kind: pa.DataType) -> pa.Array:
+        if self._known is None or self._known.type != kind:
+            self._known = pa.array([], kind)
+        if len(self._known) < len(self._code):
+            new = list(islice(self._code, len(self._known), None))
+            self._known = pa.concat_arrays([self._known, pa.array(new, kind)])
+        return self._known
+
+    def _encode(self, column: pa.Array, *, add: bool) -> Integers:
+        encoded = column.dictionary_encode(null_encoding="encode")
+        codes = self._look_up(encoded.dictionary.to_pylist(), add=add)
+        rows: Integers = codes[encoded.indices.to_numpy(zero_copy_only=False)]
+        return rows
+
+    def _look_up(self, values: list[Any], *, add: bool) -> Integers:
+        if isinstance(self._code, FewTexts):
+            if (found := self._code.encode(values, add=add)) is not None:
+                return np.array(found, np.int64)
+            few, self._code = self._code, {}
+            self._add(list(few))
+        if add:
+            return self._add(values)
+        return np.array([self._code.get(value, _UNKNOWN) for value in values], np.int64)
+
+    def _add(self, values: list[Any]) -> Integers:
+        known = self._code
+        assert isinstance(known, dict)
+        before = len(known)
+        codes = np.array([known.setdefault(value, len(known)) for value in values], np.int64)
+        if new := len(known) - before:
+            apart = max(len(known) - max(before, _SHARED), 0)
+            self._value_bytes += sum(map(sys.getsizeof, islice(reversed(known), new))) + _CODE_BYTES * apart
+        return codes
+
+
+class _IntegerCodes:
+    """Codes of the distinct values of a column of integers; null has one as well."""
+
+    def __init__(self, table: CodeTable) -> None:
+        self._table = table
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the table."""
+        return self._table.nbytes
+
+    def encode(self, column: pa.Array, *, add: bool) -> Integers:
+        if not (add or _is_plain(column.type) or pa.types.is_null(column.type)):
+            return np.full(len(column), _UNKNOWN)
+        valid = column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else None
+        values = _as_integers(column)
+        codes = self._table.encode(values, valid) if add else self._table.find(values, valid)
+        if pa.types.is_uint64(column.type):
+            codes[values < 0] = _UNKNOWN  # beyond int64, where no key is
+        return codes
+
+
+def _codes_of(kind: pa.DataType, table: Callable[[], CodeTable]) -> _Codes | _IntegerCodes:
+    if isinstance(kind, pa.BaseExtensionType):
+        return _codes_of(kind.storage_type, table)
+    if pa.types.is_dictionary(kind):
+        return _codes_of(kind.value_type, table)
+    instant = pa.types.is_temporal(kind) and not pa.types.is_interval(kind)
+    plain = instant or pa.types.is_floating(kind) or (_is_plain(kind) and not pa.types.is_uint64(kind))
+    return _IntegerCodes(table()) if plain else _Codes(texts=_is_text(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_boolean(kind))
+
+
+def _as_integers(column: pa.Array) -> NDArray[Any]:
+    """Return integers, or booleans as such, without copying if they are; uint64 as int64, anything for nulls."""
+    if column.null_count:
+        column = column.fill_null(False if pa.types.is_boolean(column.type) else 0)
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    plain = column.view(pa.int64()) if pa.types.is_uint64(column.type) else column
+    integers: NDArray[Any] = plain.to_numpy()
+    return integers
+
+
+def occurring(slots: Integers, size: int) -> Integers:
+    """Return the different slots among ``slots``, all below ``size``, ascending.
+
+    O(slots + size), or where slots are few O(slots log slots).  ``np.unique`` hashes, which takes ten times as long.
+
+    >>> occurring(np.array([3, 1, 3]), 5)
+    array([1, 3])
+    """
+    if 16 * slots.size < size:
+        some = np.sort(slots)
+        return some[np.diff(some, prepend=-1) > 0]
+    seen = np.zeros(size, np.bool_)
+    seen[slots] = True
+    return np.flatnonzero(seen)
+
+
+def comparable(column: pa.Array) -> pa.Array:
+    """Return values that are hashable in Python and equal exactly where the keys are."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return comparable(column.dictionary_decode())
+    if isinstance(kind, pa.BaseExtensionType):
+        return comparable(column.storage)
+    if pa.types.is_float16(kind):
+        return comparable(column.cast(pa.float32()))
+    if pa.types.is_floating(kind):
+        plain = pc.if_else(
+            pc.is_nan(column), pa.scalar(float("nan"), kind), pc.add(column, pa.scalar(0.0, kind))
+        )
+        return plain.view(getattr(pa, f"int{kind.bit_width}")())
+    if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
+        return column.view(getattr(pa, f"int{kind.bit_width}")())
+    if pa.types.is_decimal(kind) and kind.bit_width < 128:  # Arrow has no hash of these
+        return column.cast(pa.decimal128(kind.precision, kind.scale))
+    if pa.types.is_interval(kind):  # no order in Arrow, so no equality either
+        return column.view(pa.binary(16))
+    if pa.types.is_nested(kind):  # no hash in Arrow: compared by their packed values
+        packed = [None if v is None else msgpack.packb(_plain(v), default=str) for v in column.to_pylist()]
+        return pa.array(packed, pa.binary())
+    return column
+
+
+def _plain(value: Any) -> Any:
+    """Return a nested value with one NaN and one zero, whatever their signs."""
+    match value:
+        case float():
+            return value + 0.0 if value == value else "nan"
+        case list() | tuple():
+            return [_plain(v) for v in value]
+        case dict():
+            return {name: _plain(v) for name, v in value.items()}
+    return value

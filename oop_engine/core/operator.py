@@ -1,0 +1,195 @@
+"""Operator: messages in, messages out, and nothing else.
+
+An operator does no I/O.  It has no queue, no clock, no thread and no logger: a runner
+hands it messages and takes what it yields.  So one object runs under asyncio, inside a
+Spark task and in a plain loop in a test.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from oop_engine.core.errors import SnapshotError
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import FOREVER, Linear, Punctuation
+from oop_engine.core.saved import Saved
+from oop_engine.core.schema import Schema
+from oop_engine.core.snapshot import pack, unpack
+
+__all__ = ["Emission", "Message", "Operator", "State"]
+
+Message = Page | Punctuation
+Emission = tuple[int, Message]
+"""An output port, and what goes out there."""
+
+
+@dataclass(frozen=True)
+class State:
+    """What an operator holds now: buffered tuples, partial aggregates, groups, bytes.
+
+    Bytes are those of the arrays, Arrow buffers and dictionaries that are there, by their types and lengths:
+    room for what is still to come counts, for memory has to have it.  It is another after a snapshot.
+    """
+
+    tuples: int = 0
+    partials: int = 0
+    groups: int = 0
+    nbytes: int = 0
+
+    @property
+    def in_use(self) -> tuple[int, int, int]:
+        """Tuples, partial aggregates and groups, which do not depend on how much room there is for more."""
+        return self.tuples, self.partials, self.groups
+
+    def __add__(self, other: State) -> State:
+        return State(
+            self.tuples + other.tuples,
+            self.partials + other.partials,
+            self.groups + other.groups,
+            self.nbytes + other.nbytes,
+        )
+
+    def __sub__(self, other: State) -> State:
+        return State(
+            self.tuples - other.tuples,
+            self.partials - other.partials,
+            self.groups - other.groups,
+            self.nbytes - other.nbytes,
+        )
+
+
+class Operator:
+    """Base of all operators: parameters first, then schemas, then messages.
+
+    ``__init__`` takes and checks parameters, nothing more: an operator in a graph is a
+    picklable description.  ``output_schemas`` is pure and checks what only the schemas can
+    tell.  A runner calls ``opened``, which copies the description and gives the copy
+    its state; only opened operators get messages.  Handlers yield ``(port, message)``, and
+    a runner always exhausts them before the next message.
+
+    ``inputs`` and ``outputs`` name the ports, in order.  ``needs_order`` tells that the
+    operator is an in-order one: its input must come sorted by the progressing attribute.
+    """
+
+    inputs: tuple[str, ...] = ("in",)
+    outputs: tuple[str, ...] = ("out",)
+    needs_order: ClassVar[bool] = False
+    makes_progress: ClassVar[bool] = False
+    """True for what stands at the edge and turns arrivals into promises (``Punctuate``, ``Sort``)."""
+    clock_every: int | None = None
+    """How often ``on_clock`` is wanted, in units of the attribute; None: never."""
+    waits: str | None = None
+    """What waits as long as no promise comes, in a few words ("results"); None: nothing does."""
+
+    schemas_in: tuple[Schema, ...]
+    schemas_out: tuple[Schema, ...]
+
+    def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
+        """Return the schema of each output; raise ``GraphError`` if the inputs do not fit."""
+        return (inputs[0],) * len(self.outputs)
+
+    def partition_keys(self, inputs: tuple[Schema, ...]) -> list[tuple[str, ...]] | None:
+        """Return the columns by which the input may be divided among copies of the operator.
+
+        Each entry is a key: its column on every input port.  Copies that have the tuples of
+        different values of some of these keys, and all promises, put out together what one
+        operator would.  None: any division will do, for nothing is kept of a tuple.  An
+        empty list (the default): one operator has to see everything.
+        """
+        return []
+
+    def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
+        """Return for each input port the column whose value ``column`` of an output repeats.
+
+        None: none of that port, as far as is known (the default).  A row that may come from either
+        of several ports (a union) repeats a column of each.
+        """
+        return (None,) * len(inputs)
+
+    def open(self) -> None:
+        """Make the empty state; ``self.schemas_in`` and ``self.schemas_out`` are there."""
+
+    def opened(self, *inputs: Schema) -> Self:
+        """Return a copy that is ready for messages."""
+        ready = copy.copy(self)
+        ready.schemas_in = inputs
+        ready.schemas_out = self.output_schemas(inputs)
+        ready.open()
+        return ready
+
+    def on_page(self, port: int, page: Page) -> Iterator[Emission]:
+        """Take a page from input ``port``."""
+        yield 0, page
+
+    def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
+        """Take a promise of input ``port``."""
+        yield 0, punctuation
+
+    def on_end(self, port: int) -> Iterator[Emission]:
+        """Learn that nothing more comes on ``port``: the same as the largest promise.
+
+        When every input has ended the runner ends the outputs; no operator does.
+        """
+        yield from self.on_punctuation(port, Linear(FOREVER))
+
+    def on_clock(self, now: int) -> Iterator[Emission]:
+        """Learn that the arrival clock shows ``now`` (only if ``clock_every`` is set)."""
+        yield from ()
+
+    @property
+    def moment(self) -> int | None:
+        """The arrival up to which an operator at the edge has read, when it yields.
+
+        What it yields happens then.  None: at the last arrival of the pages it yields.
+        """
+        return None
+
+    def state(self) -> State:
+        """Return what is held now, in O(1): it is asked for after every message.
+
+        ``nbytes``: of arrays their ``nbytes``, of Arrow data ``get_total_buffer_size()`` (``Page.held_bytes``).
+        """
+        return State()
+
+    def counts(self) -> dict[str, int]:
+        """Return what was counted since the opening: late tuples, refused ones..."""
+        return {}
+
+    def save(self) -> dict[str, Any]:
+        """Return the state as plain values, arrays and record batches (see ``snapshot``)."""
+        return {}
+
+    def load(self, state: Saved) -> None:
+        """Take the state that ``save`` returned; the operator is freshly opened.
+
+        ``state`` is a ``saved.Saved``, whose getters check what they return: it may come from anywhere.
+        """
+
+    def snapshot(self) -> bytes:
+        """Return the whole state as bytes."""
+        return pack(type(self).__name__, self.save())
+
+    def restore(self, data: bytes) -> None:
+        """Take over a snapshot of the same operator with the same parameters.
+
+        Raises ``SnapshotError`` if the bytes are something else; the operator is then as it was opened.
+        """
+        name = type(self).__name__
+        state = unpack(name, data)
+        try:
+            self.load(state)
+        except Exception as error:  # whatever foreign values make an operator stumble over
+            self.open()
+            msg = f"snapshot of {name}: made with other parameters, or by another version ({error!r})"
+            raise SnapshotError(msg) from error
+
+    def describe(self) -> str:
+        """Return one line for a drawing of the graph: the name and what was asked of it."""
+        return type(self).__name__
+
+    def explain(self, inputs: tuple[Schema, ...]) -> str | None:
+        """Return in one line which of several ways the operator goes, and why; None: there is one only."""
+        return None

@@ -1,0 +1,241 @@
+"""Page: the unit of data, an immutable batch of tuples in columns.
+
+A Python call costs tens of nanoseconds and a queue hop a microsecond: per page that is
+nothing, per tuple it is everything.  NiagaraST shipped tuples in pages too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from oop_engine.core.errors import ContractError
+from oop_engine.core.html import table_html
+from oop_engine.core.plain import arrivals, plain_column, plain_type, record_batches
+from oop_engine.core.schema import Schema
+from oop_engine.core.sizes import copied, owned, value_bytes
+
+__all__ = ["PAGE_ROWS", "Page", "concat", "pages"]
+
+_INT64 = pa.int64()
+PAGE_ROWS = 1 << 16
+_SHOWN = 20  # rows in a notebook
+
+
+class Page:
+    """``batch``: the columns, exactly those of ``schema``.
+
+    ``arrival`` (int64, one per row, never decreasing) is the moment each tuple reached the
+    system, in the unit of the progressing attribute.  Only pages on their way from a trace
+    to a generator carry it: time is a message, not a property of the operators inside.
+    Raises ``ContractError`` if the columns are not the schema's or a time is null.
+    Slices share memory; nothing is ever written into a page.
+
+    >>> import pyarrow as pa
+    >>> page = Page.of(Schema({"ts": pa.int64()}, "ts", "s"), {"ts": [3, 1, 2]})
+    >>> page.times
+    array([3, 1, 2])
+    """
+
+    __slots__ = ("_times", "arrival", "batch", "schema")
+
+    def __init__(
+        self, schema: Schema, batch: pa.RecordBatch, arrival: NDArray[np.int64] | None = None
+    ) -> None:
+        if batch.schema is not schema.fields and not batch.schema.equals(schema.fields):
+            batch = _made_plain(schema, batch)
+        if batch.column(schema.progressing).null_count:
+            msg = f"page: {schema.progressing!r} must not be null; refuse such rows at the source"
+            raise ContractError(msg)
+        if arrival is not None:
+            if arrival.dtype != np.int64:
+                arrival = arrivals(arrival)
+            if len(arrival) != batch.num_rows:
+                msg = f"page: one arrival a row; got {len(arrival)} for {batch.num_rows} rows"
+                raise ContractError(msg)
+        self.schema = schema
+        self.batch = batch
+        self.arrival = arrival
+        self._times: NDArray[np.int64] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        schema: Schema,
+        columns: Mapping[str, Any],
+        arrival: Sequence[int] | NDArray[np.int64] | None = None,
+    ) -> Page:
+        """Make a page from Python lists, NumPy or Arrow arrays, cast to the schema's types.
+
+        Raises ``ContractError`` for a column that is missing, or has a value that is not of its type.
+        """
+        if missing := [name for name in schema.names if name not in columns]:
+            msg = f"page: there must be a column {missing[0]!r}; got {', '.join(columns) or 'none'}"
+            raise ContractError(msg)
+        arrays = [plain_column(columns[f.name], f.type, f"page: {f.name!r}") for f in schema.fields]
+        batch = pa.RecordBatch.from_arrays(arrays, schema=schema.fields)
+        return cls(schema, batch, None if arrival is None else arrivals(arrival))
+
+    @classmethod
+    def from_arrow(cls, schema: Schema, data: Any, *, arrival: str | None = None) -> Page:
+        """Make one page of a data frame, table, record batch or relation: whatever gives Arrow data.
+
+        Columns are found by their names and cast; others are left out.  ``arrival`` names the column of
+        arrivals.  Raises ``ContractError`` as ``of`` does.  O(bytes).
+
+        >>> import pyarrow as pa
+        >>> table = pa.table({"ts": [3, 1], "more": ["a", "b"]})
+        >>> Page.from_arrow(Schema({"ts": pa.int64()}, "ts", "s"), table).times
+        array([3, 1])
+        """
+        return concat(schema, list(pages(schema, data, arrival=arrival)))
+
+    @classmethod
+    def empty(cls, schema: Schema) -> Page:
+        """Return the page of no rows."""
+        return cls(schema, pa.RecordBatch.from_pylist([], schema=schema.fields))
+
+    def __len__(self) -> int:
+        return int(self.batch.num_rows)
+
+    @property
+    def times(self) -> NDArray[np.int64]:
+        """The progressing attribute, int64 (rows,); a read-only view where the type allows.
+
+        Raises ``ContractError`` if a value is beyond int64.
+        """
+        if self._times is None:
+            column = self.batch.column(self.schema.progressing)
+            try:
+                # A cast to int64 costs five times a view, which matters in pages of a few rows.
+                plain = column.cast(_INT64) if _needs_cast(column.type) else column.view(_INT64)
+                self._times = plain.to_numpy(zero_copy_only=True)
+            except pa.ArrowInvalid as error:
+                msg = f"page: {self.schema.progressing!r} must be below 2**63: {error}"
+                raise ContractError(msg) from error
+        return self._times
+
+    def column(self, name: str) -> pa.Array:
+        """Return one column."""
+        return self.batch.column(name)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the columns, by their types (a slice counts its own rows only)."""
+        return sum(map(value_bytes, self.batch.columns))
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that the page keeps alive: a slice, all that it was cut from.  O(columns)."""
+        return int(self.batch.get_total_buffer_size())
+
+    def copied(self) -> Page:
+        """Return the same rows in memory of their own."""
+        return Page(self.schema, copied(self.batch), self.arrival)
+
+    def owned(self) -> Page:
+        """Return the page for one who keeps it: copied where it is a slice, see ``sizes.owned``."""
+        batch = owned(self.batch)
+        return self if batch is self.batch else Page(self.schema, batch, self.arrival)
+
+    def slice(self, start: int, stop: int) -> Page:
+        """Return rows ``start`` to ``stop`` (exclusive), without copying."""
+        arrival = None if self.arrival is None else self.arrival[start:stop]
+        page = Page(self.schema, self.batch.slice(start, stop - start), arrival)
+        page._times = None if self._times is None else self._times[start:stop]
+        return page
+
+    def filter(self, mask: NDArray[np.bool_]) -> Page:
+        """Return the rows where ``mask`` is true, in order."""
+        arrival = None if self.arrival is None else self.arrival[mask]
+        return Page(self.schema, self.batch.filter(pa.array(mask)), arrival)
+
+    def take(self, rows: NDArray[np.int64]) -> Page:
+        """Return the rows of the given numbers, in that order."""
+        arrival = None if self.arrival is None else self.arrival[rows]
+        return Page(self.schema, self.batch.take(pa.array(rows)), arrival)
+
+    def with_batch(self, schema: Schema, batch: pa.RecordBatch) -> Page:
+        """Return other columns for the same rows (arrival stays)."""
+        return Page(schema, batch, self.arrival)
+
+    def without_arrival(self) -> Page:
+        """Return the page as the inside of the graph sees it."""
+        if self.arrival is None:
+            return self
+        page = Page(self.schema, self.batch)
+        page._times = self._times
+        return page
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """Return the rows as dictionaries (for tests and small results)."""
+        rows: list[dict[str, Any]] = self.batch.to_pylist()
+        return rows
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> Any:
+        """Hand the columns over to whoever takes Arrow data (pandas, Polars, DuckDB), without copying."""
+        return self.batch.__arrow_c_array__(requested_schema)
+
+    def _repr_html_(self) -> str:
+        """Return the first rows as a table, for a notebook."""
+        return table_html(repr(self), self.schema.names, self.slice(0, min(len(self), _SHOWN)).to_pylist())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Page) and self.schema == other.schema and self.batch.equals(other.batch)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Page({len(self)} rows of {', '.join(self.schema.names)})"
+
+
+def concat(schema: Schema, pages: Sequence[Page]) -> Page:
+    """Return one page with the rows of all ``pages``; arrival stays if all have it."""
+    if not pages:
+        return Page.empty(schema)
+    if len(pages) == 1:
+        return pages[0]
+    try:
+        batch = pa.concat_batches([p.batch for p in pages])
+    except pa.ArrowInvalid as error:
+        msg = f"page: {len(pages)} pages do not fit into one: {error}: make smaller ones, or use large_string"
+        raise ContractError(msg) from error
+    known = [p.arrival for p in pages if p.arrival is not None]
+    return Page(schema, batch, np.concatenate(known) if len(known) == len(pages) else None)
+
+
+def pages(schema: Schema, data: Any, *, arrival: str | None = None, rows: int = PAGE_ROWS) -> Iterator[Page]:
+    """Yield pages of at most ``rows`` of whatever gives Arrow data, as ``Page.from_arrow`` makes them.
+
+    A stream (a reader, a relation) is read as it is asked for, so memory is bounded by what it gives at a time.
+    """
+    for batch in record_batches(data):
+        names = batch.schema.names
+        for start in range(0, batch.num_rows, rows):
+            part = batch.slice(start, rows)
+            columns = dict(zip(names, part.columns, strict=True))
+            if arrival is not None and arrival not in columns:
+                msg = f"page: there must be a column {arrival!r} of arrivals; got {', '.join(names)}"
+                raise ContractError(msg)
+            yield Page.of(
+                schema, columns, None if arrival is None else columns[arrival].to_numpy(zero_copy_only=False)
+            )
+
+
+def _made_plain(schema: Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return columns of other types than the schema's, if these are what the types are here (``plain``)."""
+    fields = pa.schema([field.with_type(plain_type(field.type)) for field in batch.schema])
+    if not fields.equals(schema.fields):
+        msg = f"page: columns must be {schema.fields.to_string()!r}; got {batch.schema.to_string()!r}"
+        raise ContractError(msg)
+    columns = zip(batch.columns, fields, strict=True)
+    arrays = [plain_column(column, field.type, f"page: {field.name!r}") for column, field in columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema.fields)
+
+
+def _needs_cast(kind: pa.DataType) -> bool:
+    return kind.bit_width != 64 or bool(pa.types.is_unsigned_integer(kind))

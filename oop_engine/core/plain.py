@@ -1,0 +1,107 @@
+"""Plain: Arrow data of others, in the types that Arrow can work with everywhere.
+
+Views of texts, bytes and lists, and run-end-encoded columns come from other libraries (Polars, DuckDB), and not every
+version of Arrow can take rows of them.  They are made plain at the door, where a schema or a page is made, so
+nobody behind it meets one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from oop_engine.core.errors import ContractError
+
+__all__ = ["arrivals", "is_arrow", "plain_column", "plain_type", "record_batches"]
+
+_VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type that a column gets here: texts for views of texts, values for runs of them.
+
+    >>> plain_type(pa.string_view()), plain_type(pa.list_(pa.string_view()))
+    (DataType(string), ListType(list<item: string>))
+    """
+    types = pa.types
+    if types.is_run_end_encoded(kind):
+        return plain_type(kind.value_type)
+    if types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, plain_type(kind.value_type), kind.ordered)
+    if types.is_struct(kind):
+        return pa.struct([_plain_field(field) for field in kind])
+    if types.is_map(kind):
+        return pa.map_(plain_type(kind.key_type), _plain_field(kind.item_field), kind.keys_sorted)
+    if types.is_fixed_size_list(kind):
+        return pa.list_(_plain_field(kind.value_field), kind.list_size)
+    if types.is_large_list(kind) or types.is_large_list_view(kind):
+        return pa.large_list(_plain_field(kind.value_field))
+    if types.is_list(kind) or types.is_list_view(kind):
+        return pa.list_(_plain_field(kind.value_field))
+    return _VIEWS.get(kind, kind)
+
+
+def plain_column(values: Any, kind: pa.DataType, place: str) -> pa.Array:
+    """Return a column of ``kind``, made of an Arrow array, or whatever Arrow makes an array of.
+
+    Raises ``ContractError`` in the name of ``place`` if a value is not of that type, or there is more of it than
+    an array of the type can hold (2 GiB of texts).
+    """
+    try:
+        column = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values, kind)
+        if isinstance(column, pa.ChunkedArray):
+            column = _in_one(column)
+        if pa.types.is_run_end_encoded(column.type):
+            column = pc.run_end_decode(column)
+        return column if column.type == kind else column.cast(kind)
+    except (pa.ArrowException, TypeError, OverflowError) as error:
+        msg = f"{place} must be {kind}; got {_type_of(values)}: {error}: cast it, or make smaller pages"
+        raise ContractError(msg) from error
+
+
+def arrivals(values: Any) -> NDArray[np.int64]:
+    """Return moments of arrival, int64 (rows,); ``ContractError`` if they are no integers, or beyond int64."""
+    found = np.asarray(values)
+    if found.dtype.kind == "M" or not found.size:
+        return found.astype(np.int64)
+    if found.dtype.kind not in "iu" or found.ndim != 1 or int(found.max()) >= 2**63:
+        got = f"{found.dtype} {found.shape}" if found.dtype.kind not in "iuO" else found.max()
+        msg = f"page: arrivals must be integers of 64 bits, one a row; got {got}"
+        raise ContractError(msg)
+    return found.astype(np.int64, copy=False)
+
+
+def is_arrow(data: Any) -> bool:
+    """Tell whether something gives Arrow data: a data frame, table, record batch, relation, reader."""
+    return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
+
+
+def record_batches(data: Any) -> Iterator[pa.RecordBatch]:
+    """Yield the record batches of whatever gives Arrow data, as it gives them."""
+    if hasattr(data, "__arrow_c_stream__"):
+        yield from pa.RecordBatchReader.from_stream(data)
+    else:
+        yield pa.record_batch(data)
+
+
+def _in_one(column: pa.ChunkedArray) -> pa.Array:
+    together = column.combine_chunks()
+    if isinstance(together, pa.ChunkedArray):  # Arrow does not put together what one array cannot hold
+        if together.num_chunks != 1:
+            msg = f"{column.nbytes:,} bytes are too many for one array"
+            raise OverflowError(msg)
+        return together.chunk(0)
+    return together
+
+
+def _plain_field(field: pa.Field) -> pa.Field:
+    return field.with_type(plain_type(field.type))
+
+
+def _type_of(values: Any) -> str:
+    return str(getattr(values, "type", None) or getattr(values, "dtype", None) or type(values).__name__)

@@ -1,0 +1,269 @@
+"""Progress: what streams have promised, one stream or the minimum over several.
+
+The only place where promises are combined.  Group ``g`` has progressed on one input to
+``max(linear, grouped[g])``, and over several inputs to the minimum of that (Meld, thesis
+8.2, for linear punctuation; group-wise, the same for each group).  A group is kept only
+while some input has promised more for it than for its whole stream.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from oop_engine.core.group_index import GroupIndex, occurring
+from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation
+from oop_engine.core.saved import Saved
+
+__all__ = ["Progress"]
+
+Bounds = NDArray[np.int64]
+_MANY = 1024  # groups
+
+
+class Progress:
+    """Promises of ``inputs`` streams, and what they amount to together.
+
+    ``remember_ended``: keep groups that were ended for good (bound ``FOREVER``).  The edge
+    of the graph needs it to refuse what still comes of them; others forget such a group
+    when every input has ended it, for nothing of it can come.
+
+    >>> progress = Progress(inputs=2)
+    >>> progress.advance(0, Linear(60)), progress.advance(1, Linear(40))
+    ([], [Linear(below=40)])
+    >>> progress.linear
+    40
+    """
+
+    def __init__(self, inputs: int = 1, *, remember_ended: bool = False) -> None:
+        self._linear = np.full(inputs, NEVER)  # (inputs,)
+        self._linear_out = NEVER
+        self._remember_ended = remember_ended
+        self._tables: dict[tuple[str, ...], _GroupTable] = {}
+
+    @property
+    def linear(self) -> int:
+        """The bound that every input has promised for its whole stream."""
+        return self._linear_out
+
+    def linear_of(self, port: int) -> int:
+        """The bound that input ``port`` has promised for its whole stream."""
+        return int(self._linear[port])
+
+    @property
+    def groups(self) -> int:
+        """How many groups are kept."""
+        return sum(map(len, self._tables.values())) if self._tables else 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all that is kept, with the room there is for more."""
+        linear: int = 8 * (self._linear.size + 1)
+        return linear + sum(table.nbytes for table in self._tables.values()) if self._tables else linear
+
+    def advance(self, port: int, punctuation: Punctuation) -> list[Punctuation]:
+        """Take a promise of input ``port``; return what all inputs together newly promise.
+
+        O(groups kept x inputs) for a linear promise, O(its groups x inputs) for a
+        group-wise one.  A joint promise passes when there is a single input, else it
+        is dropped, which is always sound.
+        """
+        match punctuation:
+            case Linear(below):
+                return self._advance_linear(port, below)
+            case GroupWise():
+                return self._advance_groups(port, punctuation)
+            case Joint():
+                return [punctuation] if self._linear.size == 1 else []
+
+    def bounds(self, columns: pa.RecordBatch, port: int | None = None) -> Bounds:
+        """Return the bound of each row's group, int64 (rows,).
+
+        Of input ``port``, or of all together.  Attribute sets that ``columns`` does not
+        have are left out of account.
+        """
+        linear = self._linear_out if port is None else self._linear[port]
+        found = np.full(columns.num_rows, linear, np.int64)
+        for attributes, table in self._tables.items():
+            if len(table) and set(attributes) <= set(columns.schema.names):
+                np.maximum(found, table.bounds(columns, self._linear, port), out=found)
+        return found
+
+    def promises(self) -> list[Punctuation]:
+        """Return all that is promised now, as the fewest punctuations that say it."""
+        said: list[Punctuation] = [] if self._linear_out == NEVER else [Linear(self._linear_out)]
+        for table in self._tables.values():
+            promise = table.promise(self._linear, np.arange(len(table)))
+            more = promise > self._linear_out
+            if more.any():
+                said.append(table.punctuation(np.flatnonzero(more), promise[more]))
+        return said
+
+    def save(self) -> dict[str, Any]:
+        """Return the promises for a snapshot."""
+        tables = [[list(names), table.save()] for names, table in self._tables.items()]
+        return {"linear": self._linear, "linear_out": self._linear_out, "tables": tables}
+
+    def load(self, saved: Saved) -> None:
+        """Take what ``save`` returned."""
+        inputs = self._linear.size
+        self._linear, self._linear_out = saved.integers("linear", (inputs,)), saved.integer("linear_out")
+        tables = [_GroupTable.loaded(of.part(1), inputs) for of in saved.parts("tables")]
+        self._tables = {table.attributes: table for table in tables}
+
+    def _advance_linear(self, port: int, below: int) -> list[Punctuation]:
+        if below <= self._linear[port]:
+            return []
+        self._linear[port] = below
+        said: list[Punctuation] = []
+        if (linear := int(self._linear.min())) > self._linear_out:
+            self._linear_out = linear
+            said.append(Linear(linear))
+        for table in self._tables.values():
+            said += table.propagate(self._linear, linear, np.arange(len(table)))
+            table.prune(self._linear, remember_ended=self._remember_ended)
+        self._tables = {names: table for names, table in self._tables.items() if len(table)}
+        return said
+
+    def _advance_groups(self, port: int, punctuation: GroupWise) -> list[Punctuation]:
+        punctuation = punctuation.filter(punctuation.below > self._linear[port])
+        if not len(punctuation):
+            return []
+        punctuation = _sorted_by_name(punctuation)  # inputs may name the same attributes in any order
+        names = punctuation.attributes
+        if names not in self._tables:
+            self._tables[names] = _GroupTable(punctuation.groups.schema, self._linear.size)
+        table = self._tables[names]
+        touched = table.raise_to(port, punctuation)
+        said = table.propagate(self._linear, self._linear_out, touched)
+        if not self._remember_ended and (punctuation.below == FOREVER).any():
+            self._end(names, table.ended(self._linear, touched))
+            table.prune(self._linear, remember_ended=False)
+        return said
+
+    def _end(self, names: tuple[str, ...], groups: pa.RecordBatch) -> None:
+        """Forget what was promised of the parts of groups that are over."""
+        for finer, table in self._tables.items():
+            if groups.num_rows and set(names) < set(finer):
+                table.end(groups)
+                table.prune(self._linear, remember_ended=False)
+
+
+class _GroupTable:
+    """Promises of the groups of one set of attributes: rows are groups, columns inputs."""
+
+    def __init__(self, schema: pa.Schema, inputs: int) -> None:
+        self._schema = schema
+        self._index = GroupIndex(schema.types)
+        self._grouped = np.full((0, inputs), NEVER)  # (capacity, inputs)
+        self._out = np.full(0, NEVER)  # (capacity,)  what has been passed on
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        return tuple(self._schema.names)
+
+    @property
+    def nbytes(self) -> int:
+        return self._index.nbytes + self._grouped.nbytes + self._out.nbytes
+
+    def raise_to(self, port: int, punctuation: GroupWise) -> NDArray[np.int64]:
+        """Take new bounds; return the slots of their groups."""
+        slots = self._index.encode(punctuation.groups.columns)
+        self._grow(len(self._index))
+        touched = occurring(slots, len(self._index))
+        bounds = self._grouped[:, port]
+        if touched.size == slots.size:
+            bounds[slots] = np.maximum(bounds[slots], punctuation.below)
+        else:  # an operator of one's own may name a group twice
+            np.maximum.at(bounds, slots, punctuation.below)
+        return touched
+
+    def promise(self, linear: Bounds, slots: NDArray[np.int64]) -> Bounds:
+        """Return the least that all inputs promise for some groups."""
+        least: Bounds = np.maximum(linear, self._grouped[slots]).min(axis=1)
+        return least
+
+    def propagate(self, linear: Bounds, linear_out: int, slots: NDArray[np.int64]) -> list[Punctuation]:
+        """Return what has grown among ``slots``, and note that it was said."""
+        promise = self.promise(linear, slots)
+        grown = promise > np.maximum(self._out[slots], linear_out)
+        if not grown.any():
+            return []
+        slots, promise = slots[grown], promise[grown]
+        self._out[slots] = promise
+        return [self.punctuation(slots, promise)]
+
+    def punctuation(self, slots: NDArray[np.int64], below: Bounds) -> GroupWise:
+        batch = pa.RecordBatch.from_arrays(self._index.keys(slots), schema=self._schema)
+        return GroupWise(batch, below)
+
+    def bounds(self, columns: pa.RecordBatch, linear: Bounds, port: int | None) -> Bounds:
+        slots = self._index.find([columns.column(n) for n in self._schema.names])
+        if port is None:
+            of_groups = self.promise(linear, np.arange(len(self)))
+        else:
+            of_groups = np.maximum(linear[port], self._grouped[: len(self), port])
+        return np.where(slots >= 0, of_groups[slots], NEVER)
+
+    def ended(self, linear: Bounds, slots: NDArray[np.int64]) -> pa.RecordBatch:
+        """Return those of some groups that no input has anything of any more."""
+        over = slots[self.promise(linear, slots) == FOREVER]
+        return pa.RecordBatch.from_arrays(self._index.keys(over), schema=self._schema)
+
+    def end(self, groups: pa.RecordBatch) -> None:
+        """Learn that groups of fewer attributes are over, and so all that are part of them.  O(groups kept)."""
+        index = GroupIndex(groups.schema.types)
+        index.encode(groups.columns)
+        columns = dict(zip(self._schema.names, self._index.keys(np.arange(len(self))), strict=True))
+        slots = np.flatnonzero(index.find([columns[name] for name in groups.schema.names]) >= 0)
+        self._grouped[slots] = self._out[slots] = FOREVER
+
+    def prune(self, linear: Bounds, *, remember_ended: bool) -> None:
+        """Forget the groups of which no input says more than of its whole stream.
+
+        Forgetting costs a new index, so of many groups half must go to make it worth while.
+        """
+        grouped = self._grouped[: len(self)]
+        kept = (grouped > linear).any(axis=1)
+        if not remember_ended:
+            kept &= (np.maximum(grouped, linear) < FOREVER).any(axis=1)
+        slots = np.flatnonzero(kept)
+        if len(slots) > (len(self) // 2 if len(self) > _MANY else len(self) - 1):
+            return
+        self._index.keep(slots)
+        self._grouped, self._out = self._grouped[slots], self._out[slots]
+
+    def save(self) -> dict[str, Any]:
+        size = len(self)
+        keys = pa.RecordBatch.from_arrays(self._index.keys(np.arange(size)), schema=self._schema)
+        return {"keys": keys, "grouped": self._grouped[:size], "out": self._out[:size]}
+
+    @classmethod
+    def loaded(cls, saved: Saved, inputs: int) -> _GroupTable:
+        keys = saved.batch("keys")
+        table = cls(keys.schema, inputs)
+        size = len(np.unique(table._index.encode(keys.columns)))
+        table._grouped = saved.integers("grouped", (size, inputs))
+        table._out = saved.integers("out", (size,))
+        return table
+
+    def _grow(self, size: int) -> None:
+        if size <= len(self._out):
+            return
+        more = max(size, 2 * len(self._out)) - len(self._out)
+        inputs = self._grouped.shape[1]
+        self._grouped = np.vstack([self._grouped, np.full((more, inputs), NEVER)])
+        self._out = np.concatenate([self._out, np.full(more, NEVER)])
+
+
+def _sorted_by_name(punctuation: GroupWise) -> GroupWise:
+    names = sorted(punctuation.attributes)
+    if names == list(punctuation.attributes):
+        return punctuation
+    return GroupWise(punctuation.groups.select(names), punctuation.below)

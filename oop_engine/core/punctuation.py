@@ -1,0 +1,143 @@
+"""Punctuation: what a stream promises about the tuples that are still to come.
+
+All bounds are int64, in the unit of the progressing attribute, and exclusive: ``below=60``
+says that no later tuple has a value smaller than 60 (thesis ch. 4; "low-watermark",
+eq. 4.1).  ``NEVER`` promises nothing, ``FOREVER`` promises that nothing comes at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, overload
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from oop_engine.core.errors import ContractError
+
+__all__ = ["FOREVER", "NEVER", "GroupWise", "Joint", "Linear", "Punctuation", "passed", "shift"]
+
+NEVER = int(np.iinfo(np.int64).min)
+FOREVER = int(np.iinfo(np.int64).max)
+
+
+@dataclass(frozen=True)
+class Linear:
+    """No later tuple of the stream has its progressing attribute smaller than ``below``."""
+
+    below: int
+
+
+@dataclass(frozen=True, eq=False)
+class GroupWise:
+    """No later tuple of group ``groups[i]`` has a value smaller than ``below[i]``.
+
+    ``groups``: record batch (n rows, all different) of the attributes that make the group;
+    ``below``: int64 (n,).  One message speaks for many groups, so that progress of
+    100 000 groups is one page of work.  ``below = FOREVER`` ends a group for good.
+    Raises ``ContractError`` if the lengths differ, there is no attribute or one twice, or bounds are no int64.
+    """
+
+    groups: pa.RecordBatch
+    below: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        names = self.groups.schema.names
+        if len(set(names)) != max(len(names), 1):
+            msg = f"group-wise punctuation: there must be an attribute, and none twice; got {names}"
+            raise ContractError(msg)
+        if self.below.dtype != np.int64 or self.below.ndim != 1:
+            got = f"{self.below.dtype} {self.below.shape}"
+            msg = f"group-wise punctuation: bounds must be int64, one a group; got {got}"
+            raise ContractError(msg)
+        if self.groups.num_rows != len(self.below):
+            msg = (
+                f"group-wise punctuation: one bound a group; got {len(self.below)} for {self.groups.num_rows}"
+            )
+            raise ContractError(msg)
+
+    @classmethod
+    def of(cls, groups: dict[str, Any], below: list[int]) -> GroupWise:
+        """Make one from lists: ``GroupWise.of({"src": ["a", "b"]}, [60, 120])``."""
+        return cls(pa.RecordBatch.from_pydict(groups), np.asarray(below, np.int64))
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Names of the attributes that make the group."""
+        return tuple(self.groups.schema.names)
+
+    def filter(self, mask: NDArray[np.bool_]) -> GroupWise:
+        """Return the promises of some of the groups."""
+        if mask.all():
+            return self
+        return GroupWise(self.groups.filter(pa.array(mask)), self.below[mask])
+
+    def __len__(self) -> int:
+        return len(self.below)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, GroupWise)
+            and self.groups.equals(other.groups)
+            and bool(np.array_equal(self.below, other.below))
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True)
+class Joint:
+    """No later tuple has *all* of the named attributes smaller than their bounds.
+
+    ``bounds``: pairs (attribute, below), sorted by name.  A join promises this of its two
+    timestamps (thesis 7.2); with a single attribute it is the individual punctuation of
+    the one that is not the stream's progressing attribute.
+    """
+
+    bounds: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def of(cls, **below: int) -> Joint:
+        """Make one from keywords: ``Joint.of(ts=10, ts_right=7)``."""
+        return cls(tuple(sorted(below.items())))
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Names of the attributes, sorted."""
+        return tuple(name for name, _ in self.bounds)
+
+
+Punctuation = Linear | GroupWise | Joint
+
+
+def passed(times: NDArray[np.int64], below: int | NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Tell of which times nothing more comes: those below the bound, and all where it is ``FOREVER``.
+
+    >>> passed(np.array([3, 60, FOREVER]), 60), passed(np.array([3, FOREVER]), FOREVER)
+    (array([ True, False, False]), array([ True,  True]))
+    """
+    behind: NDArray[np.bool_] = times < below
+    if isinstance(below, np.ndarray) or below == FOREVER:
+        behind |= below == FOREVER
+    return behind
+
+
+@overload
+def shift(bound: int, by: int) -> int: ...
+@overload
+def shift(bound: NDArray[np.int64], by: int) -> NDArray[np.int64]: ...
+def shift(bound: int | NDArray[np.int64], by: int) -> int | NDArray[np.int64]:
+    """Return ``bound + by`` where ``NEVER`` and ``FOREVER`` stay, and nothing wraps round.
+
+    >>> shift(60, -5), shift(FOREVER, -5) == FOREVER
+    (55, True)
+    """
+    by = min(max(by, -FOREVER), FOREVER)
+    if isinstance(bound, np.ndarray):
+        low, high = (NEVER - min(by, 0)), (FOREVER - max(by, 0))
+        moved = np.clip(bound, low, high) + by
+        return np.where((bound == NEVER) | (bound == FOREVER), bound, moved)
+    if bound in (NEVER, FOREVER):
+        return bound
+    return min(max(int(bound) + by, NEVER), FOREVER)  # a NumPy integer would wrap round

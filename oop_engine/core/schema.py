@@ -1,0 +1,126 @@
+"""Schema: the columns of a stream, and which of them makes progress.
+
+The progressing attribute (thesis ch. 4) is an integer or a timestamp column whose value
+eventually passes every bound: event time, a sequence number, an odometer.  Windows and
+promises are on this attribute; its unit gives lengths their meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from oop_engine.core.errors import GraphError
+from oop_engine.core.html import table_html
+from oop_engine.core.plain import plain_type
+from oop_engine.core.units import Length, to_units
+
+__all__ = ["Schema"]
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Columns of a stream (``fields``), its progressing attribute, and the attribute's unit.
+
+    ``fields`` may be given as a ``pyarrow.Schema`` or a mapping from names to types; views of texts and
+    runs of values are made plain (``plain``).  A
+    timestamp column brings its unit; an integer column needs one (``"s"``, ``"ms"``,
+    ``"us"``, ``"ns"`` for time; any other word is a unit of its own, such as ``"rows"``).
+    Raises ``GraphError`` if the attribute is missing, of another type, or has no unit, and for an unknown zone.
+
+    >>> import pyarrow as pa
+    >>> Schema({"ts": pa.timestamp("ms"), "len": pa.int32()}, progressing="ts").unit
+    'ms'
+    """
+
+    fields: pa.Schema
+    progressing: str
+    unit: str = ""
+
+    def __init__(
+        self, fields: pa.Schema | Mapping[str, pa.DataType], progressing: str, unit: str = ""
+    ) -> None:
+        if not isinstance(fields, pa.Schema):
+            fields = pa.schema(list(fields.items()))
+        plain = [field.with_type(plain_type(field.type)) for field in fields]
+        object.__setattr__(self, "fields", pa.schema(plain))
+        self._check_zones()
+        object.__setattr__(self, "progressing", progressing)
+        object.__setattr__(self, "unit", self._checked_unit(unit))
+
+    def _check_zones(self) -> None:
+        for field in self.fields:
+            if pa.types.is_timestamp(field.type) and field.type.tz:
+                try:
+                    pa.scalar(0, field.type).as_py()
+                except (LookupError, ValueError) as error:
+                    msg = f"schema: {field.name!r} is {field.type}, a zone that is not known here: cast it to 'UTC'"
+                    raise GraphError(msg) from error
+
+    def _repr_html_(self) -> str:
+        """Return the columns as a table, for a notebook."""
+        marks = [{"column": f.name, "type": str(f.type), "": self._mark(f.name)} for f in self.fields]
+        return table_html("Schema", ["column", "type", ""], marks)
+
+    def _mark(self, name: str) -> str:
+        return f"makes progress, in {self.unit}" if name == self.progressing else ""
+
+    def _checked_unit(self, unit: str) -> str:
+        if len(set(self.names)) != len(self.names):
+            msg = f"schema: column names must differ; got {self.names}"
+            raise GraphError(msg)
+        if self.progressing not in self.names:
+            msg = f"schema: progressing attribute {self.progressing!r} is not a column of {self.names}"
+            raise GraphError(msg)
+        kind = self.type_of(self.progressing)
+        if pa.types.is_timestamp(kind):
+            if unit not in ("", kind.unit):
+                msg = (
+                    f"schema: {self.progressing!r} is {kind}, so its unit is {kind.unit!r}; got unit={unit!r}"
+                )
+                raise GraphError(msg)
+            return str(kind.unit)
+        if not pa.types.is_integer(kind):
+            msg = f"schema: progressing attribute {self.progressing!r} must be an integer or a timestamp; got {kind}"
+            raise GraphError(msg)
+        if not unit:
+            msg = f"schema: integer attribute {self.progressing!r} needs a unit; give unit='ms', 'rows', ..."
+            raise GraphError(msg)
+        return unit
+
+    @property
+    def names(self) -> list[str]:
+        """Column names, in order."""
+        return list(self.fields.names)
+
+    def type_of(self, name: str) -> pa.DataType:
+        """Return the Arrow type of column ``name``."""
+        return self.fields.field(name).type
+
+    def has(self, names: Iterable[str]) -> bool:
+        """Tell whether every one of ``names`` is a column."""
+        return set(names) <= set(self.names)
+
+    def require(self, names: Iterable[str], what: str) -> None:
+        """Raise ``GraphError`` in the name of ``what`` unless all of ``names`` are columns."""
+        for name in names:
+            if name not in self.names:
+                msg = f"{what}: no column {name!r} in its input; there are {', '.join(self.names)}"
+                raise GraphError(msg)
+
+    def length(self, length: Length, what: str) -> int:
+        """Return ``length`` in units of the progressing attribute (see ``units.to_units``)."""
+        return to_units(length, self.unit, what)
+
+    def select(self, names: list[str]) -> Schema:
+        """Return the schema of some of the columns; the progressing attribute must stay."""
+        return Schema(pa.schema([self.fields.field(n) for n in names]), self.progressing, self.unit)
+
+    def __reduce__(self) -> tuple[type[Schema], tuple[pa.Schema, str, str]]:
+        return (Schema, (self.fields, self.progressing, self.unit))
+
+    def __str__(self) -> str:
+        marks = (f"{f.name}{'+' if f.name == self.progressing else ''}: {f.type}" for f in self.fields)
+        return f"({', '.join(marks)}; unit {self.unit})"

@@ -1,0 +1,144 @@
+"""What went through a graph and what it kept, per edge, per operator and over time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from oop_engine.core.operator import Message, State
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import NEVER
+
+__all__ = ["EdgeStatistics", "LateTuples", "OperatorStatistics", "Sample", "Statistics"]
+
+_SAMPLES = 2_000
+
+
+@dataclass
+class EdgeStatistics:
+    """What passed along one edge."""
+
+    pages: int = 0
+    tuples: int = 0
+    punctuations: int = 0
+
+    def count(self, message: Message) -> None:
+        """Count one message."""
+        if isinstance(message, Page):
+            self.pages += 1
+            self.tuples += len(message)
+        else:
+            self.punctuations += 1
+
+
+@dataclass
+class OperatorStatistics:
+    """What one operator held, how long it was busy, and what it counted (late tuples...)."""
+
+    state: State = State()
+    peak: State = State()
+    busy_s: float = 0.0
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The state of the whole graph at one moment of virtual time."""
+
+    now: int
+    state: State
+
+
+@dataclass(frozen=True)
+class LateTuples:
+    """Tuples that were late: ``by_operator`` that looks out for them, of how many that ``came`` (0: not known).
+
+    >>> late = LateTuples({"east": 3, "west": 0}, {"east": 2_000, "west": 900})
+    >>> late.total, str(late)
+    (3, "3 of 2,000 tuples were late at 'east' (0.15 %)")
+    """
+
+    by_operator: dict[str, int]
+    came: dict[str, int]
+
+    @property
+    def total(self) -> int:
+        """How many there were in all."""
+        return sum(self.by_operator.values())
+
+    def __str__(self) -> str:
+        """Return where tuples were late, in one line."""
+        said = [self._at(name, late) for name, late in self.by_operator.items() if late]
+        return "; ".join(said) or "no tuple was late"
+
+    def _at(self, name: str, late: int) -> str:
+        if not (came := self.came.get(name, 0)):
+            return f"{late:,} tuples were late at {name!r}"
+        return f"{late:,} of {came:,} tuples were late at {name!r} ({100 * late / came:.2g} %)"
+
+
+@dataclass
+class Statistics:
+    """Everything a run tells of itself; ``peak`` and ``series`` are of the whole graph.
+
+    The series keeps at most 2 000 samples: when it is full, neighbours are merged and the
+    one with more bytes stays, so that no peak is lost.
+    """
+
+    edges: dict[str, EdgeStatistics] = field(default_factory=dict)
+    operators: dict[str, OperatorStatistics] = field(default_factory=dict)
+    state: State = State()
+    peak: State = State()
+    series: list[Sample] = field(default_factory=list)
+    _apart: int = 0
+
+    def observe(self, name: str, state: State, now: int, busy_s: float) -> None:
+        """Note what operator ``name`` holds at ``now`` after being busy for ``busy_s``.  O(1)."""
+        operator = self.operators[name]
+        operator.busy_s += busy_s
+        if state == operator.state:
+            return
+        self.state = self.state + state - operator.state
+        operator.state = state
+        operator.peak = _larger(operator.peak, state)
+        self.peak = _larger(self.peak, self.state)
+        if now != NEVER:
+            self._sample(Sample(now, self.state))
+
+    def count(self, what: str) -> int:
+        """Return a count (``"late"``...) summed over the operators."""
+        return sum(operator.counts.get(what, 0) for operator in self.operators.values())
+
+    @property
+    def late(self) -> LateTuples:
+        """The tuples that were late, by operator; known when the stream has ended.  O(operators x edges)."""
+        late = {
+            name: found.counts["late"] for name, found in self.operators.items() if "late" in found.counts
+        }
+        return LateTuples(late, {name: self._came(name) for name in late})
+
+    def _came(self, name: str) -> int:
+        return sum(edge.tuples for way, edge in self.edges.items() if way.endswith(f" -> {name}"))
+
+    def _sample(self, sample: Sample) -> None:
+        series = self.series
+        if series and sample.now - series[-1].now <= self._apart:
+            if sample.state.nbytes >= series[-1].state.nbytes:
+                series[-1] = Sample(series[-1].now, sample.state)
+            return
+        series.append(sample)
+        if len(series) > _SAMPLES:
+            pairs = (series[i : i + 2] for i in range(0, len(series), 2))
+            self.series = [max(pair, key=lambda s: s.state.nbytes) for pair in pairs]
+            self._apart = max(2 * self._apart, (series[-1].now - series[0].now) // _SAMPLES * 2)
+
+
+def _larger(one: State, other: State) -> State:
+    no_more_rows = other.tuples <= one.tuples and other.partials <= one.partials
+    if no_more_rows and other.groups <= one.groups and other.nbytes <= one.nbytes:
+        return one  # as mostly
+    return State(
+        max(one.tuples, other.tuples),
+        max(one.partials, other.partials),
+        max(one.groups, other.groups),
+        max(one.nbytes, other.nbytes),
+    )

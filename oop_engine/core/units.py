@@ -1,0 +1,85 @@
+"""Lengths of the progressing attribute: ``90``, ``"90 s"``, ``timedelta(seconds=90)``.
+
+A progressing attribute is an integer with a unit.  Time units are ``s ms us ns``; any
+other word (``rows``, ``m``, ``bytes``) is a unit of its own, in which lengths are plain
+integers.  Lengths are turned into whole units once, when a graph is built.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from oop_engine.core.errors import UnitError
+
+__all__ = ["TIME_UNITS", "Length", "to_seconds", "to_units"]
+
+Length = int | str | timedelta
+"""An integer in the attribute's own unit, a text such as ``"15 min"``, or a ``timedelta``."""
+
+TIME_UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+"""Time units a progressing attribute can have, and how many there are in a second."""
+
+_SECONDS = {
+    "ns": Fraction(1, 10**9), "us": Fraction(1, 10**6), "ms": Fraction(1, 1000), "s": Fraction(1),
+    "min": Fraction(60), "h": Fraction(3600), "d": Fraction(86_400),
+}  # fmt: skip
+_TEXT = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([A-Za-z]+)?\s*")
+
+
+def to_units(length: Length, unit: str, what: str = "length") -> int:
+    """Return ``length`` as a whole number of ``unit``.
+
+    ``what`` names the place for the error.  Raises ``UnitError`` if the text cannot be
+    read, names another unit, or is not a whole number of ``unit``.
+
+    >>> to_units("15 min", "s")
+    900
+    >>> to_units("2 s", "rows", what="Sliding: slide")
+    Traceback (most recent call last):
+    oop_engine.core.errors.UnitError: Sliding: slide must be in 'rows'; got '2 s': give a plain integer
+    """
+    if isinstance(length, bool) or not isinstance(length, int | np.integer | str | timedelta):
+        msg = f"{what} must be an integer, a text such as '15 min' or a timedelta; got {length!r}"
+        raise UnitError(msg)
+    if isinstance(length, int | np.integer):
+        return int(length)
+    return _units(length, unit, what)
+
+
+@lru_cache(maxsize=1024)  # a definition is read each time that a graph is planned or opened
+def _units(length: str | timedelta, unit: str, what: str) -> int:
+    number, word = _parse(length, what)
+    if word is None or word == unit:
+        return _whole(number, unit, length, what)
+    if unit not in TIME_UNITS or word not in _SECONDS:
+        way_out = f"use one of {', '.join(_SECONDS)}" if unit in TIME_UNITS else "give a plain integer"
+        msg = f"{what} must be in {unit!r}; got {length!r}: {way_out}"
+        raise UnitError(msg)
+    return _whole(number * _SECONDS[word] * TIME_UNITS[unit], unit, length, what)
+
+
+def to_seconds(value: int, unit: str) -> float:
+    """Return ``value`` of ``unit`` in seconds; a unit that is no time is taken as it is."""
+    return value / TIME_UNITS.get(unit, 1)
+
+
+def _parse(length: str | timedelta, what: str) -> tuple[Fraction, str | None]:
+    if isinstance(length, timedelta):
+        return Fraction(length // timedelta(microseconds=1)), "us"
+    found = _TEXT.fullmatch(length)
+    if found is None:
+        msg = f"{what} must read like '15 min' or '900'; got {length!r}"
+        raise UnitError(msg)
+    return Fraction(found[1]), found[2]
+
+
+def _whole(number: Fraction, unit: str, length: Length, what: str) -> int:
+    if number.denominator != 1:
+        msg = f"{what} must be a whole number of {unit!r}; got {length!r} = {float(number):g} {unit}"
+        raise UnitError(msg)
+    return int(number)

@@ -1,0 +1,330 @@
+"""Compare: the same question over the same trace by several plans, each held to the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from oop_engine.core.group_index import GroupIndex
+from oop_engine.core.statistics import Sample
+from oop_engine.core.units import to_seconds
+from oop_engine.lab.brute_force import NoTruthError, true_answer
+from oop_engine.lab.recording import Recording
+from oop_engine.lab.scenario import COMPLETE_AT, Claim, Scenario, Values, Variant
+from oop_engine.runners.replay import Outcome, replay
+
+__all__ = ["Comparison", "Run", "compare", "missing_and_wrong"]
+
+_JSON_KEYS = (
+    "order", "variant", "parameters", "tuples", "results", "missing", "wrong", "late", "peak_tuples",
+    "peak_partials", "peak_state_bytes", "delay_p50_s", "delay_p99_s", "excess_delay_p50_s",
+    "excess_delay_p99_s", "latency_p50_ms", "latency_p99_ms", "cpu_s", "tuples_per_s", "held_to",
+)  # fmt: skip
+HeldTo = Literal["truth", "brute force", "first plan", "nothing"]
+_CLOSE = 1e-9  # sums of floats depend on the order of addition in the last digits
+
+
+@dataclass(frozen=True)
+class Run:
+    """One plan over one trace.
+
+    Delays are in virtual time, in seconds: emission minus window end, and (excess) minus
+    the arrival of the result's last tuple, which is what a clairvoyant would have done;
+    results that the end of the trace flushed before their window's end are left out.
+    Latency is wall time from a promise's leaving the edge to the result it released.
+    ``late`` counts tuples that came behind a promise; state peaks are over the whole graph.
+
+    ``truth`` is what the results were held to, and ``held_to`` says what that is: the ``"truth"`` of the
+    scenario, the answer by ``"brute force"``, without either the answer of the ``"first plan"``, which
+    itself is held to ``"nothing"``.  What was not checked is None (``missing``, ``wrong``) or NaN (excess
+    delay); so is a delay or latency of no results.
+
+    ``progressing`` is the attribute of the results, ``emitted`` int64 (results,) when each came;
+    ``recording`` tells what happened when, of the runs of one point of the sweep.
+    """
+
+    order: Literal["in", "out"]
+    variant: str
+    exact: bool
+    parameters: Values
+    tuples: int
+    results: int
+    missing: int | None
+    wrong: int | None
+    late: int
+    peak_tuples: int
+    peak_partials: int
+    peak_groups: int
+    peak_state_bytes: int
+    delay_p50_s: float
+    delay_p99_s: float
+    excess_delay_p50_s: float
+    excess_delay_p99_s: float
+    latency_p50_ms: float
+    latency_p99_ms: float
+    cpu_s: float
+    tuples_per_s: float
+    table: pa.Table = field(repr=False)
+    truth: pa.Table = field(repr=False)
+    delays_s: NDArray[np.float64] = field(repr=False)
+    excess_s: NDArray[np.float64] = field(repr=False)
+    series: list[Sample] = field(repr=False)
+    unit: str = "s"
+    held_to: HeldTo = "truth"
+    why: str = ""
+    progressing: str = ""
+    emitted: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), repr=False)
+    recording: Recording | None = field(default=None, repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as plain values."""
+        return {name: getattr(self, name) for name in _JSON_KEYS}
+
+    @property
+    def checked(self) -> bool:
+        """Whether the results were held to the true answer."""
+        return self.held_to in ("truth", "brute force")
+
+    @property
+    def off(self) -> int | None:
+        """How many results are missing or wrong; None: not checked."""
+        return None if self.missing is None or self.wrong is None else self.missing + self.wrong
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All runs of a scenario, and what they bear out."""
+
+    scenario: Scenario
+    parameters: Values
+    runs: list[Run]
+    claims: list[Claim]
+    plans: list[Variant] = field(repr=False)
+
+    @property
+    def holds(self) -> bool:
+        """Whether no claim fails (some may not have been checked)."""
+        return all(claim.verdict != "fails" for claim in self.claims)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, for JSON."""
+        claims = [{"claim": c.claim, "holds": c.holds, "figures": c.figures} for c in self.claims]
+        return {
+            "scenario": self.scenario.name,
+            "parameters": self.parameters,
+            "runs": [run.to_dict() for run in self.runs],
+            "claims": claims,
+        }
+
+
+def compare(
+    scenario: Scenario,
+    settings: dict[str, str] | None = None,
+    *,
+    on_run: Callable[[str, int, int], None] | None = None,
+    on_tuples: Callable[[int], None] | None = None,
+) -> Comparison:
+    """Run every variant of ``scenario`` for every value of its sweep, and check the claims.
+
+    A parameter in ``settings`` is not swept.  ``on_run`` is told each run's name, its number
+    and how many there are; ``on_tuples`` how many tuples went in.
+    Raises ``UsageError`` for parameters that the scenario does not have.
+    """
+    values = scenario.values(settings)
+    grid = _grid(scenario, values, settings or {})
+    variants = [(point, variant) for point in grid for variant in scenario.variants(point)]
+    runs: list[Run] = []
+    measure = _Measure(None, "nothing")
+    for number, (point, variant) in enumerate(variants):
+        if on_run is not None:
+            on_run(_title(scenario, point, variant), number, len(variants))
+        if number == 0 or point is not variants[number - 1][0]:
+            measure = _measure(scenario, point)
+        recorded = point == values or (values not in grid and point is grid[-1])
+        runs.append(_run(scenario, point, variant, measure, on_tuples, recorded=recorded))
+        if measure.truth is None and variant.exact:
+            measure = _Measure(runs[-1].table, "first plan", measure.why)
+    claims = [*_agreement(runs), *scenario.claims(runs)]
+    return Comparison(scenario, values, runs, claims, scenario.variants(values))
+
+
+def missing_and_wrong(table: pa.Table, truth: pa.Table, keys: tuple[str, ...]) -> tuple[int, int]:
+    """Return how many rows of ``truth`` are not in ``table``, and how many of ``table`` should not be.
+
+    Rows are found by ``keys``; floats may differ in the last digits.
+    """
+    match = _Match(table, truth, keys)
+    return match.missing, match.wrong
+
+
+def _grid(scenario: Scenario, values: Values, settings: dict[str, str]) -> list[Values]:
+    if scenario.sweep is None or scenario.sweep.parameter in settings:
+        return [values]
+    return [{**values, scenario.sweep.parameter: value} for value in scenario.sweep.values]
+
+
+def _title(scenario: Scenario, point: Values, variant: Variant) -> str:
+    name = f"{'in order' if variant.order == 'in' else 'out of order'}, {variant.name}"
+    sweep = scenario.sweep
+    return (
+        name if sweep is None else f"{name}, {sweep.parameter} {point[sweep.parameter]} {sweep.unit}".rstrip()
+    )
+
+
+class _Measure(NamedTuple):
+    """What the results of a point of the sweep are held to; without a truth, why there is none."""
+
+    truth: pa.Table | None
+    held_to: HeldTo
+    why: str = ""
+
+
+def _measure(scenario: Scenario, point: Values) -> _Measure:
+    """Return the truth of the scenario, or that of the first plan that brute force can evaluate."""
+    if scenario.truth is not None:
+        return _Measure(scenario.truth(point), "truth")
+    reasons = []
+    for variant in scenario.variants(point):
+        try:
+            return _Measure(true_answer(variant.graph, scenario.feeds(point)), "brute force")
+        except NoTruthError as reason:
+            reasons.append(str(reason))
+    return _Measure(None, "nothing", next(iter(reasons), "there is no plan"))
+
+
+def _run(
+    scenario: Scenario,
+    point: Values,
+    variant: Variant,
+    measure: _Measure,
+    on_tuples: Callable[[int], None] | None,
+    *,
+    recorded: bool,
+) -> Run:
+    recording = Recording(variant.graph.plan()) if recorded else None
+    outcome = replay(variant.graph, scenario.feeds(point), on_tuples=on_tuples, watch=recording)
+    sink = variant.graph.plan().of_kind("sink")[0]
+    schema = variant.graph.plan().schema(sink.inputs[0])
+    table = outcome.results[sink.name]
+    truth = table if measure.truth is None else measure.truth
+    match = _Match(table, truth, scenario.keys)
+    ends = _int64(table.column(schema.progressing))
+    emitted = outcome.emitted[sink.name]
+    scale = to_seconds(1, schema.unit)
+    by_promise = emitted >= ends  # a result flushed by the end of the trace waited for nothing
+    delays = (emitted - ends)[by_promise].astype(np.float64) * scale
+    excess = (emitted - match.complete_at)[match.known & by_promise].astype(np.float64) * scale
+    if COMPLETE_AT not in truth.schema.names:
+        excess = np.empty(0)
+    latency = outcome.waited_s[sink.name] * 1000
+    peak = outcome.statistics.peak
+    checked = measure.truth is not None
+    return Run(
+        variant.order, variant.name, variant.exact, point, outcome.tuples, table.num_rows,
+        match.missing if checked else None, match.wrong if checked else None, outcome.statistics.count("late"),
+        peak.tuples, peak.partials, peak.groups, peak.nbytes,
+        _quantile(delays, 0.5), _quantile(delays, 0.99), _quantile(excess, 0.5), _quantile(excess, 0.99),
+        _quantile(latency, 0.5), _quantile(latency, 0.99), outcome.cpu_s, _rate(outcome),
+        table, truth, delays, excess, outcome.statistics.series, schema.unit, measure.held_to, measure.why,
+        schema.progressing, emitted, recording,
+    )  # fmt: skip
+
+
+def _rate(outcome: Outcome) -> float:
+    return outcome.tuples / outcome.wall_s if outcome.wall_s else 0.0
+
+
+def _quantile(values: NDArray[np.float64], q: float) -> float:
+    return float(np.quantile(values, q)) if values.size else float("nan")
+
+
+def _int64(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    found: NDArray[np.int64] = column.cast(pa.int64()).to_numpy()
+    return found
+
+
+class _Match:
+    """Results set against the truth: found by their keys, equal in the other columns."""
+
+    def __init__(self, table: pa.Table, truth: pa.Table, keys: tuple[str, ...]) -> None:
+        index = GroupIndex([truth.schema.field(name).type for name in keys])
+        true_slots = index.encode([_array(truth, name) for name in keys], truth.num_rows)
+        row_of = np.zeros(len(index), np.int64)
+        row_of[true_slots] = np.arange(truth.num_rows)
+        slots = index.find([_array(table, name) for name in keys], table.num_rows)
+        self.known = slots >= 0
+        known = slots[self.known]
+        rows = row_of[known] if len(index) else np.empty(0, np.int64)
+        right = np.ones(rows.size, np.bool_)
+        for name in set(truth.schema.names) - {*keys, COMPLETE_AT}:
+            right &= _equal(
+                _array(table, name).filter(pa.array(self.known)), _array(truth, name).take(pa.array(rows))
+            )
+        self.missing = len(index) - np.unique(known).size
+        self.wrong = table.num_rows - np.unique(known[right]).size  # what is said twice is wrong once
+        self.complete_at = np.zeros(table.num_rows, np.int64)
+        if rows.size and COMPLETE_AT in truth.schema.names:
+            self.complete_at[self.known] = _int64(truth.column(COMPLETE_AT))[rows]
+
+
+def _array(table: pa.Table, name: str) -> pa.Array:
+    column = table.column(name).combine_chunks()
+    return column if isinstance(column, pa.Array) else pa.concat_arrays(column.chunks)
+
+
+def _equal(one: pa.Array, other: pa.Array) -> NDArray[np.bool_]:
+    if pa.types.is_floating(one.type) or pa.types.is_floating(other.type):
+        a, b = (c.cast(pa.float64()).to_numpy(zero_copy_only=False) for c in (one, other))
+        close: NDArray[np.bool_] = np.isclose(a, b, rtol=_CLOSE, atol=_CLOSE, equal_nan=True)
+        return close
+    same = pc.fill_null(pc.equal(one, other.cast(one.type)), False)
+    both_null = pc.and_(one.is_null(), other.is_null())
+    found: NDArray[np.bool_] = pc.or_(same, both_null).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _agreement(runs: list[Run]) -> list[Claim]:
+    """Return the claims that come before all others: plans that promise to be exact give the true answer.
+
+    Where the truth is not known, all that can be seen is whether they give the same answer.
+    """
+    exact = [run for run in runs if run.exact]
+    known = [run for run in exact if run.checked]
+    others = [run for run in exact if run.held_to == "first plan"]
+    figures: dict[str, Any] = {
+        "runs": len(known),
+        "results": sum(run.results for run in known),
+        **_off(known),
+    }
+    if guessing := [run for run in runs if not run.exact]:
+        figures["runs that may be off"] = len(guessing)
+        figures["missing and wrong in those"] = sum(run.off or 0 for run in guessing)
+    if len(known) < len(exact) or not exact:
+        figures["not checked"] = next((run.why for run in exact if run.why), "no plan promises to be exact")
+    whole = "every plan" if not guessing else "every plan that promises to be exact"
+    holds = not figures["missing and wrong"] and (True if len(known) == len(exact) > 0 else None)
+    claims = [Claim(f"{whole} gives the brute-force answer: nothing missing, nothing wrong", holds, figures)]
+    if others:
+        found = {"runs": len(others), **_off(others)}
+        claims.append(
+            Claim(f"{whole} gives the answer of the first one", not found["missing and wrong"], found)
+        )
+    return claims
+
+
+def _off(runs: list[Run]) -> dict[str, Any]:
+    """Return what is missing and wrong in which run."""
+    off = {_named(run): f"{run.missing} missing, {run.wrong} wrong" for run in runs if run.off}
+    return {"missing and wrong": off}
+
+
+def _named(run: Run) -> str:
+    """Return a run's name among all: its plan, and its parameters."""
+    order = "in order" if run.order == "in" else "out of order"
+    return f"{order}, {run.variant}, {', '.join(f'{k}={v}' for k, v in run.parameters.items())}".rstrip(", ")

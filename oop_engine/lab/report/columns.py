@@ -1,0 +1,151 @@
+"""The table of runs, once for all who show it: what each column says and how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import attrgetter
+
+from oop_engine.core.units import TIME_UNITS
+from oop_engine.lab.compare import Comparison, Run
+from oop_engine.lab.report.words import UNKNOWN, count, seconds, size, text
+
+__all__ = ["Column", "columns", "known", "order_word", "shown_runs", "span"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A figure of a run.  ``rank``: the larger, the sooner a narrow terminal goes without; ``value``: to sort by."""
+
+    heading: str
+    show: Callable[[Run], str]
+    rank: int = 0
+    about: str = ""
+    value: Callable[[Run], float | None] | None = None
+
+
+def columns(comparison: Comparison) -> list[Column]:
+    """Return the columns, the swept parameter first."""
+    return [*_swept(comparison), *_FIGURES]
+
+
+def order_word(run: Run) -> str:
+    """Return ``"in order"`` or ``"out of order"``."""
+    return "in order" if run.order == "in" else "out of order"
+
+
+def span(run: Run, value: float) -> str:
+    """Return a length of the progressing attribute: a time, or a number of its unit."""
+    return seconds(value) if run.unit in TIME_UNITS else f"{count(value)} {run.unit}"
+
+
+def known(number: int | None) -> str:
+    """Return a number of things, or that it is not known."""
+    return UNKNOWN if number is None else count(number)
+
+
+def shown_runs(comparison: Comparison) -> list[Run]:
+    """Return the runs of one point of the sweep: the default's, or the last."""
+    points = [run.parameters for run in comparison.runs]
+    if not points:
+        return []
+    chosen = comparison.parameters if comparison.parameters in points else points[-1]
+    return [run for run in comparison.runs if run.parameters == chosen]
+
+
+def _swept(comparison: Comparison) -> list[Column]:
+    sweep = comparison.scenario.sweep
+    if sweep is None:
+        return []
+    heading = f"{sweep.parameter} ({sweep.unit})" if sweep.unit else sweep.parameter
+    return [Column(heading, lambda run: text(run.parameters[sweep.parameter]))]
+
+
+_FIGURES = (
+    Column("order", order_word),
+    Column("plan", lambda run: run.variant),
+    Column("tuples", lambda run: count(run.tuples), 5, "tuples that went in", attrgetter("tuples")),
+    Column("results", lambda run: count(run.results), 2, "results that came out", attrgetter("results")),
+    Column(
+        "missing",
+        lambda run: known(run.missing),
+        1,
+        "results that the true answer has and the run has not (n/a: not checked)",
+        attrgetter("missing"),
+    ),
+    Column(
+        "wrong",
+        lambda run: known(run.wrong),
+        1,
+        "results that the true answer has not, or has otherwise (n/a: not checked)",
+        attrgetter("wrong"),
+    ),
+    Column("late", lambda run: count(run.late), 3, "tuples that came behind a promise", attrgetter("late")),
+    Column(
+        "peak tuples",
+        lambda run: count(run.peak_tuples),
+        0,
+        "most tuples kept at a time",
+        attrgetter("peak_tuples"),
+    ),
+    Column(
+        "peak partials",
+        lambda run: count(run.peak_partials),
+        1,
+        "most partial aggregates kept at a time",
+        attrgetter("peak_partials"),
+    ),
+    Column(
+        "peak state",
+        lambda run: size(run.peak_state_bytes),
+        0,
+        "most bytes kept at a time",
+        attrgetter("peak_state_bytes"),
+    ),
+    Column(
+        "delay p50",
+        lambda run: span(run, run.delay_p50_s),
+        0,
+        "from the end of the window, virtual time",
+        attrgetter("delay_p50_s"),
+    ),
+    Column(
+        "delay p99",
+        lambda run: span(run, run.delay_p99_s),
+        4,
+        "from the end of the window, virtual time",
+        attrgetter("delay_p99_s"),
+    ),
+    Column(
+        "excess p50",
+        lambda run: span(run, run.excess_delay_p50_s),
+        4,
+        "over a clairvoyant, virtual time",
+        attrgetter("excess_delay_p50_s"),
+    ),
+    Column(
+        "excess p99",
+        lambda run: span(run, run.excess_delay_p99_s),
+        2,
+        "over a clairvoyant, virtual time",
+        attrgetter("excess_delay_p99_s"),
+    ),
+    Column(
+        "latency p50",
+        lambda run: seconds(run.latency_p50_ms / 1000),
+        7,
+        "from promise to result, wall time",
+        attrgetter("latency_p50_ms"),
+    ),
+    Column(
+        "latency p99",
+        lambda run: seconds(run.latency_p99_ms / 1000),
+        6,
+        "from promise to result, wall time",
+        attrgetter("latency_p99_ms"),
+    ),
+    Column("CPU", lambda run: seconds(run.cpu_s), 5, "of the graph itself", attrgetter("cpu_s")),
+    Column(
+        "tuples/s", lambda run: count(run.tuples_per_s), 3, "of the graph itself", attrgetter("tuples_per_s")
+    ),
+)

@@ -1,0 +1,83 @@
+"""The profile of a trace as tables: how late tuples are, by group, and what generators would cost."""
+
+from __future__ import annotations
+
+from rich.console import Group
+from rich.text import Text
+
+from oop_engine.core.units import TIME_UNITS, to_seconds
+from oop_engine.lab.report.table import grid
+from oop_engine.lab.report.words import count, seconds, text
+from oop_engine.traces.profile import Lateness, Profile
+
+__all__ = ["profile_tables"]
+
+_SHAPES = {
+    "ordered": "nothing is out of order",
+    "band": "tuples are late by up to a bound, all through the trace",
+    "block": "parts of the trace come as a whole, one after the other, each in disorder",
+    "tail": "a few stragglers are far later than the other late tuples",
+}
+
+
+def profile_tables(profile: Profile) -> Group:
+    """Return what the trace is like, then lateness, groups and candidates as tables."""
+    shape = f"shape: {profile.shape}, {_SHAPES[profile.shape]}"
+    if profile.shape == "block":
+        length = _span(profile, profile.block_length)
+        shape += f" (parts of {count(profile.block_tuples)} tuples, {length}, on average)"
+    parts: list[Group | Text] = [Text(shape), Text(), _lateness(profile)]
+    if profile.groups:
+        parts.append(_groups(profile))
+    return Group(*parts, _candidates(profile))
+
+
+def _lateness(profile: Profile) -> Group:
+    def row(name: str, found: Lateness, unit: str | None = None) -> list[str]:
+        values = (found.p50, found.p99, found.p999, found.most)
+        shown = [f"{count(v)} {unit}" if unit else _span(profile, v) for v in values]
+        return [name, _share(found.out_of_order, profile.tuples), *shown]
+
+    rows = [row("behind the largest before it", profile.lateness)]
+    if profile.own_lateness is not None:
+        rows.append(row(f"the same within {', '.join(profile.by)}", profile.own_lateness))
+    rows.append(row("larger ones before it", profile.larger_before, "tuples"))
+    headings = ["how late a tuple is", "out of order", "p50", "p99", "p99.9", "most"]
+    return grid("disorder", headings, rows, words=headings[:1])
+
+
+def _groups(profile: Profile) -> Group:
+    rows = [
+        [
+            text(group.group),
+            count(group.tuples),
+            _share(group.out_of_order, group.tuples),
+            _span(profile, group.most),
+            _span(profile, group.behind),
+        ]
+        for group in profile.groups
+    ]
+    title = f"groups: {count(profile.groups_known)}"
+    if len(rows) < profile.groups_known:
+        title += f", the {len(rows)} largest"
+    headings = ["group", "tuples", "out of order in it", "at most by", "behind the stream"]
+    return grid(title, headings, rows, words=headings[:1])
+
+
+def _candidates(profile: Profile) -> Group:
+    rows = [
+        [c.policy, _share(c.late, profile.tuples), _span(profile, c.delay), count(c.state)]
+        for c in profile.candidates
+    ]
+    headings = ["Punctuate(...)", "tuples late", "delay", "tuples an in-order plan keeps"]
+    return grid("what a generator would cost", headings, rows, words=headings[:1])
+
+
+def _span(profile: Profile, value: float) -> str:
+    if profile.unit in TIME_UNITS:
+        return seconds(value * to_seconds(1, profile.unit))
+    return f"{count(value)} {profile.unit}"
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{count(part)} ({part / whole:.2%})" if whole else "0"

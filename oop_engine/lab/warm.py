@@ -1,0 +1,116 @@
+"""Warm: compile the kernels that most graphs use, before somebody waits for them.
+
+A kernel is compiled for the types it is first called with.  So a few thousand tuples go through graphs of the usual
+operators, and what Numba compiles for them it keeps in its cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from oop_engine.core.graph import Graph
+from oop_engine.core.operator import Operator
+from oop_engine.core.page import Page
+from oop_engine.core.schema import Schema
+from oop_engine.runners.replay import replay
+from oop_engine.system.stopwatch import COMPILED
+
+__all__ = ["Warmed", "cache_folder", "warm"]
+
+_COLUMNS = {"ts": pa.int64(), "k": pa.int64(), "name": pa.string(), "x": pa.float64(), "n": pa.int64()}
+_SCHEMA = Schema(_COLUMNS, "ts", "s")
+_ROWS = 2000
+
+
+@dataclass(frozen=True)
+class Warmed:
+    """What was compiled for one kind of graph: how many kernels, and in how many wall seconds."""
+
+    what: str
+    kernels: int
+    wall_s: float
+
+
+def warm() -> Iterator[Warmed]:
+    """Run a graph of each kind, and yield what that compiled; nothing where all is in the cache."""
+    for what, graph in _graphs():
+        kernels, wall_s = COMPILED.kernels, COMPILED.wall_s
+        feeds = {node.name: _pages(seed) for seed, node in enumerate(graph.plan().of_kind("source"))}
+        replay(graph, feeds, on_result=lambda _: None)
+        yield Warmed(what, COMPILED.kernels - kernels, COMPILED.wall_s - wall_s)
+
+
+def cache_folder() -> str:
+    """Return the folder in which compiled kernels are kept."""
+    from oop_engine.operators.kernels.time_order import time_order
+
+    return str(time_order.stats.cache_path)
+
+
+def _graphs() -> Iterator[tuple[str, Graph]]:
+    from oop_engine.operators import (
+        Avg,
+        Band,
+        BoundedDisorder,
+        Count,
+        Distinct,
+        First,
+        Last,
+        Max,
+        Min,
+        OAJoin,
+        PerGroup,
+        Punctuate,
+        SlicedAggregate,
+        Sliding,
+        Stddev,
+        Sum,
+        Tumbling,
+        TupleBased,
+        WindowAggregate,
+    )
+    from oop_engine.operators.rewrites.in_order import in_order
+
+    edge, sums = Punctuate(BoundedDisorder(9), 5), {"n": Count(), "s": Sum("n"), "x": Sum("x")}
+    all_of = sums | {"a": Avg("x"), "d": Stddev("x"), "f": First("x"), "l": Last("n")}
+    all_of |= {f"{kind.__name__}_{name}": kind(name) for kind in (Min, Max) for name in ("x", "n")}
+    for words, by in (("", ()), (", by an integer", ("k",)), (", by a text", ("name",))):
+        yield f"windows{words}", _chain(edge, WindowAggregate(Tumbling(10), all_of, by))
+        yield f"sliding windows{words}", _chain(edge, WindowAggregate(Sliding(60, 10), all_of, by))
+        several = SlicedAggregate({"ten": Tumbling(10), "sixty": Sliding(60, 20)}, all_of, by)
+        yield f"windows of several definitions{words}", _chain(edge, several)
+    yield "windows of tuples", _chain(edge, WindowAggregate(TupleBased(40, 10), all_of))
+    by_key = Punctuate(PerGroup(BoundedDisorder(9), ("k",)), 5)
+    yield "promises by key", _chain(by_key, WindowAggregate(Tumbling(10), sums, ("k",)))
+    yield "distinct values", _chain(edge, Distinct(("k", "ts")))
+    for words, keys in (("an integer", ["k"]), ("a text", ["name"]), ("several columns", ["k", "name"])):
+        graph = Graph("join")
+        sides = [graph.add(f"{side}-edge", edge, graph.source(side, _SCHEMA)) for side in ("left", "right")]
+        graph.sink("out", graph.add("join", OAJoin([(key, key) for key in keys], Band(5, 5)), *sides))
+        yield f"joins by {words}", graph
+        yield f"joins by {words}, in order", in_order(graph)
+    yield "windows in order", in_order(_chain(edge, WindowAggregate(Sliding(60, 10), sums, ("k",))))
+
+
+def _chain(*operators: Operator) -> Graph:
+    graph = Graph("chain")
+    stream = graph.source("in", _SCHEMA)
+    for number, operator in enumerate(operators):
+        stream = graph.add(f"o{number}", operator, stream)
+    graph.sink("out", stream)
+    return graph
+
+
+def _pages(seed: int) -> list[Page]:
+    """Return tuples a little out of order, of few keys in the first half and of many in the second."""
+    chance = np.random.default_rng(seed)
+    keys = chance.integers(0, 9, 2 * _ROWS)
+    keys[_ROWS:] *= 1_000_003
+    times = np.arange(2 * _ROWS) // 4 - chance.integers(0, 9, 2 * _ROWS)
+    columns = {"ts": times, "k": keys, "name": [f"name {key}" for key in keys], "x": keys / 3, "n": keys}
+    whole = Page.of(_SCHEMA, columns)
+    return [whole.slice(start, start + 500) for start in range(0, len(whole), 500)]

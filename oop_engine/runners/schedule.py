@@ -1,0 +1,155 @@
+"""Schedule: what of several feeds is read next, and when it comes.
+
+Feeds whose pages have arrivals are merged by these.  Of the others nobody knows when they come, so they come by turns,
+a message of each in the order in which the feeds are given.  Where some feeds have arrivals, a message of each
+feed without comes before each message of those, at its moment; what is left when those have ended comes
+at the last arrival.  So all feeds are read side by side, no further than what comes next, and the same way every time.
+A feed has arrivals if its first page with tuples has; a page without, further on, comes with the page before it.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from oop_engine.core.errors import ContractError
+from oop_engine.core.operator import Message
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import FOREVER, NEVER
+from oop_engine.runners.dispatch import Signal
+from oop_engine.runners.ticks import Ticks
+
+__all__ = ["Step", "schedule"]
+
+_PEEKED = 1000
+"""Promises that a feed may begin with; with more it is one without arrivals."""
+
+
+class Step(NamedTuple):
+    """One thing that a source does: a message or its end; or (``source`` is empty) the clock ticks.
+
+    ``until``: nothing earlier can follow; None: all that is to be done can be done now.  ``whole``: it is a
+    message of a feed, or the beginning of one, and not the rest of a page that was cut, or a tick.
+    """
+
+    source: str
+    message: Message | Signal
+    now: int
+    until: int | None = None
+    whole: bool = True
+
+
+def schedule(feeds: Mapping[str, Iterable[Message]], cuts: list[int], ticks: int | None) -> Iterator[Step]:
+    """Yield what the feeds do, in the order told above; pages are cut at multiples of each of ``cuts``.
+
+    ``ticks``: how often the clock ticks, in between; None: never.  Raises ``ContractError`` if the
+    arrivals of a feed go back, or begin after pages without.
+    """
+    timed: list[Iterator[Step]] = []
+    timeless: dict[str, Iterator[Message]] = {}
+    for name, feed in feeds.items():
+        arrives, messages = _begun(feed)
+        if arrives:
+            timed.append(_steps_of(name, messages, cuts))
+        else:
+            timeless[name] = messages
+    steps = heapq.merge(*timed, key=lambda step: step.now)
+    return _by_turns(_with_until(steps if ticks is None else _with_ticks(steps, ticks)), timeless)
+
+
+def _begun(feed: Iterable[Message]) -> tuple[bool, Iterator[Message]]:
+    """Tell whether a feed has arrivals; return it with what had to be read for that."""
+    messages, read = iter(feed), list[Message]()
+    for message in itertools.islice(messages, _PEEKED):
+        read.append(message)
+        if isinstance(message, Page) and len(message):
+            return message.arrival is not None, itertools.chain(read, messages)
+    return False, itertools.chain(read, messages)
+
+
+def _by_turns(timed: Iterator[Step], timeless: dict[str, Iterator[Message]]) -> Iterator[Step]:
+    last = NEVER
+    for step in timed:
+        if step.whole:
+            yield from _a_turn(timeless, step.now, step.now)
+        last = max(last, step.now)
+        yield step
+    while timeless:
+        yield from _a_turn(timeless, last, None)
+
+
+def _a_turn(feeds: dict[str, Iterator[Message]], now: int, until: int | None) -> Iterator[Step]:
+    """Yield the next message of each feed, or its end; who has ended is forgotten."""
+    for name in list(feeds):
+        message: Message | Signal = next(feeds[name], Signal.END)
+        if message is Signal.END:
+            del feeds[name]
+        elif isinstance(message, Page) and message.arrival is not None and len(message):
+            msg = f"feed {name!r}: a page has arrivals, and the first one has none: give them to all pages or to none"
+            raise ContractError(msg)
+        yield Step(name, message, now, until)
+
+
+def _steps_of(name: str, feed: Iterable[Message], cuts: list[int]) -> Iterator[Step]:
+    """Give each message of a feed with arrivals the moment when it comes."""
+    now = NEVER
+    for message in feed:
+        if not isinstance(message, Page) or message.arrival is None or not len(message):
+            yield Step(name, message, now)
+            continue
+        _check_arrival(name, message, now)
+        whole = True
+        for part in _cut(message, cuts):
+            assert part.arrival is not None
+            yield Step(name, part, int(part.arrival[0]), whole=whole)
+            now, whole = int(part.arrival[-1]), False
+    yield Step(name, Signal.END, now)
+
+
+def _check_arrival(name: str, page: Page, now: int) -> None:
+    """Raise ``ContractError`` if a page came before the one in front of it."""
+    assert page.arrival is not None
+    before_each = np.concatenate([[now], page.arrival[:-1]])
+    back = page.arrival < before_each
+    if back.any():
+        row = int(np.argmax(back))
+        before = int(before_each[row])
+        got = f"{page.arrival[row]} {page.schema.unit} after {before}"
+        msg = f"feed {name!r}: arrivals must not go back; got {got}: sort the feed by arrival"
+        raise ContractError(msg)
+
+
+def _cut(page: Page, cuts: list[int]) -> Iterator[Page]:
+    assert page.arrival is not None
+    crossed = np.zeros(len(page) - 1, np.bool_)
+    for every in cuts:
+        crossed |= np.diff(page.arrival // every) != 0
+    edges = [0, *(np.flatnonzero(crossed) + 1).tolist(), len(page)]
+    for start, stop in itertools.pairwise(edges):
+        yield page.slice(start, stop)
+
+
+def _with_ticks(steps: Iterator[Step], every: int) -> Iterator[Step]:
+    """Insert the ticks of the clock that the arrivals pass."""
+    clock = Ticks(every)
+    for step in steps:
+        if step.now not in (NEVER, FOREVER):
+            clock.start(step.now)
+            for tick in clock.up_to(step.now):
+                yield Step("", Signal.TICK, tick, whole=False)
+        yield step
+
+
+def _with_until(steps: Iterator[Step]) -> Iterator[Step]:
+    """Tell with each step when the next one comes: what is earlier can be done."""
+    last: Step | None = None
+    for step in steps:
+        if last is not None:
+            yield last._replace(until=step.now)
+        last = step
+    if last is not None:
+        yield last

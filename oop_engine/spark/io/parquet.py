@@ -1,0 +1,206 @@
+"""Parquet: results as files in a folder, for whatever reads Parquet."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from oop_engine.core.errors import UnitError, UsageError
+from oop_engine.core.page import Page
+from oop_engine.core.schema import Schema
+from oop_engine.core.units import TIME_UNITS, Length
+from oop_engine.spark.io.result_folder import ResultFile, ResultFolder, Written, place_of
+from oop_engine.spark.tasks.record import Letter, unpack_letter
+
+__all__ = ["Outlets", "Parquet", "Table", "WriteFiles", "by_table", "sizes_of"]
+
+Outlets = Mapping[int, tuple[str, Schema]]
+"""The sink of the graph and the schema, by the number of the edge that letters carry."""
+
+_DAY_S = 86_400
+
+
+@dataclass(frozen=True)
+class Table:
+    """Where the results of one sink go: a folder, the columns of its files, and what it is divided by.
+
+    ``width``: how much of the progressing attribute goes into one folder below; 0: there are none.
+    """
+
+    folder: ResultFolder
+    fields: pa.Schema
+    width: int = 0
+
+
+@dataclass
+class Parquet:
+    """Writes the results of sink ``s`` to files in ``folder/s``; made by Spark, read by anything.
+
+    ``by_window``: files are in a folder for each such length of the progressing attribute, such as
+    ``window=2013-06-01`` for ``"1 d"``; what has a column ``window_end`` is in the one where its window ends,
+    at midnight in that of the day before, for ends are exclusive.
+
+    After each commit, and after a restart that follows a kill, every result is in the folder once,
+    for any reader; files are whole at any time.  A reader that looks while a batch is put in place, or between
+    a kill in that moment and the restart, may see part of the last batch.
+
+    A start with the checkpoint of a query makes sure that what it wrote is still there, as long as it was.
+    ``may_go``: whoever reads files may take them away; only those that are there are looked at.
+    """
+
+    folder: str | Path
+    by_window: Length | None = None
+    may_go: bool = False
+    exactly_once: str = "exactly once"
+    _query: str = field(default="", init=False)
+    _tables: dict[str, Table] = field(default_factory=dict, init=False)
+    _again: bool = field(default=True, init=False)
+
+    def start(self, schemas: Mapping[str, Schema], query: str) -> None:
+        """Check folders and types; remove what killed runs left unfinished."""
+        self._query, self._again = query, True
+        self._tables = {
+            name: Table(folder_of("Parquet", self.folder, name), schema.fields, self._width(schema))
+            for name, schema in schemas.items()
+        }
+        for name, table in self._tables.items():
+            _check_types(name, table.fields)
+        for table in self._tables.values():
+            table.folder.prepare(query)
+
+    def worker(self) -> WriteFiles:
+        """Return what tasks do: write files, which nobody sees yet."""
+        return WriteFiles(self._tables)
+
+    def check(self, made: Mapping[str, int]) -> None:
+        """Raise ``UsageError`` if a file of earlier micro-batches is not as it was written."""
+        for name, files in by_table(made).items():
+            if name in self._tables:
+                self._tables[name].folder.check(files, may_go=self.may_go)
+
+    def commit(self, batch: int, outlets: Outlets, letters: list[Letter]) -> Mapping[str, int]:
+        """Move the files of a batch to their places."""
+        made: dict[str, int] = {}
+        for edge, (name, _) in outlets.items():
+            folder = self._tables[name].folder
+            files = [Written.of(letter) for letter in letters if letter.edge == edge]
+            folder.claim(self._query)
+            folder.put(files)
+            if self._again:  # only the first batch of a run can have been here before
+                kept = {folder.path / file.place for file in files}
+                for path in set(folder.of_batch(batch)) - kept:
+                    path.unlink()
+            made |= sizes_of(name, folder, files)
+        self._again = False
+        return made
+
+    def _width(self, schema: Schema) -> int:
+        if self.by_window is None:
+            return 0
+        width = schema.length(self.by_window, "Parquet: by_window")
+        if width <= 0:
+            msg = f"Parquet: by_window must be longer than nothing; got {self.by_window!r}"
+            raise UnitError(msg)
+        if "window" in schema.names:
+            msg = "Parquet: by_window makes folders 'window=...', and there is a column 'window': rename it"
+            raise UsageError(msg)
+        return width
+
+
+@dataclass(frozen=True)
+class WriteFiles:
+    """Writes the results of one partition to unfinished files: one a table, and folder of windows."""
+
+    tables: Mapping[str, Table]
+
+    def __call__(self, batch: int, outlets: Outlets, letters: Iterable[Letter]) -> Iterator[Letter]:
+        """Take letters with results; yield letters that tell of files."""
+        partition = _partition()
+        files: dict[tuple[int, str], ResultFile] = {}
+        for edge, page in _pages(outlets, letters):
+            name, schema = outlets[edge]
+            table = self.tables[name]
+            for level, part in divided(page, schema, table.width):
+                if (edge, level) not in files:
+                    place = level + place_of(batch, partition)
+                    files[edge, level] = ResultFile(table.folder, place, table.fields)
+                files[edge, level].add(part.batch)
+        for (edge, _), file in files.items():
+            yield file.close().letter(edge, partition)
+
+
+def folder_of(kind: str, folder: str | Path, name: str) -> ResultFolder:
+    """Return the folder for results of sink ``name``; raises ``UsageError`` for an address of elsewhere."""
+    if "://" in str(folder):
+        msg = (
+            f"sink {kind}: {folder} is not a folder of this machine: give a path, that of a shared or mounted "
+            f"folder on a cluster; or write with ForeachBatch"
+        )
+        raise UsageError(msg)
+    return ResultFolder(Path(folder).absolute() / name, kind)
+
+
+def by_table(made: Mapping[str, int]) -> dict[str, dict[str, int]]:
+    """Return the files of each sink of the graph, by their places in its folder, with their bytes."""
+    found: dict[str, dict[str, int]] = {}
+    for path, size in made.items():
+        name, _, place = path.partition("/")
+        found.setdefault(name, {})[place] = size
+    return found
+
+
+def sizes_of(name: str, folder: ResultFolder, files: Iterable[Written]) -> dict[str, int]:
+    """Return the bytes of files that are in their places, by sink of the graph and place."""
+    return {f"{name}/{file.place}": (folder.path / file.place).stat().st_size for file in files}
+
+
+def divided(page: Page, schema: Schema, width: int) -> Iterator[tuple[str, Page]]:
+    """Yield the rows of each folder of windows, with its name.  O(n log n) of n rows."""
+    if not width or not len(page):
+        yield "", page
+        return
+    exclusive = schema.progressing == "window_end"
+    starts = (page.times - exclusive) // width * width
+    order = np.argsort(starts, kind="stable")
+    page, starts = page.take(order), starts[order]
+    for first, stop in itertools.pairwise([0, *(np.flatnonzero(np.diff(starts)) + 1).tolist(), len(page)]):
+        label = _label(int(starts[first]), width, schema)
+        yield f"window={label}/", page.slice(first, stop)
+
+
+def _label(start: int, width: int, schema: Schema) -> str:
+    if not pa.types.is_timestamp(schema.type_of(schema.progressing)):
+        return str(start)
+    second = TIME_UNITS[schema.unit]
+    unit = "D" if width % (_DAY_S * second) == 0 else "s" if width % second == 0 else schema.unit
+    moment = np.array(start).astype(f"datetime64[{schema.unit}]").astype(f"datetime64[{unit}]")
+    return str(moment).replace(":", "-")
+
+
+def _pages(outlets: Outlets, letters: Iterable[Letter]) -> Iterator[tuple[int, Page]]:
+    for letter in letters:
+        for message in unpack_letter(outlets[letter.edge][1], letter.body):
+            if isinstance(message, Page) and len(message):
+                yield letter.edge, message
+
+
+def _partition() -> int:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return 0 if context is None else int(context.partitionId())
+
+
+def _check_types(name: str, fields: pa.Schema) -> None:
+    for column in fields:
+        try:
+            pq.write_table(pa.schema([column]).empty_table(), pa.BufferOutputStream())
+        except (pa.ArrowException, NotImplementedError) as error:
+            msg = f"sink {name!r}: Parquet cannot hold column {column.name!r} of type {column.type}: leave it out"
+            raise UsageError(msg) from error

@@ -1,0 +1,1 @@
+"""A graph cut into stages, and its keys divided among subtasks."""

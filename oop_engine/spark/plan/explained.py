@@ -1,0 +1,114 @@
+"""A cut graph in words: its heads, its stages, the shuffles between, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from oop_engine.spark.plan.cut import SHARDS, Component, Cut, Edge
+from oop_engine.spark.plan.fusion import Division, Nodes, division
+
+__all__ = ["explained", "plain"]
+
+
+def explained(cut: Cut) -> str:
+    """Return what runs where, a paragraph a stage."""
+    shards = [SHARDS] if cut.at(SHARDS) else []
+    lines = [f"{cut.plan.name}: {_number(cut.levels + len(shards), 'shuffle')}"]
+    for head in cut.heads:
+        does = " + ".join(head.nodes) or "nothing, tuples go on as they are"
+        lines.append(f"  where {head.source!r} is read: {does}")
+        lines += [f"    -> {_goes(cut, cut.edges[n])}" for numbers in head.outlets.values() for n in numbers]
+    for level in [*shards, *range(1, cut.levels + 1)]:
+        lines.append(f"  {'shards' if level == SHARDS else f'stage {level}'}, behind a shuffle")
+        for component in cut.at(level):
+            lines.append(f"    {component.name}")
+            lines.append(f"      {_spread(component)}")
+            lines += [f"      why a shuffle: {why}" for why in reasons(cut, component)]
+            outlets = [n for numbers in component.outlets.values() for n in numbers]
+            lines += [f"      -> {_goes(cut, cut.edges[n])}" for n in outlets]
+    return "\n".join(lines)
+
+
+def reasons(cut: Cut, component: Component) -> Iterator[str]:
+    """Yield for each component or source before why this one is not fused with it."""
+    edges = [cut.edges[number] for number in component.inlets]
+    before = [next((c for c in cut.components if e.stream.node in c.nodes), None) for e in edges]
+    read: dict[str, list[str]] = {}
+    for edge in (edge for edge, one in zip(edges, before, strict=True) if one is None):
+        read.setdefault(_by(edge), []).append(repr(_stream(edge)))
+    for by, streams in read.items():
+        where = "is read in one place, and is" if len(streams) == 1 else "are each read in one place, and are"
+        yield f"{', '.join(streams)} {where} wanted {by}"
+    for one in {one.number: one for one in before if one is not None}.values():
+        if one.level == SHARDS:
+            yield f"{one.name} is in shards, so what belongs to one group may be in any of them"
+            continue
+        together: Nodes = frozenset([*one.nodes, *component.nodes])
+        why = _why(division(cut.plan, together))
+        yield f"{one.name} is divided {_attributes(one)}, {component.name} {_attributes(component)}: {why}"
+
+
+def plain(cut: Cut) -> dict[str, Any]:
+    """Return the same as plain values, for JSON."""
+    heads = [{"source": head.source, "operators": list(head.nodes)} for head in cut.heads]
+    stages = [
+        [
+            {
+                "operators": list(c.nodes),
+                "by": list(c.attributes),
+                "key_groups": c.groups,
+                "inputs": [
+                    {"stream": _stream(cut.edges[n]), "by": list(cut.edges[n].keys)} for n in c.inlets
+                ],
+                "why": list(reasons(cut, c)),
+            }
+            for c in cut.at(level)
+        ]
+        for level in range(SHARDS if cut.at(SHARDS) else 1, cut.levels + 1)
+    ]
+    return {"shuffles": len(stages), "heads": heads, "stages": stages}
+
+
+def _why(how: Division | None) -> str:
+    if how is None:
+        return "no column divides both"
+    return (
+        "both at once would have to stay whole"
+        if not how.keys
+        else "fused, one would wait for the other's source"
+    )
+
+
+def _spread(component: Component) -> str:
+    if component.level == SHARDS:
+        by = ", ".join(component.attributes)
+        return f"in {_number(component.groups, 'shard')}, which keep nothing; key groups of {by} move between them"
+    if component.groups == 1:
+        return "in one copy: nothing divides it"
+    by = "anyhow" if component.anyhow else f"by {', '.join(component.attributes)}"
+    return f"in {_number(component.groups, 'key group')}, divided {by}"
+
+
+def _attributes(component: Component) -> str:
+    if component.anyhow:
+        return "anyhow"
+    return f"by {', '.join(component.attributes)}" if component.attributes else "by nothing"
+
+
+def _stream(edge: Edge) -> str:
+    return edge.stream.node if edge.stream.port == "out" else str(edge.stream)
+
+
+def _by(edge: Edge) -> str:
+    return f"by {', '.join(edge.keys)}" if edge.keys else "together"
+
+
+def _goes(cut: Cut, edge: Edge) -> str:
+    if edge.component is None:
+        return f"sink {edge.sink!r}"
+    return f"{cut.components[edge.component].name}, {_by(edge)}"
+
+
+def _number(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,85 @@
+"""Splitting: aggregates that one place would have to work on alone, in halves that scale.
+
+A window aggregate without ``by`` has to see every tuple, so one task would get them all.  Split
+(``operators/rewrites/two_level.py``), its first half goes wherever the tuples are, in the head of their source or
+in all copies of what is before; only its partial aggregates are brought together.
+
+An aggregate with ``by`` is divided by that, which is good as long as no key group has much more than
+others.  To be balanced it is split too; the first half then runs in shards (``shards``).
+
+Source: compute and consolidate: Madsen, Zhou, Su, Enorm, DEBS 2016, sections 4 and 5.1 (split).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from oop_engine.core.errors import GraphError
+from oop_engine.core.graph import Graph
+from oop_engine.spark.plan.cut import cut
+
+__all__ = ["Columns", "scaled"]
+
+Columns = dict[str, tuple[str, ...]]
+"""By which columns the tuples of a node find their shard."""
+
+
+def scaled(
+    graph: Graph, unordered: Collection[str] = (), *, split: bool = True, balance: bool = False
+) -> tuple[Graph, Columns]:
+    """Return ``graph`` so that it scales, and the nodes that are to run in shards.
+
+    ``split``: split aggregates that would stay whole behind a shuffle.  ``balance``: split those with
+    ``by`` whose tuples all come from heads, and have their first halves run in shards.  ``unordered``:
+    sources without a head (see ``stages.cut``).
+    A graph that needs order is returned as it is, and so is one where there is nothing to do.
+    """
+    plan = graph.plan()
+    if any(plan.operator(node.name).needs_order for node in plan.of_kind("operator")):
+        return graph, {}
+    whole = list(_staying_whole(graph, unordered)) if split else []
+    in_shards = dict(_to_balance(graph, unordered)) if balance else {}
+    columns = {half: by for halves in in_shards.values() for half, by in halves.items()}
+    wanted = [*whole, *in_shards]
+    return (_split(graph, wanted) if wanted else graph), columns
+
+
+def _staying_whole(graph: Graph, unordered: Collection[str]) -> Iterator[str]:
+    """Yield the aggregates behind a shuffle that nothing divides."""
+    pieces = cut(graph, groups=2, unordered=unordered)
+    for component in pieces.components:
+        for name in component.nodes if component.groups == 1 else ():
+            whole = pieces.plan.operator(name).partition_keys(pieces.plan.inputs(name)) == []
+            if whole and _first_halves(graph, name):
+                yield name
+
+
+def _to_balance(graph: Graph, unordered: Collection[str]) -> Iterator[tuple[str, Columns]]:
+    """Yield each aggregate with ``by`` whose first halves can be next to heads, and the columns of those."""
+    for node in graph.plan().of_kind("operator"):
+        halves = _first_halves(graph, node.name)
+        if halves and all(halves.values()):
+            twin = cut(_split(graph, [node.name]), groups=2, unordered=unordered)
+            if halves.keys() <= {name for head in twin.heads for name in head.nodes}:
+                yield node.name, halves
+
+
+def _first_halves(graph: Graph, name: str) -> Columns:
+    """Return what the first halves of an aggregate are called and group by; none if it cannot be split."""
+    from oop_engine.operators.partial_aggregate import PartialAggregate
+
+    try:
+        twin = _split(graph, [name])
+    except GraphError:  # the names are taken
+        return {}
+    new = (node for node in twin.nodes.values() if node.name not in graph.nodes)
+    return {node.name: node.operator.by for node in new if isinstance(node.operator, PartialAggregate)}
+
+
+def _split(graph: Graph, names: Collection[str]) -> Graph:
+    from oop_engine.operators.rewrites.two_level import (
+        consolidated,  # only a graph that has aggregates needs operators
+    )
+
+    twin = consolidated(graph, only=names)
+    return Graph(graph.name, twin.nodes)

@@ -1,0 +1,1 @@
+"""The session of Spark, its Java, and how both end."""

@@ -1,0 +1,101 @@
+"""Failures on Spark: told as what they were, in words that outlive its Java process.
+
+    an error of ours, in a task or at the driver in the name of one    as it was
+    another error of Python there                                      ``RuntimeError``: a bug, to be shown whole
+    what Spark itself, Java or the machine met                         one line with the reason
+
+An exception of PySpark asks Java for its text when it is printed, which may be after the session has ended.
+So the text is taken at once, and ``__cause__`` has all of it.
+"""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from oop_engine.core import errors
+from oop_engine.core.errors import EngineError, SetupError
+
+__all__ = ["failure_of"]
+
+_OURS = re.compile(r"oop_engine\.errors\.(\w+): (.*)")
+_TRACE = "Traceback (most recent call last):\n"
+_OF_SPARK = ("py4j.", "pyspark.")
+_CONDITION = re.compile(r"\[[A-Z_0-9]+(?:\.[A-Z_0-9]+)*\] .*")
+_AROUND = ("[STREAM_FAILED]", "[FOREACH_BATCH")
+_ROOT = re.compile(r"^(?:Caused by|.*most recent failure): (.*)", re.MULTILINE)
+_STATE = re.compile(r"\s*SQLSTATE: \w+")
+_GONE = "its Java process has ended: it was killed, or needs more memory (spark.driver.memory)"
+_LONGEST = 600
+
+
+@contextmanager
+def failure_of(
+    what: str = "Spark failed",
+    kind: type[EngineError] = SetupError,
+    shown: Callable[[str], str] = str,
+) -> Iterator[None]:
+    """Raise what failed in a task, in Java, or on the way there, as the module says.
+
+    ``what`` and ``kind``: what an error that is neither ours nor Python's begins with, and becomes.  ``shown``: what is
+    put in place of its reason.
+    """
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+        return
+    except (PySparkException, Py4JError, ConnectionError) as error:
+        if isinstance(error, ConnectionError) and not _of_gateway(error):
+            raise
+        text = _text(error)
+    found = _of_ours(text) or _of_python(text) or kind(f"{what}: {shown(_reason(text))}")
+    raise found from RuntimeError(text)
+
+
+def _of_gateway(error: BaseException) -> bool:
+    return any("py4j" in frame.filename for frame in traceback.extract_tb(error.__traceback__))
+
+
+def _text(error: Exception) -> str:
+    if isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError":
+        return _GONE
+    try:
+        return f"{error}\n{getattr(error, '_stackTrace', '')}"
+    except Exception:  # it asks a process that is gone
+        return _GONE
+
+
+def _of_ours(text: str) -> EngineError | None:
+    """Return the last error of ours that is told in ``text``, a trace from a task."""
+    told = _OURS.findall(text)
+    if not told:
+        return None
+    name, message = told[-1]
+    kind = getattr(errors, name, EngineError)
+    return kind(message) if issubclass(kind, EngineError) else None
+
+
+def _of_python(text: str) -> RuntimeError | None:
+    """Return the error of Python that is told last in ``text``, unless it only tells of one of Spark."""
+    _, found, behind = text.rpartition(_TRACE)
+    last = next((line for line in behind.splitlines() if line[:1].strip()), "")
+    if not found or last.startswith(_OF_SPARK):
+        return None
+    return RuntimeError(f"raised on Spark: {last}")
+
+
+def _reason(text: str) -> str:
+    """Return what Spark calls an error, and what that came from."""
+    named = [line for line in _CONDITION.findall(text) if not line.startswith(_AROUND)]
+    roots = _ROOT.findall(text)
+    said = named[-1] if named else next((line for line in text.splitlines() if line.strip()), "")
+    root = roots[-1] if roots else ""
+    if not named and root:
+        said, root = root, ""
+    told = said if not root or said in root or root in said else f"{said} ({root})"
+    told = " ".join(_STATE.sub("", told).split())
+    return told if len(told) <= _LONGEST else f"{told[:_LONGEST]}..."

@@ -1,0 +1,1 @@
+"""What a query keeps between micro-batches."""

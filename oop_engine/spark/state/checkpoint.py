@@ -1,0 +1,263 @@
+"""The checkpoint of a query: a folder in which it keeps where it is, and what it is.
+
+id              what sinks know the query by
+query.json      the graph, a line a node, and how it was spread out; a checkpoint is of one graph
+manifest.json   how far the query is, and hashes of all that it needs to go on
+feeds/          what was spooled
+slices/         the names of files that were found in the folder of a source, in this order
+maps/           which shard has which key groups, by version
+heads/          states of heads, by offset
+copies/         states of the copies of components, by micro-batch
+results.jsonl   the files that sinks have written, a line a micro-batch
+spark/          Spark's own: offsets, commits; the states of copies, if they are in its store
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from oop_engine.core.errors import SnapshotError, UsageError
+from oop_engine.core.graph import Node, Plan
+from oop_engine.spark.io.segments import SPOOLED, Files, Slices
+from oop_engine.spark.plan.cut import Cut
+from oop_engine.spark.state.fingerprint import fingerprint
+from oop_engine.spark.state.ledger import NOTHING, Ledger, Mark
+from oop_engine.spark.state.manifest import MANIFEST, Manifest
+from oop_engine.spark.state.spark_log import METADATA, next_batch, offset_of
+from oop_engine.spark.state.state_files import COPIES, HEADS, QUERY, version_of
+
+__all__ = ["Checkpoint"]
+
+GROUPS_A_PARTITION = 2
+_PARTS = {
+    "graph": dict,
+    "sizes": list,
+    "components": list,
+    "sources": dict,
+    "batch": bool,
+    "state": str,
+}
+
+
+_LEFT = ("spark", "heads", "copies")  # what a query that has begun leaves
+_RESULTS = "results.jsonl"
+
+
+class Checkpoint:
+    """What is in ``folder``, which need not be there yet.
+
+    Its methods raise ``UsageError`` for what is of another query, or of another version, and ``SnapshotError`` for
+    what is missing, damaged or exchanged.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._file = folder / QUERY
+        self._manifest = Manifest(folder)
+        self._next = 0  # the micro-batch that is the next to run
+        self._ledgers = {_RESULTS: Ledger(folder / _RESULTS)}
+
+    def check(self, plan: Plan, *, batch: bool = False, state: str = "files") -> None:
+        """Make sure that the folder is not the checkpoint of another graph, or of the other way to run one.
+
+        And that all is there, and as it was, with which the query goes on.  O(bytes of its states).
+        """
+        known, manifest = self._known(), Manifest.read(self.folder)
+        if known is not None:
+            self._check_known(known, plan, batch=batch, state=state)
+        if manifest is not None:
+            if known is None:
+                raise self._missing(QUERY)
+            self._manifest = manifest
+            self._check_all()
+        elif any((self.folder / name).exists() for name in _LEFT):
+            raise self._missing(MANIFEST)
+
+    def _check_known(self, known: dict[str, Any], plan: Plan, *, batch: bool, state: str) -> None:
+        now, then = _described(plan), known["graph"]
+        changed = [name for name in [*now, *then] if now.get(name) != then.get(name)]
+        if changed:
+            name = changed[0]
+            msg = f"it is of another graph; {_difference(name, then.get(name), now.get(name))}: take another folder"
+            raise self._error(msg)
+        if known["batch"] != batch:
+            was = "one batch" if known["batch"] else "micro-batches"
+            msg = f"it is of a run in {was}, and batch={batch} would give its results again: take another folder"
+            raise self._error(msg)
+        if known["state"] != state:
+            msg = f"it has states with state={known['state']!r}; got state={state!r}: leave it as it was"
+            raise self._error(msg)
+
+    def _check_all(self) -> None:
+        manifest = self._manifest
+        self._next = manifest.done + 1
+        if manifest.done < 0 or _spark(METADATA) in manifest.files:  # else Spark has its folder elsewhere
+            self._next = next_batch(self.folder / "spark", manifest.done)
+        manifest.check(self._next)
+        grown = [f"slices/{path.name}" for path in (self.folder / "slices").glob("*")]
+        for name in {_RESULTS, *grown, *manifest.ledgers}:
+            Ledger(self.folder / name).resume(manifest.ledgers.get(name, NOTHING))
+
+    def query(self) -> str:
+        """Return a name that no other query has; it is made when first asked for."""
+        file = self.folder / "id"
+        if not file.exists():
+            self._write(file, uuid.uuid4().hex)
+        return file.read_text()
+
+    def sizes(self, partitions: int, groups: int | None) -> tuple[int, int]:
+        """Return the numbers of partitions and key groups: those of the first start, if there was one."""
+        known = self._known()
+        if known is None:
+            return partitions, groups or GROUPS_A_PARTITION * partitions
+        partitions, then = known["sizes"]
+        if groups not in (None, then):
+            msg = f"it has {then} key groups; got groups={groups}: leave it out"
+            raise self._error(msg)
+        return partitions, then
+
+    def keep(
+        self,
+        cut: Cut,
+        sources: Mapping[str, Slices],
+        sizes: tuple[int, int],
+        *,
+        batch: bool = False,
+        state: str = "files",
+    ) -> dict[str, Slices]:
+        """Write down how the query runs, or make sure that it runs as it did; clear away what a kill left.
+
+        Returns ``sources``, with a place for the names of files that they find.
+        """
+        now: dict[str, Any] = {
+            "graph": _described(cut.plan),
+            "sizes": sizes,
+            "components": [list(component.nodes) for component in cut.components],
+            "sources": {name: type(slices).__name__ for name, slices in sources.items()},
+            "batch": batch,
+            "state": state,
+        }
+        if (known := self._known()) is not None:
+            self._compare(known, now)
+        else:
+            self._write(self._file, json.dumps(now, indent=1))
+        if not self._manifest.fixed:
+            self._manifest.fix(["id", QUERY, SPOOLED])
+        for left in self.folder.glob("*/*/*.state.*"):
+            left.unlink(missing_ok=True)
+        return {name: self._looked(name, slices, batch=batch) for name, slices in sources.items()}
+
+    def made(self) -> dict[str, int]:
+        """Return the files that sinks have written in micro-batches that are over, with their bytes."""
+        last: dict[int, dict[str, int]] = dict(self._ledgers[_RESULTS].lines())
+        return {
+            name: size for batch, files in last.items() if batch < self._next for name, size in files.items()
+        }
+
+    def begin(self, batch: int) -> dict[str, str]:
+        """Write down that a micro-batch begins; return the names of the states it goes on from, by copy."""
+        maps = sorted((self.folder / "maps").glob("*.json"), key=lambda path: int(path.stem))[-1:]
+        names = [_spark(METADATA), _spark(offset_of(batch)), _spark(offset_of(batch - 1))]
+        self._manifest.begin(batch, [*names, *(f"maps/{path.name}" for path in maps)], self._marks())
+        states = self._manifest.before(batch).items()
+        return {owner.removeprefix(COPIES): name for owner, name in states if owner.startswith(COPIES)}
+
+    def end(self, batch: int, states: Mapping[str, str], made: Mapping[str, int] | None) -> None:
+        """Write down that the results of a micro-batch are in place: ``made``, as its sink has told."""
+        if made:
+            self._ledgers[_RESULTS].append([batch, dict(made)])
+        self._manifest.end(batch, states, self._marks())
+
+    def _marks(self) -> dict[str, Mark]:
+        return {name: ledger.mark() for name, ledger in self._ledgers.items()}
+
+    def _looked(self, name: str, slices: Slices, *, batch: bool) -> Slices:
+        """Let a source remember the names of its files, in the order in which they were found."""
+        if not isinstance(slices, Files):
+            return slices
+        place = f"slices/{name}.jsonl"
+        slices = replace(slices, known=str(self.folder / place))
+        if batch:  # it reads all there is, each time
+            Path(slices.known).unlink(missing_ok=True)
+        self._ledgers[place] = Ledger(self.folder / place)
+        head = self._manifest.before(self._next).get(f"{HEADS}{name}")
+        slices.check(version_of(head) if head else 0)
+        slices.look()
+        return slices
+
+    def _compare(self, then: dict[str, Any], now: dict[str, Any]) -> None:
+        """Make sure that the operators are fused as they were, and that sources are of the kind they were."""
+        if then["components"] != now["components"]:
+            msg = "its operators were fused in another way: give the score and rates of then"
+            raise self._error(msg)
+        for name in [*now["sources"], *then["sources"]]:
+            was, is_ = (known["sources"].get(name, "a DataFrame") for known in (then, now))
+            if was != is_:
+                msg = f"the feed of {name!r} was {was}, is {is_}: give it as then"
+                raise self._error(msg)
+
+    def _known(self) -> dict[str, Any] | None:
+        if not self._file.exists():
+            return None
+        try:
+            known = json.loads(self._file.read_text())
+        except (OSError, ValueError) as error:
+            msg = f"{self._file.name} cannot be read ({error}): take another folder"
+            raise self._error(msg) from error
+        if not isinstance(known, dict) or any(not isinstance(known.get(k), t) for k, t in _PARTS.items()):
+            msg = f"{self._file.name} is not of this version, or of something else: take another folder"
+            raise self._error(msg)
+        return known
+
+    def _missing(self, name: str) -> SnapshotError:
+        msg = (
+            f"checkpoint {self.folder}: {name} is missing, and the query has begun (or an earlier version of this "
+            f"package made it): put it back as it was, or begin anew with an empty folder"
+        )
+        return SnapshotError(msg)
+
+    def _error(self, what: str) -> UsageError:
+        return UsageError(f"checkpoint {self.folder}: {what}")
+
+    def _write(self, file: Path, text: str) -> None:
+        """Write a file whole or not at all."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            unfinished = file.with_name(f"{file.name}.part")
+            unfinished.write_text(text)
+            unfinished.replace(file)
+        except OSError as error:
+            msg = f"it cannot be written ({error}): take another folder"
+            raise self._error(msg) from error
+
+
+def _spark(name: str) -> str:
+    return f"spark/{name}"
+
+
+def _described(plan: Plan) -> dict[str, list[str]]:
+    return {
+        node.name: [_words(node), " ".join(map(str, node.inputs)), fingerprint(node.operator)]
+        for node in plan.nodes
+    }
+
+
+def _words(node: Node) -> str:
+    return node.describe() if node.schema is None else f"{node.describe()} of {node.schema}"
+
+
+def _difference(name: str, was: list[str] | None, now: list[str] | None) -> str:
+    """Tell how two descriptions of a node differ: in what can be seen, or else in what cannot."""
+    if was is None or now is None:
+        there = (was or now or [""])[0]
+        return f"node {name!r} {'was not' if was is None else 'is no longer'} there: {there}"
+    if was[0] != now[0]:
+        return f"node {name!r} was {was[0]} and is {now[0]}"
+    if was[1] != now[1]:
+        return f"node {name!r}, {now[0]}, was fed by {was[1]} and is by {now[1]}"
+    return f"node {name!r}, {now[0]}, has other parameters or functions than it had"

@@ -1,0 +1,93 @@
+"""Job: all that the tasks of a query have to know, as one value that travels with it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from oop_engine.core.errors import GraphError
+from oop_engine.core.graph import Plan
+from oop_engine.spark.io.segments import Slices
+from oop_engine.spark.plan.cut import SHARDS, Cut
+from oop_engine.spark.plan.key_groups import spread
+from oop_engine.spark.plan.routing import Addresses
+
+__all__ = ["Job", "PackedJob", "addresses_of", "check_travels"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """``partitions``: into how many a shuffle divides the key groups.
+
+    ``heads``, ``copies``: the folders for states of heads and of copies; "": none are kept there.
+    ``maps``: the folder with the maps of shards; "": what is divided is divided evenly, for good.
+    """
+
+    cut: Cut
+    addresses: Addresses
+    sources: Mapping[str, Slices]
+    partitions: int = 1
+    heads: str = ""
+    copies: str = ""
+    slices_per_batch: int = 4
+    maps: str = ""
+
+    def packed(self) -> PackedJob:
+        """Return the job as it travels."""
+        from pyspark import cloudpickle
+
+        return PackedJob(base64.b64encode(cloudpickle.dumps(self)).decode())
+
+
+@dataclass(frozen=True)
+class PackedJob:
+    """A job as text, such as an option of a data source can carry.
+
+    Workers live for many tasks, and each unpacks a job but once.
+    """
+
+    text: str
+
+    @property
+    def job(self) -> Job:
+        """The job that the driver of this very query has put into ``text``."""
+        return _unpacked(self.text)
+
+
+@lru_cache(maxsize=4)
+def _unpacked(text: str) -> Job:
+    from pyspark import cloudpickle
+
+    job = cloudpickle.loads(base64.b64decode(text))
+    assert isinstance(job, Job)
+    return job
+
+
+def addresses_of(cut: Cut, partitions: int) -> Addresses:
+    """Return a number for each key group, so that those of a level are in all partitions alike."""
+    wanted: list[int] = []
+    for level in range(SHARDS, cut.levels + 1):
+        groups = sum(component.groups for component in cut.at(level))
+        wanted += [group % partitions for group in range(groups)]
+    numbers = iter(spread(wanted, partitions))
+    by_level = sorted(cut.components, key=lambda component: component.level)
+    found = {c.number: tuple(next(numbers) for _ in range(c.groups)) for c in by_level}
+    return tuple(found[component.number] for component in cut.components)
+
+
+def check_travels(plan: Plan) -> None:
+    """Raise ``GraphError`` if an operator cannot be sent to another process."""
+    from pyspark import cloudpickle
+
+    for node in plan.of_kind("operator"):
+        try:
+            cloudpickle.dumps(node.operator)
+        except Exception as error:  # whatever an object of the user raises when it is pickled
+            what = " ".join(str(error).split()) or type(error).__name__
+            msg = (
+                f"node {node.name!r}: {plan.operator(node.name).describe()} has to travel to the tasks of Spark and "
+                f"cannot be pickled ({what}): let its functions use plain values, and open files or connections inside"
+            )
+            raise GraphError(msg) from error

@@ -1,0 +1,110 @@
+"""Letters: what travels between the tasks of Spark.
+
+Spark sees rows of a few numbers and one binary, never tuples: it would turn each into an object of
+its own and back, at a microsecond a tuple and direction, twice what all operators take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import msgpack
+import pyarrow as pa
+
+from oop_engine.core.operator import Message
+from oop_engine.core.page import Page, concat
+from oop_engine.core.progress import Progress
+from oop_engine.core.punctuation import Joint
+from oop_engine.core.schema import Schema
+from oop_engine.runners.dispatch import Signal
+from oop_engine.traces.msgpack_frames import frame_of
+from oop_engine.traces.promises import promise_of
+
+__all__ = ["COLUMNS", "DDL", "FIELDS", "NOTE", "Letter", "Said", "gathered", "pack_letter", "unpack_letter"]
+
+Said = Message | Signal
+"""What is said on an edge; of the signals only END travels."""
+
+NOTE = -1
+"""The edge of letters that tell how a task fared; they go to nobody and reach the driver."""
+
+FIELDS = pa.schema(
+    [
+        ("target", pa.int32()),
+        ("edge", pa.int32()),
+        ("channel", pa.int32()),
+        ("seq", pa.int64()),
+        ("tuples", pa.int64()),
+        ("body", pa.binary()),
+    ]
+)
+COLUMNS = FIELDS.names
+DDL = "target int, edge int, channel int, seq long, tuples long, body binary"
+
+
+class Letter(NamedTuple):
+    """One row: messages of one edge, from one copy (``channel``) to one key group (``target``).
+
+    ``seq`` orders the letters of a channel.  ``tuples``: how many are in it.
+    """
+
+    target: int
+    edge: int
+    channel: int
+    seq: int
+    tuples: int
+    body: bytes
+
+
+def gathered(schema: Schema, said: Iterable[Said]) -> list[Said]:
+    """Return the same in the fewest messages: all tuples in one page, then what is promised by then.
+
+    A promise may always come later than it was made, for operators that do not need order.
+    """
+    pages: list[Page] = []
+    progress, joint, ends = Progress(1, remember_ended=True), dict[tuple[str, ...], Said](), list[Said]()
+    for message in said:
+        match message:
+            case Page():
+                pages.append(message)
+            case Joint():
+                joint[message.attributes] = message
+            case Signal():
+                ends.append(message)
+            case _:
+                progress.advance(0, message)
+    whole: list[Said] = [concat(schema, pages)] if pages else []
+    return [*whole, *progress.promises(), *joint.values(), *ends]
+
+
+def pack_letter(said: Iterable[Said]) -> tuple[int, bytes]:
+    """Return how many tuples there are in some messages, and the messages as bytes."""
+    parts = list(said)
+    tuples = sum(len(m) for m in parts if isinstance(m, Page))
+    return tuples, bytes(msgpack.packb([_plain(message) for message in parts]))
+
+
+def unpack_letter(schema: Schema, body: bytes) -> Iterator[Said]:
+    """Yield the messages of ``body``, which ``pack_letter`` made."""
+    for frame in msgpack.unpackb(body):
+        match frame:
+            case ["page", data]:
+                yield Page(schema, pa.ipc.open_stream(data).read_next_batch())
+            case ["end"]:
+                yield Signal.END
+            case _:
+                yield promise_of(frame)
+
+
+def _plain(message: Said) -> list[Any]:
+    match message:
+        case Page():
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, message.batch.schema) as writer:
+                writer.write_batch(message.batch)
+            return ["page", sink.getvalue().to_pybytes()]
+        case Signal():
+            return ["end"]
+        case _:
+            return frame_of(message)

@@ -1,0 +1,115 @@
+"""Copy: one component, run for one key group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from time import process_time
+
+from oop_engine.core.page import Page
+from oop_engine.core.progress import Progress
+from oop_engine.core.punctuation import GroupWise, Punctuation
+from oop_engine.core.snapshot import pack, unpack
+from oop_engine.runners.dispatch import Signal
+from oop_engine.spark.plan.cut import Component, Cut, Edge
+from oop_engine.spark.plan.routing import LETTERS_A_NUMBER, Addresses, Router
+from oop_engine.spark.tasks.record import Letter, Said, unpack_letter
+from oop_engine.spark.tasks.task_metrics import note
+
+__all__ = ["Copy"]
+
+_NAME = "Copy"
+
+
+class Copy:
+    """Runs the operators of ``component`` over the letters of one of its key groups.
+
+    The promises of an edge are those of its channels together (``Progress``); a page goes to the
+    operators as it comes.  Between micro-batches all there is is a snapshot.
+    """
+
+    def __init__(self, cut: Cut, component: Component, addresses: Addresses, group: int) -> None:
+        self._component = component
+        self._edges = {number: cut.edges[number] for number in component.inlets}
+        home = addresses[component.number][group]
+        self._router = Router(cut, addresses, component.outlets, channel=group, home=home)
+        self._group = group
+        self._inline = self._router.inline(component.graph)
+        self._progress = {n: Progress(e.channels, remember_ended=True) for n, e in self._edges.items()}
+        self._ended: dict[int, set[int]] = {number: set() for number in self._edges}
+        self._tuples = 0
+
+    def run(self, letters: Iterable[Letter]) -> Iterator[Letter]:
+        """Take letters, sorted by ``seq`` and channel; yield those that follow, at each change of number."""
+        began = process_time()
+        number: int | None = None
+        for letter in letters:
+            if number is not None and letter.seq // LETTERS_A_NUMBER != number:
+                yield from self._router.letters(number)
+            number = letter.seq // LETTERS_A_NUMBER
+            self._take(letter)
+        if number is not None:
+            yield from self._router.letters(number)
+            spent = process_time() - began
+            yield note(self._component.name, self._group, self._tuples, self._inline, spent)
+
+    def snapshot(self) -> bytes:
+        """Return the state as bytes."""
+        progress = {number: progress.save() for number, progress in self._progress.items()}
+        ended = {number: sorted(channels) for number, channels in self._ended.items()}
+        state = {
+            "inline": self._inline.snapshot(),
+            "progress": progress,
+            "ended": ended,
+            "tuples": self._tuples,
+        }
+        return pack(_NAME, state)
+
+    def restore(self, data: bytes) -> None:
+        """Take over the state of the same key group."""
+        state = unpack(_NAME, data)
+        self._inline.restore(state.part("inline"))
+        self._tuples = state.integer("tuples", least=0)
+        progress, ended = state.part("progress"), state.part("ended")
+        for number, edge in self._edges.items():
+            self._progress[number].load(progress.part(number))
+            channels = ended.part(number)
+            self._ended[number] = {channels.integer(i, least=0, most=edge.channels - 1) for i in channels}
+
+    def _take(self, letter: Letter) -> None:
+        edge = self._edges[letter.edge]
+        self._tuples += letter.tuples
+        for message in unpack_letter(edge.schema, letter.body):
+            for following in self._together(edge, letter.channel, message):
+                if isinstance(following, Signal):
+                    self._inline.end(edge.name)
+                else:
+                    self._inline.push(edge.name, following)
+                self._inline.drain()
+
+    def _together(self, edge: Edge, channel: int, message: Said) -> Iterator[Said]:
+        """Yield what a message of one channel means for the edge as a whole."""
+        match message:
+            case Page():
+                yield message
+            case Signal():
+                ended = self._ended[edge.number]
+                ended.add(channel)
+                if len(ended) == edge.channels:
+                    yield message
+            case _:
+                yield from self._promised(edge, channel, message)
+
+    def _promised(self, edge: Edge, channel: int, promise: Punctuation) -> Iterator[Punctuation]:
+        if edge.channels == 1:
+            yield promise
+            return
+        progress = self._progress[edge.number]
+        alone = (
+            isinstance(promise, GroupWise)
+            and edge.owner is not None
+            and set(edge.owner) <= set(promise.attributes)
+        )
+        for number in (
+            range(edge.channels) if alone else (channel,)
+        ):  # no other channel has tuples of these groups
+            yield from progress.advance(number, promise)

@@ -1,0 +1,1 @@
+"""What makes progress at the edge of a graph."""

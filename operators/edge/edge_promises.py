@@ -1,0 +1,177 @@
+"""EdgePromises: what a stream promises after a policy, and which of its tuples are late.
+
+``Punctuate`` and ``Sort`` share it: what is late in one is late in the other, to the tuple.
+
+A tuple is late if it is behind what held for its stream or its group when it came.  With a granularity that is
+what had been *promised*: at its multiples, at once.  Without one it is the bound that the tuples before it give, row
+by row, while the promise goes out once a page, at its end.  So what is late depends on the tuples and the clock, never
+on where pages end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oop_engine.core.operator import State
+from oop_engine.core.page import Page
+from oop_engine.core.progress import Progress
+from oop_engine.core.punctuation import FOREVER, Linear, Punctuation, passed
+from oop_engine.core.saved import Saved
+from oop_engine.core.schema import Schema
+from oop_engine.core.units import Length
+from oop_engine.operators.edge.group_promises import GroupPromises
+from oop_engine.operators.edge.policies import PerGroup, Policy, cut_rows, floored, length_of
+
+__all__ = ["EdgePromises", "Part"]
+
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+class Part(NamedTuple):
+    """Rows of a page between two promises.
+
+    ``late``: which ones are, bool (rows,); None: none is.  ``bounds``: what each had to keep to, int64 (rows,) or
+    one for all; None where the page was taken as a whole.
+    """
+
+    page: Page
+    late: Mask | None
+    bounds: int | Ints | None = None
+
+
+class EdgePromises:
+    """Promises of one stream after ``policy``, at multiples of ``granularity`` (None: at the end of each page).
+
+    Raises ``GraphError`` in the name of ``what`` if a length or a column does not fit ``schema``.
+    """
+
+    def __init__(self, policy: Policy, granularity: Length | None, schema: Schema, what: str) -> None:
+        self._watermark = policy.watermark(schema, what)
+        self._every: int | None = None
+        if granularity is not None:
+            self._every = length_of(granularity, schema, f"{what}: granularity", least=1)
+        self._groups: GroupPromises | None = None
+        if isinstance(policy, PerGroup):
+            self._groups = GroupPromises(policy, schema, self._every, what)
+        self._promised = Progress(1, remember_ended=True)
+
+    @property
+    def clock_every(self) -> int | None:
+        """How often ``clock`` is wanted; None: never."""
+        return self._watermark.clock_every
+
+    def take(self, page: Page, *, apart: bool = False) -> Iterator[Part | Punctuation]:
+        """Yield the parts of a page, and behind each what can be promised then.
+
+        A page with arrivals is cut where a multiple of the granularity is passed.  Others stay whole, unless there
+        are groups, or it must be known what was promised before each late tuple (``apart``).
+        """
+        if (page.arrival is None or self._every is None) and self._groups is None and not apart:
+            yield from self._whole(page)
+            return
+        before = self._promised.linear
+        linear = np.maximum(floored(self._watermark.after(page), self._every), before)
+        held, stops = self._held(page, before, linear)
+        if held is not None and apart:
+            stops = np.union1d(stops, _before_late(page, held, before, linear))
+        start = 0
+        for stop in stops.tolist():
+            yield from self._part(page, start, stop, held)
+            yield from self._promise(int(linear[stop - 1]))
+            start = stop
+        yield from self._part(page, start, len(page), held)
+        if self._groups is not None:
+            self._groups.let_go()
+            if self._promised.linear > before:
+                self._groups.forget(self._promised.linear)
+
+    def _whole(self, page: Page) -> Iterator[Part | Punctuation]:
+        below, late = self._watermark.over(page, self._promised.linear, self._every)
+        if self._promised.groups or self._promised.linear == FOREVER:
+            behind = passed(page.times, self._promised.bounds(page.batch))
+            late = behind if late is None else behind | late
+        yield Part(page, late)
+        yield from self._promise(below)
+
+    def _held(self, page: Page, before: int, linear: Ints) -> tuple[Ints | None, Ints]:
+        """Return what each row has to keep to, if that grows within a part; and where promises are due."""
+        stops = cut_rows(linear, before)
+        held = None
+        if self._every is None:
+            stops = np.full(min(stops.size, 1), len(page))
+            held = np.concatenate([[before], linear[:-1]])[: len(page)]
+        if self._groups is not None and len(page):
+            stops = np.union1d(stops, self._groups.take(page, before, linear))
+            if held is not None:  # a row that is behind its group does not move it
+                np.maximum(held, self._groups.bounds, out=held)
+        return held, stops
+
+    def _part(self, page: Page, start: int, stop: int, held: Ints | None) -> Iterator[Part]:
+        if start == stop:
+            return
+        part = page if stop - start == len(page) else page.slice(start, stop)
+        if self._groups is not None:
+            self._groups.note(start, stop)
+        bounds: int | Ints = self._promised.linear
+        if self._promised.groups:
+            bounds = self._promised.bounds(part.batch)
+        if held is not None:
+            bounds = np.maximum(bounds, held[start:stop])
+        late = passed(part.times, bounds)
+        yield Part(part, late if late.any() else None, bounds)
+
+    def said(self, punctuation: Punctuation) -> Iterator[Punctuation]:
+        """Take a promise of the source itself; yield what it adds."""
+        before = self._promised.linear
+        yield from self._promised.advance(0, punctuation)
+        if self._groups is not None and self._promised.linear > before:
+            yield from self._promise(self._promised.linear)
+            self._groups.overtaken(self._promised.linear)
+
+    def clock(self, now: int) -> Iterator[Punctuation]:
+        """Learn that the arrival clock shows ``now``; yield what can be promised for that."""
+        below = int(floored(np.array([self._watermark.on_clock(now)]), self._every)[0])
+        if below > self._promised.linear:
+            yield from self._promise(below)
+            if self._groups is not None:
+                self._groups.overtaken(below)
+
+    def _promise(self, below: int) -> Iterator[Punctuation]:
+        yield from self._promised.advance(0, Linear(below))
+        if self._groups is not None and (grown := self._groups.grown(below)) is not None:
+            yield from self._promised.advance(0, grown)
+
+    def state(self) -> State:
+        """Return what is held: groups, and bytes."""
+        nbytes = self._watermark.nbytes + self._promised.nbytes
+        groups = self._promised.groups
+        if self._groups is not None:
+            groups, nbytes = max(groups, len(self._groups)), nbytes + self._groups.nbytes
+        return State(groups=groups, nbytes=nbytes)
+
+    def save(self) -> dict[str, Any]:
+        """Return the state for a snapshot."""
+        return {
+            "watermark": self._watermark.save(),
+            "groups": None if self._groups is None else self._groups.save(),
+            "promised": self._promised.save(),
+        }
+
+    def load(self, saved: Saved) -> None:
+        """Take what ``save`` returned."""
+        self._watermark.load(saved.part("watermark"))
+        if self._groups is not None:
+            self._groups.load(saved.part("groups"))
+        self._promised.load(saved.part("promised"))
+
+
+def _before_late(page: Page, held: Ints, before: int, linear: Ints) -> Ints:
+    """Return the rows that are late behind more than was promised so far: the promise has to go first."""
+    rows = np.flatnonzero(page.times < held)
+    rows = rows[rows > 0]
+    return rows[cut_rows(linear[rows - 1], before) - 1]

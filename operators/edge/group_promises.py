@@ -1,0 +1,127 @@
+"""GroupPromises: the bounds of each group by itself, for what stands at the edge (``PerGroup``)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from oop_engine.core.errors import SnapshotError
+from oop_engine.core.group_index import GroupIndex
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, shift
+from oop_engine.core.saved import Saved
+from oop_engine.core.schema import Schema
+from oop_engine.operators.edge.policies import PerGroup, floored
+from oop_engine.operators.kernels.ordering import due, nth_largest
+from oop_engine.operators.keys.key_table import KeyTable
+
+__all__ = ["GroupPromises"]
+
+Ints = NDArray[np.int64]
+_SEEN, _GREW, _NOW, _TOLD = range(4)
+_EPOCHS = 1 << 62  # more than there can ever be
+
+
+class GroupPromises:
+    """What each group can promise, and when it is time to say so.
+
+    ``bounds``: of the page at hand, what the group of each row can promise after it, int64 (rows,).
+    """
+
+    def __init__(self, policy: PerGroup, schema: Schema, granularity: int | None, what: str) -> None:
+        self._count, self._slack = policy.lag(schema, what)
+        self.granularity = granularity
+        self._fields = pa.schema([schema.fields.field(name) for name in policy.by])
+        self._index = GroupIndex(self._fields.types, KeyTable)
+        self._largest = np.full((0, self._count + 1), NEVER)  # (capacity, count + 1)  min-heaps
+        self._table = np.full((4, 0), NEVER)  # (4, capacity)
+        self._last = np.array([0, -1])  # the epoch, and who made the last cut
+        self._slots = self.bounds = np.empty(0, np.int64)  # of the page at hand
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are kept."""
+        return self._index.nbytes + self._largest.nbytes + self._table.nbytes
+
+    def take(self, page: Page, before: int, linear: Ints) -> Ints:
+        """Take in a page; return the rows after which promises of groups are due."""
+        self._slots = self._index.encode([page.column(name) for name in self._fields.names])
+        self._grow(len(self._index))
+        trailing = np.minimum(nth_largest(page.times, self._slots, self._largest), FOREVER - 1)
+        self.bounds = floored(shift(trailing, -self._slack), self.granularity)
+        if self.granularity is None:
+            return np.array([len(page)])
+        promised = np.concatenate([[before], linear])
+        return np.flatnonzero(due(self.bounds, self._slots, promised, self._table, self._last)) + 1
+
+    def note(self, start: int, stop: int) -> None:
+        """Let rows of the page at hand pass: their bounds hold from now on."""
+        self._table[_NOW, self._slots[start:stop]] = self.bounds[start:stop]  # the last one stays
+
+    def let_go(self) -> None:
+        """Let go of the page at hand."""
+        self._slots = self.bounds = np.empty(0, np.int64)
+
+    def grown(self, linear: int) -> GroupWise | None:
+        """Return all that can be promised and has not been; it is then said."""
+        size = len(self._index)
+        now, told = self._table[_NOW, :size], self._table[_TOLD, :size]
+        slots = np.flatnonzero(now > np.maximum(told, linear))
+        if not slots.size:
+            return None
+        told[slots] = now[slots]
+        keys = pa.RecordBatch.from_arrays(self._index.keys(slots), schema=self._fields)
+        return GroupWise(keys, now[slots])
+
+    def overtaken(self, linear: int) -> None:
+        """Learn that something else than a page has moved the whole stream."""
+        self._last[0] += 1
+        self.forget(linear)
+
+    def forget(self, linear: int) -> None:
+        """Let go of groups of which the stream promises as much, once they are the most.
+
+        Nothing can be told from outside: where they come again, they start behind ``linear``.
+        """
+        size = len(self._index)
+        kept = shift(self._largest[:size].max(axis=1), -self._slack) > linear
+        if (leader := int(self._last[1])) >= 0:
+            kept[leader] = linear < FOREVER
+        slots = np.flatnonzero(kept)
+        if 2 * slots.size > size or slots.size == size:
+            return
+        self._index.keep(slots)
+        self._largest, self._table = self._largest[slots], self._table[:, slots]
+        self._last[1] = np.searchsorted(slots, leader) if leader >= 0 and slots.size else -1
+
+    def _grow(self, size: int) -> None:
+        capacity = self._table.shape[1]
+        if size > capacity:
+            more = max(size, 2 * capacity) - capacity
+            self._largest = np.vstack([self._largest, np.full((more, self._count + 1), NEVER)])
+            self._table = np.hstack([self._table, np.full((4, more), NEVER)])
+
+    def save(self) -> dict[str, Any]:
+        size = len(self._index)
+        return {
+            "index": self._index.save(),
+            "largest": self._largest[:size],
+            "table": self._table[:, :size],
+            "last": self._last,
+        }
+
+    def load(self, saved: Saved) -> None:
+        self._index.load(saved.part("index"))
+        size = len(self._index)
+        self._largest = saved.integers("largest", (size, self._count + 1))
+        self._table = saved.integers("table", (4, size))
+        self._last = saved.integers("last", (2,), least=-1, below=_EPOCHS)
+        if self._last[1] >= size:
+            msg = f"'last' must name one of {size} groups; got {self._last[1]}"
+            raise SnapshotError(msg)

@@ -1,0 +1,358 @@
+"""Policies: what a source is known to keep to, and what it can therefore promise (thesis 8.1).
+
+A policy is a value: parameters only.  ``Punctuate`` and its in-order twin ``Sort`` ask it
+for a *watermark*, the running state that tells after each tuple which bound holds.  All
+bounds are exclusive: equal values may still come.
+
+    policy            assumes of the source                       tuples wait for     keeps
+    Ordered           it is sorted                                nothing             1 value
+    BoundedDisorder   none is more than ``slack`` behind the      ``slack``           1 value
+                      largest value before it
+    BoundedCount      at most ``n`` larger ones precede any       n tuples            n + 1 values
+    PerGroup          one of these, in each group by itself       its group only      the same a group
+    Heartbeat         in a lull, tuples come at most ``slack``    threshold + slack   its policy's
+                      after their time                            in a lull
+    Carried           its punctuation is right                    the punctuation     nothing
+
+Too strict a policy makes tuples late, too lax a one makes everybody wait.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oop_engine.core.errors import GraphError
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import FOREVER, NEVER, shift
+from oop_engine.core.saved import Saved
+from oop_engine.core.schema import Schema
+from oop_engine.core.units import Length
+from oop_engine.operators.kernels.ordering import nth_largest, trail
+
+__all__ = [
+    "BoundedCount",
+    "BoundedDisorder",
+    "Carried",
+    "Heartbeat",
+    "Lag",
+    "Ordered",
+    "PerGroup",
+    "Policy",
+    "Watermark",
+    "check_policy",
+    "cut_rows",
+    "floored",
+    "length_of",
+]
+
+Bounds = NDArray[np.int64]
+Late = NDArray[np.bool_]
+
+
+class Watermark:
+    """The bound that holds after each tuple of one stream; this one knows of none.
+
+    ``clock_every``: how often ``on_clock`` is wanted, in units of the attribute.
+    """
+
+    clock_every: int | None = None
+
+    def after(self, page: Page) -> Bounds:
+        """Return the bound after each row, int64 (rows,), never decreasing within the page."""
+        return np.full(len(page), NEVER)
+
+    def over(self, page: Page, promised: int, granularity: int | None) -> tuple[int, Late | None]:
+        """Return what is promised after a page that came as a whole, and which rows are late, bool (rows,).
+
+        A row is late if it is behind what held by then, as if each row before it had come by itself.
+        None: no row is late.
+        """
+        after = np.maximum(floored(self.after(page), granularity), promised)
+        late = page.times[1:] < after[:-1]
+        late = np.concatenate([page.times[:1] < promised, late])
+        return (int(after[-1]) if len(page) else promised), (late if late.any() else None)
+
+    def on_clock(self, now: int) -> int:
+        """Return the bound that holds because the arrival clock shows ``now``."""
+        return NEVER
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are kept."""
+        return 0
+
+    def save(self) -> dict[str, Any]:
+        """Return the state for a snapshot."""
+        return {}
+
+    def load(self, saved: Saved) -> None:
+        """Take what ``save`` returned."""
+
+
+class Policy(ABC):
+    """What is known of a source.  Values of the same parameters are equal and can be pickled."""
+
+    @abstractmethod
+    def watermark(self, schema: Schema, what: str) -> Watermark:
+        """Return a fresh watermark for the whole stream.
+
+        Raises ``GraphError`` in the name of ``what`` if the parameters do not fit the schema.
+        """
+
+
+class Lag(Policy):
+    """A policy that trails the largest values: the ``count + 1``-th largest, minus ``slack``."""
+
+    @abstractmethod
+    def lag(self, schema: Schema, what: str) -> tuple[int, int]:
+        """Return ``count`` and ``slack``, in units of the progressing attribute."""
+
+    def watermark(self, schema: Schema, what: str) -> Watermark:
+        return _Trailing(*self.lag(schema, what))
+
+
+@dataclass(frozen=True)
+class Ordered(Lag):
+    """The stream is sorted; the bound is the largest value so far.
+
+    Costs no delay and one integer.  A tuple smaller than one before it is late.
+    """
+
+    def lag(self, schema: Schema, what: str) -> tuple[int, int]:
+        return 0, 0
+
+
+@dataclass(frozen=True)
+class BoundedDisorder(Lag):
+    """No tuple is more than ``slack`` behind the largest value before it.
+
+    The bound is the largest value minus ``slack``: the delay is ``slack``, on time or not.
+    Raises ``GraphError`` if ``slack`` is negative.
+    """
+
+    slack: Length
+
+    def lag(self, schema: Schema, what: str) -> tuple[int, int]:
+        return 0, length_of(self.slack, schema, f"{what}: slack")
+
+
+@dataclass(frozen=True)
+class BoundedCount(Lag):
+    """At most ``n`` tuples with larger values precede any tuple (the order of Aurora's BSort).
+
+    The bound is the (n+1)-th largest value so far.  Sound: were a later tuple smaller than
+    that, n + 1 larger ones would precede it; and no larger bound is sound, for a tuple equal
+    to this one keeps to the assumption.  The thesis excludes "the last n tuples" instead,
+    which also asks that all larger ones are among the n tuples just before; we do not.
+    Delay: n tuples, however long they take to come; state: n + 1 integers.
+    Raises ``GraphError`` if ``n`` is negative.
+    """
+
+    n: int
+
+    def __post_init__(self) -> None:
+        if self.n < 0:
+            msg = f"BoundedCount: n must be at least 0 tuples; got n={self.n}"
+            raise GraphError(msg)
+
+    def lag(self, schema: Schema, what: str) -> tuple[int, int]:
+        return self.n, 0
+
+
+@dataclass(frozen=True)
+class Carried(Policy):
+    """The stream brings its own punctuation, and nothing else is known of it.
+
+    Costs nothing; delay is the source's.  What is behind that punctuation is late.
+    """
+
+    def watermark(self, schema: Schema, what: str) -> Watermark:
+        return Watermark()
+
+
+@dataclass(frozen=True)
+class Heartbeat(Policy):
+    """``policy``, and while the source is silent progress follows the arrival clock.
+
+    Silent: nothing has arrived for longer than ``threshold``; the bound is then the arrival
+    clock minus ``slack``, the larger of it and ``policy``'s (Gigascope, thesis 8.1).  Also
+    when all sources are silent, for the clock is asked every ``every`` (default: the
+    threshold).  A tuple that ends such a silence moves the bound the same way, after itself.
+    Assumes that what comes after a lull comes at most ``slack`` after its time: an outage
+    whose tuples are sent on later makes these late.  A page without arrivals counts as
+    arrived at the next tick.  Ticks grow sparse in a silence of more than 2,000 of them
+    (``oop_engine.runners.ticks``).  Costs two integers and a tick.
+    Raises ``GraphError`` for negative lengths, and if ``every`` is not positive.
+    """
+
+    policy: Policy
+    threshold: Length
+    slack: Length
+    every: Length | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.policy, PerGroup | Heartbeat):
+            inner = type(self.policy).__name__
+            msg = f"Heartbeat is for a whole stream; got {inner} in it: write PerGroup(..., linear=Heartbeat(...))"
+            raise GraphError(msg)
+
+    def watermark(self, schema: Schema, what: str) -> Watermark:
+        threshold = length_of(self.threshold, schema, f"{what}: threshold")
+        slack = length_of(self.slack, schema, f"{what}: slack")
+        every = max(threshold, 1)
+        if self.every is not None:
+            every = length_of(self.every, schema, f"{what}: every", least=1)
+        return _Lull(self.policy.watermark(schema, what), threshold, slack, every)
+
+
+@dataclass(frozen=True)
+class PerGroup(Policy):
+    """``policy`` holds in each group of ``by`` by itself; nobody waits for another's disorder.
+
+    ``policy``: ``Ordered``, ``BoundedDisorder`` or ``BoundedCount``.  Makes group-wise
+    punctuation.  Nothing is promised of groups not seen yet, so the stream as a whole makes
+    no progress unless ``linear`` says what holds for it; that is also what lets go of the
+    groups that no longer come (state: count + 5 integers a group, and its key).
+    Raises ``GraphError`` for other policies, and if ``by`` names no columns.
+    """
+
+    policy: Policy
+    by: Sequence[str]
+    linear: Policy | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.by, str):
+            msg = f"PerGroup: by must be a tuple of column names; got {self.by!r}: write by=({self.by!r},)"
+            raise GraphError(msg)
+        object.__setattr__(self, "by", tuple(self.by))
+        if not isinstance(self.policy, Lag):
+            msg = f"PerGroup: policy must be Ordered, BoundedDisorder or BoundedCount; got {self.policy!r}"
+            raise GraphError(msg)
+        if isinstance(self.linear, PerGroup):
+            msg = "PerGroup: linear must be a policy for the whole stream; got PerGroup"
+            raise GraphError(msg)
+        if not self.by or len(set(self.by)) != len(self.by):
+            msg = f"PerGroup: by must name different columns, at least one; got by={self.by}"
+            raise GraphError(msg)
+
+    def watermark(self, schema: Schema, what: str) -> Watermark:
+        schema.require(self.by, f"{what}: by")
+        self.lag(schema, what)
+        return (self.linear or Carried()).watermark(schema, what)
+
+    def lag(self, schema: Schema, what: str) -> tuple[int, int]:
+        """Return the ``lag`` of each group."""
+        assert isinstance(self.policy, Lag)
+        return self.policy.lag(schema, what)
+
+
+class _Trailing(Watermark):
+    """The ``count + 1``-th largest value so far, minus ``slack``."""
+
+    def __init__(self, count: int, slack: int) -> None:
+        self._slack = slack
+        self._largest = np.full((1, count + 1), NEVER)  # a min-heap
+
+    def after(self, page: Page) -> Bounds:
+        if self._largest.size > 1:
+            found: Bounds = nth_largest(page.times, np.zeros(len(page), np.int64), self._largest)
+        else:
+            found = np.maximum.accumulate(page.times)
+            np.maximum(found, self._largest[0, 0], out=found)
+            self._largest[0, 0] = found[-1] if found.size else self._largest[0, 0]
+        # A tuple may have the largest integer as its time; that does not end the stream.
+        return shift(np.minimum(found, FOREVER - 1, out=found), -self._slack)
+
+    def over(self, page: Page, promised: int, granularity: int | None) -> tuple[int, Late | None]:
+        if self._largest.size > 1:
+            return super().over(page, promised, granularity)
+        memory, late = np.array([self._largest[0, 0], promised]), np.empty(len(page), np.bool_)
+        found = trail(page.times, self._slack, granularity or 1, memory, late)
+        self._largest[0, 0] = memory[0]
+        return int(memory[1]), (late if found else None)
+
+    @property
+    def nbytes(self) -> int:
+        return self._largest.nbytes
+
+    def save(self) -> dict[str, Any]:
+        return {"largest": self._largest}
+
+    def load(self, saved: Saved) -> None:
+        self._largest = saved.integers("largest", self._largest.shape)
+
+
+class _Lull(Watermark):
+    """What ``inner`` knows; in a silence longer than ``threshold``, the clock minus ``slack``."""
+
+    def __init__(self, inner: Watermark, threshold: int, slack: int, every: int) -> None:
+        self._inner, self._threshold, self._slack = inner, threshold, slack
+        self.clock_every = every
+        self._last: int | None = None  # the last arrival; None: at the next tick
+
+    def after(self, page: Page) -> Bounds:
+        found = self._inner.after(page)
+        if page.arrival is None or not len(page):
+            self._last = None if len(page) else self._last
+            return found
+        first = page.arrival[0] if self._last is None else self._last
+        before = np.concatenate([[first], page.arrival[:-1]])
+        silent = shift(page.arrival, -self._threshold) > before  # a difference could wrap round
+        self._last = int(page.arrival[-1])
+        if silent.any():
+            clock = np.where(silent, shift(np.minimum(page.arrival, FOREVER - 1), -self._slack), NEVER)
+            np.maximum(found, np.maximum.accumulate(clock), out=found)
+        return found
+
+    def on_clock(self, now: int) -> int:
+        if self._last is None:
+            self._last = now
+        return shift(now, -self._slack) if now - self._last > self._threshold else NEVER
+
+    @property
+    def nbytes(self) -> int:
+        return 8 + self._inner.nbytes
+
+    def save(self) -> dict[str, Any]:
+        return {"last": self._last, "inner": self._inner.save()}
+
+    def load(self, saved: Saved) -> None:
+        self._last = None if saved["last"] is None else saved.integer("last")
+        self._inner.load(saved.part("inner"))
+
+
+def check_policy(policy: object, what: str) -> None:
+    """Raise ``GraphError`` in the name of ``what`` unless ``policy`` is one."""
+    if not isinstance(policy, Policy):
+        msg = f"{what}: policy must be a value such as Ordered() or BoundedDisorder('5 s'); got {policy!r}"
+        raise GraphError(msg)
+
+
+def length_of(length: Length, schema: Schema, what: str, least: int = 0) -> int:
+    """Return a length in the schema's unit.  Raises ``GraphError`` if it is below ``least``."""
+    found = schema.length(length, what)
+    if found < least:
+        msg = f"{what} must be at least {least} {schema.unit}; got {length!r}"
+        raise GraphError(msg)
+    return found
+
+
+def floored(bounds: Bounds, granularity: int | None) -> Bounds:
+    """Return the multiples of ``granularity`` at or below ``bounds``; the sentinels stay."""
+    if granularity is None:
+        return bounds
+    whole = np.maximum(bounds, NEVER + granularity) // granularity * granularity
+    return np.where((bounds < NEVER + granularity) | (bounds == FOREVER), bounds, whole)
+
+
+def cut_rows(after: Bounds, promised: int) -> NDArray[np.int64]:
+    """Return where a page is cut, so that each promise that grew follows its tuple at once."""
+    if not after.size or after[-1] == promised:
+        return np.empty(0, np.int64)
+    return np.flatnonzero(after > np.concatenate([[promised], after[:-1]])) + 1

@@ -1,0 +1,103 @@
+"""The tuples that one side of a window join keeps, found by key and time.
+
+Tuples lie in *runs*.  A run has a directory from the key's bucket to a stretch of entries
+sorted by key and time, so all matches of a tuple are one range, however many tuples its
+key has and wherever in time they are.  Four runs of a size become one: there are
+O(log tuples) runs, and a tuple is indexed O(log tuples) times.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from oop_engine.core.saved import Saved
+from oop_engine.operators.joining.run import Run, merged
+
+__all__ = ["PAGE_ROWS", "JoinIndex"]
+
+PAGE_ROWS = 65_536
+"""The most rows of a page of results."""
+
+_FAN_IN = 4
+
+Ints = NDArray[np.int64]
+Rows = NDArray[np.int32]
+
+
+class JoinIndex:
+    """Stored tuples of one side; a tuple's key is told by its code, see ``KeyCodes``."""
+
+    def __init__(self) -> None:
+        self._runs: list[Run] = []
+        self.tuples = 0
+        """How many tuples can still match something."""
+        self.groups = 0
+        """How many keys they have, those of each run by themselves."""
+        self.nbytes = 0
+        """Bytes of the tuples held and of what finds them."""
+
+    def add(self, batch: pa.RecordBatch, rows: Rows, codes: Ints, times: Ints) -> None:
+        """Store some ``rows`` of a batch; ``codes`` and ``times`` are of these.
+
+        The batch itself is held, unless most of it would be held in vain.
+        """
+        if not rows.size:
+            return
+        self._runs.append(Run.of(batch, rows, codes, times))
+        while (same := self._of_a_size()) is not None:
+            self._runs = [run for run in self._runs if run not in same]
+            self._runs.append(merged(same))
+        self._measure()
+
+    def matches(self, codes: Ints, low: Ints, high: Ints) -> Iterator[tuple[Rows, pa.RecordBatch]]:
+        """Yield the matches of probes: their numbers, and the stored tuples.
+
+        At most ``PAGE_ROWS`` at a time.  O(log tuples) a probe and run, O(1) a match.
+        """
+        for run in self._runs:
+            for probes, entries in run.matches(codes, low, high, PAGE_ROWS):
+                if entries.size:
+                    yield probes, run.take(entries)
+
+    def purge(self, keep_from: int) -> None:
+        """Drop every tuple whose time is below ``keep_from``: O(1) a tuple over its life."""
+        for run in self._runs:
+            run.bury_before(keep_from)
+        self._compact()
+
+    def purge_entries(self, entries_of: Callable[[Run], Rows]) -> None:
+        """Drop of each run the entries that ``entries_of`` finds in it."""
+        for run in self._runs:
+            if (entries := entries_of(run)).size:
+                run.bury(entries)
+        self._compact()
+
+    def save(self) -> list[dict[str, Any]]:
+        """Return the tuples for a snapshot."""
+        return [run.save() for run in self._runs]
+
+    def load(self, saved: Sequence[Saved], fields: pa.Schema) -> None:
+        """Take what ``save`` returned of tuples with these columns."""
+        self._runs = [Run.loaded(run, fields) for run in saved]
+        self._measure()
+
+    def _of_a_size(self) -> list[Run] | None:
+        sizes = defaultdict(list)
+        for run in self._runs:
+            sizes[run.live.bit_length() // 2].append(run)
+        return next((runs for runs in sizes.values() if len(runs) >= _FAN_IN), None)
+
+    def _compact(self) -> None:
+        self._runs = [run.compacted() for run in self._runs if run.live]
+        self._measure()
+
+    def _measure(self) -> None:
+        self.tuples = sum(run.live for run in self._runs)
+        self.groups = sum(min(run.groups, run.live) for run in self._runs)
+        self.nbytes = sum(run.nbytes for run in self._runs)

@@ -1,0 +1,144 @@
+"""Keys as integers: the code that the index of a window join goes by.
+
+A single column that can be seen as integers (also floats, instants, booleans) is its own
+code.  Anything else is hashed, column after column: equal keys have equal codes, and that
+different ones have is so rare that it need not be fast, but it has to be right, so
+whoever found rows by such a code compares the keys (``equal``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from oop_engine.core.group_index import comparable
+from oop_engine.operators.kernels.hashing import mix_bytes, mix_integers
+
+__all__ = ["KeyCodes"]
+
+Ints = NDArray[np.int64]
+Offsets = NDArray[np.int64] | NDArray[np.int32]
+
+
+class KeyCodes:
+    """Codes of the rows of key columns of some ``types``; none of the values is null.
+
+    Two keys are the same if they are equal as in ``GroupIndex``: NaN equals NaN, -0.0 equals 0.0.
+
+    >>> codes = KeyCodes([pa.int32()])
+    >>> codes.of([pa.array([7, 5, 7], pa.int32())], rows=3), codes.exact
+    (array([7, 5, 7]), True)
+    """
+
+    def __init__(self, types: Sequence[pa.DataType]) -> None:
+        self._types = [_value_type(kind) for kind in types]
+        integers = [_integers(comparable(pa.array([], kind))) is not None for kind in self._types]
+        self.exact = not types or integers == [True]
+        """Whether equal codes are equal keys."""
+        self._hashed: dict[tuple[int, int], tuple[pa.Array, Ints]] = {}  # the last dictionaries
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the dictionaries that are remembered, and of their codes."""
+        return sum(known.get_total_buffer_size() + codes.nbytes for known, codes in self._hashed.values())
+
+    def of(self, columns: Sequence[pa.Array], rows: int, source: int = 0) -> Ints:
+        """Return the code of every row, int64 (rows,).
+
+        O(bytes); of a dictionary O(rows), and O(its bytes) if the last columns of the same
+        ``source`` had another one.
+        """
+        if not columns:
+            return np.zeros(rows, np.int64)
+        if self.exact:
+            return self._single(columns[0])
+        codes = np.zeros(rows, np.int64)
+        for place, column in enumerate(columns):
+            is_dictionary = pa.types.is_dictionary(column.type)
+            mix_integers(
+                codes, self._of_dictionary((source, place), column) if is_dictionary else _hashed(column)
+            )
+        return codes
+
+    def equal(self, columns: Sequence[pa.Array], others: Sequence[pa.Array]) -> NDArray[np.bool_]:
+        """Return in which rows the keys are equal, bool (rows,)."""
+        same = np.ones(len(columns[0]), np.bool_)
+        for column, other in zip(columns, others, strict=True):
+            equal = pc.equal(_plain(comparable(column)), _plain(comparable(other)))
+            same &= equal.to_numpy(zero_copy_only=False)
+        return same
+
+    def _single(self, column: pa.Array) -> Ints:
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        integers = _integers(comparable(column))
+        assert integers is not None
+        return integers
+
+    def _of_dictionary(self, place: tuple[int, int], column: pa.DictionaryArray) -> Ints:
+        """Return a hash a row; pages that are slices of one column share their dictionary."""
+        known, codes = self._hashed.get(place, (None, None))
+        if known is None or codes is None or not _is_same(known, column.dictionary):
+            codes = _hashed(column.dictionary)
+            self._hashed[place] = column.dictionary, codes
+        rows: Ints = codes[column.indices.to_numpy()]
+        return rows
+
+
+def _value_type(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _is_same(a: pa.Array, b: pa.Array) -> bool:
+    """Tell whether two arrays are one in memory; of what is held nothing can take the place."""
+    where = [(x.offset, len(x), *(y and (y.address, y.size) for y in x.buffers())) for x in (a, b)]
+    return where[0] == where[1]
+
+
+def _integers(column: pa.Array) -> Ints | None:
+    """Return values as int64 if each kind of them fits there, without copying if they are."""
+    kind = column.type
+    if column.null_count:  # of a dictionary: no row has it
+        column = column.fill_null(False if pa.types.is_boolean(kind) else 0)
+    if pa.types.is_int64(kind) or pa.types.is_uint64(kind):
+        integers: Ints = column.view(pa.int64()).to_numpy()
+        return integers
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        return np.asarray(column.cast(pa.int64()))
+    return None
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    """Return values that Arrow can compare: intervals have no order, so no equality either."""
+    return column.view(pa.binary(16)) if pa.types.is_interval(column.type) else column
+
+
+def _hashed(column: pa.Array) -> Ints:
+    """Return a hash of each value, int64 (rows,)."""
+    codes, column = np.zeros(len(column), np.int64), comparable(column)
+    if len(column) and not pa.types.is_null(column.type):
+        if (integers := _integers(column)) is not None:
+            mix_integers(codes, integers)
+        else:
+            mix_bytes(codes, *_bytes(column))
+    return codes
+
+
+def _bytes(column: pa.Array) -> tuple[Offsets, NDArray[np.uint8]]:
+    """Return where the bytes of each row begin, and of the last one end, and all bytes."""
+    kind, types = column.type, pa.types
+    if types.is_string_view(kind) or types.is_binary_view(kind):
+        return _bytes(column.cast(pa.large_binary()))
+    last = column.buffers()[-1]
+    data = np.frombuffer(last, np.uint8) if last is not None else np.empty(0, np.uint8)
+    if types.is_fixed_size_binary(kind) or types.is_decimal(kind) or types.is_interval(kind):
+        width = int(kind.bit_width) // 8
+        return np.arange(column.offset, column.offset + len(column) + 1) * width, data
+    large = types.is_large_string(kind) or types.is_large_binary(kind)
+    raw = column.buffers()[1]
+    offsets: Offsets = np.frombuffer(raw, np.int64) if large else np.frombuffer(raw, np.int32)
+    return offsets[column.offset : column.offset + len(column) + 1], data

@@ -1,0 +1,175 @@
+"""A run: tuples of one side of a window join, indexed together and never changed but by dying."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from oop_engine.core.punctuation import FOREVER
+from oop_engine.core.saved import Saved
+from oop_engine.core.sizes import owned
+from oop_engine.operators.kernels.join_index import match, scatter, settle
+from oop_engine.operators.kernels.time_order import time_order
+
+__all__ = ["Run", "merged"]
+
+_MOST_BITS = 26
+
+Ints = NDArray[np.int64]
+Rows = NDArray[np.int32]
+Living = tuple[pa.RecordBatch, Rows, Ints, Ints]
+
+
+class Run:
+    """Some ``rows`` (entries,) of a ``batch``, with the ``codes`` and ``times`` of these.
+
+    What is dead is only counted, until half of the entries are: by a bound for all it is
+    the oldest entries, which are sorted for that when there is a second such bound; by
+    bounds for keys it is any, and then they are marked.
+    """
+
+    def __init__(self, batch: pa.RecordBatch, rows: Rows, codes: Ints, times: Ints) -> None:
+        bits = min(max(len(rows) - 1, 0).bit_length(), _MOST_BITS)
+        self._bits = bits if len(rows) and codes.min() != codes.max() else 0
+        self._first, self._entries, at = scatter(codes, times, self._bits)
+        self.groups = int(settle(self._first, self._entries, at))
+        self._rows = rows[at]
+        self.batch = batch
+        self.live = len(rows)
+        self._payload = int(batch.get_total_buffer_size())
+        self._extent = np.array([times.min(), times.max()])  # what has died is older
+        self._by_time: tuple[Rows, Ints] | None = None  # entries, and their times, in time order
+        self._buried = 0  # how many of these are dead
+        self._alive: NDArray[np.bool_] | None = None  # (entries,)  None: all from ``_extent`` on are
+
+    @classmethod
+    def of(cls, batch: pa.RecordBatch, rows: Rows, codes: Ints, times: Ints) -> Self:
+        """Make a run that holds no more than twice the bytes it needs."""
+        batch, rows, codes, times = _dense(batch, rows, codes, times)
+        return cls(owned(batch), rows, codes, times)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the batch, and of all arrays that are there."""
+        arrays = [self._first, self._entries, self._rows, *(self._by_time or ())]
+        marks = 0 if self._alive is None else self._alive.nbytes
+        return self._payload + sum(int(array.nbytes) for array in arrays) + marks
+
+    @property
+    def times(self) -> Ints:
+        """The time of each entry, int64 (entries,)."""
+        times: Ints = self._entries[:, 1]
+        return times
+
+    def matches(self, codes: Ints, low: Ints, high: Ints, most: int) -> Iterator[tuple[Rows, Rows]]:
+        """Yield the entries of each code with ``low <= time <= high``: which probe, which entry.
+
+        At most ``most`` of them at a time.
+        """
+        resume = np.zeros(2, np.int64)
+        while resume[0] < codes.size:
+            probes, entries = np.empty((2, most), np.int32)
+            index = self._first, self._entries, self._bits, self._extent
+            found = match(codes, low, high, *index, resume, probes, entries)
+            yield probes[:found], entries[:found]
+
+    def take(self, entries: Rows) -> pa.RecordBatch:
+        """Return the tuples of some entries."""
+        return self.batch.take(pa.array(self._rows[entries]))
+
+    def bury_before(self, keep_from: int) -> None:
+        """Let all entries die whose time is below ``keep_from``."""
+        if keep_from > self._extent[1] or keep_from == FOREVER:
+            self.live = 0
+        elif keep_from > self._extent[0]:
+            self._extent[0] = keep_from
+            self._bury_oldest(keep_from)
+
+    def bury(self, entries: Rows) -> None:
+        """Let some entries die, whichever they are."""
+        if self._alive is None:
+            self._alive = self.times >= self._extent[0]
+        self.live -= int(np.count_nonzero(self._alive[entries]))
+        self._alive[entries] = False
+
+    def alive(self) -> Rows:
+        """Return the entries that are alive."""
+        alive = self.times >= self._extent[0] if self._alive is None else self._alive
+        return np.flatnonzero(alive).astype(np.int32)
+
+    def living(self) -> Living:
+        """Return what is alive: a batch, and rows of it with their codes and times."""
+        entries = self.alive()
+        codes, times = np.ascontiguousarray(self._entries[entries].T)
+        return self.batch, self._rows[entries], codes, times
+
+    def compacted(self) -> Run:
+        """Return the run without its dead, if they are half of it."""
+        return self if 2 * self.live > len(self._rows) else Run.of(*self.living())
+
+    def save(self) -> dict[str, Any]:
+        """Return all for a snapshot."""
+        return {
+            "batch": self.batch,
+            "rows": self._rows,
+            "entries": self._entries,
+            "alive": self._alive,
+            "oldest": int(self._extent[0]),
+            "buried": self._buried if self._by_time else None,
+        }
+
+    @classmethod
+    def loaded(cls, saved: Saved, fields: pa.Schema) -> Self:
+        """Make the run of which ``save`` returned all, of tuples with the columns ``fields``."""
+        batch = saved.batch("batch", fields)
+        rows = saved.integers("rows", (None,), least=0, below=batch.num_rows).astype(np.int32)
+        codes, times = np.ascontiguousarray(saved.integers("entries", (rows.size, 2)).T)
+        run = cls(batch, rows, codes, times)
+        run._extent[0] = saved.integer("oldest")
+        if saved["alive"] is not None:
+            run._alive = saved.numbers("alive", rows.shape, np.bool_)
+        if saved["buried"] is not None:
+            run._in_time_order()
+            run._buried = saved.integer("buried", least=0, most=rows.size)
+        run.live = len(run.alive())
+        return run
+
+    def _bury_oldest(self, keep_from: int) -> None:
+        if self._by_time is None and self._alive is None:
+            self.live = int(np.count_nonzero(self.times >= keep_from))
+            if 2 * self.live <= len(self._rows):
+                return  # it will be compacted, and that is cheaper than to sort first
+        entries, times = self._in_time_order()
+        upto = int(np.searchsorted(times, keep_from))
+        if self._alive is None:
+            self.live = len(entries) - upto
+        else:
+            self.bury(entries[self._buried : upto])
+        self._buried = upto
+
+    def _in_time_order(self) -> tuple[Rows, Ints]:
+        if self._by_time is None:
+            order = time_order(np.ascontiguousarray(self.times))
+            self._by_time = order.astype(np.int32), self.times[order]
+        return self._by_time
+
+
+def merged(runs: list[Run]) -> Run:
+    """Return one run of all that is alive in ``runs``."""
+    parts = [_dense(*run.living()) for run in runs]
+    batches, rows, codes, times = zip(*parts, strict=True)
+    before = np.cumsum([0, *(batch.num_rows for batch in batches[:-1])])
+    moved = [(part + start).astype(np.int32) for part, start in zip(rows, before, strict=True)]
+    batch = pa.concat_batches(batches)
+    return Run(batch, np.concatenate(moved), np.concatenate(codes), np.concatenate(times))
+
+
+def _dense(batch: pa.RecordBatch, rows: Rows, codes: Ints, times: Ints) -> Living:
+    """Return the same tuples, copied if the batch has as many others."""
+    if 2 * len(rows) > batch.num_rows:
+        return batch, rows, codes, times
+    return batch.take(pa.array(rows)), np.arange(len(rows), dtype=np.int32), codes, times

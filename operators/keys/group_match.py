@@ -1,0 +1,35 @@
+"""Group match: which of the known groups a punctuation speaks of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oop_engine.core.group_index import GroupIndex
+from oop_engine.core.punctuation import GroupWise
+
+__all__ = ["matching"]
+
+Integers = NDArray[np.int64]
+
+
+def matching(groups: GroupIndex, by: Sequence[str], punctuation: GroupWise) -> tuple[Integers, Integers]:
+    """Return the slots of ``groups`` that it speaks of, and for each its row that does.
+
+    ``by`` names the columns of ``groups``; those of the punctuation are some of them.
+    O(groups it names), or where it names only some of ``by``, O(groups there are).
+    """
+    names = punctuation.attributes
+    if len(names) == len(by):
+        slots = groups.find([punctuation.groups.column(name) for name in by], len(punctuation))
+        known = np.flatnonzero(slots >= 0)
+        return slots[known], known
+    index = GroupIndex(punctuation.groups.schema.types)
+    index.encode(punctuation.groups.columns, len(punctuation))
+    everyone = np.arange(len(groups))
+    keys = dict(zip(by, groups.keys(everyone), strict=True))
+    of = index.find([keys[name] for name in names], everyone.size)
+    slots = np.flatnonzero(of >= 0)
+    return slots, of[slots]

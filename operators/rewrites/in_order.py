@@ -1,0 +1,141 @@
+"""The in-order twin of a graph: the same query, as an in-order architecture would run it.
+
+    Punctuate        ->  Sort                 the same policy and granularity
+    Meld             ->  Merge
+    OAJoin           ->  OPOBJoin, OPIBJoin   by ``join``
+    WindowAggregate  ->  BufferingAggregate
+    SlicedAggregate  ->  BufferingAggregate   for each definition, then Project, which names it, and Merge
+    all others       ->  themselves           they keep the order of what they get
+
+What is late in one is late in the other, so exact plans give equal results (thesis ch. 8,
+where the two architectures are compared on one plan).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pyarrow.compute as pc
+
+from oop_engine.core.errors import GraphError
+from oop_engine.core.graph import Graph, Node, Plan, Stream
+from oop_engine.core.operator import Operator
+from oop_engine.operators.aggregate import Aggregate
+from oop_engine.operators.bucket import Bucket
+from oop_engine.operators.edge.late import Late, Slack
+from oop_engine.operators.in_order.buffering_aggregate import BufferingAggregate
+from oop_engine.operators.in_order.merge import Merge
+from oop_engine.operators.in_order.opib_join import OPIBJoin
+from oop_engine.operators.in_order.opob_join import OPOBJoin
+from oop_engine.operators.in_order.sort import Sort
+from oop_engine.operators.meld import Meld
+from oop_engine.operators.oa_join import OAJoin
+from oop_engine.operators.project import Project
+from oop_engine.operators.punctuate import Punctuate
+from oop_engine.operators.select import Select
+from oop_engine.operators.sliced_aggregate import SlicedAggregate
+from oop_engine.operators.split import Goes, Split
+from oop_engine.operators.window_aggregate import WindowAggregate
+
+__all__ = ["in_order"]
+
+_JOINS: dict[str, type[OPOBJoin] | type[OPIBJoin]] = {"output": OPOBJoin, "input": OPIBJoin}
+
+
+def in_order(
+    graph: Graph, *, join: Literal["output", "input"] = "output", slack: Slack = Slack.CONSISTENT
+) -> Graph:
+    """Return the in-order twin of ``graph``; the graph itself is left as it is.
+
+    ``join``: which side of a join is buffered to keep its output sorted.  ``slack``: whether a
+    late tuple is dropped from all of its windows (consistent) or only from those that have
+    closed (generous); the latter needs each ``Sort`` to lead to a ``BufferingAggregate``, with nothing between them
+    that keeps tuples: late ones go through copies of it, side by side with the others.
+    Raises ``GraphError`` for what has no in-order twin.  O(nodes).
+    """
+    twin, plan = Graph(f"{graph.name} (in order)"), graph.plan()
+    for node in plan.nodes:
+        if node.schema is not None:
+            twin.source(node.name, node.schema)
+        elif node.operator is None:
+            twin.sink(node.name, node.inputs[0])
+        else:
+            _add(twin, plan, node, node.operator, join, slack)
+    return twin
+
+
+def _add(twin: Graph, plan: Plan, node: Node, operator: Operator, join: str, slack: Slack) -> None:
+    inputs = list(node.inputs)
+    if isinstance(operator, WindowAggregate | SlicedAggregate) and slack is Slack.GENEROUS:
+        inputs.append(_late(twin, plan, node.inputs[0], node))
+    if isinstance(operator, SlicedAggregate):
+        names = [f"{node.name}_{number + 1}" for number in range(len(operator.windows))]
+        named = [
+            _add_definition(twin, name, operator, window, inputs, slack)
+            for name, window in zip(names, operator.windows, strict=True)
+        ]
+        twin.add(node.name, Merge(len(named)), *named)
+    else:
+        twin.add(node.name, _twin(node.name, operator, join, slack), *inputs)
+
+
+def _add_definition(
+    twin: Graph, name: str, of: SlicedAggregate, window: str, inputs: list[Stream], slack: Slack
+) -> Stream:
+    """Add what the definition ``window`` gives, in rows like those of all definitions."""
+    late = slack is Slack.GENEROUS
+    alone = BufferingAggregate(of.windows[window], of.aggregates, of.by, stamp=of.stamp, late=late)
+    columns = [*of.by, "window", "window_start", "window_end", *of.aggregates]
+    row = Project({column: pc.scalar(window) if column == "window" else column for column in columns})
+    return twin.add(f"{name}_named", row, twin.add(name, alone, *inputs))
+
+
+def _twin(name: str, operator: Operator, join: str, slack: Slack) -> Operator:
+    match operator:
+        case Punctuate(late=Late.DIVERT | Late.RAISE):
+            msg = (
+                f"node {name!r}: in order, late tuples are dropped or go to open windows; got {operator.late}"
+            )
+            raise GraphError(msg)
+        case Punctuate():
+            return Sort(operator.policy, operator.granularity, slack)
+        case Meld():
+            return Merge(len(operator.inputs))
+        case OAJoin():
+            terms = operator.terms
+            return _JOINS[join](terms.keys, terms.band, terms.residual, terms.suffix)
+        case WindowAggregate():
+            return BufferingAggregate(
+                operator.windows, operator.aggregates, operator.by,
+                empty=operator.empty, stamp=operator.stamp, late=slack is Slack.GENEROUS,
+            )  # fmt: skip
+        case Bucket() | Aggregate():
+            msg = f"node {name!r}: {type(operator).__name__} has no in-order twin; use WindowAggregate for the two"
+            raise GraphError(msg)
+        case _:
+            return operator
+
+
+def _late(twin: Graph, plan: Plan, stream: Stream, to: Node) -> Stream:
+    """Return the late tuples of a stream: they go from the Sort through copies of what stands between.
+
+    Each copy is of an operator that keeps nothing, so that it does to them what it does to the others.
+    """
+    before = plan.node(stream.node)
+    operator = before.operator
+    if isinstance(operator, Punctuate):
+        return Stream(before.name)["late"]
+    alone = len(before.inputs) == 1 and not isinstance(operator, Meld)
+    if operator is None or not alone or operator.partition_keys(plan.inputs(before.name)) is not None:
+        kind = "a source" if operator is None else type(operator).__name__
+        msg = (
+            f"node {to.name!r}: generous slack needs one Punctuate before it, and between them only what keeps nothing "
+            f"(Select, Split, Apply, Project); {before.name} ({kind}) is in between: use consistent slack"
+        )
+        raise GraphError(msg)
+    name = f"{before.name}_late"
+    if isinstance(operator, Split):
+        name, operator = f"{before.name}_{stream.port}_late", Select(Goes(operator, stream.port))
+    if name not in twin.nodes:
+        twin.add(name, operator, _late(twin, plan, before.inputs[0], to))
+    return Stream(name)

@@ -1,0 +1,172 @@
+"""The pane block: panes of some of the groups, side by side in a ring of their own.
+
+A ring of panes is a rectangle with a column for each group it knows.  Where most groups
+are sparse most of it would be empty; here only those that are added to get a column.
+Columns of groups that have no open pane are given up once they are most of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oop_engine.core.errors import SnapshotError
+from oop_engine.core.group_index import occurring
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import NEVER
+from oop_engine.core.saved import Saved
+from oop_engine.operators.slicing.closed import Closed, narrow
+from oop_engine.operators.slicing.pane_ring import Panes, PaneSumOverflowError
+from oop_engine.operators.slicing.partials import NO_WINDOW
+
+__all__ = ["PaneBlock"]
+
+Integers = NDArray[np.int64]
+
+_SLACK = 64  # columns; fewer dead ones are not worth a move
+
+
+class PaneBlock:
+    """Open panes by the slots of groups, of which only some have columns in the ring ``panes``."""
+
+    COLUMN_BYTES = 16 + 8
+    """That each column has to take: the windows it spans, and whose it is."""
+
+    def __init__(self, panes: Panes) -> None:
+        self._panes = panes
+        self._of = np.empty(0, np.int64)  # (columns,) slots
+        self._column = np.empty(0, np.int32)  # (slots,) -1: none
+        self._spans = _no_spans(0)  # (columns or more, 2)
+        self._counts = np.array([0, 0, NO_WINDOW])
+
+    def take_over(self, spans: Integers, counts: Integers) -> None:
+        """Know the groups that are in the ring already; their columns are their slots."""
+        self._of = np.arange(len(spans))
+        self._column = self._of.astype(np.int32)
+        self._spans, self._counts = spans.copy(), counts.copy()
+
+    def __len__(self) -> int:
+        return len(self._panes)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the panes and of the columns, with the room there is for more."""
+        return self._panes.nbytes + self._of.nbytes + self._column.nbytes + self._spans.nbytes
+
+    @property
+    def reach(self) -> tuple[int, int, int]:
+        """As of the panes."""
+        return self._panes.reach
+
+    def add(self, page: Page, times: Integers, slots: Integers) -> Integers:
+        """Add tuples to their panes; return the rows of those that do not fit.  O(tuples log tuples)."""
+        if not slots.size:
+            return slots
+        columns = self._columns(slots)
+        with self._overflowing():
+            return self._panes.add(page, times, columns, self._spans, self._counts)
+
+    def alive(self, slots: Integers) -> NDArray[np.bool_]:
+        """Tell which groups have open panes."""
+        column = self._known(slots)
+        return (column >= 0) & (self._spans[column, 0] != NO_WINDOW) if self._of.size else column >= 0
+
+    def take(self, slots: Integers, low: Integers, stop: Integers) -> Closed:
+        """As ``Panes.take``.  O(panes passed + columns)."""
+        columns = self._known(slots)
+        some = np.flatnonzero(columns >= 0)
+        columns, low, stop = columns[some], low[some], stop[some]
+        with self._overflowing():
+            closed = self._panes.take(columns, low, stop)
+        closed = closed._replace(slots=self._of[closed.slots])
+        self._reopen(columns, stop)
+        return closed
+
+    def rename(self, slots: Integers) -> None:
+        """Give group ``g`` the slot ``slots[g]``, -1 for one that has no pane."""
+        self._give_up()
+        self._of = slots[self._of]
+        self._column = self._columns_by_slot()
+
+    def save(self) -> dict[str, Any]:
+        """Return everything for a snapshot."""
+        columns = self._of.size
+        return {
+            "panes": self._panes.save(),
+            "of": narrow(self._of),
+            "spans": self._spans[:columns],
+            "counts": self._counts,
+        }
+
+    def load(self, saved: Saved, groups: int) -> None:
+        """Take what ``save`` returned of so many groups."""
+        self._panes.load(saved.part("panes"))
+        self._of = saved.integers("of", (None,), least=0, below=groups)
+        spare = max(self._panes.rectangle.groups - self._of.size, 0)
+        self._spans = np.concatenate([saved.integers("spans", (self._of.size, 2)), _no_spans(spare)])
+        self._counts[:] = saved.integers("counts", (3,))
+        self._column = self._columns_by_slot()
+        if (self._column[self._of] != np.arange(self._of.size)).any():
+            msg = f"'of' must be different groups; got {self._of}"
+            raise SnapshotError(msg)
+
+    def _known(self, slots: Integers) -> Integers:
+        """Return the columns of groups, -1 where there is none."""
+        found = np.full(slots.size, -1)
+        some = slots < self._column.size
+        found[some] = self._column[slots[some]]
+        return found
+
+    def _columns(self, slots: Integers) -> Integers:
+        """Return the columns of groups, new ones for those that have none."""
+        columns = self._known(slots)
+        if (columns >= 0).all():
+            return columns
+        new = slots[columns < 0]
+        self._of = np.concatenate([self._of, occurring(new, int(new.max()) + 1)])
+        if self._of.size > len(self._spans):
+            more = max(self._of.size, 2 * len(self._spans)) - len(self._spans)
+            self._spans = np.concatenate([self._spans, _no_spans(more)])
+        self._column = self._columns_by_slot()
+        return self._known(slots)
+
+    def _columns_by_slot(self) -> NDArray[np.int32]:
+        columns = np.full(int(self._of.max(initial=-1)) + 1, -1, np.int32)
+        columns[self._of] = np.arange(self._of.size)
+        return columns
+
+    def _reopen(self, columns: Integers, stop: Integers) -> None:
+        """Note that windows below ``stop`` of ``columns`` have been taken."""
+        low, high = self._spans[columns].T
+        over = (low == NO_WINDOW) | (high < stop)
+        self._spans[columns, 0] = np.where(over, NO_WINDOW, np.maximum(low, stop))
+        self._spans[columns, 1] = np.where(over, NEVER, high)
+        alive = int(np.count_nonzero(self._spans[:, 0] != NO_WINDOW))
+        self._counts[1:] = alive, self._spans[:, 0].min(initial=NO_WINDOW)
+        if self._of.size > 2 * alive + _SLACK:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        """Give up the columns without an open pane."""
+        kept = np.flatnonzero(self._spans[: self._of.size, 0] != NO_WINDOW)
+        columns = np.full(max(self._of.size, len(self._spans)), -1)
+        columns[kept] = np.arange(kept.size)
+        self._panes.rename(columns, kept.size)
+        self._of, self._spans = self._of[kept], self._spans[kept]
+        self._column = self._columns_by_slot()
+
+    @contextmanager
+    def _overflowing(self) -> Iterator[None]:
+        """Say of which group an overflow is."""
+        try:
+            yield
+        except PaneSumOverflowError as error:
+            raise PaneSumOverflowError(error.column, int(self._of[error.slot]), error.wid) from None
+
+
+def _no_spans(columns: int) -> Integers:
+    return np.tile([NO_WINDOW, NEVER], (columns, 1))

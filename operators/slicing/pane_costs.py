@@ -1,0 +1,93 @@
+"""Pane costs: what a window's aggregates cost by panes (Paned-WID), and by windows (WID).
+
+Per window, with T tuples in it and G groups in each pane; a window has P panes, a slide S of
+them (1 where the slide divides the range), so T S / P of a window's tuples are new:
+
+    by panes     a T S / P   +  b G S  +  c G (2 S + 1)  +  r G       (eqs. 6.1, 6.2)
+    by windows   (s S / P + a') T      +  b' G           +  r G       (eq. 6.3)
+
+in nanoseconds of one core, with the costs below, measured (docs/choosing.md).  Where we differ
+from the thesis: it combines all P panes of each window, or adds and subtracts 2 S of them if the
+aggregate has an inverse; two stacks do with 2 S + 1 for any aggregate, so 6.1 and 6.2 are one.
+It has one term a T / P, which is right where S = 1.  And its eq. 6.3 has no term
+for groups, but a partial aggregate in a hash table costs ten times what a tuple does.
+
+Source: thesis 6.2.3, equations 6.1 to 6.4; two stacks: Tangwongsan, Hirzel, Schneider, DEBS 2017.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from oop_engine.operators.windows import Extents
+
+__all__ = ["Load", "by_panes", "by_windows", "gain", "in_panes"]
+
+PANE_TUPLE = 12.0
+"""a: to read a tuple and add it to its pane."""
+PANE = 30.0
+"""b: to make a group's pane, and to free it."""
+STEP = 5.0
+"""c: to combine two panes."""
+SCAN = 32.0
+"""s: to read a tuple, by windows."""
+WINDOW_TUPLE = 9.0
+"""a': to add a tuple to one window."""
+WINDOW = 170.0
+"""b': to make a group's partial aggregate in the table, and to take it out."""
+RESULT = 60.0
+"""r: to put out a group's result."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """A window: ``tuples`` in it (T), ``groups`` in each pane (G), ``panes`` (P), ``per_slide`` (S)."""
+
+    tuples: float
+    groups: float
+    panes: int
+    per_slide: int
+
+
+def by_panes(load: Load) -> float:
+    """Return nanoseconds per window by panes.
+
+    >>> by_panes(Load(tuples=100, groups=1, panes=5, per_slide=1))
+    345.0
+    """
+    new = load.tuples * load.per_slide / load.panes
+    per_group = PANE * load.per_slide + STEP * (2 * load.per_slide + 1) + RESULT
+    return PANE_TUPLE * new + per_group * load.groups
+
+
+def by_windows(load: Load) -> float:
+    """Return nanoseconds per window by windows.
+
+    >>> by_windows(Load(tuples=100, groups=1, panes=5, per_slide=1))
+    1770.0
+    """
+    new = load.tuples * load.per_slide / load.panes
+    return SCAN * new + WINDOW_TUPLE * load.tuples + (WINDOW + RESULT) * load.groups
+
+
+def in_panes(extents: Extents) -> tuple[int, int]:
+    """Return how many panes a window has, and how many a slide.
+
+    >>> from oop_engine.operators.windows import Extents
+    >>> in_panes(Extents(range=240, slide=60, origin=0)), in_panes(Extents(25, 10, 0))
+    ((4, 1), (5, 2))
+    """
+    assert extents.range is not None
+    whole, rest = divmod(extents.range, extents.slide)
+    return (2 * whole + 1, 2) if rest else (whole, 1)
+
+
+def gain(extents: Extents, tuples: float) -> float:
+    """Return the time by panes over that by windows, with ``tuples`` of each group in each pane.
+
+    >>> gain(Extents(300, 60, 0), tuples=20) < 0.35
+    True
+    """
+    panes, per_slide = in_panes(extents)
+    load = Load(tuples * panes, 1, panes, per_slide)
+    return by_panes(load) / by_windows(load)

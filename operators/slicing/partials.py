@@ -1,0 +1,297 @@
+"""Partials: the open partial aggregates of (group, window), in columns.
+
+``States`` are the columns, a row a partial aggregate.  ``Partials`` finds the row of each
+(group slot, window id) in a hash table, so that a tuple costs one probe and one addition
+for each window it is in.  Memory follows what is open: rows are used again, and the table
+shrinks when most of it is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oop_engine.core.errors import SnapshotError
+from oop_engine.core.page import Page
+from oop_engine.core.saved import Saved
+from oop_engine.operators.aggregates import Arrays, Part
+from oop_engine.operators.kernels.partials import NO_WINDOW, Table, collect, fill, locate, remove
+from oop_engine.operators.slicing.closed import Closed, narrow
+from oop_engine.operators.slicing.components import SumOverflowError, component
+
+__all__ = ["NO_WINDOW", "Partials", "States", "filled"]
+
+Integers = NDArray[np.int64]
+
+_LEAST_ROWS = 16
+_UPDATES = 1 << 20  # (tuple, window) pairs at a time: 8 MB of row numbers
+
+
+class States:
+    """Columns for ``parts``: one tuple of arrays a part, one row a partial aggregate, ``row_bytes`` each."""
+
+    def __init__(self, parts: Sequence[Part], rows: int = 0) -> None:
+        self._components = [component(part) for part in parts]
+        self.columns: list[Arrays] = [
+            tuple(filled(rows, value) for value in c.identity) for c in self._components
+        ]
+        self.row_bytes = sum(value.nbytes for c in self._components for value in c.identity)
+
+    def prepare(self, page: Page, times: Integers) -> list[Arrays]:
+        """Return what ``update`` needs of the tuples of ``page``."""
+        return [c.prepare(page, times) for c in self._components]
+
+    def add(self, rows: Integers, inputs: Sequence[Arrays]) -> None:
+        """Add each tuple to the row ``rows[i]``."""
+        for c, state, arrays in zip(self._components, self.columns, inputs, strict=True):
+            c.add(state, rows, arrays)
+
+    def update(self, rows: Integers, starts: Integers, lo: int, hi: int, inputs: Sequence[Arrays]) -> None:
+        """Add tuples ``lo`` to ``hi``, each to ``rows[starts[i]:starts[i + 1]]``."""
+        for c, state, arrays in zip(self._components, self.columns, inputs, strict=True):
+            c.update(state, rows, starts, lo, hi, arrays)
+
+    def combine(self, a: Sequence[Arrays], b: Sequence[Arrays]) -> list[Arrays]:
+        """Return the states of two sets of rows together, row by row."""
+        with np.errstate(invalid="ignore", over="ignore"):  # infinities and wrapping: both are looked at
+            return [c.combine(x, y) for c, x, y in zip(self._components, a, b, strict=True)]
+
+    def take(self, rows: Integers) -> list[Arrays]:
+        """Return a copy of some rows."""
+        return [tuple(column[rows] for column in state) for state in self.columns]
+
+    def put(self, rows: Integers, values: Sequence[Arrays]) -> None:
+        """Overwrite some rows."""
+        for state, arrays in zip(self.columns, values, strict=True):
+            for column, new in zip(state, arrays, strict=True):
+                column[rows] = new
+
+    def reset(self, rows: Integers) -> None:
+        """Make some rows states of no values."""
+        for c, state in zip(self._components, self.columns, strict=True):
+            for column, value in zip(state, c.identity, strict=True):
+                column[rows] = value
+
+    def loaded(self, saved: Saved, rows: int) -> list[Arrays]:
+        """Return the columns of a snapshot, of so many rows."""
+        return [
+            tuple(of.numbers(i, (rows,), value.dtype) for i, value in enumerate(c.identity))
+            for c, of in zip(self._components, saved.parts_of(len(self._components)), strict=True)
+        ]
+
+    def resized(self, rows: Integers, size: int) -> list[Arrays]:
+        """Return ``rows`` and after them states of no values, ``size`` in all."""
+        return [
+            tuple(
+                np.concatenate([column[rows], np.full(size - rows.size, value)])
+                for column, value in zip(state, c.identity, strict=True)
+            )
+            for c, state in zip(self._components, self.columns, strict=True)
+        ]
+
+
+class Partials:
+    """The open partial aggregates, by (group slot, window id)."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self.states = States(parts)
+        self._counts = np.array([0, 0, NO_WINDOW])
+        self._owner = np.full((0, 2), -1)
+        self._allot(1, np.empty(0, np.int64))  # where windows are kept by panes, that is all
+
+    def __len__(self) -> int:
+        return int(self._counts[0])
+
+    @property
+    def alive(self) -> int:
+        """How many groups have windows; the owner corrects it after closing."""
+        return int(self._counts[1])
+
+    @property
+    def lowest(self) -> int:
+        """No group has an open window below this one."""
+        return int(self._counts[2])
+
+    @property
+    def counts(self) -> Integers:
+        """How many rows, groups that have windows, and the lowest window, int64 (3,), kept up to date."""
+        return self._counts
+
+    def note(self, alive: int, lowest: int) -> None:
+        """Take the truth about the groups after some of their windows were closed."""
+        self._counts[1:] = alive, lowest
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the table, with the room there is for more."""
+        table = self._owner.nbytes + self._table.cells.nbytes + self._table.free.nbytes
+        return table + self.states.row_bytes * len(self._owner)
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes that a partial aggregate has to take: its state, key and cell."""
+        return self.states.row_bytes + 16 + 24
+
+    def add(
+        self, page: Page, times: Integers, slots: Integers, spans: Integers,
+        first: Integers, widths: Integers,
+    ) -> None:  # fmt: skip
+        """Add the tuples of ``page`` to ``widths[i]`` windows each, from ``first[i]`` on.
+
+        ``spans`` int64 (groups, 2): each group's lowest open and highest window, kept up to
+        date.  O(tuples x windows a tuple), in kernels.
+        """
+        starts = np.concatenate([[0], np.cumsum(widths)])
+        inputs = self.states.prepare(page, times)
+        for lo, hi in _blocks(starts):
+            part = slice(lo, hi)
+            self._add(slots[part], spans, first[part], starts[lo : hi + 1] - starts[lo],
+                      [tuple(a[part] for a in arrays) for arrays in inputs])  # fmt: skip
+
+    def _add(
+        self, slots: Integers, spans: Integers, first: Integers, starts: Integers,
+        inputs: Sequence[Arrays],
+    ) -> None:  # fmt: skip
+        rows = np.empty(starts[-1], np.int64)
+        for begin, done in self._located(slots, spans, first, starts, rows):
+            self.states.update(rows, starts, begin, done, inputs)
+
+    def merge(self, closed: Closed, spans: Integers) -> None:
+        """Take in states of windows, all different, as if their tuples had come here."""
+        rows, starts = np.empty_like(closed.slots), np.arange(closed.slots.size + 1)
+        for begin, done in self._located(closed.slots, spans, closed.wids, starts, rows):
+            some = rows[begin:done]
+            new = [tuple(column[begin:done] for column in state) for state in closed.states]
+            try:
+                self.states.put(some, self.states.combine(self.states.take(some), new))
+            except SumOverflowError as error:
+                raise SumOverflowError(error.column, int(some[error.at])) from None
+
+    def _located(
+        self, slots: Integers, spans: Integers, first: Integers, starts: Integers, rows: Integers
+    ) -> Iterator[tuple[int, int]]:
+        """Find rows as ``locate`` does; yield from which tuple to which they are there, before they move."""
+        begin = 0
+        slots, first = _read_only(slots), _read_only(first)  # one signature of the kernel, whoever calls
+        while True:
+            done = locate(self._table, spans, slots, first, starts, rows, begin)
+            yield begin, done
+            if done == slots.size:
+                return
+            self._resize(max(2 * len(self._owner), len(self) + int(starts[done + 1] - starts[done])))
+            begin = done
+
+    @property
+    def used(self) -> Integers:
+        """The rows there are.  O(rows)."""
+        return np.flatnonzero(self._owner[:, 0] >= 0)
+
+    def owner(self, rows: Integers) -> tuple[Integers, Integers]:
+        """Return the group slot and the window of some rows."""
+        return self._owner[rows, 0], self._owner[rows, 1]
+
+    def find(self, slots: Integers, low: Integers, stop: Integers, groups: int) -> Integers:
+        """Return the rows of windows ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]``.
+
+        O(windows asked for) or O(rows there are), whichever is less.
+        """
+        stop = np.maximum(stop, low)  # the length of a range must not wrap
+        asked = (stop.astype(float) - low.astype(float)).sum()
+        if 4 * asked < len(self._owner):
+            rows = np.empty(len(self), np.int64)
+            return rows[: collect(self._table.cells, slots, low, stop, rows)]
+        lowest = np.full(groups + 1, NO_WINDOW)  # the last one is for free rows, whose slot is -1
+        below = np.full(groups + 1, -NO_WINDOW)
+        lowest[slots], below[slots] = low, stop
+        of, wid = self._owner[:, 0], self._owner[:, 1]
+        return np.flatnonzero((wid < below[of]) & (wid >= lowest[of]) & (of >= 0))
+
+    def pop(self, slots: Integers, low: Integers, stop: Integers, groups: int) -> Closed:
+        """Take out windows ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]``."""
+        rows = self.find(slots, low, stop, groups)
+        closed = Closed(*self.owner(rows), self.states.take(rows))
+        self.remove(rows)
+        return closed
+
+    def remove(self, rows: Integers) -> None:
+        """Forget some rows."""
+        if rows.size == len(self):
+            self.clear()
+            return
+        remove(self._table, rows)
+        self.states.reset(rows)
+        if 8 * len(self) < len(self._owner) > _LEAST_ROWS:
+            self._resize(2 * len(self))
+
+    def rename(self, slots: Integers) -> None:
+        """Give group ``g`` the slot ``slots[g]``."""
+        used = self._owner[:, 0] >= 0
+        self._owner[used, 0] = slots[self._owner[used, 0]]
+        self._allot(len(self._owner), np.flatnonzero(used))
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        self._allot(min(len(self._owner), _LEAST_ROWS), np.empty(0, np.int64))
+
+    def save(self) -> dict[str, Any]:
+        """Return the partial aggregates for a snapshot."""
+        used = self.used
+        states = [[narrow(column) for column in state] for state in self.states.take(used)]
+        owner = [narrow(column) for column in self._owner[used].T]
+        return {"owner": owner, "states": states, "counts": self._counts}
+
+    def load(self, saved: Saved, groups: int) -> None:
+        """Take what ``save`` returned of so many groups."""
+        owner = saved.part("owner")
+        slots = owner.integers(0, (None,), least=0, below=groups)
+        self._owner = np.stack([slots, owner.integers(1, slots.shape)], axis=1)
+        self.states.columns = self.states.loaded(saved.part("states"), slots.size)
+        used = np.arange(slots.size)
+        self._allot(1, used) if not used.size else self._resize(2 * used.size, used)
+        self._counts[1:] = saved.integers("counts", (3,))[1:]
+        if (kept := np.count_nonzero(self._table.cells[:, 2] >= 0)) != slots.size:
+            msg = f"'owner' must be {slots.size} different windows; got {kept}"
+            raise SnapshotError(msg)
+
+    def _resize(self, rows: int, used: Integers | None = None) -> None:
+        """Make room for at least ``rows``, the ``used`` ones (default: all) first."""
+        if used is None:
+            used = self.used
+        self._allot(1 << max(rows - 1, _LEAST_ROWS - 1).bit_length(), used)
+
+    def _allot(self, size: int, used: Integers) -> None:
+        """Let there be ``size`` rows, a power of two, the ``used`` ones first."""
+        self.states.columns = self.states.resized(used, size)
+        owner = np.full((size, 2), -1)
+        owner[: used.size] = self._owner[used]
+        self._owner = owner
+        self._counts[0] = used.size
+        cells = np.full((4 * size, 3), -1)  # a quarter full at most: half as fast where it is half full
+        fill(cells, owner)
+        free = np.arange(size)[::-1].copy()
+        self._table = Table(cells, owner, free, self._counts)
+
+
+def filled(rows: int, value: np.generic) -> NDArray[Any]:
+    """Return ``rows`` times a value; zeros that are not written to take no memory."""
+    return np.full(rows, value) if value != 0 else np.zeros(rows, value.dtype)
+
+
+def _read_only(array: Integers) -> Integers:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _blocks(starts: Integers) -> list[tuple[int, int]]:
+    """Cut tuples into blocks of at most ``_UPDATES`` updates, at least a tuple each."""
+    blocks, lo, tuples = [], 0, starts.size - 1
+    while lo < tuples:
+        hi = int(np.searchsorted(starts, starts[lo] + _UPDATES, side="right")) - 1
+        hi = min(max(hi, lo + 1), tuples)
+        blocks.append((lo, hi))
+        lo = hi
+    return blocks

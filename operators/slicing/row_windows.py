@@ -1,0 +1,123 @@
+"""Row windows: tuple-based windows of the whole stream, by slides over panes.
+
+A page completes windows by itself, for arrival is the order: as many tuples as it has.  Each
+partial aggregate takes the page, and gives the states of the windows that are complete as
+whole columns; no window is looked at by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from oop_engine.core.errors import ContractError
+from oop_engine.core.operator import Emission, State
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import FOREVER, Linear, Punctuation
+from oop_engine.core.saved import Saved
+from oop_engine.core.schema import Schema
+from oop_engine.operators.aggregates import Arrays, Part
+from oop_engine.operators.slicing.components import SumOverflowError
+from oop_engine.operators.slicing.row_panes import Passed, RowPanes
+from oop_engine.operators.slicing.row_slides import RowSlide
+from oop_engine.operators.slicing.row_stacks import FloatSum, Moments, Smallest
+from oop_engine.operators.slicing.row_sums import IntegerSum, RowCount
+from oop_engine.operators.slicing.window_results import PAGE_ROWS, Results
+
+__all__ = ["RowWindows", "slidable"]
+
+_MOST = 1 << 61  # tuples: more than can ever come
+_SLIDES: dict[str, type[RowSlide]] = {
+    "count": RowCount,
+    "sum": IntegerSum,
+    "min": Smallest,
+    "max": Smallest,
+    "moments": Moments,
+}
+
+
+def slidable(parts: Sequence[Part]) -> bool:
+    """Tell whether each of ``parts`` can slide: first, last and user-defined ones cannot."""
+    return all(part.kind in _SLIDES for part in parts)
+
+
+class RowWindows:
+    """Open windows of all tuples, in their order of arrival.
+
+    ``results`` has their extents, ``schema`` is that of the input.
+    """
+
+    def __init__(self, results: Results, schema: Schema) -> None:
+        self._results = results
+        self._schema = schema
+        self._panes = RowPanes(results.extents)
+        self._promised = -1  # the lowest open window that was promised
+        self._begin()
+
+    def _begin(self) -> None:
+        self._number = 0
+        self._slides = [self._slide(part) for part in self._results.parts]
+
+    def state(self) -> State:
+        """Return what is held: the panes of a window at most, for each part."""
+        panes = self._panes.held(self._number)
+        return State(0, panes, int(panes > 0), sum(slide.nbytes for slide in self._slides))
+
+    def add(self, page: Page) -> Iterator[Emission]:
+        """Take the next tuples, and put out the windows that they complete."""
+        if not len(page):
+            return
+        passed = self._panes.passed(self._number, len(page))
+        try:
+            states = [slide.add(page, passed, self._number) for slide in self._slides]
+        except SumOverflowError as error:
+            raise self._overflow(error) from None
+        self._number += len(page)
+        yield from self._put_out(passed, states)
+        yield from self._promise(passed.window + passed.windows)
+
+    def take(self, punctuation: Punctuation) -> Iterator[Emission]:
+        """Take a promise about the numbers of tuples: one that there are no more puts out what is open."""
+        if punctuation != Linear(FOREVER):
+            return
+        for passed in self._panes.rest(self._number, PAGE_ROWS):
+            try:
+                states = [slide.rest(passed, self._number) for slide in self._slides]
+            except SumOverflowError as error:
+                raise self._overflow(error) from None
+            yield from self._put_out(passed, states)
+        self._begin()
+        yield from self._promise(FOREVER)
+
+    def save(self) -> dict[str, Any]:
+        """Return everything for a snapshot."""
+        return {
+            "number": self._number,
+            "promised": self._promised,
+            "slides": [slide.save() for slide in self._slides],
+        }
+
+    def load(self, saved: Saved) -> None:
+        """Take what ``save`` returned."""
+        self._number, self._promised = saved.integer("number", least=0, most=_MOST), saved.integer("promised")
+        for slide, state in zip(self._slides, saved.parts("slides", len(self._slides)), strict=True):
+            slide.load(state)
+
+    def _slide(self, part: Part) -> RowSlide:
+        kind = FloatSum if part.kind == "sum" and part.floating else _SLIDES[part.kind]
+        column = pa.null() if part.column is None else self._schema.type_of(part.column)
+        return kind(part, column, self._panes)
+
+    def _put_out(self, passed: Passed, states: list[Arrays]) -> Iterator[Emission]:
+        for page in self._results.in_a_row(passed.window, passed.windows, states):
+            yield 0, page
+
+    def _promise(self, window: int) -> Iterator[Emission]:
+        if window > self._promised:
+            self._promised = window
+            yield 0, Linear(FOREVER if window == FOREVER else self._results.promise_of(window))
+
+    def _overflow(self, error: SumOverflowError) -> ContractError:
+        return self._results.overflow(error.column, error.at, {})

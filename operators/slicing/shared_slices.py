@@ -1,0 +1,126 @@
+"""Slicing: which definitions of windows share slices, and how long those are.
+
+A slice is what lies between neighbouring edges that any of some definitions can have: its length
+divides all their ranges, slides, and distances of origins.  So each window is a whole number of slices.
+Definitions share slices as long as these do not become far finer than their own windows ask for.
+
+Source: Krishnamurthy, Wu, Franklin, On-the-fly sharing, SIGMOD 2006; Traub et al., Efficient window aggregation
+with general stream slicing, EDBT 2019 (Scotty).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import gcd
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oop_engine.core.punctuation import FOREVER, NEVER
+from oop_engine.operators.kernels.slices import needed
+from oop_engine.operators.windows import Extents
+
+__all__ = ["Slicing", "shared"]
+
+Integers = NDArray[np.int64]
+
+_LONG = 4096  # slices of a window
+_FINE = 16  # slices there may be for each window edge
+
+
+@dataclass(frozen=True)
+class _Slices(Extents):
+    """Slices as windows side by side, of times with room for the windows made of them."""
+
+    margin: int = 0
+
+    def _safe(self) -> tuple[int, int]:
+        return NEVER + 1 + self.margin, FOREVER - 1 - self.margin
+
+
+class Slicing:
+    """Definitions ``which`` (numbers) of ``extents``, in slices that they share.
+
+    ``shape`` int64 (4, definitions), the shortest windows first: step and length of each in slices, the slice
+    before which window -1 ends, and its number.  Window ``w`` ends before slice ``offset + (w + 1) * step``.
+    ``base``: the slices themselves, as windows side by side.  ``gaps``: whether slices may be in no window.
+    ``rate``: how many windows end in a slice, on the average.
+    """
+
+    def __init__(self, extents: Sequence[Extents], which: Sequence[int]) -> None:
+        some = sorted(which, key=lambda number: _range(extents[number]))
+        self.length = _length([extents[number] for number in some])
+        self.origin = extents[some[0]].origin % self.length
+        lengths = [(extents[n].slide, _range(extents[n]), extents[n].origin - self.origin) for n in some]
+        self.shape = np.vstack([np.array(lengths).T // self.length, some])
+        margins = (_range(one) + 2 * one.slide + abs(one.origin) for one in extents)
+        self.base = _Slices(self.length, self.length, self.origin, margin=max(margins))
+        self.rate = float((1 / self.shape[0]).sum())
+        self.gaps = bool((self.shape[1] < self.shape[0]).all())
+
+    @property
+    def longest(self) -> int:
+        """How many slices the longest window has."""
+        return int(self.shape[1, -1])
+
+    def time(self, slices: Integers) -> Integers:
+        """Return where slices begin."""
+        return self.origin + slices * self.length
+
+    def cut(self, bound: int) -> int:
+        """Return the first slice that is not over when no later tuple is below ``bound``; sentinels stay."""
+        return (bound - self.origin) // self.length if NEVER < bound < FOREVER else bound
+
+    def needed(self, cuts: Integers) -> Integers:
+        """Return the first slice of any window that ends behind each of ``cuts``; sentinels stay."""
+        first = np.empty_like(cuts)
+        needed(self.shape, cuts, first)
+        return first
+
+    def inside(self, times: Integers) -> NDArray[np.bool_]:
+        """Tell which times are in a window of any definition."""
+        at, inside = (times - self.origin) // self.length, np.zeros(times.size, np.bool_)
+        for step, length, offset, _ in self.shape.T.tolist():
+            inside |= (at - offset) % step >= step - length
+        return inside
+
+    def window(self, at: int) -> tuple[int, int]:
+        """Return the number of a definition, and one of its windows, that has the slice ``at``, which is in some."""
+        wids = (at - self.shape[2]) // self.shape[0]
+        step, length, offset, number = self.shape
+        found = int(np.argmax(offset + (wids + 1) * step - length <= at))
+        return int(number[found]), int(wids[found])
+
+
+def shared(extents: Sequence[Extents]) -> list[Slicing]:
+    """Return the slicings of definitions that have ranges: each definition goes into the first that suits it.
+
+    >>> [s.shape[3].tolist() for s in shared([Extents(60, 60, 0), Extents(61, 61, 0), Extents(90, 30, 0)])]
+    [[0, 2], [1]]
+    """
+    together: list[list[int]] = []
+    for number, own in enumerate(extents):
+        for some in together:
+            if _suit([*(extents[other] for other in some), own]):
+                some.append(number)
+                break
+        else:
+            together.append([number])
+    return [Slicing(extents, some) for some in together]
+
+
+def _suit(some: Sequence[Extents]) -> bool:
+    length = _length(some)
+    edges = sum((1 if _range(one) % one.slide == 0 else 2) / one.slide for one in some)
+    return max(map(_range, some)) <= _LONG * length and 1 / length <= _FINE * edges
+
+
+def _length(some: Sequence[Extents]) -> int:
+    apart = (one.origin - some[0].origin for one in some)
+    return gcd(*apart, *(one.slide for one in some), *map(_range, some))
+
+
+def _range(extents: Extents) -> int:
+    assert extents.range is not None
+    return extents.range

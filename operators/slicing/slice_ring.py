@@ -1,0 +1,323 @@
+"""The slice ring: what groups have in the slices that some definitions share, and how their windows leave.
+
+Slices are kept as the panes of windows side by side: in a ring (``slicing/pane_ring.py``), and what does not fit
+it, of a time far away or of groups too sparse, in a table.  Windows are put together from the ring's slices by
+``operators/slicing/slice_windows.py``; what the table has of them is added to that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import NEVER
+from oop_engine.core.saved import Saved
+from oop_engine.operators.aggregates import Part
+from oop_engine.operators.kernels.slices import reopen
+from oop_engine.operators.slicing.closed import narrow
+from oop_engine.operators.slicing.components import SumOverflowError
+from oop_engine.operators.slicing.pane_ring import Panes, PaneSumOverflowError
+from oop_engine.operators.slicing.pane_runs import PaneRuns, Run
+from oop_engine.operators.slicing.partials import NO_WINDOW, Partials
+from oop_engine.operators.slicing.shared_slices import Slicing
+from oop_engine.operators.slicing.slice_windows import Found, SliceWindows, WindowOverflowError
+
+__all__ = ["SliceRing"]
+
+Integers = NDArray[np.int64]
+
+_FAR = 1 << 62  # slices; no window reaches so far
+_SLICES = 1 << 14  # looked at together, besides those of the longest window
+_EACH = 8  # how much longer it takes to look at a slice of one group than of one among many
+_SOME = 32  # groups that are worth looking at together
+
+
+class SliceRing:
+    """Open slices of the groups, by slot."""
+
+    def __init__(self, parts: Sequence[Part], slicing: Slicing) -> None:
+        self._parts = parts
+        self.slicing = slicing
+        self._panes = Panes(parts, slicing.base)
+        self._table = Partials(parts)
+        self._spans = _no_spans(0)  # (groups, 2)  lowest and highest slice
+        self._done = np.full(0, NEVER)  # (groups,)  windows that end by here have left
+        self._over = NEVER  # the same for all groups
+        self._ahead = False  # whether windows of some group that end later have left
+        self._windows = SliceWindows(slicing, self._panes)
+
+    def __len__(self) -> int:
+        return len(self._panes) + len(self._table)
+
+    @property
+    def alive(self) -> int:
+        """How many groups have slices."""
+        return self._table.alive
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the slices, and of what is known of the groups, with the room there is for more."""
+        return self._panes.nbytes + self._table.nbytes + self._spans.nbytes + self._done.nbytes
+
+    @property
+    def lowest(self) -> int:
+        """No window that is open begins before this time; ``NO_WINDOW``: none is."""
+        lowest = self._table.lowest
+        return lowest if lowest == NO_WINDOW else self.slicing.origin + lowest * self.slicing.length
+
+    def living(self) -> NDArray[np.bool_]:
+        """Tell which groups have slices."""
+        living: NDArray[np.bool_] = self._spans[:, 0] != NO_WINDOW
+        return living
+
+    def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
+        """Add tuples to their slices; ``groups`` are known by now.  O(tuples), in kernels."""
+        if self.slicing.gaps and not (inside := self.slicing.inside(times)).all():
+            page, times, slots = page.filter(inside), times[inside], slots[inside]
+        if groups > len(self._spans):
+            more = max(groups, 2 * len(self._spans)) - len(self._spans)
+            self._spans = np.concatenate([self._spans, _no_spans(more)])
+            self._done = np.concatenate([self._done, np.full(more, NEVER)])
+        if not times.size:
+            return
+        try:
+            left = self._panes.add(page, times, slots, self._spans, self._table.counts)
+            if left.size:
+                self._put_aside(page.take(left), times[left], slots[left])
+        except PaneSumOverflowError as error:
+            raise WindowOverflowError(error.column, *self.slicing.window(error.wid), error.slot) from None
+
+    def _put_aside(self, page: Page, times: Integers, slots: Integers) -> None:
+        first, last = self.slicing.base.wids(times)
+        try:
+            self._table.add(page, times, slots, self._spans, first, last - first + 1)
+            if times.size > len(self._panes):  # it has the wrong slices: let it begin anew
+                low, high = self._spans.T
+                alive = np.flatnonzero(low != NO_WINDOW)
+                self._table.merge(self._panes.take(alive, low[alive], high[alive] + 1), self._spans)
+                self._panes.clear()
+        except SumOverflowError as error:
+            (slot,), (at,) = self._table.owner(np.array([error.at]))
+            raise PaneSumOverflowError(error.column, int(slot), int(at)) from None
+
+    def most_until(self, bound: int) -> float:
+        """Return how many windows can leave at most when no later tuple is below ``bound``; O(1)."""
+        of, longest = self._panes.rectangle, self.slicing.longest
+        cut = min(self.slicing.cut(bound), of.high + longest) - max(self._over, of.low)
+        in_ring = max(cut, 0) * of.groups if of.used else 0
+        return (in_ring + len(self._table) * longest) * self.slicing.rate
+
+    def reach(self) -> tuple[Integers, Integers, NDArray[np.float64]]:
+        """Return between which times windows end that have slices, and how many a unit of time.  O(table)."""
+        of, longest = self._panes.rectangle, self.slicing.longest
+        _, at = self._table.owner(self._table.used)
+        low = max(of.low, self._over) if of.used else 0
+        first, behind = np.append(at, low), np.append(at + longest, of.high + longest if of.used else 0)
+        rates = np.append(np.ones(at.size), float(of.groups)) * (self.slicing.rate / self.slicing.length)
+        return self.slicing.time(first), self.slicing.time(behind), rates
+
+    def close(self, bound: int) -> list[Found]:
+        """Take out the windows of all groups that end by ``bound``."""
+        cut = self.slicing.cut(bound)
+        if cut <= self._over:
+            return []
+        closing = self._spans[:, 0] < cut
+        if self._ahead:  # what has left already does not leave again
+            closing &= self._done < cut
+        slots = np.flatnonzero(closing)
+        found = self._close_alike(slots, cut) if slots.size else []
+        self._over = cut
+        self._ahead = self._ahead and bool((self._done > cut).any())
+        return found
+
+    def close_some(self, slots: Integers, bounds: Integers) -> list[Found]:
+        """Take out the windows of ``slots[i]`` that end by ``bounds[i]``."""
+        cuts = self.slicing.base.closed_by(bounds)
+        low, done = self._spans[slots, 0], np.maximum(self._done[slots], self._over)
+        some = np.flatnonzero((low < cuts) & (low != NO_WINDOW) & (done < cuts))
+        if not some.size:
+            return []
+        self._ahead = True
+        return self._close(slots[some], cuts[some], whole=False)
+
+    def _close_alike(self, slots: Integers, cut: int) -> list[Found]:
+        """Close windows of all groups, at once where all close the same ones and have most of their slices."""
+        low, high = self._panes.rectangle.low, self._panes.rectangle.high
+        first, last = self._reach(slots)
+        first, last = max(first, low), min(last, high, cut - 1)
+        ends = min(cut, last + self.slicing.longest)
+        apart = self._ahead or len(self._table) or int(slots[-1]) >= self._panes.rectangle.groups
+        if apart or ends - max(first, self._over) > _SLICES or not _full(*self._spans[slots].T):
+            return self._close(slots, np.full(slots.size, cut), whole=not self._ahead)
+        found = self._windows.of_all((first, last, self._over, cut)) if first <= last else []
+        self._forget(slots, np.full(slots.size, cut))
+        return found
+
+    def _reach(self, slots: Integers) -> tuple[int, int]:
+        """Return the lowest and the highest slice of some groups."""
+        if slots.size == 1:
+            low, high = self._spans[slots[0]].tolist()
+            return low, high
+        low, high = self._spans[slots].T
+        return int(low.min()), int(high.max())
+
+    def _close(self, slots: Integers, cuts: Integers, *, whole: bool) -> list[Found]:
+        """Close windows of groups; ``whole``: the others have none that close."""
+        done = np.maximum(self._done[slots], self._over)
+        found = list(self._from_ring(slots, done, cuts, whole=whole))
+        if len(self._table):
+            found = self._with_table(found, slots, done, cuts)
+        self._done[slots] = cuts
+        self._forget(slots, cuts)
+        return found
+
+    def _from_ring(self, slots: Integers, done: Integers, cuts: Integers, *, whole: bool) -> Iterator[Found]:
+        low, high = self._panes.rectangle.low, self._panes.rectangle.high
+        inside = slots < self._panes.rectangle.groups
+        if not inside.all():
+            slots, done, cuts = slots[inside], done[inside], cuts[inside]
+        if high < low or not slots.size:
+            return
+        lowest, highest = self._spans[slots].T
+        spans = np.stack([np.maximum(lowest, low), np.minimum(highest, high), done, cuts])
+        # A gap may be long, so not all that has come is looked at together.
+        least = int(max(spans[0].min(), done.min()))
+        last = int(min(spans[1].max() + self.slicing.longest, cuts.max()))
+        for begin in range(least, last, _SLICES):
+            part = spans.copy()
+            if begin > least:
+                part[2] = np.maximum(done, begin)
+            if begin + _SLICES < last:
+                part[3] = np.minimum(cuts, begin + _SLICES)
+            part[0] = np.maximum(part[0], np.maximum(part[2], low) - self.slicing.longest)
+            yield from self._between(slots, part, whole=whole)
+
+    def _between(self, slots: Integers, spans: Integers, *, whole: bool) -> Iterator[Found]:
+        np.minimum(spans[1], spans[3] - 1, out=spans[1])
+        some = spans[0] <= spans[1]
+        if not some.all():
+            slots, spans = slots[some], spans[:, some]
+            if not slots.size:
+                return
+        lowest, highest, done, cuts = spans
+        if whole and (done == done[0]).all() and (cuts == cuts[0]).all() and _full(lowest, highest):
+            yield from self._windows.of_all(_span(spans))
+        else:
+            yield from self._by_span(slots, spans)
+
+    def _by_span(self, slots: Integers, spans: Integers) -> Iterator[Found]:
+        """Take groups with the same cuts together, where they are many and have most of their slices."""
+        order = np.lexsort((slots, spans[3], spans[2]))
+        slots, spans = slots[order], spans[:, order]
+        begins = np.flatnonzero(np.append(True, (np.diff(spans[2:]) != 0).any(axis=0)))
+        sizes = np.diff(begins, append=slots.size)
+        alone = np.repeat(sizes < _SOME, sizes)
+        for begin, size in zip(begins[sizes >= _SOME].tolist(), sizes[sizes >= _SOME].tolist(), strict=True):
+            some = slice(begin, begin + size)
+            if _full(*spans[:2, some]):
+                yield from self._windows.of_some(slots[some], _span(spans[:, some]))
+            else:
+                alone[some] = True
+        if alone.any():
+            yield from self._windows.of_each(slots[alone], spans[:, alone].T.copy())
+
+    def _with_table(self, found: list[Found], slots: Integers, done: Integers, cuts: Integers) -> list[Found]:
+        """Add what the table has of the windows that close."""
+        known = len(self._spans)
+        rows = self._table.find(slots, self._spans[slots, 0], cuts, known)
+        of, at = self._table.owner(rows)
+        states = self._table.states.take(rows)
+        begin, end = np.zeros(known, np.int64), np.zeros(known, np.int64)
+        begin[slots], end[slots] = done, cuts
+        united = []
+        for step, length, offset, number in self.slicing.shape.T.tolist():
+            first = (np.maximum(begin[of], at) - offset) // step
+            last = (np.minimum(end[of], at + length) - offset) // step - 1
+            some = np.flatnonzero(first <= last)
+            run = Run(of, first, last, states).take(some)
+            more = [self._run(one, step, offset) for one in _of_number(found, number)]
+            runs = PaneRuns(self._parts, _overflowing(number))
+            for some, wids, together in runs.windows(run.joined(*more)) if len(run) or more else ():
+                ends = self.slicing.time(offset + (wids + 1) * step)
+                united.append(Found(np.full(wids.size, number), ends, some, together))
+        return united
+
+    def _run(self, found: Found, step: int, offset: int) -> Run:
+        wids = (self.slicing.base.closed_by(found.ends) - offset) // step - 1
+        return Run(found.slots, wids, wids, found.states)
+
+    def _forget(self, slots: Integers, cuts: Integers) -> None:
+        """Forget the slices that no window needs which ends behind the cut of its group."""
+        groups, needed = self._panes.rectangle.groups, self.slicing.needed(cuts)
+        of_panes = np.full(groups, NEVER)
+        inside = slice(None) if int(slots.max()) < groups else slots < groups
+        of_panes[slots[inside]] = needed[inside]
+        if groups:
+            self._panes.forget(of_panes)
+        if len(self._table):
+            self._table.remove(self._table.find(slots, self._spans[slots, 0], needed, len(self._spans)))
+        self._table.note(*reopen(self._spans, self._done, slots, needed))
+
+    def rename(self, kept: Integers, slots: Integers) -> None:
+        """Let only the groups ``kept`` stay; group ``g`` gets the slot ``slots[g]``, -1: none."""
+        self._spans, self._done = self._spans[kept], self._done[kept]
+        self._panes.rename(slots, kept.size)
+        self._table.rename(slots)
+
+    def save(self) -> dict[str, Any]:
+        """Return everything for a snapshot."""
+        low, high = self._spans.T
+        alive = np.flatnonzero(low != NO_WINDOW)
+        return {
+            "panes": self._panes.save(),
+            "table": self._table.save(),
+            "spans": [len(low), narrow(alive), narrow(low[alive]), narrow(high[alive])],
+            "done": narrow(self._done),
+            "over": [self._over, self._ahead],
+        }
+
+    def load(self, saved: Saved, groups: int) -> None:
+        """Take what ``save`` returned of so many groups."""
+        self._panes.load(saved.part("panes"))
+        self._table.load(saved.part("table"), groups)
+        self._done = saved.integers("done", (None,))
+        spans, over = saved.part("spans"), saved.part("over")
+        alive = spans.integers(1, (None,), least=0, below=min(groups, self._done.size))
+        low, high = (spans.integers(side, alive.shape, least=-_FAR, below=_FAR) for side in (2, 3))
+        more = max(groups, self._panes.rectangle.groups) - self._done.size
+        self._done = np.concatenate([self._done, np.full(max(more, 0), NEVER)])
+        self._spans = _no_spans(self._done.size)
+        self._spans[alive] = np.stack([low, high], axis=1)
+        self._over, self._ahead = over.integer(0), over.flag(1)
+
+
+def _of_number(found: Sequence[Found], number: int) -> Iterator[Found]:
+    """Yield the windows of one definition, as far as there are some."""
+    for one in found:
+        if (some := np.flatnonzero(one.number == number)).size:
+            yield one.take(some)
+
+
+def _full(lowest: Integers, highest: Integers) -> bool:
+    """Tell whether groups reach over most of the slices that any of them reaches over."""
+    if lowest.size == 1:
+        return True
+    slices = int(highest.max()) - int(lowest.min()) + 1
+    return lowest.size * slices <= _EACH * int((highest - lowest + 1).sum())
+
+
+def _span(spans: Integers) -> tuple[int, int, int, int]:
+    """Return the one span of groups with the same cuts."""
+    return int(spans[0].min()), int(spans[1].max()), int(spans[2, 0]), int(spans[3, 0])
+
+
+def _overflowing(number: int) -> Callable[[str | None, int, int], Exception]:
+    return lambda column, slot, wid: WindowOverflowError(column, number, wid, slot)
+
+
+def _no_spans(groups: int) -> Integers:
+    return np.tile([NO_WINDOW, NEVER], (groups, 1))

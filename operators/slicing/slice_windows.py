@@ -1,0 +1,232 @@
+"""Slice windows: how windows that close are put together from the slices in a ring.
+
+Where all groups close the same windows, the steps are planned once and taken for all groups side by side, straight from
+the ring's rows, in blocks.  Else each group has steps of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oop_engine.operators.aggregates import Arrays, Part
+from oop_engine.operators.kernels import slice_rows as kernels
+from oop_engine.operators.kernels.slices import measure, pick, plan
+from oop_engine.operators.slicing.pane_ring import Panes
+from oop_engine.operators.slicing.shared_slices import Slicing
+
+__all__ = ["Found", "SliceWindows", "WindowOverflowError"]
+
+Integers = NDArray[np.int64]
+
+_CELLS = 1 << 21  # put together at a time
+_FEW = 1 << 10  # windows that are put in order at once, and that tell how far apart windows are
+_WHERE = np.zeros(1, np.int64)  # slices are where they are in the ring
+
+
+class Found(NamedTuple):
+    """Windows: of which definition, when they end, and of which group, int64 (n,), and columns of each part, (n,).
+
+    ``in_order``: they are known to be by end, then definition, then group.
+    """
+
+    number: Integers
+    ends: Integers
+    slots: Integers
+    states: list[Arrays]
+    in_order: bool = False
+
+    def take(self, rows: Integers) -> Found:
+        """Return some of them."""
+        states = [tuple(column[rows] for column in state) for state in self.states]
+        return Found(self.number[rows], self.ends[rows], self.slots[rows], states)
+
+    @classmethod
+    def joined(cls, found: Sequence[Found], *, ascending: bool = False) -> Found:
+        """Return all of them, by end, then definition, then group; ``found`` is not empty.
+
+        ``ascending``: all are in order, and their groups are behind those of the one before.
+        """
+        if len(found) == 1 and found[0].in_order:
+            return found[0]
+        number, ends, slots = (
+            np.concatenate(same) for same in zip(*(some[:3] for some in found), strict=True)
+        )
+        states = [
+            tuple(map(np.concatenate, zip(*state, strict=True)))
+            for state in zip(*(some.states for some in found), strict=True)
+        ]
+        order = _order(number, ends, slots, ascending=ascending)
+        return Found(number, ends, slots, states).take(order)._replace(in_order=True)
+
+
+def _order(number: Integers, ends: Integers, slots: Integers, *, ascending: bool) -> Integers:
+    """Return the order by end, then definition, then slot; windows are few, so mostly by radix.
+
+    ``ascending``: those of a window are by slot already.
+    """
+    if ends.size < _FEW:
+        return np.lexsort((slots, number, ends))
+    least, definitions = int(ends.min()), int(number.max()) + 1
+    apart = int(np.gcd.reduce(ends[:: max(ends.size // _FEW, 1)] - least)) or 1
+    rank, rest = np.divmod(ends - least, apart)
+    if rest.any() or (int(rank.max()) + 1) * definitions > 1 << 16:
+        return np.lexsort((slots, number, ends))
+    windows = (rank * definitions + number).astype(np.uint16)
+    if ascending:
+        return np.argsort(windows, kind="stable")
+    order = np.argsort(slots, kind="stable")
+    return order[np.argsort(windows[order], kind="stable")]
+
+
+class WindowOverflowError(Exception):
+    """A checked sum of ``column`` would wrap in window ``wid`` of definition ``number``, of group ``slot``."""
+
+    def __init__(self, column: str | None, number: int, wid: int, slot: int) -> None:
+        super().__init__(column, number, wid, slot)
+        self.column, self.number, self.wid, self.slot = column, number, wid, slot
+
+
+class SliceWindows:
+    """Puts windows of ``slicing`` together, from ``panes`` that are its slices.
+
+    ``spans`` int64 (n, 4): the lowest and the highest slice there is, the cut up to which windows have left, and the
+    one up to which they leave.
+    """
+
+    def __init__(self, slicing: Slicing, panes: Panes) -> None:
+        self._slicing, self._panes = slicing, panes
+        self._ends = np.empty((2, slicing.shape.shape[1]), np.int64)
+
+    def of_all(self, span: Sequence[int]) -> list[Found]:
+        """Return the windows of all groups, which have one span.  O((slices + windows) x groups)."""
+        spans, groups = np.array([span]), self._panes.rectangle.groups
+        made = self._planned(spans, self._measured(spans), _WHERE, self._panes.rectangle.room - 1)
+        size = max(_CELLS // (made.scratch + made.windows.shape[1]), 256)
+        begins = range(0, groups if made.windows.size else 0, size)
+        found = [self._found(made, None, np.arange(begin, min(begin + size, groups))) for begin in begins]
+        return [Found.joined(found, ascending=True)] if found else []
+
+    def of_some(self, slots: Integers, span: Sequence[int]) -> Iterator[Found]:
+        """Yield the windows of groups that have one span.  O((slices + windows) x groups)."""
+        spans, (low, high) = np.array([span]), span[:2]
+        made = self._planned(spans, self._measured(spans), -spans[:, 0], -1)
+        panes = np.arange(low, high + 1)[:, np.newaxis]
+        size = max(_CELLS // (made.scratch + made.windows.shape[1] + panes.size), 1)
+        for begin in range(0, slots.size if made.windows.size else 0, size):
+            block = slots[begin : begin + size]
+            yield self._found(made, self._panes.rectangle.cells(panes, block), block)
+
+    def of_each(self, slots: Integers, spans: Integers) -> Iterator[Found]:
+        """Yield the windows of groups that have a span each.  O(slices + windows)."""
+        room, slices = self._measured(spans), spans[:, 1] - spans[:, 0] + 1
+        upto = np.cumsum(slices + room.sum(axis=0))
+        at = 0
+        while at < slots.size:
+            stop = int(np.searchsorted(upto, (upto[at - 1] if at else 0) + _CELLS, side="right"))
+            some = slice(at, max(stop, at + 1))
+            shifts = np.cumsum(slices[some]) - slices[some] - spans[some, 0]
+            of = np.repeat(np.arange(shifts.size), slices[some])
+            made = self._planned(spans[some], room[:, some], shifts, -1)
+            if made.windows.size:
+                cells = self._panes.rectangle.cells(np.arange(of.size) - shifts[of], slots[some][of])
+                yield self._found(made, cells[:, np.newaxis], slots[some])
+            at = some.stop
+
+    def _measured(self, spans: Integers) -> Integers:
+        """Return how many windows and steps each span takes at most, int64 (2, spans)."""
+        room = np.empty((2, len(spans)), np.int64)
+        measure(self._slicing.shape, spans, room)
+        return room
+
+    def _planned(self, spans: Integers, room: Integers, shifts: Integers, mask: int) -> _Plan:
+        windows, steps = (room if len(spans) == 1 else room.sum(axis=1)).ravel().tolist()
+        made, closing = np.empty((3, steps), np.int64), np.empty((3, windows), np.int64)
+        used, found = plan(self._slicing.shape, spans, shifts, mask, made, closing, self._ends)
+        front = min(self._slicing.longest, steps)
+        return _Plan(made[:, :used], closing[:, :found], front + 1)
+
+    def _found(self, made: _Plan, cells: Integers | None, slots: Integers) -> Found:
+        """Return the windows in which there is something.
+
+        Rows of the ring are those of the panes, for ``slots`` in a row, or else ``cells`` (rows, groups).
+        """
+        states, windows, shape = self._panes.rectangle.states, made.windows, self._slicing.shape
+        work = _Work(made, self._panes.rectangle.groups, cells, slots)
+        [tuples] = work.folded(None, (states.tuples,))
+        found = np.empty((4, np.count_nonzero(tuples)), np.int64)
+        pick(shape, windows, tuples, slots, found)
+        number, ends, of, at = found
+        taken = []
+        for part, state in zip(states.components, states.columns, strict=True):
+            try:
+                results = (tuples,) if state is None else work.folded(part.part, state)
+            except _WrappedError as wrapped:
+                d, wid, span = windows[:, wrapped.window].tolist()
+                slot = int(slots[span + wrapped.group])
+                raise WindowOverflowError(part.part.column, int(shape[3, d]), wid, slot) from None
+            taken.append(
+                tuple(column.ravel().take(at).astype(_wide(column), copy=False) for column in results)
+            )
+        return Found(number, self._slicing.time(ends), of, taken, in_order=cells is None)
+
+
+class _Plan(NamedTuple):
+    """``steps`` int64 (3, n) and ``windows`` int64 (3, n) as ``kernels.slices.plan`` has them, and rows of scratch."""
+
+    steps: Integers
+    windows: Integers
+    scratch: int
+
+
+class _WrappedError(Exception):
+    """A checked sum would wrap, in a row of the results and a column."""
+
+    def __init__(self, window: int, group: int) -> None:
+        super().__init__(window, group)
+        self.window, self.group = window, group
+
+
+class _Work(NamedTuple):
+    """Takes the steps of a plan in columns of states."""
+
+    made: _Plan
+    groups: int
+    cells: Integers | None
+    slots: Integers
+
+    def folded(self, part: Part | None, state: Arrays) -> Arrays:
+        """Return columns (windows, groups) of a part, or of how many tuples there are.  Raises ``_WrappedError``."""
+        begin = 0 if self.cells is not None else int(self.slots[0])
+        wide = self.slots.size if self.cells is None else self.cells.shape[1]
+        ring = tuple(map(self._ring, state))
+        cells = tuple(np.empty((self.made.scratch, wide), column.dtype) for column in state)
+        results = tuple(np.empty((self.made.windows.shape[1], wide), column.dtype) for column in state)
+        steps = self.made.steps
+        if part is None or part.kind == "count" or (part.kind == "sum" and part.floating):
+            kernels.add(*ring, begin, *cells, *results, steps)
+        elif part.kind == "sum":
+            self._check(*kernels.add_checked(*ring, begin, *cells, *results, steps))
+        elif part.kind in ("min", "max"):
+            kernels.extreme(*ring, begin, *cells, *results, steps, part.kind == "max")
+        elif part.kind in ("first", "last"):
+            kernels.edge(ring, begin, cells, results, steps, part.kind == "last")
+        else:
+            kernels.moments(ring, begin, cells, results, steps)
+        return results
+
+    def _ring(self, column: NDArray[Any]) -> NDArray[Any]:
+        return column.reshape(-1, self.groups) if self.cells is None else column.take(self.cells)
+
+    def _check(self, step: int, group: int) -> None:
+        if step >= 0:
+            following = self.made.steps[0, step:]
+            raise _WrappedError(int(~following[following < 0][0]), group)
+
+
+def _wide(column: NDArray[Any]) -> np.dtype[Any]:
+    """Return the type of results: tuples may be counted in fewer bits."""
+    return np.dtype(np.int64) if column.dtype == np.int32 else column.dtype

@@ -1,0 +1,137 @@
+"""Tagging: positions and window ids of tuples, for the operators that bucket.
+
+In windows over an attribute a tuple's position is that attribute.  In tuple-based windows
+it is a number given on arrival, in the stream or in the group; the tagger then makes the
+promises itself, for it knows the next number, while promises about time say nothing there
+except that a group, or the stream, is over.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from oop_engine.core.errors import GraphError
+from oop_engine.core.group_index import GroupIndex, occurring
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import FOREVER, GroupWise, Joint, Linear, Punctuation
+from oop_engine.core.saved import Saved
+from oop_engine.core.schema import Schema
+from oop_engine.operators.keys.group_match import matching
+from oop_engine.operators.keys.key_table import KeyTable
+from oop_engine.operators.windows import Extents, Over, Windows
+
+__all__ = ["Tagger", "bind"]
+
+Integers = NDArray[np.int64]
+
+_MOST = 1 << 61  # tuples: more than can ever come
+
+
+def bind(windows: Windows, schema: Schema, by: tuple[str, ...], what: str) -> Extents:
+    """Return the extents of ``windows``; check that they have the groups they need."""
+    if isinstance(windows, type) or not isinstance(windows, Windows):
+        msg = f"{what}: windows must be a value such as Tumbling('1 min'); got {windows!r}"
+        raise GraphError(msg)
+    schema.require(by, what)
+    if len(set(by)) != len(by):
+        msg = f"{what}: the columns to group by must differ; got by={list(by)}"
+        raise GraphError(msg)
+    extents = windows.bound(schema, what)
+    if extents.over is Over.GROUP_ROWS and not by:
+        msg = f"{what}: partitioned windows number tuples within a group; name its columns with by=(...)"
+        raise GraphError(msg)
+    return extents
+
+
+class Tagger:
+    """Gives tuples their positions, int64 (rows,)."""
+
+    def __init__(self, extents: Extents, schema: Schema, by: tuple[str, ...]) -> None:
+        self._over = extents.over
+        self._progressing = schema.progressing
+        self._by = by if extents.over is Over.GROUP_ROWS else ()
+        self._index = GroupIndex([schema.type_of(name) for name in self._by], KeyTable)
+        self._next = np.zeros(0, np.int64)  # (groups,)  the next tuple's number
+
+    @property
+    def groups(self) -> int:
+        """How many groups have numbers of their own."""
+        return len(self._index) if self._by else 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the numbers and their groups."""
+        return self._index.nbytes + self._next.nbytes if self._by else 0
+
+    def tag(self, page: Page) -> tuple[Integers, Punctuation | None]:
+        """Return the positions of the tuples, and what is promised after them."""
+        if self._over is Over.ATTRIBUTE:
+            return page.times, None
+        slots = self._index.encode([page.column(name) for name in self._by], len(page))
+        more = np.zeros(len(self._index) - self._next.size, np.int64)
+        self._next = np.concatenate([self._next, more])
+        positions = self._next[slots] + _ranks(slots)
+        np.maximum.at(self._next, slots, positions + 1)
+        return positions, self._promise(slots)
+
+    def translate(self, punctuation: Punctuation) -> Punctuation | None:
+        """Return what a promise of the input says about positions."""
+        if self._over is Over.ATTRIBUTE:
+            return punctuation
+        match punctuation:
+            case Linear(below):
+                if below < FOREVER:
+                    return None
+                self._keep(np.empty(0, np.int64))
+                return punctuation
+            case GroupWise():
+                ended = punctuation.filter(punctuation.below == FOREVER)
+                self._forget(ended)
+                return ended if len(ended) else None
+            case Joint():
+                return None if self._progressing in punctuation.attributes else punctuation
+
+    def save(self) -> dict[str, Any]:
+        """Return the numbers for a snapshot."""
+        return {"groups": self._index.save(), "next": self._next}
+
+    def load(self, saved: Saved) -> None:
+        """Take what ``save`` returned."""
+        self._index.load(saved.part("groups"))
+        self._next = saved.integers("next", (len(self._index),), least=0, below=_MOST)
+
+    def _promise(self, slots: Integers) -> Punctuation | None:
+        if not slots.size:
+            return None
+        if not self._by:
+            return Linear(int(self._next[0]))
+        groups = occurring(slots, len(self._index))
+        batch = pa.RecordBatch.from_arrays(self._index.keys(groups), names=list(self._by))
+        return GroupWise(batch, self._next[groups])
+
+    def _forget(self, ended: GroupWise) -> None:
+        """Let go of the numbers of groups that are over."""
+        if self._by and set(ended.attributes) <= set(self._by):
+            slots, _ = matching(self._index, self._by, ended)
+            self._keep(np.setdiff1d(np.arange(len(self._index)), slots))
+
+    def _keep(self, kept: Integers) -> None:
+        if kept.size < len(self._index):
+            self._index.keep(kept)
+            self._next = self._next[kept]
+
+
+def _ranks(slots: Integers) -> Integers:
+    """Return how many earlier rows have the same slot."""
+    order = np.argsort(slots, kind="stable")
+    ordered = slots[order]
+    at = np.arange(slots.size)
+    begins = np.ones(slots.size, np.bool_)
+    begins[1:] = ordered[1:] != ordered[:-1]
+    ranks = np.empty_like(at)
+    ranks[order] = at - np.maximum.accumulate(np.where(begins, at, 0))
+    return ranks

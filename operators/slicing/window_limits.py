@@ -1,0 +1,77 @@
+"""Window limits: from how many windows on a definition, or a gap, is taken for a mistake.
+
+A range of a day with a slide of a nanosecond, or one clock that is a century ahead where windows without
+tuples are asked for: either would give results for ever.  A definition is refused when the graph is built, a
+gap when a punctuation would complete it.  Whatever stays below leaves in pages, however much it is.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oop_engine.core.errors import GraphError
+from oop_engine.operators.windows import Extents
+
+__all__ = ["AT_ONCE", "MOST_PARTIALS", "MOST_WINDOWS", "check_overlap", "pauses", "too_long"]
+
+Integers = NDArray[np.int64]
+
+MOST_WINDOWS = 10_000_000
+"""Windows a tuple may be in, and windows without a tuple that one punctuation may complete for a group."""
+MOST_PARTIALS = 1_000_000
+"""Windows a tuple may be in where each of them has a partial aggregate of its own: 150 MB a tuple."""
+AT_ONCE = 1 << 20
+"""Results, about, that are put together before the first of them leaves."""
+
+
+def check_overlap(extents: Extents, what: str, *, in_table: bool = False) -> None:
+    """Raise ``GraphError`` if a tuple would be in too many windows; ``in_table``: for a partial aggregate each."""
+    most = MOST_PARTIALS if in_table else MOST_WINDOWS
+    if extents.overlap > most:
+        way_out = "take a longer slide or a shorter range"
+        if in_table and extents.overlap <= MOST_WINDOWS:
+            way_out += (
+                ", or a strategy that keeps panes or tuples (Tumbling or Sliding windows, strategy='auto')"
+            )
+        each = ", each with a partial aggregate of its own" if in_table else ""
+        msg = (
+            f"{what}: a tuple must be in at most {most:,} windows{each}; with range={extents.range} and "
+            f"slide={extents.slide} it is in {extents.overlap:,}: {way_out}"
+        )
+        raise GraphError(msg)
+
+
+def too_long(low: Integers, stop: Integers, held: int) -> int:
+    """Return which of the groups would put out too many windows without a tuple, -1: none.
+
+    They put out the windows ``low[g]`` to ``stop[g]`` (exclusive), of which ``held``, of all groups, have tuples.
+    """
+    windows = stop.astype(float) - low.astype(float)  # may be more than fits 64 bits
+    return int(np.argmax(windows)) if windows.size and windows.max() - held > MOST_WINDOWS else -1
+
+
+def pauses(first: Integers, stop: Integers, weight: float | NDArray[np.float64], most: int) -> list[int]:
+    """Return where to pause between windows, so that about ``most`` results lie between two pauses.
+
+    From ``first[i]`` to ``stop[i]`` (exclusive) there are ``weight`` results a window, int64 (n,); what lies
+    outside of these counts nothing.  O(n log n + pauses).
+
+    >>> pauses(np.array([0, 1000]), np.array([10, 1010]), 1.0, most=5)
+    [5, 10, 1005]
+    """
+    some = first < stop
+    edges, at = np.unique(np.concatenate([first[some], stop[some]]), return_inverse=True)
+    if not edges.size:
+        return []
+    weights = np.broadcast_to(np.asarray(weight, float), first.shape)[some]
+    density = np.zeros(edges.size)
+    np.add.at(density, at, np.concatenate([weights, -weights]))
+    density = np.cumsum(density)[:-1]
+    lengths = np.diff(edges.view(np.uint64)).astype(float)  # they may not fit 63 bits
+    mass = np.cumsum(density * lengths)
+    targets = np.arange(most, mass[-1], most)
+    within = np.searchsorted(mass, targets)
+    offsets = (targets - (mass - density * lengths)[within]) / density[within]
+    found: list[int] = np.unique(edges[within] + offsets.astype(np.int64)).tolist()
+    return found

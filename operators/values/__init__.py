@@ -1,0 +1,1 @@
+"""Expressions of users, and how values are written."""
