@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from oop_engine.core.progress import Progress
     from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation
     from oop_engine.core.schema import Schema
+    from oop_engine.face import run
     from oop_engine.runners.replay import Outcome, replay
-    from oop_engine.runners.run import run
 
 __all__ = [
     "FOREVER",
@@ -76,7 +76,7 @@ _NAMES_OF = {
     "core.punctuation": "FOREVER NEVER GroupWise Joint Linear Punctuation",
     "core.schema": "Schema",
     "runners.replay": "Outcome replay",
-    "runners.run": "run",
+    "face": "run",
 }
 _HOMES = {name: home for home, names in _NAMES_OF.items() for name in names.split()}
 

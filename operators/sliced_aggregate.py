@@ -17,8 +17,8 @@ aggregate of its slice, however many definitions there are, and each window is p
     Cost       O(rings) a tuple; a punctuation O(slices of the windows it closes) for definitions whose lengths
                are within a factor of two, and O(windows closed); all in kernels.  Order needed: none.
 
-A slice is as long as what all edges of windows have in common (``slicing/shared_slices.py``).  Definitions for which that
-would be far too fine share a ring of slices with fewer others, or with none; ``explain`` tells.
+A slice is as long as what all edges of windows have in common (``slicing/shared_slices.py``).  Definitions for which
+that would be far too fine share a ring of slices with fewer others, or with none; ``explain`` tells.
 
 Source: Traub et al., Efficient window aggregation with general stream slicing, EDBT 2019 (Scotty); Krishnamurthy, Wu,
 Franklin, On-the-fly sharing, SIGMOD 2006; thesis 6.2 (panes), 7.2 (joint punctuation).

@@ -20,7 +20,7 @@ def modules_of(package: ModuleType) -> list[str]:
     return [m.name for m in found if not SKIPPED & set(m.name.split("."))]
 
 
-MODULES = [*modules_of(oop_engine), *modules_of(operators)]
+MODULES = modules_of(oop_engine)
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -20,8 +20,8 @@ from oop_engine.core.errors import ContractError
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
+from oop_engine.core.ticks import Ticks
 from oop_engine.runners.dispatch import Signal
-from oop_engine.runners.ticks import Ticks
 
 __all__ = ["Step", "schedule"]
 

@@ -187,7 +187,7 @@ class Heartbeat(Policy):
     Assumes that what comes after a lull comes at most ``slack`` after its time: an outage
     whose tuples are sent on later makes these late.  A page without arrivals counts as
     arrived at the next tick.  Ticks grow sparse in a silence of more than 2,000 of them
-    (``oop_engine.runners.ticks``).  Costs two integers and a tick.
+    (``oop_engine.core.ticks``).  Costs two integers and a tick.
     Raises ``GraphError`` for negative lengths, and if ``every`` is not positive.
     """
 

@@ -211,7 +211,9 @@ def test_replay_tells_of_results_operators_and_speed(tmp_path: Path) -> None:
 def test_late_tuples_are_told_in_a_line(tmp_path: Path) -> None:
     hasty = tmp_path / "hasty.py"
     source = Path(TOY).read_text().replace('graph.add("progress", Promise(slack), packets)', EDGE)
-    hasty.write_text(source.replace("RANGE = 60\n", "RANGE = 60\nfrom operators import Ordered, Punctuate\n"))
+    hasty.write_text(
+        source.replace("RANGE = 60\n", "RANGE = 60\nfrom oop_engine.operators import Ordered, Punctuate\n")
+    )
     late = said("replay", str(hasty), *SMALL)["late"]
     done = call("replay", str(hasty), *SMALL)
     line = (

@@ -155,7 +155,7 @@ def test_without_a_truth_nothing_is_called_true(tmp_path: Path) -> None:
 
 def test_plans_that_differ_from_the_first_are_told(tmp_path: Path) -> None:
     text = TOY.replace("truth=truth,", "").replace(
-        "import pyarrow as pa", "import pyarrow as pa\nfrom operators import Select"
+        "import pyarrow as pa", "import pyarrow as pa\nfrom oop_engine.operators import Select"
     )
     text = text.replace(
         '(values["slack"]), Hold', '(values["slack"]), Select(lambda rows: rows["id"].to_numpy() > 0), Hold'

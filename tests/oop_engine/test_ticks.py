@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine import Graph, Page, Schema, replay
+from oop_engine.core import ticks as module
+from oop_engine.core.ticks import Ticks
 from oop_engine.operators.aggregates import Count
 from oop_engine.operators.edge.policies import BoundedDisorder, Heartbeat
 from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Tumbling
-from oop_engine.runners import ticks as module
 from oop_engine.runners.replay import Outcome
-from oop_engine.runners.ticks import Ticks
 
 SCHEMA = Schema({"ts": pa.int64()}, "ts", "s")
 

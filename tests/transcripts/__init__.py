@@ -44,7 +44,7 @@ Expected = dict[str, Counter[tuple[Any, ...]]]
 """Of each sink: the rows, as a multiset of the values of the columns that are compared."""
 
 _MODULES = (
-    "aggregates", "bands", "describe", "distinct", "late", "meld", "oa_join", "policies", "project",
+    "aggregates", "joining.bands", "describe", "distinct", "edge.late", "meld", "oa_join", "edge.policies", "project",
     "punctuate", "select", "window_aggregate", "windows",
 )  # fmt: skip
 _VOCABULARY: dict[str, Any] = {}

@@ -13,7 +13,7 @@ from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
 from oop_engine.core.snapshot import pack, unpack
-from oop_engine.runners.ticks import Ticks
+from oop_engine.core.ticks import Ticks
 from oop_engine.spark.io.segments import Slices
 from oop_engine.spark.plan.balance import Maps
 from oop_engine.spark.plan.cut import Cut, Head
