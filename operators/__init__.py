@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from oop_engine.operators.edge.policies import (
         BoundedCount,
         BoundedDisorder,
-        Carried,
         Heartbeat,
         Ordered,
         PerGroup,
+        Upstream,
     )
     from oop_engine.operators.guard import Ahead, Guard
     from oop_engine.operators.in_order.buffering_aggregate import BufferingAggregate
@@ -75,7 +75,6 @@ __all__ = [
     "BoundedDisorder",
     "Bucket",
     "BufferingAggregate",
-    "Carried",
     "Consolidate",
     "Count",
     "Describe",
@@ -110,6 +109,7 @@ __all__ = [
     "Tumbling",
     "TumblingBand",
     "TupleBased",
+    "Upstream",
     "UserDefined",
     "Var",
     "WindowAggregate",
@@ -134,7 +134,7 @@ _NAMES_OF = {
     "meld": "Meld",
     "oa_join": "OAJoin",
     "partial_aggregate": "PartialAggregate",
-    "edge.policies": "BoundedCount BoundedDisorder Carried Heartbeat Ordered PerGroup",
+    "edge.policies": "BoundedCount BoundedDisorder Heartbeat Ordered PerGroup Upstream",
     "project": "Project",
     "punctuate": "Punctuate",
     "select": "Select",

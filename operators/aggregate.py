@@ -32,7 +32,7 @@ from oop_engine.operators.slicing.window_assigner import bind
 from oop_engine.operators.slicing.window_groups import WindowGroups
 from oop_engine.operators.slicing.window_limits import MOST_PARTIALS, check_overlap
 from oop_engine.operators.slicing.window_results import Results, Stamp, checked
-from oop_engine.operators.values.describe_value import spelled
+from oop_engine.operators.values.describe_value import describe_value
 from oop_engine.operators.windows import Over, PartitionedTupleBased, TupleBased, Windows, divisible_by
 
 __all__ = ["Aggregate"]
@@ -128,6 +128,8 @@ class Aggregate(Operator):
         self._groups.load(state)
 
     def describe(self) -> str:
-        asked = ", ".join(f"{name}={spelled(aggregate)}" for name, aggregate in self.aggregates.items())
+        asked = ", ".join(
+            f"{name}={describe_value(aggregate)}" for name, aggregate in self.aggregates.items()
+        )
         by = f"; by {', '.join(self.by)}" if self.by else ""
         return f"Aggregate({asked}{by})"

@@ -33,7 +33,7 @@ from oop_engine.core.punctuation import GroupWise, Joint, Linear, Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.slicing.window_assigner import Tagger, bind
-from oop_engine.operators.values.describe_value import spelled
+from oop_engine.operators.values.describe_value import describe_value
 from oop_engine.operators.windows import Over, Windows, divisible_by
 
 __all__ = ["Bucket"]
@@ -125,4 +125,4 @@ class Bucket(Operator):
         self._promised.load(state.part("promised"))
 
     def describe(self) -> str:
-        return f"Bucket({spelled(self.windows)})"
+        return f"Bucket({describe_value(self.windows)})"

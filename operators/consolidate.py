@@ -43,7 +43,7 @@ from oop_engine.operators.slicing.pane_runs import PaneRuns, Run
 from oop_engine.operators.slicing.partial_rows import PartialRows
 from oop_engine.operators.slicing.window_limits import too_long
 from oop_engine.operators.slicing.window_results import Stamp, checked
-from oop_engine.operators.values.describe_value import spelled
+from oop_engine.operators.values.describe_value import describe_value
 from oop_engine.operators.windows import Windows
 
 __all__ = ["Consolidate"]
@@ -241,6 +241,8 @@ class Consolidate(Operator):
         self._promised.load(state.part("promised"))
 
     def describe(self) -> str:
-        asked = ", ".join(f"{name}={spelled(aggregate)}" for name, aggregate in self.aggregates.items())
+        asked = ", ".join(
+            f"{name}={describe_value(aggregate)}" for name, aggregate in self.aggregates.items()
+        )
         by = f"; by {', '.join(self.by)}" if self.by else ""
-        return f"Consolidate({spelled(self.windows)}; {asked}{by})"
+        return f"Consolidate({describe_value(self.windows)}; {asked}{by})"

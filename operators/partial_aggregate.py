@@ -39,7 +39,7 @@ from oop_engine.operators.slicing.components import SumOverflowError
 from oop_engine.operators.slicing.partial_rows import PartialRows, pane_starts
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.window_results import checked
-from oop_engine.operators.values.describe_value import spelled
+from oop_engine.operators.values.describe_value import describe_value
 from oop_engine.operators.windows import Windows
 
 __all__ = ["PartialAggregate"]
@@ -147,6 +147,8 @@ class PartialAggregate(Operator):
         self._promised.load(state.part("promised"))
 
     def describe(self) -> str:
-        asked = ", ".join(f"{name}={spelled(aggregate)}" for name, aggregate in self.aggregates.items())
+        asked = ", ".join(
+            f"{name}={describe_value(aggregate)}" for name, aggregate in self.aggregates.items()
+        )
         by = f"; by {', '.join(self.by)}" if self.by else ""
-        return f"PartialAggregate({spelled(self.windows)}; {asked}{by})"
+        return f"PartialAggregate({describe_value(self.windows)}; {asked}{by})"

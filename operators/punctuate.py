@@ -39,7 +39,7 @@ from oop_engine.core.units import Length
 from oop_engine.operators.edge.edge_promises import EdgePromises, Part
 from oop_engine.operators.edge.late import Late
 from oop_engine.operators.edge.policies import Policy, check_policy
-from oop_engine.operators.values.describe_value import spelled
+from oop_engine.operators.values.describe_value import describe_value
 
 __all__ = ["Punctuate"]
 
@@ -144,4 +144,4 @@ class Punctuate(Operator):
         self._rows, self._late_rows = (state.part("rows").integer(i, least=0) for i in range(2))
 
     def describe(self) -> str:
-        return f"Punctuate({spelled(self.policy)})"
+        return f"Punctuate({describe_value(self.policy)})"

@@ -43,7 +43,7 @@ from oop_engine.operators.slicing.slice_results import SliceResults
 from oop_engine.operators.slicing.window_assigner import bind
 from oop_engine.operators.slicing.window_limits import MOST_WINDOWS
 from oop_engine.operators.slicing.window_results import Stamp, checked
-from oop_engine.operators.values.describe_value import spelled
+from oop_engine.operators.values.describe_value import describe_value
 from oop_engine.operators.windows import Extents, Sliding, Tumbling, Windows
 
 __all__ = ["SlicedAggregate"]
@@ -156,10 +156,12 @@ class SlicedAggregate(Operator):
         self._groups.load(state)
 
     def describe(self) -> str:
-        named = [f"{name!r}: {spelled(definition)}" for name, definition in self.windows.items()]
+        named = [f"{name!r}: {describe_value(definition)}" for name, definition in self.windows.items()]
         if len(named) > _FEW:
             named = [named[0], f"... {len(named)} definitions", named[-1]]
-        asked = ", ".join(f"{name}={spelled(aggregate)}" for name, aggregate in self.aggregates.items())
+        asked = ", ".join(
+            f"{name}={describe_value(aggregate)}" for name, aggregate in self.aggregates.items()
+        )
         by = f"; by {', '.join(self.by)}" if self.by else ""
         return f"{_WHAT}({', '.join(named)}; {asked}{by})"
 

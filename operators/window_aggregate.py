@@ -55,7 +55,7 @@ from oop_engine.operators.slicing.window_assigner import Tagger, bind
 from oop_engine.operators.slicing.window_limits import check_overlap
 from oop_engine.operators.slicing.window_results import Results, Stamp, checked
 from oop_engine.operators.slicing.window_strategy import Query, can_adapt, chosen, makes_table
-from oop_engine.operators.values.describe_value import spelled
+from oop_engine.operators.values.describe_value import describe_value
 from oop_engine.operators.windows import Over, PartitionedTupleBased, TupleBased, Windows, divisible_by
 
 __all__ = ["Strategy", "WindowAggregate"]
@@ -203,7 +203,9 @@ class WindowAggregate(Operator):
         self._groups.load(state.part("groups"))
 
     def describe(self) -> str:
-        asked = ", ".join(f"{name}={spelled(aggregate)}" for name, aggregate in self.aggregates.items())
+        asked = ", ".join(
+            f"{name}={describe_value(aggregate)}" for name, aggregate in self.aggregates.items()
+        )
         by = f"; by {', '.join(self.by)}" if self.by else ""
         how = "" if self.strategy == "auto" else f"; by {self.strategy}"
-        return f"WindowAggregate({spelled(self.windows)}; {asked}{by}{how})"
+        return f"WindowAggregate({describe_value(self.windows)}; {asked}{by}{how})"

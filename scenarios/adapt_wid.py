@@ -40,7 +40,7 @@ from oop_engine.core.units import to_units
 from oop_engine.lab.compare import Run
 from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
 from oop_engine.operators.aggregates import Aggregation, Count, Sum
-from oop_engine.operators.edge.policies import Carried
+from oop_engine.operators.edge.policies import Upstream
 from oop_engine.operators.meld import Meld
 from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.rewrites.in_order import in_order
@@ -149,7 +149,7 @@ def plan(strategy: Strategy, values: Values) -> Graph:
     query = query_of(values)
     graph = Graph(f"{query.name}, {strategy}")
     links = [
-        graph.add(f"{link}-progress", Punctuate(Carried(), granularity=SECOND), graph.source(link, SCHEMA))
+        graph.add(f"{link}-progress", Punctuate(Upstream(), granularity=SECOND), graph.source(link, SCHEMA))
         for link in query.links
     ]
     union = graph.add("links", Meld(len(links)), *links) if len(links) > 1 else links[0]

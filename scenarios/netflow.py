@@ -34,7 +34,7 @@ from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Values, V
 from oop_engine.operators.aggregates import Aggregation, Avg, Count
 from oop_engine.operators.describe import Describe
 from oop_engine.operators.edge.late import Slack
-from oop_engine.operators.edge.policies import BoundedDisorder, Carried, Policy
+from oop_engine.operators.edge.policies import BoundedDisorder, Policy, Upstream
 from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.window_aggregate import WindowAggregate
@@ -105,11 +105,11 @@ def feeds(values: Values) -> dict[str, Iterator[Message]]:
 
 
 def plan(name: str, policy: Policy, values: Values) -> Graph:
-    """Return the query.  Only ``Carried`` listens to what the trace promises."""
+    """Return the query.  Only ``Upstream`` listens to what the trace promises."""
     case, _ = case_of(values)
     graph = Graph(name)
     stream = graph.source("netflow", trace(values).schema)
-    if policy != Carried():
+    if policy != Upstream():
         stream = graph.add("told-nothing", Describe(keep=()), stream)
     stream = graph.add("progress", Punctuate(policy, granularity=case.slide), stream)
     query = WindowAggregate(Sliding(case.range, case.slide), {case.result: case.aggregate})
@@ -129,7 +129,7 @@ def variants(values: Values) -> list[Variant]:
         for name, kind in ((CONSISTENT, Slack.CONSISTENT), (GENEROUS, Slack.GENEROUS))
         if kind in case.slacks
     ]
-    return [*guessed, Variant(PUNCTUATION, "out", plan(PUNCTUATION, Carried(), values))]
+    return [*guessed, Variant(PUNCTUATION, "out", plan(PUNCTUATION, Upstream(), values))]
 
 
 def truth(values: Values) -> pa.Table:

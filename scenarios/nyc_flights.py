@@ -33,7 +33,7 @@ from oop_engine.lab.compare import Run
 from oop_engine.lab.scenario import Claim, Parameter, Scenario, Values, Variant
 from oop_engine.operators.aggregates import Avg, Count
 from oop_engine.operators.describe import Describe
-from oop_engine.operators.edge.policies import BoundedDisorder, Carried, Policy
+from oop_engine.operators.edge.policies import BoundedDisorder, Policy, Upstream
 from oop_engine.operators.meld import Meld
 from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.rewrites.in_order import in_order
@@ -171,8 +171,8 @@ def plan(name: str, policy: Policy, keep: tuple[str, ...], values: Values) -> Gr
 
 def variants(values: Values) -> list[Variant]:
     """Return the plans: on the airports' own promises, and on a guessed bound of the disorder."""
-    linear = plan("promises, linear", Carried(), ("linear",), values)
-    per_carrier = plan("promises, per carrier", Carried(), ("linear", "groups"), values)
+    linear = plan("promises, linear", Upstream(), ("linear",), values)
+    per_carrier = plan("promises, per carrier", Upstream(), ("linear", "groups"), values)
     slack = plan("slack", BoundedDisorder(values["slack"]), (), values)
     return [
         Variant(linear.name, "in", in_order(linear)),

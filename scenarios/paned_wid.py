@@ -32,7 +32,7 @@ from oop_engine.core.operator import Operator
 from oop_engine.lab.compare import Run
 from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
 from oop_engine.operators.aggregates import Max
-from oop_engine.operators.edge.policies import Carried
+from oop_engine.operators.edge.policies import Upstream
 from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.slicing.pane_costs import gain
 from oop_engine.operators.window_aggregate import Strategy, WindowAggregate
@@ -98,7 +98,7 @@ def variants(values: Values) -> list[Variant]:
 def _plan(name: str, operator: Operator, values: Values) -> Graph:
     graph = Graph(name)
     packets = graph.source("packets", trace(values).schema)
-    packets = graph.add("progress", Punctuate(Carried(), granularity=1), packets)
+    packets = graph.add("progress", Punctuate(Upstream(), granularity=1), packets)
     graph.sink("results", graph.add("longest", operator, packets))
     return graph
 

@@ -17,11 +17,11 @@ from oop_engine.core.schema import Schema
 from oop_engine.operators.edge.policies import (
     BoundedCount,
     BoundedDisorder,
-    Carried,
     Heartbeat,
     Ordered,
     PerGroup,
     Policy,
+    Upstream,
 )
 from oop_engine.pipeline.measure import Measured
 from oop_engine.traces.lateness import Histogram
@@ -31,7 +31,7 @@ __all__ = ["Choice", "choose", "read_policy"]
 
 _WORDS: dict[str, Callable[..., Policy]] = {
     policy.__name__: policy
-    for policy in (BoundedCount, BoundedDisorder, Carried, Heartbeat, Ordered, PerGroup)
+    for policy in (BoundedCount, BoundedDisorder, Heartbeat, Ordered, PerGroup, Upstream)
 }
 _WORTH = 2
 

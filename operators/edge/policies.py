@@ -12,7 +12,7 @@ bounds are exclusive: equal values may still come.
     PerGroup          one of these, in each group by itself       its group only      the same a group
     Heartbeat         in a lull, tuples come at most ``slack``    threshold + slack   its policy's
                       after their time                            in a lull
-    Carried           its punctuation is right                    the punctuation     nothing
+    Upstream          its punctuation is right                    the punctuation     nothing
 
 Too strict a policy makes tuples late, too lax a one makes everybody wait.
 """
@@ -38,12 +38,12 @@ from oop_engine.operators.kernels.ordering import nth_largest, trail
 __all__ = [
     "BoundedCount",
     "BoundedDisorder",
-    "Carried",
     "Heartbeat",
     "Lag",
     "Ordered",
     "PerGroup",
     "Policy",
+    "Upstream",
     "Watermark",
     "check_policy",
     "cut_rows",
@@ -166,7 +166,7 @@ class BoundedCount(Lag):
 
 
 @dataclass(frozen=True)
-class Carried(Policy):
+class Upstream(Policy):
     """The stream brings its own punctuation, and nothing else is known of it.
 
     Costs nothing; delay is the source's.  What is behind that punctuation is late.
@@ -244,7 +244,7 @@ class PerGroup(Policy):
     def watermark(self, schema: Schema, what: str) -> Watermark:
         schema.require(self.by, f"{what}: by")
         self.lag(schema, what)
-        return (self.linear or Carried()).watermark(schema, what)
+        return (self.linear or Upstream()).watermark(schema, what)
 
     def lag(self, schema: Schema, what: str) -> tuple[int, int]:
         """Return the ``lag`` of each group."""

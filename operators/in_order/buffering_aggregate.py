@@ -43,7 +43,7 @@ from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.window_assigner import bind
 from oop_engine.operators.slicing.window_limits import MOST_WINDOWS
 from oop_engine.operators.slicing.window_results import PAGE_ROWS, Results, Stamp, checked
-from oop_engine.operators.values.describe_value import spelled
+from oop_engine.operators.values.describe_value import describe_value
 from oop_engine.operators.windows import Over, Windows, divisible_by
 
 __all__ = ["BufferingAggregate"]
@@ -309,6 +309,8 @@ class BufferingAggregate(Operator):
         self._promised, self._reached, self._late, self._dropped = numbers
 
     def describe(self) -> str:
-        asked = ", ".join(f"{name}={spelled(aggregate)}" for name, aggregate in self.aggregates.items())
+        asked = ", ".join(
+            f"{name}={describe_value(aggregate)}" for name, aggregate in self.aggregates.items()
+        )
         by = f"; by {', '.join(self.by)}" if self.by else ""
-        return f"{_WHAT}({spelled(self.windows)}; {asked}{by})"
+        return f"{_WHAT}({describe_value(self.windows)}; {asked}{by})"

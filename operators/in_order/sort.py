@@ -32,7 +32,7 @@ from oop_engine.operators.edge.edge_promises import EdgePromises, Part
 from oop_engine.operators.edge.late import Slack
 from oop_engine.operators.edge.policies import PerGroup, Policy, check_policy
 from oop_engine.operators.in_order.reorder_buffer import ReorderBuffer
-from oop_engine.operators.values.describe_value import spelled
+from oop_engine.operators.values.describe_value import describe_value
 
 __all__ = ["Sort"]
 
@@ -150,4 +150,4 @@ class Sort(Operator):
         self._late = state.integer("late", least=0)
 
     def describe(self) -> str:
-        return f"Sort({spelled(self._policy)})"
+        return f"Sort({describe_value(self._policy)})"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-__all__ = ["spelled"]
+__all__ = ["describe_value"]
 
 
-def spelled(value: Any) -> str:
+def describe_value(value: Any) -> str:
     """Return a value as one would write it, defaults left out.
 
     >>> from oop_engine.operators.windows import Sliding
-    >>> spelled(Sliding("3 h", "15 min"))
+    >>> describe_value(Sliding("3 h", "15 min"))
     "Sliding('3 h', '15 min')"
     """
     if not is_dataclass(value) or isinstance(value, type):
@@ -20,5 +20,5 @@ def spelled(value: Any) -> str:
     given = [(f, getattr(value, f.name)) for f in fields(value) if f.init]
     given = [(f, v) for f, v in given if v != f.default]
     plain = len(given) <= 2 and [f for f, _ in given] == [f for f in fields(value) if f.init][: len(given)]
-    words = (spelled(v) if plain else f"{f.name}={spelled(v)}" for f, v in given)
+    words = (describe_value(v) if plain else f"{f.name}={describe_value(v)}" for f, v in given)
     return f"{type(value).__name__}({', '.join(words)})"

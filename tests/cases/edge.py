@@ -10,10 +10,10 @@ from oop_engine.operators.edge.late import Late
 from oop_engine.operators.edge.policies import (
     BoundedCount,
     BoundedDisorder,
-    Carried,
     Heartbeat,
     Ordered,
     PerGroup,
+    Upstream,
 )
 from oop_engine.operators.guard import Guard
 from oop_engine.operators.in_order.merge import Merge
@@ -53,7 +53,7 @@ GENERATORS = [
     Case("punctuate-disorder", Punctuate(BoundedDisorder(30), 5), (PLAIN,), everything),
     Case("punctuate-page_ends", Punctuate(BoundedDisorder("30 ms")), (STAMPED,), stamped),
     Case("punctuate-count", Punctuate(BoundedCount(10), 2, Late.RAISE), (PLAIN,), everything),
-    Case("punctuate-carried", Punctuate(Carried(), late=Late.DIVERT), (PLAIN,), everything),
+    Case("punctuate-upstream", Punctuate(Upstream(), late=Late.DIVERT), (PLAIN,), everything),
     Case(
         "punctuate-groups",
         Punctuate(PerGroup(BoundedDisorder(30), ("k", "n")), 3, Late.DIVERT),
@@ -75,8 +75,8 @@ GENERATORS = [
     Case("sort-ordered", Sort(Ordered(), 5), (PLAIN,), everything, ALL_AT_ONCE),
     Case("sort-disorder", Sort(BoundedDisorder(30), 5, "generous"), (PLAIN,), everything),
     Case("sort-count", Sort(BoundedCount(10)), (STAMPED,), stamped),
-    Case("sort-carried", Sort(Carried(), late="consistent"), (PLAIN,), everything),
-    Case("sort-heartbeat", Sort(Heartbeat(Carried(), 2, 60), 5), (PLAIN,), everything),
+    Case("sort-upstream", Sort(Upstream(), late="consistent"), (PLAIN,), everything),
+    Case("sort-heartbeat", Sort(Heartbeat(Upstream(), 2, 60), 5), (PLAIN,), everything),
     Case(
         "sort-groups",
         Sort(PerGroup(BoundedDisorder(30), ("k",), linear=BoundedCount(10)), 1),

@@ -18,7 +18,6 @@ from oop_engine.core.graph import Graph
 from oop_engine.operators import (
     Band,
     BoundedDisorder,
-    Carried,
     Count,
     Late,
     Meld,
@@ -28,6 +27,7 @@ from oop_engine.operators import (
     Select,
     Sum,
     Tumbling,
+    Upstream,
     WindowAggregate,
 )
 from oop_engine.operators.in_order.sort import Sort
@@ -69,7 +69,7 @@ GRAPHS = {
     "promises at multiples": lambda: windows(Punctuate(BoundedDisorder(9), 5, Late.DIVERT)),
     "promises by the page": lambda: windows(Punctuate(BoundedDisorder(9), late=Late.DIVERT)),
     "promises of groups": lambda: windows(Punctuate(PerGroup(BoundedDisorder(4), ("k",)), 5, Late.DIVERT)),
-    "promises of the source": lambda: windows(Punctuate(Carried(), late=Late.DIVERT)),
+    "promises of the source": lambda: windows(Punctuate(Upstream(), late=Late.DIVERT)),
     "sorted": lambda: windows(Sort(BoundedDisorder(9), 5)),
     "sorted by the page": lambda: windows(Sort(BoundedDisorder(9))),
     "two sources": joined,

@@ -10,13 +10,13 @@ from oop_engine.lab.recording import Recording
 from oop_engine.operators import (
     Apply,
     BoundedDisorder,
-    Carried,
     Count,
     Late,
     Meld,
     Punctuate,
     Select,
     Tumbling,
+    Upstream,
     WindowAggregate,
 )
 from oop_engine.operators.rewrites.in_order import in_order
@@ -80,7 +80,7 @@ def test_of_a_longer_run_the_beginning_is_recorded() -> None:
 
 def test_without_an_edge_nothing_is_late_and_the_middle_of_the_groups_is_known() -> None:
     made = Graph("told")
-    edges = [made.add(f"edge{i}", Punctuate(Carried()), made.source(f"s{i}", SCHEMA)) for i in (0, 1)]
+    edges = [made.add(f"edge{i}", Punctuate(Upstream()), made.source(f"s{i}", SCHEMA)) for i in (0, 1)]
     both = made.add(
         "both", Apply({"one": lambda rows: np.ones(rows.num_rows)}), made.add("meld", Meld(2), *edges)
     )

@@ -17,11 +17,11 @@ from oop_engine.operators.edge.late import Late, Slack
 from oop_engine.operators.edge.policies import (
     BoundedCount,
     BoundedDisorder,
-    Carried,
     Heartbeat,
     Ordered,
     PerGroup,
     Policy,
+    Upstream,
 )
 from oop_engine.operators.in_order.sort import Sort
 from oop_engine.operators.punctuate import Punctuate
@@ -120,7 +120,7 @@ EVENTS = st.lists(
     max_size=6,
 )
 WITH_CLOCK = [
-    Carried(),
+    Upstream(),
     Heartbeat(BoundedDisorder(7), 10, 3),
     PerGroup(Ordered(), ("k",), linear=Heartbeat(BoundedDisorder(20), 2, 10)),
 ]

@@ -12,10 +12,10 @@ from oop_engine import FOREVER, NEVER, GraphError, Page, Schema
 from oop_engine.operators.edge.policies import (
     BoundedCount,
     BoundedDisorder,
-    Carried,
     Heartbeat,
     Ordered,
     PerGroup,
+    Upstream,
     Watermark,
     cut_rows,
     floored,
@@ -84,8 +84,8 @@ def test_no_value_ends_the_stream(policy):
     assert policy.watermark(SCHEMA, "test").after(page([FOREVER])).tolist() == [FOREVER - 1]
 
 
-def test_carried_knows_nothing():
-    watermark = Carried().watermark(SCHEMA, "test")
+def test_upstream_knows_nothing():
+    watermark = Upstream().watermark(SCHEMA, "test")
     assert watermark.after(page([1, 2])).tolist() == [NEVER, NEVER]
     assert watermark.on_clock(99) == NEVER
     assert watermark.clock_every is None
@@ -101,7 +101,7 @@ def test_heartbeat_follows_the_clock_in_a_lull_only():
 
 
 def test_heartbeat_when_nothing_ever_came():
-    watermark = Heartbeat(Carried(), threshold=10, slack=3).watermark(SCHEMA, "test")
+    watermark = Heartbeat(Upstream(), threshold=10, slack=3).watermark(SCHEMA, "test")
     assert watermark.clock_every == 10
     assert [watermark.on_clock(now) for now in (1000, 1010, 1011)] == [NEVER, NEVER, 1008]
 
@@ -145,7 +145,7 @@ def test_policies_are_values():
         (lambda: Heartbeat(Ordered(), 1, "-2 s"), "slack must be at least 0"),
         (lambda: Heartbeat(Ordered(), 1, 0, every=0), "every must be at least 1 s; got 0"),
         (lambda: Heartbeat(PerGroup(Ordered(), ("k",)), 1, 0), "got PerGroup in it: write PerGroup"),
-        (lambda: PerGroup(Carried(), ("k",)), "policy must be Ordered, BoundedDisorder or BoundedCount"),
+        (lambda: PerGroup(Upstream(), ("k",)), "policy must be Ordered, BoundedDisorder or BoundedCount"),
         (lambda: PerGroup(Ordered(), ()), "at least one; got by=()"),
         (lambda: PerGroup(Ordered(), "zone"), "tuple of column names; got 'zone': write by=('zone',)"),
         (

@@ -14,10 +14,10 @@ from oop_engine.operators.edge.late import Late
 from oop_engine.operators.edge.policies import (
     BoundedCount,
     BoundedDisorder,
-    Carried,
     Heartbeat,
     Ordered,
     PerGroup,
+    Upstream,
 )
 from oop_engine.operators.in_order.sort import Sort
 from oop_engine.operators.punctuate import Punctuate
@@ -208,7 +208,7 @@ def test_the_stronger_promise_goes_on():
 
 
 def test_an_ended_group_stays_ended():
-    driver = Driver(Punctuate(Carried()), SCHEMA)
+    driver = Driver(Punctuate(Upstream()), SCHEMA)
     driver.feed(0, GroupWise.of({"k": ["a"]}, [FOREVER]))
     driver.feed(0, Linear(1000))
     assert driver.feed(0, times(2000)) == []

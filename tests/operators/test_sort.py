@@ -14,10 +14,10 @@ from oop_engine.core.graph import Graph
 from oop_engine.operators.edge.policies import (
     BoundedCount,
     BoundedDisorder,
-    Carried,
     Heartbeat,
     Ordered,
     PerGroup,
+    Upstream,
 )
 from oop_engine.operators.in_order import reorder_buffer as module
 from oop_engine.operators.in_order.sort import Sort
@@ -118,7 +118,7 @@ def test_tuples_on_their_way_out_are_no_longer_held():
 
 
 def test_punctuation_and_clock_release_too():
-    driver = Driver(Sort(Heartbeat(Carried(), threshold=10, slack=3), 5), SCHEMA)
+    driver = Driver(Sort(Heartbeat(Upstream(), threshold=10, slack=3), 5), SCHEMA)
     driver.feed(0, page([30, 10, 20], 100, arrival=True))
     assert driver.feed(0, GroupWise.of({"id": [1]}, [50])) == []
     assert [str(m) for _, m in driver.feed(0, Linear(15))] == ["Page(1 rows of ts, id)", "Linear(below=15)"]

@@ -4,7 +4,7 @@ A file is a list of ``[[transcript]]`` in TOML::
 
     name     what is to be learned from it
     columns  source -> columns and types; the first one makes progress, its unit is "s"
-    edge     source -> what stands at its edge; default Punctuate(Carried())
+    edge     source -> what stands at its edge; default Punctuate(Upstream())
     graph    lines ``name = Operator(...) <- inputs``; the last one leads to the sink ``out``
     sinks    more sinks, name -> stream
     twin     why there is no in-order twin
@@ -109,7 +109,7 @@ def _transcript(
     built = Graph(re.sub(r"\W+", "-", name))
     for source, kinds in columns.items():
         built.source(source, Schema({n: _TYPES[kind] for n, kind in kinds.items()}, next(iter(kinds)), "s"))
-        built.add(f"{source}-edge", _operator((edge or {}).get(source, "Punctuate(Carried())")), source)
+        built.add(f"{source}-edge", _operator((edge or {}).get(source, "Punctuate(Upstream())")), source)
     last = ""
     for line in graph.strip().splitlines():
         last, operator, inputs = re.fullmatch(r"(\w+) = (.*?) <- (.*)", line.strip()).groups()  # type: ignore[union-attr]
