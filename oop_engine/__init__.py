@@ -1,94 +1,92 @@
-"""Out-of-order stream processing with punctuation: the kernel.
+"""Out-of-order stream processing with punctuation: window queries that never wait for order.
 
-It knows streams and promises and no operator; those are in the package ``operators``.
+``from oop_engine import ...`` brings what a user needs, on two shelves:
 
-The names of this package are loaded when they are first used, so that the program answers at once.
+*To use*: a ``Graph`` of operators over a ``Schema``; ``Page`` and punctuation (``Linear``, ``GroupWise``, ``Joint``),
+what travels in it; ``run``, ``arun`` and ``replay``, which run it and give an ``Outcome``; ``Local``, into which a
+service pushes; ``in_order`` and ``consolidated``, which rewrite it; traces, sinks of Spark, scenarios, errors.
+
+*To extend*: what an operator, an aggregate, a window, a policy, a format of traces and a sink of your own are made
+of, and the kit that tests them.
+
+The operators themselves, windows, aggregates and policies are in ``oop_engine.operators``.  Each name is
+loaded when it is first used, so that the program answers at once.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
+from oop_engine.system.lazy_names import lazy_names
+
+if TYPE_CHECKING:  # to use
     from oop_engine.core.errors import (
-        ContractError,
-        EngineError,
-        GraphError,
-        LateTuple,
-        OperatorError,
-        SetupError,
-        SnapshotError,
-        TraceError,
-        UnitError,
-        UsageError,
+        ContractError as ContractError,
+        EngineError as EngineError,
+        GraphError as GraphError,
+        LateTuple as LateTuple,
+        OperatorError as OperatorError,
+        SetupError as SetupError,
+        SnapshotError as SnapshotError,
+        TraceError as TraceError,
+        UnitError as UnitError,
+        UsageError as UsageError,
     )
-    from oop_engine.core.graph import Graph, Stream
-    from oop_engine.core.group_index import GroupIndex
-    from oop_engine.core.operator import Emission, Message, Operator, State
-    from oop_engine.core.page import Page
-    from oop_engine.core.progress import Progress
-    from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation
-    from oop_engine.core.schema import Schema
-    from oop_engine.face import run
-    from oop_engine.runners.replay import Outcome, replay
+    from oop_engine.core.graph import Graph as Graph, Stream as Stream
+    from oop_engine.core.page import Page as Page
+    from oop_engine.core.punctuation import (
+        FOREVER as FOREVER,
+        NEVER as NEVER,
+        GroupWise as GroupWise,
+        Joint as Joint,
+        Linear as Linear,
+        Punctuation as Punctuation,
+    )
+    from oop_engine.core.schema import Schema as Schema
+    from oop_engine.core.statistics import Statistics as Statistics
+    from oop_engine.face import run as run
+    from oop_engine.lab.compare import Comparison as Comparison, compare as compare
+    from oop_engine.lab.scenario import (
+        Claim as Claim,
+        Parameter as Parameter,
+        Scenario as Scenario,
+        Sweep as Sweep,
+        Variant as Variant,
+    )
+    from oop_engine.operators.rewrites.in_order import in_order as in_order
+    from oop_engine.operators.rewrites.two_level import consolidated as consolidated
+    from oop_engine.runners.dispatch import Result as Result
+    from oop_engine.runners.local import Local as Local
+    from oop_engine.runners.replay import Outcome as Outcome, replay as replay
+    from oop_engine.spark.io.sinks import (
+        Delta as Delta,
+        ForeachBatch as ForeachBatch,
+        Memory as Memory,
+        Parquet as Parquet,
+    )
+    from oop_engine.spark.run import SparkOutcome as SparkOutcome
+    from oop_engine.traces.disorder import Disorder as Disorder, Link as Link
+    from oop_engine.traces.profile import Profile as Profile, profile as profile
+    from oop_engine.traces.trace import Trace as Trace, open_trace as open_trace, write_trace as write_trace
 
-__all__ = [
-    "FOREVER",
-    "NEVER",
-    "ContractError",
-    "Emission",
-    "EngineError",
-    "Graph",
-    "GraphError",
-    "GroupIndex",
-    "GroupWise",
-    "Joint",
-    "LateTuple",
-    "Linear",
-    "Message",
-    "Operator",
-    "OperatorError",
-    "Outcome",
-    "Page",
-    "Progress",
-    "Punctuation",
-    "Schema",
-    "SetupError",
-    "SnapshotError",
-    "State",
-    "Stream",
-    "TraceError",
-    "UnitError",
-    "UsageError",
-    "replay",
-    "run",
-]
-
-_NAMES_OF = {
-    "core.errors": (
-        "ContractError EngineError GraphError LateTuple OperatorError SetupError SnapshotError TraceError UnitError "
-        "UsageError"
-    ),
-    "core.graph": "Graph Stream",
-    "core.group_index": "GroupIndex",
-    "core.operator": "Emission Message Operator State",
-    "core.page": "Page",
-    "core.progress": "Progress",
-    "core.punctuation": "FOREVER NEVER GroupWise Joint Linear Punctuation",
-    "core.schema": "Schema",
-    "runners.replay": "Outcome replay",
-    "face": "run",
-}
-_HOMES = {name: home for home, names in _NAMES_OF.items() for name in names.split()}
-
-if not TYPE_CHECKING:  # so that a checker knows the names above and no others
-
-    def __getattr__(name: str) -> object:
-        if name not in _HOMES:
-            msg = f"module 'oop_engine' has no attribute {name!r}"
-            raise AttributeError(msg)
-        value = globals()[name] = getattr(import_module(f"oop_engine.{_HOMES[name]}"), name)
-        return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+if TYPE_CHECKING:  # to extend
+    from oop_engine.core.group_index import GroupIndex as GroupIndex
+    from oop_engine.core.operator import (
+        Emission as Emission,
+        Message as Message,
+        Operator as Operator,
+        State as State,
+    )
+    from oop_engine.core.progress import Progress as Progress
+    from oop_engine.core.saved import Saved as Saved
+    from oop_engine.operators.aggregates import Aggregation as Aggregation, Part as Part
+    from oop_engine.operators.edge.policies import Policy as Policy, Watermark as Watermark
+    from oop_engine.operators.windows import Extents as Extents, Windows as Windows
+    from oop_engine.spark.io.sinks import Sink as Sink, SinkWork as SinkWork
+    from oop_engine.testing import (
+        Case as Case,
+        Driver as Driver,
+        GraphDriver as GraphDriver,
+        contract_suite as contract_suite,
+    )
+    from oop_engine.traces.format import Reader as Reader, Writer as Writer
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
