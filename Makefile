@@ -18,7 +18,7 @@ PACKAGES_pyspark := pyspark==4.* 'pandas<3' pyarrow
 DOCUMENTED := oop_engine oop_engine.traces oop_engine.testing oop_engine.testing.laws oop_engine.testing.streams \
   oop_engine.lab.scenario oop_engine.lab.compare \
   oop_engine.runners.inline oop_engine.runners.local oop_engine.spark.run oop_engine.spark.io.sinks \
-  oop_engine.operators oop_engine.operators.rewrites.in_order oop_engine.operators.rewrites.two_level oop_engine.scenarios.truth
+  oop_engine.operators oop_engine.operators.rewrites.in_order oop_engine.core.halves oop_engine.scenarios.truth
 
 .PHONY: help demo demo-spark test fuzz lint types format clean bench bench-smoke bench-spark bench-profile bench-peers api
 

@@ -52,7 +52,7 @@ if TYPE_CHECKING:  # to use
         Variant as Variant,
     )
     from oop_engine.operators.rewrites.in_order import in_order as in_order
-    from oop_engine.operators.rewrites.two_level import consolidated as consolidated
+    from oop_engine.core.halves import consolidated as consolidated
     from oop_engine.runners.dispatch import Result as Result
     from oop_engine.runners.local import Local as Local
     from oop_engine.runners.replay import Outcome as Outcome, replay as replay

@@ -39,6 +39,8 @@ class Apply(Operator):
     [{'ts': 1, 'len': 40, 'bits': 320}]
     """
 
+    distributes = True
+
     def __init__(self, columns: Mapping[str, Expression]) -> None:
         if not columns:
             msg = f"Apply needs at least one column to compute; got {columns!r}"
@@ -64,6 +66,9 @@ class Apply(Operator):
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         source = self.columns.get(column, column)
         return (source if isinstance(source, str) else None,)
+
+    def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
+        return True
 
     def open(self) -> None:
         self._types = [self.schemas_out[0].type_of(name) for name in self.columns]

@@ -83,6 +83,9 @@ class Describe(Operator):
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return (column,) * len(inputs)
 
+    def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
+        return True
+
     def open(self) -> None:
         self._every = self._granule(self.schemas_in[0])
         self._said = Progress(1)

@@ -89,6 +89,9 @@ class Distinct(Operator):
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return (column,)
 
+    def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
+        return True
+
     def open(self) -> None:
         [schema] = self.schemas_out
         self._names = [n for n in schema.names if n != schema.progressing]

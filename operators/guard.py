@@ -89,6 +89,9 @@ class Guard(Operator):
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return (column,) * len(inputs)
 
+    def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
+        return True
+
     def open(self) -> None:
         self._ahead = length_of(self._limit, self.schemas_in[0], "Guard: limit")
         self._memory = np.array([NEVER, 0, 0])  # see the kernel

@@ -48,6 +48,8 @@ class Meld(Operator):
     [(0, Linear(below=40))]
     """
 
+    is_union = True
+
     def __init__(self, n_inputs: int) -> None:
         if n_inputs < 1:
             msg = f"Meld: there must be at least one input; got n_inputs={n_inputs!r}"

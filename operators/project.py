@@ -70,6 +70,7 @@ class Project(Operator):
             dict(columns) if isinstance(columns, Mapping) else {name: name for name in columns}
         )
         self.progressing = progressing
+        self.distributes = progressing is None  # else it remembers what was promised
 
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
         [schema] = inputs
@@ -88,6 +89,9 @@ class Project(Operator):
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         source = self.columns[column]
         return (source if isinstance(source, str) else None,)
+
+    def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
+        return self.columns[self._progressing(inputs[0])] == inputs[0].progressing
 
     def open(self) -> None:
         [schema], [out] = self.schemas_in, self.schemas_out

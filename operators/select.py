@@ -44,6 +44,8 @@ class Select(Operator):
     [{'ts': 2, 'len': 1500}]
     """
 
+    distributes = True
+
     def __init__(self, predicate: Expression) -> None:
         self.predicate = predicate
 
@@ -56,6 +58,9 @@ class Select(Operator):
 
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return (column,) * len(inputs)
+
+    def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
+        return True
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         [predicate] = evaluate("Select", [self.predicate], [pa.bool_()], page.batch)

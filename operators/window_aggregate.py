@@ -49,6 +49,8 @@ from oop_engine.core.punctuation import Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation
+from oop_engine.operators.consolidate import Consolidate
+from oop_engine.operators.partial_aggregate import PartialAggregate
 from oop_engine.operators.slicing.pane_folds import foldable
 from oop_engine.operators.slicing.row_windows import RowWindows, slidable
 from oop_engine.operators.slicing.window_assigner import Tagger, bind
@@ -158,6 +160,16 @@ class WindowAggregate(Operator):
 
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return (column if column in self.by else None,) * len(inputs)
+
+    def halves(self, inputs: tuple[Schema, ...]) -> tuple[Operator, Operator] | None:
+        first = PartialAggregate(self.windows, self.aggregates, self.by)
+        try:
+            first.output_schemas(inputs)
+        except GraphError:  # of windows without panes
+            return None
+        return first, Consolidate(
+            self.windows, self.aggregates, self.by, tuples=inputs[0], empty=self.empty, stamp=self.stamp
+        )
 
     def open(self) -> None:
         schema = self.schemas_in[0]

@@ -72,11 +72,18 @@ class Operator:
 
     ``inputs`` and ``outputs`` name the ports, in order.  ``needs_order`` tells that the
     operator is an in-order one: its input must come sorted by the progressing attribute.
+
+    Rewrites of a graph, and the cut for Spark, know no operator by its name.  They ask: ``partition_keys``,
+    ``lineage``, ``keeps_order``, ``halves``, ``is_union``, ``distributes``.  Each default is the safe answer.
     """
 
     inputs: tuple[str, ...] = ("in",)
     outputs: tuple[str, ...] = ("out",)
     needs_order: ClassVar[bool] = False
+    is_union: ClassVar[bool] = False
+    """True: each input's tuples go out unchanged, and what all inputs promise (``Meld``)."""
+    distributes: bool = False
+    """True: on several streams, whose outputs are then united, it gives what it gives on their union (``Select``)."""
     makes_progress: ClassVar[bool] = False
     """True for what stands at the edge and turns arrivals into promises (``Punctuate``, ``Sort``)."""
     clock_every: int | None = None
@@ -108,6 +115,21 @@ class Operator:
         of several ports (a union) repeats a column of each.
         """
         return (None,) * len(inputs)
+
+    def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
+        """Return whether output comes sorted by its progressing attribute if each input comes sorted by its own.
+
+        False (the default): that is not known, so the operator is in no in-order graph.
+        """
+        return False
+
+    def halves(self, inputs: tuple[Schema, ...]) -> tuple[Operator, Operator] | None:
+        """Return two operators that do the same, the second behind the first; None: there are none (the default).
+
+        The first keeps nothing of a tuple, so any number of its copies may share the input.  The second takes what
+        they put out, united in any order; results and promises are those of this operator.
+        """
+        return None
 
     def open(self) -> None:
         """Make the empty state; ``self.schemas_in`` and ``self.schemas_out`` are there."""

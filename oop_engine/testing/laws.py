@@ -175,6 +175,16 @@ def descent(case: Case, data: st.DataObject) -> None:
             _come_from(name, driver.rows(number), sources, _as_put_in(case, given))
 
 
+def sorting(case: Case, data: st.DataObject) -> None:
+    """What keeps order puts sorted streams out sorted."""
+    if not case.operator.keeps_order(case.inputs):
+        return
+    driver = _run(case, draw_script(case, data, ordered=True))
+    for port, announced in enumerate(driver.operator.schemas_out):
+        times = [time for page in driver.pages(port) for time in page.times.tolist()]
+        _must(times == sorted(times), f"sorted streams leave unsorted by {announced.progressing!r}: {times}")
+
+
 LAWS: list[Law] = [
     oracle,
     order,
@@ -189,6 +199,7 @@ LAWS: list[Law] = [
     fresh,
     division,
     descent,
+    sorting,
 ]
 
 
@@ -227,10 +238,15 @@ def contract_suite(cases: Sequence[Case], examples: int = 20) -> Callable[..., N
     return found
 
 
-def draw_script(case: Case, data: st.DataObject, rows: list[list[Row]] | None = None) -> Script:
-    """Draw a stream for ``case``: tuples (or ``rows``, of each input) in an order it takes, with true punctuation."""
+def draw_script(
+    case: Case, data: st.DataObject, rows: list[list[Row]] | None = None, *, ordered: bool = False
+) -> Script:
+    """Draw a stream for ``case``: tuples (or ``rows``, of each input) in an order it takes, with true punctuation.
+
+    ``ordered``: sorted, even if it takes any order.
+    """
     rows = rows or [data.draw(row_lists(schema, case.domains)) for schema in case.inputs]
-    ordered, ports = case.operator.needs_order, range(len(case.inputs))
+    ordered, ports = ordered or case.operator.needs_order, range(len(case.inputs))
     keys = [[key[port] for key in case.operator.partition_keys(case.inputs) or ()] for port in ports]
     return data.draw(scripts(case.inputs, rows, ordered=ordered, grouped=not ordered, keys=keys))
 

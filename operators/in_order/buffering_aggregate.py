@@ -108,6 +108,9 @@ class BufferingAggregate(Operator):
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return (column if column in self.by else None,) * len(inputs)
 
+    def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
+        return True
+
     def open(self) -> None:
         schema = self.schemas_in[0]
         self._out = self._results(schema)

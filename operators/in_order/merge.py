@@ -69,6 +69,9 @@ class Merge(Operator):
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return (column,) * len(inputs)
 
+    def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
+        return True
+
     def open(self) -> None:
         self._reached = Progress(len(self.inputs))  # what each input has come to
         self._waiting: list[list[KeptPage]] = [[] for _ in self.inputs]

@@ -78,6 +78,9 @@ class OPIBJoin(Operator):
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return self.terms.lineage(column, *inputs)
 
+    def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
+        return True
+
     def open(self) -> None:
         self._right = JoinState(self.terms, self.schemas_in, self.schemas_out[0])  # its left side stays empty
         self._left = SortedRows(self.schemas_in[0])

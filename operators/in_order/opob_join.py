@@ -70,6 +70,9 @@ class OPOBJoin(Operator):
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return self.terms.lineage(column, *inputs)
 
+    def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
+        return True
+
     def open(self) -> None:
         self._held = JoinState(self.terms, self.schemas_in, self.schemas_out[0])
         self._results = SortedRows(self.schemas_out[0])

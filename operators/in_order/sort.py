@@ -86,6 +86,9 @@ class Sort(Operator):
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return (column,) * len(inputs)
 
+    def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
+        return True
+
     def open(self) -> None:
         self._edge = self._promises(self.schemas_in[0])
         self.clock_every = self._edge.clock_every

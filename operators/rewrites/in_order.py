@@ -5,7 +5,7 @@
     OAJoin           ->  OPOBJoin, OPIBJoin   by ``join``
     WindowAggregate  ->  BufferingAggregate
     SlicedAggregate  ->  BufferingAggregate   for each definition, then Project, which names it, and Merge
-    all others       ->  themselves           they keep the order of what they get
+    all others       ->  themselves           if they say that they keep order (``Operator.keeps_order``)
 
 What is late in one is late in the other, so exact plans give equal results (thesis ch. 8,
 where the two architectures are compared on one plan).
@@ -51,7 +51,8 @@ def in_order(
     late tuple is dropped from all of its windows (consistent) or only from those that have
     closed (generous); the latter needs each ``Sort`` to lead to a ``BufferingAggregate``, with nothing between them
     that keeps tuples: late ones go through copies of it, side by side with the others.
-    Raises ``GraphError`` for what has no in-order twin.  O(nodes).
+    Raises ``GraphError`` for what has no in-order twin: an operator of which it is not known that it keeps order.
+    O(nodes).
     """
     twin, plan = Graph(f"{graph.name} (in order)"), graph.plan()
     for node in plan.nodes:
@@ -76,7 +77,7 @@ def _add(twin: Graph, plan: Plan, node: Node, operator: Operator, join: str, sla
         ]
         twin.add(node.name, Merge(len(named)), *named)
     else:
-        twin.add(node.name, _twin(node.name, operator, join, slack), *inputs)
+        twin.add(node.name, _twin(plan, node.name, join, slack), *inputs)
 
 
 def _add_definition(
@@ -90,7 +91,8 @@ def _add_definition(
     return twin.add(f"{name}_named", row, twin.add(name, alone, *inputs))
 
 
-def _twin(name: str, operator: Operator, join: str, slack: Slack) -> Operator:
+def _twin(plan: Plan, name: str, join: str, slack: Slack) -> Operator:
+    operator = plan.operator(name)
     match operator:
         case Punctuate(late=Late.DIVERT | Late.RAISE):
             msg = (
@@ -112,8 +114,13 @@ def _twin(name: str, operator: Operator, join: str, slack: Slack) -> Operator:
         case Bucket() | Aggregate():
             msg = f"node {name!r}: {type(operator).__name__} has no in-order twin; use WindowAggregate for the two"
             raise GraphError(msg)
-        case _:
-            return operator
+    if operator.keeps_order(plan.inputs(name)):
+        return operator
+    msg = (
+        f"node {name!r}: {operator.describe()} has no in-order twin: what comes to it in order must leave in order, "
+        f"and {type(operator).__name__}.keeps_order() says no: return True there, or run the graph as it is"
+    )
+    raise GraphError(msg)
 
 
 def _late(twin: Graph, plan: Plan, stream: Stream, to: Node) -> Stream:
@@ -125,7 +132,7 @@ def _late(twin: Graph, plan: Plan, stream: Stream, to: Node) -> Stream:
     operator = before.operator
     if isinstance(operator, Punctuate):
         return Stream(before.name)["late"]
-    alone = len(before.inputs) == 1 and not isinstance(operator, Meld)
+    alone = len(before.inputs) == 1 and not (operator and operator.is_union)
     if operator is None or not alone or operator.partition_keys(plan.inputs(before.name)) is not None:
         kind = "a source" if operator is None else type(operator).__name__
         msg = (

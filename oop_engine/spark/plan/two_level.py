@@ -1,7 +1,7 @@
 """Splitting: aggregates that one place would have to work on alone, in halves that scale.
 
 A window aggregate without ``by`` has to see every tuple, so one task would get them all.  Split
-(``operators/rewrites/two_level.py``), its first half goes wherever the tuples are, in the head of their source or
+(``oop_engine/core/halves.py``), its first half goes wherever the tuples are, in the head of their source or
 in all copies of what is before; only its partial aggregates are brought together.
 
 An aggregate with ``by`` is divided by that, which is good as long as no key group has much more than
@@ -16,6 +16,9 @@ from collections.abc import Collection, Iterator
 
 from oop_engine.core.errors import GraphError
 from oop_engine.core.graph import Graph
+from oop_engine.core.halves import consolidated
+from oop_engine.core.operator import Operator
+from oop_engine.core.schema import Schema
 from oop_engine.spark.plan.cut import cut
 
 __all__ = ["Columns", "scaled"]
@@ -66,20 +69,33 @@ def _to_balance(graph: Graph, unordered: Collection[str]) -> Iterator[tuple[str,
 
 def _first_halves(graph: Graph, name: str) -> Columns:
     """Return what the first halves of an aggregate are called and group by; none if it cannot be split."""
-    from oop_engine.operators.partial_aggregate import PartialAggregate
-
+    plan = graph.plan()
+    inputs = plan.inputs(name)
+    halves = plan.operator(name).halves(inputs)
+    if halves is None:
+        return {}
     try:
         twin = _split(graph, [name])
     except GraphError:  # the names are taken
         return {}
-    new = (node for node in twin.nodes.values() if node.name not in graph.nodes)
-    return {node.name: node.operator.by for node in new if isinstance(node.operator, PartialAggregate)}
+    return dict.fromkeys(_feeding(twin, name), _grouping(*halves, inputs))
+
+
+def _feeding(twin: Graph, name: str) -> Iterator[str]:
+    """Yield the nodes that feed the second half ``name``, with or without unions between."""
+    for stream in twin.nodes[name].inputs:
+        before = twin.nodes[stream.node]
+        if before.operator is not None and before.operator.is_union:
+            yield from _feeding(twin, before.name)
+        else:
+            yield before.name
+
+
+def _grouping(first: Operator, second: Operator, inputs: tuple[Schema, ...]) -> tuple[str, ...]:
+    """Return the columns in front of ``first`` that divide ``second``."""
+    keys = second.partition_keys(first.output_schemas(inputs)) or []
+    return tuple(found for (column,) in keys if (found := first.lineage(column, inputs)[0]) is not None)
 
 
 def _split(graph: Graph, names: Collection[str]) -> Graph:
-    from oop_engine.operators.rewrites.two_level import (
-        consolidated,  # only a graph that has aggregates needs operators
-    )
-
-    twin = consolidated(graph, only=names)
-    return Graph(graph.name, twin.nodes)
+    return Graph(graph.name, consolidated(graph, only=names).nodes)

@@ -167,6 +167,16 @@ class FalseDescent(Operator):
         return (column,)
 
 
+class Reverses(Operator):
+    """Says that it keeps order, and turns each page round."""
+
+    def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
+        return True
+
+    def on_page(self, port: int, page: Page) -> Iterator[Emission]:
+        yield 0, page.take(np.arange(len(page))[::-1])
+
+
 @pytest.fixture(autouse=True)
 def _no_shrinking() -> Iterator[None]:
     """That a law fails is the question, not the smallest stream on which it does."""
@@ -196,6 +206,7 @@ def law_named(name: str) -> Any:
         ("fresh", CountsInItself),
         ("division", DividedBlindly),
         ("descent", FalseDescent),
+        ("sorting", Reverses),
     ],
 )
 def test_a_law_finds_who_breaks_it(law: str, operator: type[Operator]) -> None:
