@@ -36,7 +36,7 @@ from oop_engine.core.punctuation import Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
-from oop_engine.operators.edge.edge_promises import EdgePromises, Part
+from oop_engine.operators.edge.edge_progress import EdgeProgress, Part
 from oop_engine.operators.edge.late import Late
 from oop_engine.operators.edge.policies import Policy, check_policy
 from oop_engine.operators.values.describe_value import describe_value
@@ -75,17 +75,17 @@ class Punctuate(Operator):
         self.outputs = late.ports("late")
 
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
-        self._promises(inputs[0])
+        self._progress(inputs[0])
         return super().output_schemas(inputs)
 
-    def _promises(self, schema: Schema) -> EdgePromises:
-        return EdgePromises(self.policy, self.granularity, schema, "Punctuate")
+    def _progress(self, schema: Schema) -> EdgeProgress:
+        return EdgeProgress(self.policy, self.granularity, schema, "Punctuate")
 
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return (column,) * len(inputs)
 
     def open(self) -> None:
-        self._edge = self._promises(self.schemas_in[0])
+        self._edge = self._progress(self.schemas_in[0])
         self.clock_every = self._edge.clock_every
         self._rows = 0
         self._late_rows = 0
@@ -98,12 +98,12 @@ class Punctuate(Operator):
                 yield 0, item
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
-        for said in self._edge.said(punctuation):
-            yield 0, said
+        for message in self._edge.upstream(punctuation):
+            yield 0, message
 
     def on_clock(self, now: int) -> Iterator[Emission]:
-        for said in self._edge.clock(now):
-            yield 0, said
+        for message in self._edge.clock(now):
+            yield 0, message
 
     def _tuples(self, part: Part) -> Iterator[Emission]:
         if part.late is None:

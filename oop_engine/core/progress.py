@@ -92,7 +92,7 @@ class Progress:
                 np.maximum(found, table.bounds(columns, self._linear, port), out=found)
         return found
 
-    def promises(self) -> list[Punctuation]:
+    def punctuation(self) -> list[Punctuation]:
         """Return all that is promised now, as the fewest punctuations that say it."""
         said: list[Punctuation] = [] if self._linear_out == NEVER else [Linear(self._linear_out)]
         for table in self._tables.values():

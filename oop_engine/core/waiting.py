@@ -1,8 +1,8 @@
-"""Waiting: who in a graph can only go on when a source itself promises something.
+"""Waiting: which operators of a graph depend on punctuation that the feed itself has to carry.
 
-A generator of promises at the edge makes progress out of tuples.  Where there is none between a source and an operator
-that waits for promises, all depends on the feed: it may carry punctuation.  If it does not, results wait for its
-end, and an endless one has none.  A graph cannot know, so this is told and is no error.
+``Punctuate`` makes progress out of tuples.  Where none stands between a source and an operator that waits for
+punctuation, the feed has to carry it.  If it does not, results wait for the feed's end, and an endless feed has
+none.  A graph cannot know that, so it is logged and is no error.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from oop_engine.core.graph import Plan, Stream
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 
-__all__ = ["Unpromised", "waiting"]
+__all__ = ["MissingPunctuation", "waiting"]
 
 _TUPLES, _PAGES = 100_000, 100
 
 
 def waiting(plan: Plan) -> dict[str, str]:
-    """Return for each source that has to carry punctuation itself, in a line, who waits for it.  O(edges x sources)."""
+    """Return for each source that has to carry punctuation a line: which nodes wait for it.  O(edges x sources)."""
     bare: dict[Stream, dict[str, None]] = {}
     found: dict[str, list[str]] = {}
     for node in plan.nodes:
@@ -34,10 +34,10 @@ def waiting(plan: Plan) -> dict[str, str]:
     return {source: _line(plan.name, source, nodes) for source, nodes in found.items()}
 
 
-class Unpromised:
-    """Watches what the sources of a graph bring, and tells the logger ``oop_engine`` of those that only bring tuples.
+class MissingPunctuation:
+    """Watches the feeds of a graph, and logs (``oop_engine``) a warning for each that lacks the punctuation it needs.
 
-    That is after 100,000 tuples or 100 pages without a promise; less may wait for its end.
+    That is after 100,000 tuples or 100 pages without punctuation; a shorter feed may wait for its end.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -61,6 +61,6 @@ class Unpromised:
 
 def _line(graph: str, source: str, nodes: list[str]) -> str:
     return (
-        f"graph {graph!r}: nothing makes promises of the tuples of {source!r}, so unless its feed carries punctuation, "
-        f"all waits for its end: {', '.join(nodes)}; put a Punctuate behind it"
+        f"graph {graph!r}: no Punctuate follows source {source!r}, so unless its feed carries punctuation, "
+        f"these wait for its end: {', '.join(nodes)}; put a Punctuate behind it"
     )

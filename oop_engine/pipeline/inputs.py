@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from oop_engine.core.errors import TraceError, UsageError
 from oop_engine.pipeline.declaration import Column, Declaration
-from oop_engine.traces.cells import fits
+from oop_engine.traces.casting import fits
 
 __all__ = ["ARROW_TYPES", "Input", "Layout", "find_inputs", "layouts"]
 

@@ -26,7 +26,7 @@ from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.schema import Schema
 from oop_engine.core.statistics import LateTuples, Statistics
 from oop_engine.core.units import TIME_UNITS
-from oop_engine.core.waiting import Unpromised
+from oop_engine.core.waiting import MissingPunctuation
 from oop_engine.runners.dispatch import Result, Signal, Watch
 from oop_engine.runners.door import messages
 from oop_engine.runners.inline import Inline
@@ -142,7 +142,7 @@ def replay(
     sources = {node.name: node.schema for node in plan.of_kind("source") if node.schema is not None}
     told = {name: messages(schema, feeds[name]) for name, schema in sources.items()}
     steps = schedule(told, [every for every in (step, ticks) if every], ticks)
-    counted = _Counted(map(_without_clock, steps) if flat_out else steps, on_tuples, Unpromised(plan))
+    counted = _Counted(map(_without_clock, steps) if flat_out else steps, on_tuples, MissingPunctuation(plan))
     pace = None if speed is None else _Pace(speed * TIME_UNITS[unit])
     wall, cpu = stopwatch.wall(), stopwatch.cpu()
     if isinstance(runner, Inline):
@@ -219,9 +219,9 @@ class _Counted:
     """Counts the tuples that go by, and the time that it takes to read them."""
 
     def __init__(
-        self, steps: Iterator[Step], on_tuples: Callable[[int], None] | None, unpromised: Unpromised
+        self, steps: Iterator[Step], on_tuples: Callable[[int], None] | None, missing: MissingPunctuation
     ) -> None:
-        self._steps, self._on_tuples, self._unpromised = steps, on_tuples, unpromised
+        self._steps, self._on_tuples, self._missing = steps, on_tuples, missing
         self.tuples = 0
         self.wall_s = self.cpu_s = 0.0
 
@@ -229,7 +229,7 @@ class _Counted:
         while (step := self._read()) is not None:
             yield step
             if not isinstance(step.message, Signal):
-                self._unpromised.see(step.source, step.message)
+                self._missing.see(step.source, step.message)
             if isinstance(step.message, Page):
                 self.tuples += len(step.message)
                 if self._on_tuples is not None:

@@ -76,14 +76,14 @@ class Driver:
         """Return the tuples put out on ``port``, in order."""
         return [row for page in self.pages(port) for row in page.to_pylist()]
 
-    def promises(self, port: int = 0) -> list[Punctuation]:
+    def punctuation(self, port: int = 0) -> list[Punctuation]:
         """Return the punctuation put out on ``port``."""
         return [m for m in self.out[port] if not isinstance(m, Page)]
 
-    def _note(self, said: list[tuple[int, Message]]) -> list[tuple[int, Message]]:
-        for port, message in said:
+    def _note(self, emissions: list[tuple[int, Message]]) -> list[tuple[int, Message]]:
+        for port, message in emissions:
             self.out[port].append(message)
-        return said
+        return emissions
 
 
 def multiset(rows: Iterable[dict[str, Any]], digits: int = 9) -> Counter[tuple[tuple[str, Any], ...]]:

@@ -1,4 +1,4 @@
-"""Arrow IPC files: columns as they are in memory; a promise is a batch of no rows with metadata."""
+"""Arrow IPC files: columns as they are in memory; a punctuation is a batch of no rows with metadata."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import pyarrow as pa
 from oop_engine.core.punctuation import Punctuation
 from oop_engine.traces.format import Marks, Record, readable
 from oop_engine.traces.msgpack_frames import frame_of
-from oop_engine.traces.promises import promise_of
+from oop_engine.traces.punctuation_records import punctuation_of
 
 __all__ = ["ArrowReader", "ArrowWriter"]
 
-_PROMISE = b"oop_engine.promise"
+_PUNCTUATION = b"oop_engine.promise"
 
 
 class ArrowReader:
@@ -38,14 +38,14 @@ class ArrowReader:
             self.marks = Marks.of(schema)
 
     def read(self, columns: pa.Schema, page_rows: int) -> Iterator[Record]:
-        """Yield batches as they were written, and the promises between them."""
+        """Yield batches as they were written, and the punctuation between them."""
         wanted = [self.fields.get_field_index(name) for name in columns.names]
         with readable(self._path), pa.OSFile(str(self._path)) as source:
             reader = pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(included_fields=sorted(wanted)))
             for i in range(reader.num_record_batches):
                 batch, metadata = reader.get_batch_with_custom_metadata(i)
-                if metadata is not None and _PROMISE in metadata:
-                    yield promise_of(msgpack.unpackb(b64decode(metadata[_PROMISE])))
+                if metadata is not None and _PUNCTUATION in metadata:
+                    yield punctuation_of(msgpack.unpackb(b64decode(metadata[_PUNCTUATION])))
                 else:
                     yield batch.select(columns.names)
 
@@ -61,11 +61,11 @@ class ArrowWriter:
         """Append a page."""
         self._writer.write_batch(batch)
 
-    def promise(self, punctuation: Punctuation) -> None:
-        """Append a promise."""
+    def punctuation(self, punctuation: Punctuation) -> None:
+        """Append a punctuation."""
         nothing = pa.RecordBatch.from_pylist([], schema=self._fields)
-        said = b64encode(msgpack.packb(frame_of(punctuation)))  # metadata must be UTF-8
-        self._writer.write_batch(nothing, custom_metadata={_PROMISE: said})
+        packed = b64encode(msgpack.packb(frame_of(punctuation)))  # metadata must be UTF-8
+        self._writer.write_batch(nothing, custom_metadata={_PUNCTUATION: packed})
 
     def close(self) -> None:
         """Write the footer."""

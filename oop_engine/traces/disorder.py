@@ -1,8 +1,8 @@
 """Disorder: a generator of traces that are out of order in known ways, seeded, of any length.
 
-Tuples are made in the order of event time, a chunk after the other, each with its moment of
-arrival; what arrives after a chunk's end is held back until its turn.  So memory is what
-is under way at one time, not the trace, and nothing depends on how the pages are cut.
+Tuples are made in the order of event time, one chunk after the other, each with its moment of
+arrival; a tuple that arrives after its chunk's end is held back until its turn.  So memory is bounded by
+the tuples under way at one time, not by the trace, and nothing depends on how the pages are cut.
 
 Source: thesis 6.1.5.1 (band and block-sorted disorder), fig. 8-11 (links with skew).
 """
@@ -31,7 +31,7 @@ _CHUNK = 1 << 17
 _TS, _LINK, _KEY, _LEN, _ARRIVAL, _TIE = range(6)
 
 Tuples = NDArray[np.int64]
-"""int64 (6, tuples): event time, link, key, length, arrival, and what breaks ties of arrival."""
+"""int64 (6, tuples): event time, link, key, length, arrival, and a random number to break ties of arrival."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +57,11 @@ class Disorder:
         block end (with ``block``) or ts,  + the link's skew,  + 0 ... ``band``,
         and for a share ``late`` of the tuples  + ``late_by`` ... 2 ``late_by``
 
-    each drawn uniformly; what arrives in the same moment comes in random order.  A block
-    is a segment of event time that is flushed as a whole at its end (thesis 6.1.5.1).
+    each drawn uniformly; tuples that arrive in the same moment come in random order.  A block
+    is a stretch of event time that is flushed as a whole at its end (thesis 6.1.5.1).
     ``keys`` of them are drawn with probability 1 / rank ** ``zipf`` (0: all alike), as int64
     ``0`` (the most frequent) ... or, with ``ipv4``, as addresses ``10.x.y.z``.
-    ``punctuate``: after each tuple the trace carries what is then known to be over,
+    ``punctuate``: the trace carries linear punctuation, as soon as it is true,
     at multiples of this length (and so, if it is the block's, after each block).
 
     The same seed gives the same tuples, whatever the size of pages.
@@ -114,17 +114,17 @@ class Disorder:
         return Schema(columns, "ts", self.unit)
 
     def messages(self, page_rows: int = 65_536) -> Iterator[Message]:
-        """Yield pages of at most ``page_rows`` with arrival, in its order, and the promises asked for."""
+        """Yield pages of at most ``page_rows`` with arrival, in its order, and punctuation between them."""
         step = self._units("punctuate")
         labels = self._labels()
-        promised = self.origin // step * step if step else 0  # nothing is ever before the origin
+        bound = self.origin // step * step if step else 0  # nothing is ever before the origin
         for run in self._runs():
-            cuts, bounds = _promises(run, step, promised) if step else (np.empty(0, np.int64),) * 2
+            cuts, bounds = _punctuation(run, step, bound) if step else (np.empty(0, np.int64),) * 2
             start = 0
             for cut, bound in zip(cuts.tolist(), bounds.tolist(), strict=True):
                 yield from self._pages(run.tuples[:, start:cut], labels, page_rows)
                 yield Linear(bound)
-                start, promised = cut, bound
+                start = cut
             yield from self._pages(run.tuples[:, start:], labels, page_rows)
 
     def _pages(
@@ -183,7 +183,7 @@ class Disorder:
                 yield chunk
 
     def _made(self, i: int, start: int, stop: int, per_second: int, ranks: NDArray[np.float64]) -> Tuples:
-        """Return what link ``i`` sends from ``start`` to ``stop``, the arrivals drawn."""
+        """Return the tuples that link ``i`` sends from ``start`` to ``stop``, with random arrivals."""
         link = self.links[i]
         draw = np.random.default_rng([self.seed, i, start])
         size = math.floor(link.rate * stop / per_second) - math.floor(link.rate * start / per_second)
@@ -219,7 +219,7 @@ class _Run(NamedTuple):
 
 
 def _split(parts: list[Tuples], before: int) -> tuple[list[Tuples], list[Tuples]]:
-    """Return what has arrived before a moment, and the rest; parts that wait as a whole are not touched."""
+    """Return the tuples that arrived before a moment, and the rest; parts that wait as a whole are not copied."""
     ready, held = [], []
     for part in parts:
         arrived = part[_ARRIVAL] < before
@@ -236,12 +236,12 @@ def _by_arrival(parts: list[Tuples]) -> Tuples:
     return tuples[:, np.lexsort((tuples[_TIE], tuples[_ARRIVAL]))]
 
 
-def _promises(run: _Run, step: int, promised: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return after how many tuples of a run a promise has grown, and to what: multiples of ``step``."""
+def _punctuation(run: _Run, step: int, bound: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return after how many tuples of a run the bound grows, and its new values: multiples of ``step``."""
     ts = run.tuples[_TS]
-    last = int(ts[-1]) if run.rest is None else run.rest  # after the very last one, the end says it
+    last = int(ts[-1]) if run.rest is None else run.rest  # after the very last one comes the end
     least = np.minimum.accumulate(np.append(ts[1:], last)[::-1])[::-1]
     bounds = least // step * step
-    before = np.concatenate([[promised], bounds[:-1]])
+    before = np.concatenate([[bound], bounds[:-1]])
     grown = np.flatnonzero(bounds > before)
     return grown + 1, bounds[grown]

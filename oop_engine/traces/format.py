@@ -1,7 +1,7 @@
-"""What every trace format has: a reader, a writer, and errors that name the file.
+"""The protocol of trace formats: a reader, a writer, and errors that name the file.
 
-A reader yields record batches as they stand in the file, and the promises between them;
-what to make of the values is decided in one place for all formats (``admit.py``).
+A reader yields record batches as they stand in the file, and the punctuation between them;
+values are validated and cast in one place for all formats (``validation.py``).
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ __all__ = [
 ]
 
 Record: TypeAlias = pa.RecordBatch | Punctuation
-"""What a file consists of."""
+"""The two kinds of record in a file."""
 
 REFUSED, LINE = "oop_engine.refused", "oop_engine.line"
-"""Columns beside those asked for: why a row cannot be read (null: it can), and what it is in the file."""
+"""Columns beside those asked for: why a row cannot be read (null: it can), and its text in the file."""
 
 _KEYS = ("oop_engine.time", "oop_engine.unit", "oop_engine.arrival")
 
 
 @dataclass(frozen=True)
 class Marks:
-    """What a file says of itself: the progressing column, its unit, the column of arrival times.
+    """Metadata of a file: the progressing column, its unit, the column of arrival times.
 
     The binary formats keep it with their columns, so that such a trace opens by its path alone.
     """
@@ -57,7 +57,7 @@ class Marks:
 
     @classmethod
     def of(cls, fields: pa.Schema) -> Marks:
-        """Return the marks found in the metadata of ``fields``; what is not there is ''."""
+        """Return the marks found in the metadata of ``fields``; a missing one is ''."""
         found = fields.metadata or {}
         return cls(*(found.get(key.encode(), b"").decode() for key in _KEYS))
 
@@ -66,9 +66,9 @@ class Reader(Protocol):
     """Made from a path; ``times`` are the columns that must be integers or timestamps.
 
     ``fields``: the columns of the file, with their types (of text: as its first block
-    suggests).  ``marks``: what the file says of itself.  ``guessed``: the types are guesses,
+    suggests).  ``marks``: the file's metadata.  ``guessed``: the types are guesses,
     so the values decide.  ``sparse``: a column may be left out where it is null.  ``crowded``: there are
-    more columns than ``fields`` has; those wanted must be told.
+    more columns than ``fields`` has; the wanted ones must be given.
     """
 
     guessed: ClassVar[bool]
@@ -85,7 +85,7 @@ class Reader(Protocol):
     def __init__(self, path: Path, times: tuple[str, ...] = ()) -> None: ...
 
     def read(self, columns: pa.Schema, page_rows: int) -> Iterator[Record]:
-        """Yield what the file holds, in order; only ``columns``, each of its own type or as text."""
+        """Yield the records of the file, in order; only ``columns``, each of its own type or as text."""
         ...
 
 
@@ -98,8 +98,8 @@ class Writer(Protocol):
         """Append rows."""
         ...
 
-    def promise(self, punctuation: Punctuation) -> None:
-        """Append a promise; raises ``TraceError`` if the format carries none."""
+    def punctuation(self, punctuation: Punctuation) -> None:
+        """Append a punctuation; raises ``TraceError`` if the format carries none."""
         ...
 
     def close(self) -> None:
@@ -111,19 +111,19 @@ _UNREADABLE = (
     pa.ArrowException, msgpack.UnpackException, OSError, EOFError, MemoryError, RecursionError, ArithmeticError,
     LookupError, TypeError, ValueError,
 )  # fmt: skip
-"""What libraries raise over a file that is not what it should be."""
+"""Exceptions that libraries raise over a malformed file."""
 
 
 @contextmanager
 def readable(path: Path, way_out: str = "write it anew, or check that it was copied whole") -> Iterator[None]:
-    """Turn what goes wrong while reading ``path`` into a ``TraceError`` that says where."""
+    """Turn an exception while reading ``path`` into a ``TraceError`` with the path and the way out."""
     try:
         yield
     except TraceError:
         raise
     except _UNREADABLE as error:
-        said = " ".join(str(error).split())[:200] or type(error).__name__
-        msg = f"{path}: cannot be read ({said}): {way_out}"
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        msg = f"{path}: cannot be read ({reason}): {way_out}"
         raise TraceError(msg) from error
 
 

@@ -1,6 +1,6 @@
 """JSON lines: an object a line; a key that is not there is null.
 
-A line ``{"punctuation": {...}}`` is a promise: ``{"below": 60}``, or
+A line ``{"punctuation": {...}}`` is a punctuation: ``{"below": 60}``, or
 ``{"groups": {"src": ["a", "b"]}, "below": [60, 120]}``, or ``{"joint": {"ts": 10, "ts_right": 7}}``;
 bounds are in the unit of the progressing attribute.  NaN and infinities, for which JSON
 has no numbers, are written as text.
@@ -22,13 +22,13 @@ from oop_engine.core.errors import TraceError
 from oop_engine.core.punctuation import GroupWise, Joint, Linear, Punctuation
 from oop_engine.traces.format import Marks, Record, readable, require_textual
 from oop_engine.traces.json_rows import guessed, object_of, rows_of
-from oop_engine.traces.promises import promise_of_json
+from oop_engine.traces.punctuation_records import punctuation_of_json
 
 __all__ = ["JsonReader", "JsonWriter"]
 
 _BLOCK = 1 << 20
 _LONGEST = 1 << 22
-_PROMISE = re.compile(rb'^[ \t]*\{[ \t]*"punctuation"[ \t]*:.*$\n?', re.MULTILINE)
+_PUNCTUATION = re.compile(rb'^[ \t]*\{[ \t]*"punctuation"[ \t]*:.*$\n?', re.MULTILINE)
 _ESCAPED = r'["\\\x00-\x1f]'
 _MARK = b"\xef\xbb\xbf"  # some programs put it in front of UTF-8
 
@@ -46,7 +46,7 @@ class JsonReader:
     def __init__(self, path: Path, times: tuple[str, ...] = ()) -> None:
         self._path = path
         self.marks = Marks()
-        head = _PROMISE.sub(b"", next(self._blocks(), b""))
+        head = _PUNCTUATION.sub(b"", next(self._blocks(), b""))
         if head.strip() and not head.lstrip().startswith(b"{"):
             got = head.lstrip()[:20]
             msg = f"{path}: must have a JSON object a line; it begins with {got!r}: is it JSON lines?"
@@ -54,13 +54,13 @@ class JsonReader:
         self.fields, self.crowded = guessed(head, times)
 
     def read(self, columns: pa.Schema, page_rows: int) -> Iterator[Record]:
-        """Yield the rows of each block, and the promises between them; what does not fit its type as text."""
+        """Yield the rows of each block and the punctuation between them; values that do not fit their type as text."""
         with readable(self._path):
             for block in self._blocks():
                 start = 0
-                for found in _PROMISE.finditer(block) if b'"punctuation"' in block else ():
+                for found in _PUNCTUATION.finditer(block) if b'"punctuation"' in block else ():
                     yield from rows_of(block[start : found.start()], columns)
-                    yield promise_of_json(found[0], columns)
+                    yield punctuation_of_json(found[0], columns)
                     start = found.end()
                 yield from rows_of(block[start:], columns)
 
@@ -102,16 +102,16 @@ class JsonWriter:
         for line in [lines] if isinstance(lines, pa.StringArray) else lines.chunks:
             self._sink.write(_bytes_of(line))
 
-    def promise(self, punctuation: Punctuation) -> None:
-        """Append a promise."""
-        line = json.dumps({"punctuation": _said(punctuation)}, ensure_ascii=False, default=str)
+    def punctuation(self, punctuation: Punctuation) -> None:
+        """Append a punctuation."""
+        line = json.dumps({"punctuation": _body(punctuation)}, ensure_ascii=False, default=str)
         self._sink.write(f"{line}\n".encode())
 
     def close(self) -> None:
         """Nothing more is to be written."""
 
 
-def _said(punctuation: Punctuation) -> dict[str, Any]:
+def _body(punctuation: Punctuation) -> dict[str, Any]:
     match punctuation:
         case Linear(below):
             return {"below": below}

@@ -1,7 +1,7 @@
 """JSON rows: lines become columns, at once by Arrow where every line is plain, else line by line; both mean the same.
 
-Arrow is given only what it reads as we do: UTF-8, one object a line, nested at most 64 deep, numbers and
-booleans as columns of that, all else as text.  What it refuses is read line by line: there a value is its
+Arrow is given only lines that it reads as we do: UTF-8, one object a line, nested at most 64 deep, numbers and
+booleans as columns of that, all else as text.  Lines that it refuses are read one by one: there a value is its
 text, and a line that cannot be read is refused alone, with a reason.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json
 
-from oop_engine.traces.cells import guess, guess_time, guess_words
+from oop_engine.traces.casting import guess, guess_time, guess_words
 from oop_engine.traces.format import LINE, REFUSED, is_textual
 
 __all__ = ["DEEPEST", "MOST_KEYS", "guessed", "line_by_line", "object_of", "rows_of"]
@@ -24,7 +24,7 @@ __all__ = ["DEEPEST", "MOST_KEYS", "guessed", "line_by_line", "object_of", "rows
 DEEPEST = 64
 """Lists and objects within each other, at most: readers of JSON call themselves, and the stack has an end."""
 MOST_KEYS = 1000
-"""Different keys in the block that tells the columns, at most: each is a column, null in all other rows."""
+"""The most different keys in the first block: each is a column, null in all other rows."""
 
 _CELLS = 1 << 20
 _SPACE = b" \t\r\n"
@@ -73,7 +73,7 @@ def _kind(values: list[Any], is_time: bool) -> pa.DataType | None:
 
 
 def rows_of(lines: bytes, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of some whole lines; what cannot be read has a reason in the column ``REFUSED``."""
+    """Yield the rows of some whole lines; a line that cannot be read has a reason in the column ``REFUSED``."""
     if not lines.strip(_SPACE):
         return
     table = _at_once(lines, columns)
@@ -174,7 +174,7 @@ def _lines(text: bytes) -> Iterator[bytes]:
 
 
 def _texts(lines: list[bytes], names: list[str]) -> pa.RecordBatch:
-    """Return the values of some columns as text; ``REFUSED`` and ``LINE`` tell of the lines that have none."""
+    """Return the values of some columns as text; ``REFUSED`` and ``LINE`` are set for lines that have none."""
     rows: list[dict[str, Any]] = []
     reasons: list[str | None] = []
     for line in lines:

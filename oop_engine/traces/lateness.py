@@ -1,4 +1,4 @@
-"""Lateness: how far tuples come behind what came before them, as a histogram of fixed size.
+"""Lateness: how far tuples come behind the largest value before them, as a histogram of fixed size.
 
 A quantile read from it is never below the true one and at most 1/64 above it; how many
 tuples lie above such a value is exact.

@@ -1,4 +1,4 @@
-"""msgpack frames: a stream of arrays, each a page or a promise, with an end that can be checked.
+"""msgpack frames: a stream of arrays, each a page or a punctuation, with an end that can be checked.
 
 ["oop-trace/1", columns]         first; Arrow IPC schema, marks in its metadata
 ["page", batch]                  Arrow IPC record batch message
@@ -20,7 +20,7 @@ import pyarrow as pa
 from oop_engine.core.errors import TraceError
 from oop_engine.core.punctuation import GroupWise, Joint, Linear, Punctuation
 from oop_engine.traces.format import Marks, Record, readable
-from oop_engine.traces.promises import promise_of
+from oop_engine.traces.punctuation_records import punctuation_of
 
 __all__ = ["FramesReader", "FramesWriter", "frame_of"]
 
@@ -30,7 +30,7 @@ _MAX_PARTS = 1 << 16  # of a list: room for all is made when its length is read
 
 
 def frame_of(punctuation: Punctuation) -> list[Any]:
-    """Return a promise as a frame."""
+    """Return a punctuation as a frame."""
     match punctuation:
         case Linear(below):
             return ["linear", below]
@@ -58,7 +58,7 @@ class FramesReader:
             self.marks = Marks.of(schema)
 
     def read(self, columns: pa.Schema, page_rows: int) -> Iterator[Record]:
-        """Yield pages as they were written, and the promises between them."""
+        """Yield pages as they were written, and the punctuation between them."""
         rows = 0
         with readable(self._path):
             frames = self._frames()
@@ -73,7 +73,7 @@ class FramesReader:
                         rows += batch.num_rows
                         yield batch.select(columns.names)
                     case _:
-                        yield promise_of(frame)
+                        yield punctuation_of(frame)
         msg = f"{self._path}: ends after row {rows} without its end frame: it was cut off, write it anew"
         raise TraceError(msg)
 
@@ -98,7 +98,7 @@ class FramesReader:
 
     def _check_end(self, frame: list[Any], rows: int, frames: Iterator[list[Any]]) -> None:
         if frame[1:] != [rows]:
-            msg = f"{self._path}: its end frame says {frame[1:]} rows; got {rows}: write it anew"
+            msg = f"{self._path}: must have {frame[1:]} rows, by its end frame; got {rows}: write it anew"
             raise TraceError(msg)
         if next(frames, None) is not None:
             msg = f"{self._path}: goes on after its end frame (row {rows}): traces cannot be joined by cat"
@@ -118,8 +118,8 @@ class FramesWriter:
         self._rows += batch.num_rows
         self._put(["page", batch.serialize().to_pybytes()])
 
-    def promise(self, punctuation: Punctuation) -> None:
-        """Append a promise."""
+    def punctuation(self, punctuation: Punctuation) -> None:
+        """Append a punctuation."""
         self._put(frame_of(punctuation))
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Parquet: columns, compressed; carries no promises."""
+"""Parquet: columns, compressed; carries no punctuation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ParquetReader:
             self.marks = Marks.of(file.schema_arrow)
 
     def read(self, columns: pa.Schema, page_rows: int) -> Iterator[Record]:
-        """Yield the rows, at most ``page_rows`` at a time; raises ``TraceError`` if the footer says other than they."""
+        """Yield the rows, at most ``page_rows`` at a time; raises ``TraceError`` unless the footer has their number."""
         options = {"buffer_size": _BUFFER, "pre_buffer": False}
         with readable(self._path), pq.ParquetFile(self._path, **options) as file:
             rows = 0
@@ -41,7 +41,7 @@ class ParquetReader:
                 rows += batch.num_rows
                 yield batch.select(columns.names)
             if rows != file.metadata.num_rows:
-                msg = f"its footer says {file.metadata.num_rows:,} rows; got {rows:,}"
+                msg = f"must have {file.metadata.num_rows:,} rows, by its footer; got {rows:,}"
                 raise ValueError(msg)
 
 
@@ -61,9 +61,9 @@ class ParquetWriter:
         if self._rows >= _GROUP_ROWS:
             self._flush()
 
-    def promise(self, punctuation: Punctuation) -> None:
+    def punctuation(self, punctuation: Punctuation) -> None:
         """Refuse: Parquet has rows only."""
-        msg = "parquet carries no punctuation: write arrow, jsonl or msgpack, or leave the promises out"
+        msg = "parquet carries no punctuation: write arrow, jsonl or msgpack, or leave the punctuation out"
         raise TraceError(msg)
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
-"""Profile: how disordered a trace is, and what each way of making punctuation would cost on it.
+"""Profile: how disordered a trace is, and the cost of each punctuation policy on it.
 
     lateness        how far a tuple comes behind the largest value before it (0: it is not late)
-    own lateness    the same within its group: what is left of lateness when each group,
+    own lateness    the same within its group: the lateness that remains when each group,
                     such as a link with a skew, makes progress by itself
     larger before   how many larger values came before it: the disorder as a number of tuples
 
@@ -52,7 +52,7 @@ class Lateness:
 
     @classmethod
     def of(cls, seen: Histogram) -> Lateness:
-        """Return what a histogram tells."""
+        """Return the quantiles of a histogram."""
         p50, p99, p999, _ = (seen.quantile(share) for share in _SHARES)
         return cls(seen.above(0), p50, p99, p999, seen.most)
 
@@ -73,9 +73,9 @@ class GroupProfile:
 
 @dataclass(frozen=True)
 class Candidate:
-    """What a policy of ``oop_engine.operators.edge.policies`` would cost on this trace.
+    """The cost of a policy of ``oop_engine.operators.edge.policies`` on this trace.
 
-    ``late``: tuples behind the promise.  ``delay``: how much longer than in an ordered
+    ``late``: tuples behind the bound.  ``delay``: how much longer than in an ordered
     stream a result waits, in units of the progressing attribute.  ``state``: tuples
     that arrive within that delay, which an in-order plan holds to sort them.
     """
@@ -142,7 +142,7 @@ def profile(
 
 
 class _Stream:
-    """What is measured of the stream as a whole."""
+    """Measurements of the stream as a whole."""
 
     def __init__(self) -> None:
         self.lateness, self.larger_before = Histogram(), Histogram()
@@ -173,7 +173,7 @@ class _Stream:
 
 
 class _Groups:
-    """What is measured of each group, in arrays by slot."""
+    """Measurements of each group, in arrays by slot."""
 
     def __init__(self, schema: Schema, by: tuple[str, ...]) -> None:
         self.by = by

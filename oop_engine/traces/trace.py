@@ -13,14 +13,14 @@ from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 from oop_engine.system.whole_file import whole_file
-from oop_engine.traces.admit import Admission, Refuse, check_fields, check_names, some, wanted
 from oop_engine.traces.arrow_ipc import ArrowReader, ArrowWriter
-from oop_engine.traces.cells import read_as
-from oop_engine.traces.delimited import CsvReader, CsvWriter
+from oop_engine.traces.casting import read_as
+from oop_engine.traces.csv import CsvReader, CsvWriter
 from oop_engine.traces.format import Marks, Reader, Writer, plain
 from oop_engine.traces.json_lines import JsonReader, JsonWriter
 from oop_engine.traces.msgpack_frames import FramesReader, FramesWriter
 from oop_engine.traces.parquet import ParquetReader, ParquetWriter
+from oop_engine.traces.validation import Refuse, Validation, check_fields, check_names, some, wanted
 
 __all__ = ["FORMATS", "Trace", "format_of", "open_trace", "write_trace"]
 
@@ -47,8 +47,8 @@ _SUFFIXES = {
 class Trace:
     """The messages of a file: iterate it, again if need be; each time it is read from the start.
 
-    Pages have at most ``page_rows`` rows, and 16 million cells, and carry ``arrival``; promises stand where the
-    file has them.  Memory is bounded by a page, or some blocks of text, and does not grow with the file.
+    Pages have at most ``page_rows`` rows, and 16 million cells, and carry ``arrival``; punctuation comes where the
+    file has it.  Memory is bounded by a page, or some blocks of text, and does not grow with the file.
     ``refused`` counts by reason the rows that were diverted, up to where the iteration is.
     """
 
@@ -71,15 +71,15 @@ class Trace:
 
     def __iter__(self) -> Iterator[Message]:
         columns = wanted(self._reader.fields, self.schema, self.arrival)
-        admission = Admission(self.path, self.schema, columns, self.arrival, self._on_refused)
-        self.refused = admission.refused
+        validation = Validation(self.path, self.schema, columns, self.arrival, self._on_refused)
+        self.refused = validation.refused
         page_rows = max(min(self._page_rows, _CELLS // len(columns)), 1)
         for record in self._reader.read(plain(columns), page_rows):
             if not isinstance(record, pa.RecordBatch):
-                yield admission.promise(record)
+                yield validation.punctuation(record)
                 continue
             for start in range(0, record.num_rows, page_rows):
-                page = admission.admit(record.slice(start, page_rows))
+                page = validation.page(record.slice(start, page_rows))
                 if page is not None:
                     yield page
 
@@ -101,16 +101,16 @@ def open_trace(
 ) -> Trace:
     """Return the trace in a file; only its head is read now.
 
-    ``schema``: the columns wanted.  Without it the file tells them (text formats: by
-    their first block), ``time`` names the one that makes progress, and ``unit`` its unit if it is an
-    integer; what ``write_trace`` wrote in a binary format knows these by itself.
+    ``schema``: the columns wanted.  Without it they are those of the file (text formats: of
+    the first block), ``time`` names the one that makes progress, and ``unit`` its unit if it is an
+    integer; files that ``write_trace`` wrote in a binary format carry both.
     ``arrival``: the column of arrival times, never decreasing, a time like the
-    progressing attribute; None: rows arrive in their order (see ``Admission``).  It becomes a
+    progressing attribute; None: rows arrive in their order (see ``Validation``).  It becomes a
     column of the stream only if the schema has it.
     ``format``: one of ``FORMATS``; None: by the suffix of the path.
 
     Rows that cannot be read are diverted: counted in ``Trace.refused`` and handed to
-    ``on_refused``.  Raises ``TraceError`` if the file is not what it should be (missing,
+    ``on_refused``.  Raises ``TraceError`` if the file is malformed (missing,
     damaged, cut off, without a column, of types that do not fit), here or while it is
     read, and ``UsageError`` if the format is not known.
     """
@@ -153,8 +153,8 @@ def write_trace(
 
     Arrival, if the pages carry it, goes into ``arrival_column`` (None: it is left out), of
     the type of the progressing attribute.  The file appears under its name when it is
-    whole: on any error, or Ctrl-C, what was there before stays.  Raises ``TraceError`` if
-    the format cannot hold the columns or the promises.
+    whole: on any error, or Ctrl-C, the file before stays.  Raises ``TraceError`` if
+    the format cannot hold the columns or the punctuation.
     """
     path = Path(path)
     _, writer_of = FORMATS[format_of(path, format)]
@@ -228,7 +228,7 @@ def _write_all(
     rows = 0
     for message in messages:
         if not isinstance(message, Page):
-            writer.promise(message)
+            writer.punctuation(message)
         elif column is not None and message.arrival is None:
             msg = f"{path}: every page must carry arrival as the first did; none from row {rows + 1}"
             raise TraceError(msg)

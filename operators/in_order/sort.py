@@ -28,7 +28,7 @@ from oop_engine.core.punctuation import Linear, Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
-from oop_engine.operators.edge.edge_promises import EdgePromises, Part
+from oop_engine.operators.edge.edge_progress import EdgeProgress, Part
 from oop_engine.operators.edge.late import Slack
 from oop_engine.operators.edge.policies import PerGroup, Policy, check_policy
 from oop_engine.operators.in_order.reorder_buffer import ReorderBuffer
@@ -77,11 +77,11 @@ class Sort(Operator):
         self.outputs = ("out", "late") if self._slack is Slack.GENEROUS else ("out",)
 
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
-        self._promises(inputs[0])
+        self._progress(inputs[0])
         return super().output_schemas(inputs)
 
-    def _promises(self, schema: Schema) -> EdgePromises:
-        return EdgePromises(self._policy, self._granularity, schema, "Sort")
+    def _progress(self, schema: Schema) -> EdgeProgress:
+        return EdgeProgress(self._policy, self._granularity, schema, "Sort")
 
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return (column,) * len(inputs)
@@ -90,7 +90,7 @@ class Sort(Operator):
         return True
 
     def open(self) -> None:
-        self._edge = self._promises(self.schemas_in[0])
+        self._edge = self._progress(self.schemas_in[0])
         self.clock_every = self._edge.clock_every
         self._waiting = ReorderBuffer(self.schemas_in[0])
         self._now: int | None = None  # the last arrival
@@ -104,13 +104,13 @@ class Sort(Operator):
                 yield from self._release(item)
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
-        for said in self._edge.said(punctuation):
-            yield from self._release(said)
+        for message in self._edge.upstream(punctuation):
+            yield from self._release(message)
 
     def on_clock(self, now: int) -> Iterator[Emission]:
         self._now = now if self._now is None else max(self._now, now)
-        for said in self._edge.clock(now):
-            yield from self._release(said)
+        for message in self._edge.clock(now):
+            yield from self._release(message)
 
     def _take(self, part: Part, of: Page) -> Iterator[Emission]:
         page, as_it_came = part.page, part.page is of and of.arrival is None
@@ -123,14 +123,14 @@ class Sort(Operator):
             page = page.filter(~part.late)
         self._waiting.add(page if as_it_came else page.owned())
 
-    def _release(self, said: Punctuation) -> Iterator[Emission]:
+    def _release(self, punctuation: Punctuation) -> Iterator[Emission]:
         """Let go of the tuples below a bound, then promise it; bounds of groups only tell which tuples are late."""
-        if not isinstance(said, Linear):
+        if not isinstance(punctuation, Linear):
             return
-        page = self._waiting.release(said.below)
+        page = self._waiting.release(punctuation.below)
         if page is not None:
             yield 0, page
-        yield 0, said
+        yield 0, punctuation
 
     @property
     def moment(self) -> int | None:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from oop_engine.core.errors import TraceError
 from oop_engine.core.schema import Schema
 from oop_engine.traces import json_rows, open_trace
-from oop_engine.traces.cells import read_as
-from oop_engine.traces.looks import hopeless
+from oop_engine.traces.casting import read_as
+from oop_engine.traces.text_patterns import unreadable
 from tests.fuzz import SCALE
 from tests.fuzz.mutants import WORDS
 
@@ -101,7 +101,7 @@ def test_a_pattern_never_refuses_what_can_be_read(kind, texts):
     distinct = pa.array(sorted(set(texts)), pa.string())
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_time(kind):
         return
-    for text, lost in zip(distinct, hopeless(distinct, kind).to_pylist(), strict=True):
+    for text, lost in zip(distinct, unreadable(distinct, kind).to_pylist(), strict=True):
         one = pa.array([text.as_py()], pa.string())
         try:
             one.cast(kind)

@@ -86,8 +86,8 @@ def test_the_driver_collects_by_port_and_ends_what_was_not_ended() -> None:
     driver = Driver(Counting(), SCHEMA).run([(0, PAGE), (0, Linear(1))])
     assert driver.rows() == [{"ts": 1}, {"ts": 2}]
     assert driver.pages() == [PAGE]
-    assert driver.promises() == [Linear(1), Linear(FOREVER)]
-    assert Driver(Counting(), SCHEMA).run([(0, END)]).promises() == [Linear(FOREVER)]
+    assert driver.punctuation() == [Linear(1), Linear(FOREVER)]
+    assert Driver(Counting(), SCHEMA).run([(0, END)]).punctuation() == [Linear(FOREVER)]
     assert driver.clock(9) == [(0, Linear(9))]
 
 

@@ -100,13 +100,13 @@ def test_promises_say_it_all_again(script: Script) -> None:
     for port, punctuation in script:
         progress.advance(port, punctuation)
     again, one = Promise(), Progress(2, remember_ended=True)
-    for said in progress.promises():
+    for said in progress.punctuation():
         again.add(said)
         for port in range(2):
             one.advance(port, said)
     assert [again.bound(g) for g in GROUPS] == clipped(progress.bounds(ALL))
     assert clipped(one.bounds(ALL)) == clipped(progress.bounds(ALL))
-    assert len(progress.promises()) <= 2
+    assert len(progress.punctuation()) <= 2
 
 
 @given(scripts(2))

@@ -17,8 +17,8 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import GroupWise, Joint, Linear
 from oop_engine.core.schema import Schema
 from oop_engine.traces import open_trace, write_trace
-from oop_engine.traces.admit import MOST_TIME
 from oop_engine.traces.profile import profile
+from oop_engine.traces.validation import MOST_TIME
 
 SCHEMA = Schema({"ts": pa.int64(), "key": pa.string()}, "ts", "s")
 GOOD = '{"ts": 1, "key": "a"}\n'
@@ -246,7 +246,7 @@ def test_rows_that_the_footer_knows_and_the_file_has_not_are_an_error(tmp_path, 
     found = pq.ParquetFile.iter_batches
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", lambda *a, **k: list(found(*a, **k))[:-1])
     trace = open_trace(path, time="ts", unit="s", page_rows=100)
-    with pytest.raises(TraceError, match="its footer says 300 rows; got 200"):
+    with pytest.raises(TraceError, match="must have 300 rows, by its footer; got 200"):
         list(trace)
 
 

@@ -50,8 +50,8 @@ def behind(operator: Operator, *before: Operator) -> Graph:
 def test_what_waits_for_promises_that_nobody_makes_is_told(operator: Operator, what: str) -> None:
     before = Select(pa.compute.field("ts") >= 0)
     assert waiting(behind(operator, before).plan()) == {
-        "s": "graph 'g': nothing makes promises of the tuples of 's', so unless its feed carries punctuation, "
-        f"all waits for its end: 'last' ({what}); put a Punctuate behind it"
+        "s": "graph 'g': no Punctuate follows source 's', so unless its feed carries punctuation, "
+        f"these wait for its end: 'last' ({what}); put a Punctuate behind it"
     }
     assert waiting(behind(operator, before, Punctuate(Ordered(), 1)).plan()) == {}
 
@@ -95,4 +95,4 @@ def test_a_run_says_it_once_where_much_waits(
 ) -> None:
     replay(behind(WindowAggregate(Tumbling(10), COUNT)), {"s": feed})
     assert len(caplog.messages) == lines
-    assert all("waits for its end: 'last' (results)" in line for line in caplog.messages)
+    assert all("wait for its end: 'last' (results)" in line for line in caplog.messages)

@@ -40,7 +40,7 @@ def test_bucket_and_aggregate_are_window_aggregate(data, of, windows, empty):
     tail = Aggregate(windows, AGGREGATES, ("k",), empty=empty)
     halves = Checked(tail, bucket.operator.schemas_out[0]).play(between)
     assert multiset(halves.rows()) == multiset(whole.rows())
-    assert halves.promises() == whole.promises()
+    assert halves.punctuation() == whole.punctuation()
     assert halves.operator.state().partials == 0
 
 

@@ -50,19 +50,19 @@ def test_tuple_based_windows_number_arrivals_and_promise_the_next_number():
     assert driver.operator.schemas_out[0].unit == "rows"
     driver.feed(0, page([row(9), row(3), row(7)]))
     assert [r["row"] for r in driver.rows()] == [0, 1, 2]
-    assert driver.promises() == [Linear(2)]
+    assert driver.punctuation() == [Linear(2)]
     assert driver.feed(0, Linear(50)) == []
     driver.move()
     driver.feed(0, page([row(1)]))
     assert driver.rows()[-1]["row"] == 3
-    assert driver.promises() == [Linear(2), Linear(4)]
+    assert driver.punctuation() == [Linear(2), Linear(4)]
 
 
 def test_partitioned_windows_number_and_promise_by_group():
     driver = Driver(Bucket(PartitionedTupleBased(4, 1), by=("k",)), SCHEMA)
     driver.feed(0, page([row(9, "a"), row(3, "b"), row(7, "a")]))
     assert [(r["k"], r["row"]) for r in driver.rows()] == [("a", 0), ("b", 0), ("a", 1)]
-    assert driver.promises() == [GroupWise.of({"k": ["a", "b"]}, [2, 1])]
+    assert driver.punctuation() == [GroupWise.of({"k": ["a", "b"]}, [2, 1])]
     assert driver.operator.state().groups == 2
     ended = GroupWise.of({"k": ["a", "b"]}, [FOREVER, 30])
     assert driver.feed(0, ended) == [(0, GroupWise.of({"k": ["a"]}, [FOREVER]))]

@@ -73,7 +73,7 @@ def test_the_order_of_tuples_closes_windows():
     assert driver.operator.state().tuples == 2
     driver.feed(0, page([row(10)]))
     assert driver.rows() == [{"window_start": 0, "window_end": 10, "n": 2}]
-    assert driver.promises() == [Linear(10), Linear(20)]
+    assert driver.punctuation() == [Linear(10), Linear(20)]
     assert driver.feed(0, Joint.of(j=5)) == []
     assert driver.feed(0, Linear(57))[-1] == (0, Linear(60))
     assert driver.operator.state().tuples == 0

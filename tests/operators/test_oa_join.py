@@ -337,9 +337,9 @@ def test_boxes_grow_and_are_kept(data: st.DataObject) -> None:
     for port, message in as_messages(script, (LEFT, RIGHT)):
         for _, out in d.feed(port, message):
             contract.check(out)
-    boxes = [box.bounds for box in d.promises() if isinstance(box, Joint)]
+    boxes = [box.bounds for box in d.punctuation() if isinstance(box, Joint)]
     assert all(a != b and all(x[1] <= y[1] for x, y in zip(a, b, strict=True)) for a, b in pairwise(boxes))
-    assert len(boxes) == len(d.promises())
+    assert len(boxes) == len(d.punctuation())
 
 
 # --- what is refused ------------------------------------------------------------------

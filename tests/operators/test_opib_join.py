@@ -38,9 +38,9 @@ def test_left_tuples_wait_until_the_right_input_is_past_their_band() -> None:
     assert d.operator.state().tuples == 2 + 2  # 6 and 9 wait for 8 and more, and 7 and 8 for them
     d.feed(1, END)
     assert [(r["ts"], r["ts_right"]) for r in d.rows()][2:] == [(6, 7), (6, 8), (9, 8)]
-    assert d.promises()[-1] == Linear(9)
+    assert d.punctuation()[-1] == Linear(9)
     d.feed(0, END)
-    assert d.promises()[-1] == Linear(FOREVER)
+    assert d.punctuation()[-1] == Linear(FOREVER)
     assert d.operator.state().tuples == 0
 
 

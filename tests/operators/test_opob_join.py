@@ -38,7 +38,7 @@ def test_results_wait_for_those_with_a_smaller_left_time() -> None:
     d.feed(1, END)
     assert [r["ts"] for r in d.rows()] == [5, 5, 5, 6, 6, 6, 6]  # that of 9 waits for more left tuples
     d.feed(0, END)
-    assert (d.rows()[-1]["ts"], d.promises()[-1]) == (9, Linear(FOREVER))
+    assert (d.rows()[-1]["ts"], d.punctuation()[-1]) == (9, Linear(FOREVER))
     assert d.operator.state().tuples == 0
 
 

@@ -96,7 +96,7 @@ def test_the_strategies_give_the_same(skew, seed, range_, slide, by_group):
     for driver in drivers:
         driver.feed(0, "end")
     plain, paned = drivers
-    assert plain.promises() == paned.promises()
+    assert plain.punctuation() == paned.punctuation()
     assert [p.to_pylist() for p in plain.pages()] == [p.to_pylist() for p in paned.pages()]
 
 

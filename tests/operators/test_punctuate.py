@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from oop_engine import FOREVER, NEVER, GraphError, GroupWise, LateTuple, Linear, Page, Schema
 from oop_engine.core.contract import EdgeContract
-from oop_engine.operators.edge import group_promises as module
+from oop_engine.operators.edge import group_progress as module
 from oop_engine.operators.edge.late import Late
 from oop_engine.operators.edge.policies import (
     BoundedCount,
@@ -63,7 +63,7 @@ def test_the_stream_is_as_defined(policy, keeps, granularity):
         driver = fed(Punctuate(policy, granularity, Late.DIVERT), rows, cut)
         on_time, late, said = punctuate(rows, keeps, granularity, LOWEST)
         assert (on_time, late) == (driver.rows(0), driver.rows(1))
-        assert [Linear(below) for below in said] == driver.promises()
+        assert [Linear(below) for below in said] == driver.punctuation()
         assert driver.operator.counts() == {"late": len(late)}
         assert flat(fed(Punctuate(policy, granularity), rows, 1).out[0]) == flat(driver.out[0])
 
@@ -79,7 +79,7 @@ def test_groups_are_as_defined(policy, keeps, granularity):
         on_time, late, said = punctuate_groups(rows, keeps, granularity, LOWEST)
         assert (on_time, late) == (driver.rows(0), driver.rows(1))
         promises = [
-            dict(zip(p.groups["k"].to_pylist(), p.below.tolist(), strict=True)) for p in driver.promises()
+            dict(zip(p.groups["k"].to_pylist(), p.below.tolist(), strict=True)) for p in driver.punctuation()
         ]
         assert said == promises
 
@@ -105,7 +105,7 @@ def test_groups_that_are_let_go_cannot_be_told_from_outside(policy, monkeypatch)
         for forgets, rows_a_page in ((True, 25), (True, cut), (False, 25)):
             with monkeypatch.context() as patch:
                 if not forgets:
-                    patch.setattr(module.GroupPromises, "forget", lambda self, linear: None)
+                    patch.setattr(module.GroupProgress, "forget", lambda self, linear: None)
                 driver = Driver(Punctuate(policy, 5, Late.DIVERT), SCHEMA)
                 for event in events:
                     rows = event if isinstance(event, list) else []
@@ -181,7 +181,7 @@ def test_a_page_without_arrivals_goes_on_as_a_whole_with_the_same_outcome(policy
             said = whole.feed(0, page(rows))
             assert [type(m) for port, m in said if port == 0] in ([], [Page], [Linear], [Page, Linear])
             parted.feed(0, page(rows, [start] * len(rows)))
-            assert whole.promises()[-1:] == parted.promises()[-1:]
+            assert whole.punctuation()[-1:] == parted.punctuation()[-1:]
         assert (whole.rows(0), whole.rows(1)) == (parted.rows(0), parted.rows(1))
 
     holds()
@@ -252,8 +252,8 @@ def test_groups_that_stopped_are_let_go_when_the_stream_has_passed_them():
 def test_one_message_for_all_groups_a_granule():
     driver = Driver(Punctuate(PerGroup(Ordered(), ("k",)), 100), SCHEMA)
     driver.feed(0, page([{"ts": t, "k": f"k{t * 7 % 50}"} for t in range(10_000)]))
-    assert 100 <= len(driver.promises()) <= 110
-    assert sum(len(p) for p in driver.promises()) > 4_000
+    assert 100 <= len(driver.punctuation()) <= 110
+    assert sum(len(p) for p in driver.punctuation()) > 4_000
 
 
 def test_a_promise_of_the_source_makes_what_is_pending_start_afresh():
@@ -270,7 +270,7 @@ def test_one_group_far_ahead_does_not_hold_up_the_others():
     driver = Driver(Punctuate(PerGroup(Ordered(), ("k",)), 10), SCHEMA)
     driver.feed(0, times(1_000_000, k="wrong"))
     driver.feed(0, times(5, 15, 25, 35))
-    assert driver.promises()[-1] == GroupWise.of({"k": ["a"]}, [30])
+    assert driver.punctuation()[-1] == GroupWise.of({"k": ["a"]}, [30])
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_sorted_as_far_as_the_twin_promises(policy, keeps, late):
         driver = fed(Sort(policy, 5, late), times, cut)
         below = said[-1] if said else -100
         assert sorted((r for r in on_time if r["ts"] < below), key=lambda r: r["ts"]) == driver.rows()
-        assert [Linear(b) for b in said] == driver.promises()
+        assert [Linear(b) for b in said] == driver.punctuation()
         assert driver.operator.state().tuples == sum(r["ts"] >= below for r in on_time)
         driver.feed(0, END)
         assert sorted(on_time, key=lambda r: r["ts"]) == driver.rows()
@@ -134,7 +134,7 @@ def test_a_page_without_arrivals_is_taken_as_a_whole_with_the_same_outcome(times
         said = whole.feed(0, page(times[start : start + cut], start))
         assert [type(m) for _, m in said] in ([], [Linear], [Page, Linear])
     assert whole.rows() == parted.rows()
-    assert whole.promises()[-1:] == parted.promises()[-1:]
+    assert whole.punctuation()[-1:] == parted.punctuation()[-1:]
     assert whole.operator.counts() == parted.operator.counts()
     assert whole.operator.state().in_use == parted.operator.state().in_use
 
@@ -147,7 +147,7 @@ def test_what_is_put_out_is_in_order(times, cut):
     for message in driver.out[0]:
         contract.check(message)
     assert [r["ts"] for r in driver.rows()] == sorted(r["ts"] for r in driver.rows())
-    assert driver.promises()[-1] == Linear(FOREVER)
+    assert driver.punctuation()[-1] == Linear(FOREVER)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from oop_engine.core.punctuation import Joint
 from oop_engine.core.schema import Schema
 from oop_engine.runners.dispatch import Signal
 from oop_engine.traces.msgpack_frames import frame_of
-from oop_engine.traces.promises import promise_of
+from oop_engine.traces.punctuation_records import punctuation_of
 
 __all__ = ["COLUMNS", "DDL", "FIELDS", "NOTE", "Letter", "Said", "gathered", "pack_letter", "unpack_letter"]
 
@@ -75,7 +75,7 @@ def gathered(schema: Schema, said: Iterable[Said]) -> list[Said]:
             case _:
                 progress.advance(0, message)
     whole: list[Said] = [concat(schema, pages)] if pages else []
-    return [*whole, *progress.promises(), *joint.values(), *ends]
+    return [*whole, *progress.punctuation(), *joint.values(), *ends]
 
 
 def pack_letter(said: Iterable[Said]) -> tuple[int, bytes]:
@@ -94,7 +94,7 @@ def unpack_letter(schema: Schema, body: bytes) -> Iterator[Said]:
             case ["end"]:
                 yield Signal.END
             case _:
-                yield promise_of(frame)
+                yield punctuation_of(frame)
 
 
 def _plain(message: Said) -> list[Any]:

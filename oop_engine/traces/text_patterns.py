@@ -1,8 +1,8 @@
-"""Looks: which texts a type can be read from, told by patterns over a whole column.
+"""Patterns over a column of texts: which of them cannot be cast to a type.
 
-Arrow reads a column of texts or refuses all of it.  To find the bad ones by trying takes 50 µs each, so
-what a pattern can tell is told by it; a text that looks right and is refused all the same (a
-year that nanoseconds do not reach) is found by trying.
+Arrow casts a column of texts or refuses all of it.  To find the bad ones by trying takes 50 µs each, so
+patterns find most of them at once; a text that matches and is refused all the same (a
+year out of the range of nanoseconds) is found by trying.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["hopeless"]
+__all__ = ["unreadable"]
 
 _YEAR, _LEAP = "[0-9]{4}", "(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)"
 _DAY = (
@@ -24,8 +24,8 @@ _DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 _FLOAT = r"^[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|(?i:nan|inf|infinity))$"
 
 
-def hopeless(texts: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Tell of each text (no nulls) whether it certainly cannot be read as ``kind``; boolean (rows,)."""
+def unreadable(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return a mask of the texts (no nulls) that certainly cannot be read as ``kind``; boolean (rows,)."""
     if pa.types.is_integer(kind):
         return _beyond(texts, kind)
     pattern = _pattern(kind)

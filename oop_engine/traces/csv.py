@@ -1,4 +1,4 @@
-"""CSV: a header, then a row a line; carries no promises.
+"""CSV: a header, then a row a line; carries no punctuation.
 
 An empty cell is null, ``""`` is the empty string.  In columns that are not text, ``NA``,
 ``N/A``, ``null`` and ``None`` are null too.  A row with too few or too many cells is an error: nobody
@@ -17,7 +17,7 @@ import pyarrow.csv
 
 from oop_engine.core.errors import TraceError
 from oop_engine.core.punctuation import Punctuation
-from oop_engine.traces.cells import guess, guess_time
+from oop_engine.traces.casting import guess, guess_time
 from oop_engine.traces.format import Marks, Record, readable, require_textual
 
 __all__ = ["CsvReader", "CsvWriter"]
@@ -92,9 +92,9 @@ class CsvWriter:
         """Append rows."""
         self._writer.write_batch(batch)
 
-    def promise(self, punctuation: Punctuation) -> None:
+    def punctuation(self, punctuation: Punctuation) -> None:
         """Refuse: CSV has rows only."""
-        msg = "csv carries no punctuation: write arrow, jsonl or msgpack, or leave the promises out"
+        msg = "csv carries no punctuation: write arrow, jsonl or msgpack, or leave the punctuation out"
         raise TraceError(msg)
 
     def close(self) -> None:

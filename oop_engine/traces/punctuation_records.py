@@ -1,4 +1,4 @@
-"""Promises of a file: whatever a record says, it is a punctuation of the right shape, or an error."""
+"""Punctuation in a file: a record is decoded into a punctuation of the right shape, or it is an error."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation
-from oop_engine.traces.cells import fits, read_as
+from oop_engine.traces.casting import fits, read_as
 from oop_engine.traces.json_rows import object_of
 
-__all__ = ["admit_promise", "promise_of", "promise_of_json"]
+__all__ = ["fit_punctuation", "punctuation_of", "punctuation_of_json"]
 
 _MOST_NAMES = 1000
 
 
-def promise_of(frame: list[Any]) -> Punctuation:
-    """Return the promise in a frame (see ``msgpack_frames``); raises ``ValueError`` if there is none."""
+def punctuation_of(frame: list[Any]) -> Punctuation:
+    """Return the punctuation in a frame (see ``msgpack_frames``); raises ``ValueError`` if there is none."""
     match frame:
         case ["linear", below]:
             return Linear(_bound(below))
         case ["group-wise", bytes(groups), bytes(below)]:
             batches = list(pa.ipc.open_stream(groups))
             if len(batches) != 1:
-                msg = f"a group-wise promise must have one batch of groups; got {len(batches)}"
+                msg = f"a group-wise punctuation must have one batch of groups; got {len(batches)}"
                 raise ValueError(msg)
             return _group_wise(batches[0], np.frombuffer(below, "<i8").astype(np.int64))
         case ["joint", list(bounds)]:
@@ -35,8 +35,8 @@ def promise_of(frame: list[Any]) -> Punctuation:
     raise ValueError(msg)
 
 
-def promise_of_json(line: bytes, columns: pa.Schema) -> Punctuation:
-    """Return the promise in a line; raises ``ValueError`` if there is none."""
+def punctuation_of_json(line: bytes, columns: pa.Schema) -> Punctuation:
+    """Return the punctuation in a line; raises ``ValueError`` if there is none."""
     if isinstance(problem := object_of(line), str):
         msg = f"punctuation: {problem}"
         raise ValueError(msg)
@@ -57,28 +57,31 @@ def promise_of_json(line: bytes, columns: pa.Schema) -> Punctuation:
     raise ValueError(msg)
 
 
-def admit_promise(promise: Punctuation, columns: pa.Schema) -> Punctuation:
-    """Return a promise whose groups are of the types of ``columns``; raises ``ValueError`` if they are of no column."""
-    if not isinstance(promise, GroupWise):
-        return promise
+def fit_punctuation(punctuation: Punctuation, columns: pa.Schema) -> Punctuation:
+    """Return a punctuation, its groups in the types of ``columns``.
+
+    Raises ``ValueError`` if an attribute is no column, or a key does not fit the column's type.
+    """
+    if not isinstance(punctuation, GroupWise):
+        return punctuation
     keys = {}
-    for name, column in zip(promise.groups.schema.names, promise.groups.columns, strict=True):
+    for name, column in zip(punctuation.groups.schema.names, punctuation.groups.columns, strict=True):
         if name not in columns.names:
-            msg = f"a promise speaks of groups by {name!r}, which is no column that is read: ask for it"
+            msg = f"a punctuation is for groups by {name!r}, which is no column that is read: ask for it"
             raise ValueError(msg)
         kind = columns.field(name).type
         values, bad = read_as(column, kind) if fits(column.type, kind) else (column, True)
         if bad is not None:
             got = f"{column.type}: {str(column[:3].to_pylist())[:60]}"
-            msg = f"a promise speaks of groups by {name!r}, which is {kind}; got {got}"
+            msg = f"a punctuation is for groups by {name!r}, which is {kind}; got {got}"
             raise ValueError(msg)
         keys[name] = values
-    return GroupWise(pa.RecordBatch.from_pydict(keys), promise.below)
+    return GroupWise(pa.RecordBatch.from_pydict(keys), punctuation.below)
 
 
 def _bound(value: Any) -> int:
     if type(value) is not int or not NEVER <= value <= FOREVER:
-        msg = f"the bound of a promise must be an integer of 64 bits; got {str(value)[:40]}"
+        msg = f"the bound of a punctuation must be an integer of 64 bits; got {str(value)[:40]}"
         raise ValueError(msg)
     return value
 
@@ -88,7 +91,7 @@ def _group_wise(groups: pa.RecordBatch, below: NDArray[np.int64]) -> GroupWise:
     names = groups.schema.names
     if not names or len(set(names)) < len(names) or groups.num_rows != len(below):
         msg = (
-            "a group-wise promise must have columns of different names, and a bound a group; "
+            "a group-wise punctuation must have columns of different names, and a bound a group; "
             f"got {names[:10]}, {groups.num_rows} groups and {len(below)} bounds"
         )
         raise ValueError(msg)
@@ -102,16 +105,16 @@ def _joint(bounds: list[Any]) -> Joint:
             case [str(name), below] | (str(name), below) if name not in pairs:
                 pairs[name] = _bound(below)
             case _:
-                msg = f"a joint promise must have pairs of a name and a bound, no name twice; got {str(pair)[:40]}"
+                msg = f"a joint punctuation must have pairs of a name and a bound, no name twice; got {str(pair)[:40]}"
                 raise ValueError(msg)
     if not 0 < len(pairs) <= _MOST_NAMES:
-        msg = f"a joint promise must name 1 to {_MOST_NAMES:,} attributes; got {len(pairs)}"
+        msg = f"a joint punctuation must name 1 to {_MOST_NAMES:,} attributes; got {len(pairs)}"
         raise ValueError(msg)
     return Joint(tuple(sorted(pairs.items())))
 
 
 def _keys(name: str, values: Any, columns: pa.Schema) -> pa.Array:
-    """Return keys as JSON has them; they become of the column's type where they are admitted."""
+    """Return keys as JSON has them; ``fit_punctuation`` casts them to the column's type."""
     if not isinstance(values, list):
         msg = f"groups: {name!r} must have a list of keys; got {str(values)[:40]}"
         raise ValueError(msg)

@@ -1,4 +1,4 @@
-"""Cells: a column of a file becomes a column of the type it was said to be, or says where it cannot.
+"""Casting: a column of a file becomes a column of its declared type, with a mask of the values that cannot.
 
 Nothing is lost on the way: a value that does not fit the type (``2.5`` or ``"abc"`` as
 int64, ``300`` as int8) is unreadable, never rounded, wrapped or guessed.  A time of day with a zone
@@ -11,7 +11,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from oop_engine.traces.looks import hopeless
+from oop_engine.traces.text_patterns import unreadable
 
 __all__ = ["fits", "guess", "guess_time", "guess_words", "read_as"]
 
@@ -45,7 +45,7 @@ def fits(found: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def read_as(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array | None]:
-    """Return ``column`` as ``kind``, null where unreadable, and a boolean array that tells where (or None).
+    """Return ``column`` as ``kind``, null where unreadable, and a boolean mask of these (None: all are readable).
 
     O(rows) where all can be read; else O(distinct values that look readable and are not x log) casts more.
     """
@@ -55,7 +55,7 @@ def read_as(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array | N
         column = column.dictionary_decode()
     if not pa.types.is_binary(column.type) or _is_text(_values(kind)):
         return _cast(_prepared(column, _values(kind)), kind)
-    texts, no_text = _cast(column, pa.string())  # what is no UTF-8 is no number either
+    texts, no_text = _cast(column, pa.string())  # bytes that are no UTF-8 are no number either
     values, no_value = _cast(_prepared(texts, _values(kind)), kind)
     return values, no_value if no_text is None else no_text if no_value is None else pc.or_(no_text, no_value)
 
@@ -69,7 +69,7 @@ def guess(texts: pa.Array) -> pa.DataType:
 
 def guess_words(texts: pa.Array) -> pa.DataType:
     """Return the timestamp type that reads all texts, else string: digits in quotes are no number."""
-    known = _cast(texts.drop_null(), pa.string())[0]  # what is no UTF-8 says nothing
+    known = _cast(texts.drop_null(), pa.string())[0]  # bytes that are no UTF-8 are no evidence
     return next((kind for kind in _TIMES if len(known) and _reads(_prepared(known, kind), kind)), pa.string())
 
 
@@ -129,7 +129,7 @@ def _cast_some(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array 
     except pa.ArrowInvalid:
         values, bad = column.unique().drop_null(), []
         if _is_text(values.type) and not pa.types.is_binary(values.type):
-            lost = hopeless(values, _values(kind))
+            lost = unreadable(values, _values(kind))
             values, bad = values.filter(pc.invert(lost)), [values.filter(lost)]
         bad = pa.concat_arrays([*bad, *_unreadable(values, kind)])
         where = pc.is_in(column, value_set=bad, skip_nulls=True)

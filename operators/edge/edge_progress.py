@@ -1,4 +1,4 @@
-"""EdgePromises: what a stream promises after a policy, and which of its tuples are late.
+"""EdgeProgress: what a stream promises after a policy, and which of its tuples are late.
 
 ``Punctuate`` and ``Sort`` share it: what is late in one is late in the other, to the tuple.
 
@@ -23,10 +23,10 @@ from oop_engine.core.punctuation import FOREVER, Linear, Punctuation, passed
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
-from oop_engine.operators.edge.group_promises import GroupPromises
+from oop_engine.operators.edge.group_progress import GroupProgress
 from oop_engine.operators.edge.policies import PerGroup, Policy, cut_rows, floored, length_of
 
-__all__ = ["EdgePromises", "Part"]
+__all__ = ["EdgeProgress", "Part"]
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -44,7 +44,7 @@ class Part(NamedTuple):
     bounds: int | Ints | None = None
 
 
-class EdgePromises:
+class EdgeProgress:
     """Promises of one stream after ``policy``, at multiples of ``granularity`` (None: at the end of each page).
 
     Raises ``GraphError`` in the name of ``what`` if a length or a column does not fit ``schema``.
@@ -55,10 +55,10 @@ class EdgePromises:
         self._every: int | None = None
         if granularity is not None:
             self._every = length_of(granularity, schema, f"{what}: granularity", least=1)
-        self._groups: GroupPromises | None = None
+        self._groups: GroupProgress | None = None
         if isinstance(policy, PerGroup):
-            self._groups = GroupPromises(policy, schema, self._every, what)
-        self._promised = Progress(1, remember_ended=True)
+            self._groups = GroupProgress(policy, schema, self._every, what)
+        self._progress = Progress(1, remember_ended=True)
 
     @property
     def clock_every(self) -> int | None:
@@ -74,7 +74,7 @@ class EdgePromises:
         if (page.arrival is None or self._every is None) and self._groups is None and not apart:
             yield from self._whole(page)
             return
-        before = self._promised.linear
+        before = self._progress.linear
         linear = np.maximum(floored(self._watermark.after(page), self._every), before)
         held, stops = self._held(page, before, linear)
         if held is not None and apart:
@@ -82,21 +82,21 @@ class EdgePromises:
         start = 0
         for stop in stops.tolist():
             yield from self._part(page, start, stop, held)
-            yield from self._promise(int(linear[stop - 1]))
+            yield from self._advance(int(linear[stop - 1]))
             start = stop
         yield from self._part(page, start, len(page), held)
         if self._groups is not None:
             self._groups.let_go()
-            if self._promised.linear > before:
-                self._groups.forget(self._promised.linear)
+            if self._progress.linear > before:
+                self._groups.forget(self._progress.linear)
 
     def _whole(self, page: Page) -> Iterator[Part | Punctuation]:
-        below, late = self._watermark.over(page, self._promised.linear, self._every)
-        if self._promised.groups or self._promised.linear == FOREVER:
-            behind = passed(page.times, self._promised.bounds(page.batch))
+        below, late = self._watermark.over(page, self._progress.linear, self._every)
+        if self._progress.groups or self._progress.linear == FOREVER:
+            behind = passed(page.times, self._progress.bounds(page.batch))
             late = behind if late is None else behind | late
         yield Part(page, late)
-        yield from self._promise(below)
+        yield from self._advance(below)
 
     def _held(self, page: Page, before: int, linear: Ints) -> tuple[Ints | None, Ints]:
         """Return what each row has to keep to, if that grows within a part; and where promises are due."""
@@ -117,39 +117,39 @@ class EdgePromises:
         part = page if stop - start == len(page) else page.slice(start, stop)
         if self._groups is not None:
             self._groups.note(start, stop)
-        bounds: int | Ints = self._promised.linear
-        if self._promised.groups:
-            bounds = self._promised.bounds(part.batch)
+        bounds: int | Ints = self._progress.linear
+        if self._progress.groups:
+            bounds = self._progress.bounds(part.batch)
         if held is not None:
             bounds = np.maximum(bounds, held[start:stop])
         late = passed(part.times, bounds)
         yield Part(part, late if late.any() else None, bounds)
 
-    def said(self, punctuation: Punctuation) -> Iterator[Punctuation]:
+    def upstream(self, punctuation: Punctuation) -> Iterator[Punctuation]:
         """Take a promise of the source itself; yield what it adds."""
-        before = self._promised.linear
-        yield from self._promised.advance(0, punctuation)
-        if self._groups is not None and self._promised.linear > before:
-            yield from self._promise(self._promised.linear)
-            self._groups.overtaken(self._promised.linear)
+        before = self._progress.linear
+        yield from self._progress.advance(0, punctuation)
+        if self._groups is not None and self._progress.linear > before:
+            yield from self._advance(self._progress.linear)
+            self._groups.overtaken(self._progress.linear)
 
     def clock(self, now: int) -> Iterator[Punctuation]:
         """Learn that the arrival clock shows ``now``; yield what can be promised for that."""
         below = int(floored(np.array([self._watermark.on_clock(now)]), self._every)[0])
-        if below > self._promised.linear:
-            yield from self._promise(below)
+        if below > self._progress.linear:
+            yield from self._advance(below)
             if self._groups is not None:
                 self._groups.overtaken(below)
 
-    def _promise(self, below: int) -> Iterator[Punctuation]:
-        yield from self._promised.advance(0, Linear(below))
+    def _advance(self, below: int) -> Iterator[Punctuation]:
+        yield from self._progress.advance(0, Linear(below))
         if self._groups is not None and (grown := self._groups.grown(below)) is not None:
-            yield from self._promised.advance(0, grown)
+            yield from self._progress.advance(0, grown)
 
     def state(self) -> State:
         """Return what is held: groups, and bytes."""
-        nbytes = self._watermark.nbytes + self._promised.nbytes
-        groups = self._promised.groups
+        nbytes = self._watermark.nbytes + self._progress.nbytes
+        groups = self._progress.groups
         if self._groups is not None:
             groups, nbytes = max(groups, len(self._groups)), nbytes + self._groups.nbytes
         return State(groups=groups, nbytes=nbytes)
@@ -159,7 +159,7 @@ class EdgePromises:
         return {
             "watermark": self._watermark.save(),
             "groups": None if self._groups is None else self._groups.save(),
-            "promised": self._promised.save(),
+            "progress": self._progress.save(),
         }
 
     def load(self, saved: Saved) -> None:
@@ -167,7 +167,7 @@ class EdgePromises:
         self._watermark.load(saved.part("watermark"))
         if self._groups is not None:
             self._groups.load(saved.part("groups"))
-        self._promised.load(saved.part("promised"))
+        self._progress.load(saved.part("progress"))
 
 
 def _before_late(page: Page, held: Ints, before: int, linear: Ints) -> Ints:

@@ -1,6 +1,6 @@
-"""Admission: the one door of all formats.  What a file holds becomes pages and promises of the schema.
+"""Validation: records of a file, of any format, become pages and punctuation of the schema.
 
-Rows that cannot be read are diverted and counted; what is no sound column or promise is an error.
+Rows that cannot be read are diverted and counted; an unsound column or punctuation is an error.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER, Punctuation
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import TIME_UNITS
-from oop_engine.traces.cells import fits, read_as
+from oop_engine.traces.casting import fits, read_as
 from oop_engine.traces.format import LINE, REFUSED, Reader, readable
-from oop_engine.traces.promises import admit_promise
+from oop_engine.traces.punctuation_records import fit_punctuation
 
-__all__ = ["MOST_TIME", "Admission", "Refuse", "check_fields", "check_names", "some", "wanted"]
+__all__ = ["MOST_TIME", "Refuse", "Validation", "check_fields", "check_names", "some", "wanted"]
 
 Refuse = Callable[[int, pa.RecordBatch, str], None]
 """Called with the number of a row, rows refused for one reason (the first of which it is), and the reason."""
@@ -85,7 +85,7 @@ def check_fields(path: Path, reader: Reader, schema: Schema, arrival: str | None
     columns = wanted(found, schema, arrival)
     for field in [] if reader.guessed else columns:
         if not fits(kind := found.field(field.name).type, field.type):
-            msg = f"{path}: column {field.name!r} must be {field.type}; got {kind}: declare it as what it is"
+            msg = f"{path}: column {field.name!r} must be {field.type}; got {kind}: declare it as that"
             raise TraceError(msg)
     if arrival is not None:
         _check_arrival(path, schema, columns.field(arrival))
@@ -105,12 +105,12 @@ def _check_arrival(path: Path, schema: Schema, arrival: pa.Field) -> None:
     raise TraceError(msg)
 
 
-class Admission:
-    """Admits the rows of one file, in order; ``refused`` counts the others by reason.
+class Validation:
+    """Makes pages of the rows of one file, in order; ``refused`` counts rejected rows by reason.
 
-    Refused are rows that the reader could not take apart, those whose progressing value or arrival is null or
-    beyond ``MOST_TIME``, and those in which a value cannot be read as its column's type; text
-    that is no UTF-8 is no text.  Arrival is the column ``arrival``, in the unit of
+    A row is refused if the reader could not parse it, if its progressing value or arrival is null or
+    beyond ``MOST_TIME``, or if a value cannot be cast to its column's type; text must be
+    UTF-8.  Arrival is the column ``arrival``, in the unit of
     the progressing attribute (finer ones are rounded down), or, with None, the running maximum of
     the progressing attribute: the earliest that the order of rows allows, if no tuple
     arrives before its time.
@@ -132,12 +132,12 @@ class Admission:
         self._row = 1
         self._now = NEVER
 
-    def promise(self, promise: Punctuation) -> Punctuation:
-        """Return a promise with its groups as the schema has them; raises ``TraceError`` if it cannot have them."""
+    def punctuation(self, punctuation: Punctuation) -> Punctuation:
+        """Return a punctuation, its groups in the types of the schema; raises ``TraceError`` if they do not fit."""
         with readable(self._path):
-            return admit_promise(promise, self._columns)
+            return fit_punctuation(punctuation, self._columns)
 
-    def admit(self, rows: pa.RecordBatch) -> Page | None:
+    def page(self, rows: pa.RecordBatch) -> Page | None:
         """Return a page of the rows that can be read, or None if there are none.
 
         Raises ``TraceError`` if a column is not sound, or an arrival is before the last one.
@@ -180,7 +180,7 @@ class Admission:
         return columns, good
 
     def _refuse_lines(self, rows: pa.RecordBatch, good: NDArray[np.bool_]) -> pa.RecordBatch:
-        """Refuse what the reader could not take apart; return the rows as they are asked for."""
+        """Refuse rows that the reader could not parse; return the columns without the two that mark them."""
         reasons, lines = rows.column(REFUSED), rows.select([LINE]).rename_columns(["line"])
         for reason in reasons.unique().drop_null():
             which = _mask(pc.equal(reasons, reason).fill_null(False))
@@ -242,9 +242,9 @@ def some(names: list[str], most: int = 20) -> str:
 
 
 def _sound(column: pa.Array) -> pa.Array:
-    """Return a column that is as its type says; text that is not all UTF-8 as bytes.
+    """Return a column that is valid for its type; text that is not all UTF-8 as bytes.
 
-    Raises ``ArrowInvalid`` if the lengths and places in it are wrong.
+    Raises ``ArrowInvalid`` if its offsets or lengths are wrong.
     """
     if pa.types.is_dictionary(column.type):
         column.validate(full=True)

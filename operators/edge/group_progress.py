@@ -1,4 +1,4 @@
-"""GroupPromises: the bounds of each group by itself, for what stands at the edge (``PerGroup``)."""
+"""GroupProgress: the bounds of each group by itself, for what stands at the edge (``PerGroup``)."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from oop_engine.operators.edge.policies import PerGroup, floored
 from oop_engine.operators.kernels.ordering import due, nth_largest
 from oop_engine.operators.keys.key_table import KeyTable
 
-__all__ = ["GroupPromises"]
+__all__ = ["GroupProgress"]
 
 Ints = NDArray[np.int64]
-_SEEN, _GREW, _NOW, _TOLD = range(4)
+_SEEN, _GREW, _NOW, _SENT = range(4)
 _EPOCHS = 1 << 62  # more than there can ever be
 
 
-class GroupPromises:
+class GroupProgress:
     """What each group can promise, and when it is time to say so.
 
     ``bounds``: of the page at hand, what the group of each row can promise after it, int64 (rows,).
@@ -71,11 +71,11 @@ class GroupPromises:
     def grown(self, linear: int) -> GroupWise | None:
         """Return all that can be promised and has not been; it is then said."""
         size = len(self._index)
-        now, told = self._table[_NOW, :size], self._table[_TOLD, :size]
-        slots = np.flatnonzero(now > np.maximum(told, linear))
+        now, sent = self._table[_NOW, :size], self._table[_SENT, :size]
+        slots = np.flatnonzero(now > np.maximum(sent, linear))
         if not slots.size:
             return None
-        told[slots] = now[slots]
+        sent[slots] = now[slots]
         keys = pa.RecordBatch.from_arrays(self._index.keys(slots), schema=self._fields)
         return GroupWise(keys, now[slots])
 
