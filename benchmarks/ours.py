@@ -16,8 +16,9 @@ from benchmarks.workloads.w5 import TwentyWindowsApart, TwentyWindowsChained
 from oop_engine import Graph, Page
 from oop_engine.operators.rewrites.in_order import in_order as twin
 from oop_engine.runners.dispatch import Result
+from oop_engine.runners.event_loop import run_async
 from oop_engine.runners.inline import Inline
-from oop_engine.runners.local import Local, run_async
+from oop_engine.runners.local import Local
 
 __all__ = ["contender", "engine", "floor", "push_all", "run_graph"]
 

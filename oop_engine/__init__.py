@@ -55,7 +55,8 @@ if TYPE_CHECKING:  # to use
     from oop_engine.core.halves import consolidated as consolidated
     from oop_engine.runners.dispatch import Result as Result
     from oop_engine.runners.local import Local as Local
-    from oop_engine.runners.replay import Outcome as Outcome, replay as replay
+    from oop_engine.runners.outcome import Outcome as Outcome
+    from oop_engine.runners.replay import arun as arun, replay as replay
     from oop_engine.spark.io.sinks import (
         Delta as Delta,
         ForeachBatch as ForeachBatch,

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from oop_engine.core.errors import UsageError
 from oop_engine.core.graph import Graph
-from oop_engine.runners.replay import Outcome, replay
+from oop_engine.runners.outcome import Outcome
+from oop_engine.runners.replay import replay
 
 if TYPE_CHECKING:
     from oop_engine.spark.run import SparkOutcome

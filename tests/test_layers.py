@@ -22,12 +22,14 @@ HALVES = {"window_aggregate": ("partial_aggregate", "consolidate")}  # what it c
 REWRITES = "operators/rewrites/*.py"
 ONLY_IN = {
     "asyncio": [
+        "oop_engine/runners/event_loop.py",
+        "oop_engine/runners/live.py",
         "oop_engine/runners/local.py",
         "oop_engine/runners/inbox.py",
         "oop_engine/runners/faults.py",
         "oop_engine/runners/replay.py",
     ],
-    "uvloop": ["oop_engine/runners/local.py"],
+    "uvloop": ["oop_engine/runners/event_loop.py"],
     "numba": ["operators/kernels/*.py"],
     "pyspark": ["oop_engine/spark/*.py", "oop_engine/spark/*/*.py", "oop_engine/pipeline/*.py"],
     "py4j": ["oop_engine/spark/*/*.py"],

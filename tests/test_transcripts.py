@@ -12,8 +12,9 @@ from oop_engine import GraphError, Message, Page
 from oop_engine.core.graph import Graph
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.runners.dispatch import Result
+from oop_engine.runners.event_loop import run_async
 from oop_engine.runners.inline import Inline
-from oop_engine.runners.local import Local, run_async
+from oop_engine.runners.local import Local
 from tests.transcripts import Clock, Expected, Row, Step, Transcript, transcripts
 
 Rows = list[tuple[str, Row]]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from oop_engine.core.operator import Message
     from oop_engine.lab.scenario import Scenario, Variant
-    from oop_engine.runners.replay import Outcome
+    from oop_engine.runners.outcome import Outcome
 
 __all__ = ["choose", "limited", "replay"]
 

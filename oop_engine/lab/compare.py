@@ -17,7 +17,8 @@ from oop_engine.core.units import to_seconds
 from oop_engine.lab.brute_force import NoTruthError, true_answer
 from oop_engine.lab.recording import Recording
 from oop_engine.lab.scenario import COMPLETE_AT, Claim, Scenario, Values, Variant
-from oop_engine.runners.replay import Outcome, replay
+from oop_engine.runners.outcome import Outcome
+from oop_engine.runners.replay import replay
 
 __all__ = ["Comparison", "Run", "compare", "missing_and_wrong"]
 

@@ -7,8 +7,9 @@ would take it for a task that somebody cancelled, and nobody would learn of the 
 
 from __future__ import annotations
 
-from asyncio import CancelledError
+from asyncio import CancelledError, current_task
 from collections.abc import Callable, Iterator
+from inspect import isawaitable
 
 from oop_engine.core.errors import ContractError, EngineError, OperatorError
 from oop_engine.core.operator import Emission, Message, Operator
@@ -16,7 +17,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import GroupWise
 from oop_engine.runners.dispatch import Result, Signal, handle
 
-__all__ = ["deliver", "handled", "told"]
+__all__ = ["deliver", "handled", "taken", "told"]
 
 
 def handled(
@@ -32,13 +33,30 @@ def handled(
         raise told(_place(graph, node, operator, port, message), error) from error
 
 
-def deliver(graph: str, receiver: Callable[[Result], None], result: Result) -> None:
-    """Hand a result over to whoever receives it; what that raises is its own, but for a ``CancelledError``."""
+def deliver(graph: str, receiver: Callable[[Result], object], result: Result) -> object:
+    """Hand a result over to whoever receives it; what that raises is its own, but for a ``CancelledError``.
+
+    Return what it returned: of an asynchronous receiver that is what remains to be done, see ``taken``.
+    """
     try:
-        receiver(result)
+        return receiver(result)
     except CancelledError as error:
-        place = f"graph {graph!r}, sink {result.sink!r}, {_in_words(result.message)}"
-        raise told(place, error) from error
+        raise told(_at_sink(graph, result), error) from error
+
+
+async def taken(graph: str, result: Result, taking: object) -> None:
+    """Wait until an asynchronous receiver has taken a result; ``taking``: what it returned when it got that."""
+    try:
+        if isawaitable(taking):
+            await taking
+    except CancelledError as error:
+        if (task := current_task()) is not None and task.cancelling():
+            raise
+        raise told(_at_sink(graph, result), error) from error
+
+
+def _at_sink(graph: str, result: Result) -> str:
+    return f"graph {graph!r}, sink {result.sink!r}, {_in_words(result.message)}"
 
 
 def told(place: str, error: BaseException) -> OperatorError:

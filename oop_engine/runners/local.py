@@ -10,10 +10,9 @@ another task has it too.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self
 
 from oop_engine.core.contract import EdgeContract
 from oop_engine.core.errors import UsageError
@@ -26,21 +25,20 @@ from oop_engine.core.statistics import EdgeStatistics, OperatorStatistics, Stati
 from oop_engine.runners.backlog import Letter, leaves
 from oop_engine.runners.dispatch import Result, Signal, edge_name, source_stream
 from oop_engine.runners.door import admitted
-from oop_engine.runners.faults import deliver, handled, told
+from oop_engine.runners.faults import deliver, handled, taken, told
 from oop_engine.runners.inbox import Inbox
 from oop_engine.system.memory import keep_freed
 from oop_engine.system.stopwatch import wall
 
-__all__ = ["Local", "run_async"]
-
-T = TypeVar("T")
+__all__ = ["Local"]
 
 
 class Local:
     """Runs ``graph`` inside ``async with``; any number of tasks may push into it.
 
     ``capacity``: how many messages an operator's queue holds; of small ones it holds ``room`` bytes.  Leaving
-    the block ends the sources that are still open and waits until everything has been worked off::
+    the block ends the sources that are still open and waits until everything has been worked off.
+    ``on_result`` may be asynchronous: while it waits, what leads to its sink waits too, back to who pushes::
 
         async with Local(graph, print) as local:
             await local.push("packets", page)
@@ -49,7 +47,7 @@ class Local:
     def __init__(
         self,
         graph: Graph,
-        on_result: Callable[[Result], None],
+        on_result: Callable[[Result], Awaitable[None] | None],
         *,
         check: bool = False,
         capacity: int = 16,
@@ -260,7 +258,9 @@ class Local:
                     await route.inbox.wait()
                 route.inbox.put(Letter(route.port, message, now, born))
             elif not isinstance(message, Signal):
-                deliver(self.plan.name, self._on_result, Result(route.node, message, now, wall() - born))
+                result = Result(route.node, message, now, wall() - born)
+                if (taking := deliver(self.plan.name, self._on_result, result)) is not None:
+                    await taken(self.plan.name, result, taking)
 
 
 class _Route:
@@ -281,17 +281,6 @@ class _Route:
         if self._contract is not None:
             self._contract.check(message)
         return message
-
-
-def run_async(main: Coroutine[Any, Any, T]) -> T:
-    """Run ``main`` to its end, on uvloop where the platform has it."""
-    factory = None
-    with contextlib.suppress(ImportError):
-        import uvloop  # not there on every platform
-
-        factory = uvloop.new_event_loop
-    with asyncio.Runner(loop_factory=factory) as runner:
-        return runner.run(main)
 
 
 def _first(error: BaseException) -> BaseException:

@@ -9,88 +9,33 @@ flat out  no clock at all, to see how fast the graph is
 from __future__ import annotations
 
 from asyncio import sleep as sleep_async
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Iterator, Mapping
+from inspect import iscoroutinefunction
 from time import perf_counter, sleep
-from typing import Any, Literal, TypeVar
-
-import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
+from typing import Any, Literal
 
 from oop_engine.core.errors import UsageError
-from oop_engine.core.graph import Graph
-from oop_engine.core.html import table_html
+from oop_engine.core.graph import Graph, Stream
+from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
-from oop_engine.core.schema import Schema
-from oop_engine.core.statistics import LateTuples, Statistics
+from oop_engine.core.statistics import Statistics
 from oop_engine.core.units import TIME_UNITS
 from oop_engine.core.waiting import MissingPunctuation
 from oop_engine.runners.dispatch import Result, Signal, Watch
 from oop_engine.runners.door import messages
+from oop_engine.runners.event_loop import in_loop, run_async
 from oop_engine.runners.inline import Inline
-from oop_engine.runners.local import Local, run_async
+from oop_engine.runners.live import Live
+from oop_engine.runners.local import Local
+from oop_engine.runners.outcome import Collector, Outcome
 from oop_engine.runners.schedule import Step, schedule
 from oop_engine.system import stopwatch
 
-__all__ = ["Outcome", "replay"]
+__all__ = ["arun", "replay"]
 
 Runner = Literal["inline", "local"]
-T = TypeVar("T", bound=np.generic)
-_SHOWN = 20  # rows in a notebook
 _STEP_S = 0.05  # paced: how finely tuples are let in, in wall seconds
-
-
-@dataclass
-class Outcome:
-    """What a replay gave.
-
-    ``results``: a table a sink, rows in the order they came.  ``emitted``: for each row the
-    virtual time when it came, int64, in the unit of the attribute.  Behind an operator of several inputs ``on="local"``
-    tells it to a page: never earlier than it was, and no later than the end of the pages that had begun to arrive
-    by then; for pages of one moment each it is exact.  ``waited_s``: for each row
-    the wall seconds since its release left the edge.  ``tuples``: how many went in.
-    ``wall_s`` and ``cpu_s`` are the graph's own, without reading the feeds and compiling kernels.
-    """
-
-    results: dict[str, pa.Table]
-    emitted: dict[str, NDArray[np.int64]]
-    waited_s: dict[str, NDArray[np.float64]]
-    statistics: Statistics
-    tuples: int
-    wall_s: float
-    cpu_s: float
-
-    @property
-    def late(self) -> LateTuples:
-        """The tuples that came behind a promise: how many (``total``), and at which operators."""
-        return self.statistics.late
-
-    def _repr_html_(self) -> str:
-        """Return the first results of each sink, for a notebook."""
-        shown = (
-            table_html(
-                f"{name}: {table.num_rows:,} rows", table.column_names, table.slice(0, _SHOWN).to_pylist()
-            )
-            for name, table in self.results.items()
-        )
-        return "".join([f"<p>{self.tuples:,} tuples in {self.wall_s:.3g} s</p>", *shown])
-
-
-@dataclass
-class _Collector:
-    """Keeps what reaches the sinks."""
-
-    pages: dict[str, list[Page]]
-    emitted: dict[str, list[NDArray[np.int64]]] = field(default_factory=dict)
-    waited: dict[str, list[NDArray[np.float64]]] = field(default_factory=dict)
-
-    def __call__(self, result: Result) -> None:
-        if isinstance(page := result.message, Page):
-            self.pages[result.sink].append(page)
-            self.emitted.setdefault(result.sink, []).append(np.full(len(page), result.now))
-            self.waited.setdefault(result.sink, []).append(np.full(len(page), result.waited_s))
 
 
 def replay(
@@ -113,54 +58,140 @@ def replay(
     they have none (see ``schedule``).  They may be endless: what is done is forgotten, if ``on_result`` takes
     the results.
 
+    ``on``: ``"inline"``, a plain loop, or ``"local"``, asyncio, in an event loop of its own; inside a running one
+    ``await arun(...)`` does the same.
     ``speed``: wall pace, 1.0 is real time; None: virtual time.  ``flat_out`` ignores
     arrivals.  ``check`` holds every edge against its promises.  ``on_tuples`` is told how
     many tuples went in, page by page; ``on_result`` gets what reaches a sink (then
     nothing is collected and ``results`` is empty).  If much has come of a source without a promise, and nothing in the
     graph makes any of it, that is logged (``waiting``): results then wait for its end.
     ``watch``, inline only, looks on.
-    Raises ``UsageError`` if the feeds are not the graph's sources, ``ContractError`` if the
+    Raises ``UsageError`` if the feeds are not the graph's sources, or need an event loop, ``ContractError`` if the
     arrivals of a feed go back.
     """
-    plan = graph.plan()
-    _check_feeds(feeds, [node.name for node in plan.of_kind("source")], graph.name)
-    collector = _Collector({node.name: [] for node in plan.of_kind("sink")})
-    runner: Inline | Local
-    if on == "inline":
-        runner = Inline(graph, on_result or collector, check=check, watch=watch)
+    if on == "local":
+        _check_no_loop(graph.name)
+        options: dict[str, Any] = {"check": check, "on_tuples": on_tuples, "on_result": on_result}
+        return run_async(arun(graph, feeds, speed=speed, flat_out=flat_out, **options))
+    replayed = _Replay(graph, feeds, speed, flat_out, on_tuples)
+    replayed.check_runs_without_a_loop(on_result)
+    runner = Inline(graph, on_result or replayed.collector, check=check, watch=watch)
+    _run_inline(runner, replayed.steps(runner.clock_every), replayed.pace)
+    return replayed.outcome(runner.statistics)
+
+
+async def arun(
+    graph: Graph,
+    feeds: Mapping[str, Any],
+    *,
+    speed: float | None = None,
+    flat_out: bool = False,
+    check: bool = False,
+    on_tuples: Callable[[int], None] | None = None,
+    on_result: Callable[[Result], Awaitable[None] | None] | None = None,
+) -> Outcome:
+    """Run ``graph`` over ``feeds`` inside a running event loop, on ``Local``; else like ``replay``.
+
+    A feed may also be an asynchronous iterable.  If one of them is, all are live: each is read by a task of its own,
+    and goes in as it comes; the arrival clock shows the latest arrival that has come from any of them.  So nobody
+    waits for a feed that is silent.  Otherwise they are merged by arrival.
+    ``on_result`` may be asynchronous: while it waits, what leads to its sink waits too, back to the feeds.  It
+    is called for results of one sink one after the other.
+    A feed is read no further than the queues have room.  When a run fails or is cancelled, no task is left, and
+    asynchronous feeds have been closed.
+    Raises what ``replay`` raises, and ``UsageError`` for a ``speed`` with live feeds.
+
+    >>> import asyncio
+    >>> import pyarrow as pa
+    >>> from oop_engine import Page, Schema
+    >>> schema = Schema({"ts": pa.int64()}, "ts", "s")
+    >>> graph = Graph("nothing to do")
+    >>> graph.sink("out", graph.source("in", schema))
+    >>> async def feed():
+    ...     yield Page.of(schema, {"ts": [1, 2]})
+    >>> async def main():
+    ...     return await arun(graph, {"in": feed()})
+    >>> asyncio.run(main()).results["out"].num_rows
+    2
+    """
+    replayed = _Replay(graph, feeds, speed, flat_out, on_tuples)
+    runner = Local(graph, on_result or replayed.collector, check=check)
+    if replayed.live:
+        await replayed.read_live(runner)
     else:
-        runner = Local(graph, on_result or collector, check=check)
-    unit = next(node.schema for node in plan.of_kind("source") if node.schema is not None).unit
-    if speed is not None and unit not in TIME_UNITS:
-        msg = f"replay: --speed needs a time; the progressing attribute is in {unit!r}: leave it out"
+        await _run_local(runner, replayed.steps(runner.clock_every), replayed.pace)
+    return replayed.outcome(runner.statistics)
+
+
+def _check_no_loop(graph: str) -> None:
+    if in_loop():
+        msg = (
+            f"graph {graph!r}: on='local' starts an event loop, and one is running here: "
+            "await arun(graph, feeds) instead"
+        )
         raise UsageError(msg)
-    if speed is not None and not speed > 0:
-        msg = f"replay: --speed must be above 0 (1 is real time); got {speed:g}"
-        raise UsageError(msg)
-    step = None if speed is None else max(1, int(_STEP_S * speed * TIME_UNITS[unit]))
-    ticks = None if flat_out else runner.clock_every
-    sources = {node.name: node.schema for node in plan.of_kind("source") if node.schema is not None}
-    told = {name: messages(schema, feeds[name]) for name, schema in sources.items()}
-    steps = schedule(told, [every for every in (step, ticks) if every], ticks)
-    counted = _Counted(map(_without_clock, steps) if flat_out else steps, on_tuples, MissingPunctuation(plan))
-    pace = None if speed is None else _Pace(speed * TIME_UNITS[unit])
-    wall, cpu = stopwatch.wall(), stopwatch.cpu()
-    if isinstance(runner, Inline):
-        _run_inline(runner, counted, pace)
-    else:
-        run_async(_run_local(runner, counted, pace))
-    wall, cpu = stopwatch.wall() - wall - counted.wall_s, stopwatch.cpu() - cpu - counted.cpu_s
-    sinks = plan.of_kind("sink")
-    tables = {n.name: _table(plan.schema(n.inputs[0]), collector.pages[n.name]) for n in sinks}
-    return Outcome(
-        tables,
-        {name: _joined(collector.emitted.get(name), np.int64) for name in tables},
-        {name: _joined(collector.waited.get(name), np.float64) for name in tables},
-        runner.statistics,
-        counted.tuples,
-        wall,
-        cpu,
-    )
+
+
+class _Replay:
+    """A graph and its feeds, checked; how they are read, and what is counted."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        feeds: Mapping[str, Any],
+        speed: float | None,
+        flat_out: bool,
+        on_tuples: Callable[[int], None] | None,
+    ) -> None:
+        plan = graph.plan()
+        self._graph, self._feeds, self._flat_out = graph.name, feeds, flat_out
+        self._schemas = {node.name: plan.schema(Stream(node.name)) for node in plan.of_kind("source")}
+        _check_feeds(feeds, list(self._schemas), graph.name)
+        self.live = any(isinstance(feed, AsyncIterable) for feed in feeds.values())
+        per_s = None if speed is None else self._units_per_s(speed)
+        self._cut_every = None if per_s is None else max(1, int(_STEP_S * per_s))
+        self.pace = None if per_s is None else _Pace(per_s)
+        self.collector = Collector({node.name: plan.schema(node.inputs[0]) for node in plan.of_kind("sink")})
+        self._counted = _Counted(on_tuples, MissingPunctuation(plan))
+
+    def _units_per_s(self, speed: float) -> float:
+        unit = next(iter(self._schemas.values())).unit
+        if unit not in TIME_UNITS:
+            msg = f"replay: --speed needs a time; the progressing attribute is in {unit!r}: leave it out"
+            raise UsageError(msg)
+        if not speed > 0:
+            msg = f"replay: --speed must be above 0 (1 is real time); got {speed:g}"
+            raise UsageError(msg)
+        if self.live:
+            got = f"got speed={speed:g}: leave it out"
+            msg = f"graph {self._graph!r}: asynchronous feeds have a pace of their own; {got}"
+            raise UsageError(msg)
+        return speed * TIME_UNITS[unit]
+
+    def check_runs_without_a_loop(self, on_result: object) -> None:
+        """Raise ``UsageError`` for what only an event loop can wait for."""
+        if self.live or iscoroutinefunction(on_result):
+            what = "a feed" if self.live else "on_result"
+            msg = f"graph {self._graph!r}: {what} is asynchronous: await arun(graph, feeds) instead"
+            raise UsageError(msg)
+
+    def steps(self, ticks: int | None) -> Iterator[Step]:
+        """Yield what the feeds do; the clock ticks every ``ticks``."""
+        ticks = None if self._flat_out else ticks
+        feeds = {name: messages(schema, self._feeds[name]) for name, schema in self._schemas.items()}
+        steps = schedule(feeds, [every for every in (self._cut_every, ticks) if every], ticks)
+        return self._counted.each(map(_without_clock, steps) if self._flat_out else steps)
+
+    async def read_live(self, runner: Local) -> None:
+        """Read each feed as it comes, to the end of all of them."""
+        ticks = None if self._flat_out else runner.clock_every
+        live = Live(runner, ticks, self._counted.see, arrivals=not self._flat_out)
+        self._counted.start()
+        await live.read({name: (schema, self._feeds[name]) for name, schema in self._schemas.items()})
+
+    def outcome(self, statistics: Statistics) -> Outcome:
+        """Return what was collected and counted."""
+        return self.collector.outcome(statistics, self._counted.tuples, *self._counted.spent())
 
 
 def _check_feeds(feeds: Mapping[str, Any], sources: list[str], name: str) -> None:
@@ -218,39 +249,43 @@ class _Pace:
 class _Counted:
     """Counts the tuples that go by, and the time that it takes to read them."""
 
-    def __init__(
-        self, steps: Iterator[Step], on_tuples: Callable[[int], None] | None, missing: MissingPunctuation
-    ) -> None:
-        self._steps, self._on_tuples, self._missing = steps, on_tuples, missing
+    def __init__(self, on_tuples: Callable[[int], None] | None, missing: MissingPunctuation) -> None:
+        self._on_tuples, self._missing = on_tuples, missing
         self.tuples = 0
-        self.wall_s = self.cpu_s = 0.0
+        self.start()
 
-    def __iter__(self) -> Iterator[Step]:
-        while (step := self._read()) is not None:
+    def start(self) -> None:
+        """Let the time begin now."""
+        self._wall_s, self._cpu_s = -stopwatch.wall(), -stopwatch.cpu()
+
+    def each(self, steps: Iterator[Step]) -> Iterator[Step]:
+        """Yield steps; the time to read them counts for nobody."""
+        self.start()
+        while (step := self._read(steps)) is not None:
             yield step
             if not isinstance(step.message, Signal):
-                self._missing.see(step.source, step.message)
-            if isinstance(step.message, Page):
-                self.tuples += len(step.message)
-                if self._on_tuples is not None:
-                    self._on_tuples(len(step.message))
+                self.see(step.source, step.message)
 
-    def _read(self) -> Step | None:
+    def see(self, source: str, message: Message) -> None:
+        """Count a message of a source that has gone in."""
+        self._missing.see(source, message)
+        if isinstance(message, Page):
+            self.tuples += len(message)
+            if self._on_tuples is not None:
+                self._on_tuples(len(message))
+
+    def spent(self) -> tuple[float, float]:
+        """Return the seconds since the start, by the wall and of this process, without reading."""
+        return stopwatch.wall() + self._wall_s, stopwatch.cpu() + self._cpu_s
+
+    def _read(self, steps: Iterator[Step]) -> Step | None:
         wall, cpu = stopwatch.wall(), stopwatch.cpu()
-        step = next(self._steps, None)
-        self.wall_s += stopwatch.wall() - wall
-        self.cpu_s += stopwatch.cpu() - cpu
+        step = next(steps, None)
+        self._wall_s += wall - stopwatch.wall()
+        self._cpu_s += cpu - stopwatch.cpu()
         return step
 
 
 def _without_clock(step: Step) -> Step:
     message = step.message.without_arrival() if isinstance(step.message, Page) else step.message
     return step._replace(message=message, until=None)
-
-
-def _table(schema: Schema, pages: list[Page]) -> pa.Table:
-    return pa.Table.from_batches([page.batch for page in pages], schema=schema.fields)
-
-
-def _joined(parts: list[NDArray[T]] | None, dtype: type[T]) -> NDArray[T]:
-    return np.concatenate(parts) if parts else np.empty(0, dtype)

@@ -23,7 +23,7 @@ from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.ticks import Ticks
 from oop_engine.runners.dispatch import Signal
 
-__all__ = ["Step", "schedule"]
+__all__ = ["Step", "check_arrivals", "cut_page", "schedule"]
 
 _PEEKED = 1000
 """Promises that a feed may begin with; with more it is one without arrivals."""
@@ -101,16 +101,16 @@ def _steps_of(name: str, feed: Iterable[Message], cuts: list[int]) -> Iterator[S
         if not isinstance(message, Page) or message.arrival is None or not len(message):
             yield Step(name, message, now)
             continue
-        _check_arrival(name, message, now)
+        check_arrivals(name, message, now)
         whole = True
-        for part in _cut(message, cuts):
+        for part in cut_page(message, cuts):
             assert part.arrival is not None
             yield Step(name, part, int(part.arrival[0]), whole=whole)
             now, whole = int(part.arrival[-1]), False
     yield Step(name, Signal.END, now)
 
 
-def _check_arrival(name: str, page: Page, now: int) -> None:
+def check_arrivals(name: str, page: Page, now: int) -> None:
     """Raise ``ContractError`` if a page came before the one in front of it."""
     assert page.arrival is not None
     before_each = np.concatenate([[now], page.arrival[:-1]])
@@ -123,7 +123,8 @@ def _check_arrival(name: str, page: Page, now: int) -> None:
         raise ContractError(msg)
 
 
-def _cut(page: Page, cuts: list[int]) -> Iterator[Page]:
+def cut_page(page: Page, cuts: list[int]) -> Iterator[Page]:
+    """Yield a page with arrivals in parts, cut where these pass a multiple of one of ``cuts``."""
     assert page.arrival is not None
     crossed = np.zeros(len(page) - 1, np.bool_)
     for every in cuts:

@@ -25,8 +25,9 @@ from oop_engine import (
 from oop_engine.core.operator import State
 from oop_engine.operators import Late, Ordered, Punctuate, Select
 from oop_engine.runners.dispatch import Result
+from oop_engine.runners.event_loop import run_async
 from oop_engine.runners.inline import Inline
-from oop_engine.runners.local import Local, run_async
+from oop_engine.runners.local import Local
 from tests.oop_engine.toys import Fail, Hold, Union, chain, merged, page_of
 
 Runner = Literal["inline", "local"]

@@ -22,8 +22,9 @@ from oop_engine import (
 )
 from oop_engine.core.graph import Graph
 from oop_engine.runners.dispatch import Result
+from oop_engine.runners.event_loop import run_async
 from oop_engine.runners.inline import Inline
-from oop_engine.runners.local import Local, run_async
+from oop_engine.runners.local import Local
 from oop_engine.testing import multiset
 from tests.children import started
 from tests.oop_engine.toys import Fail, Hold, Promise, chain, diamond, merged, page_of
@@ -274,7 +275,8 @@ def test_uvloop_is_used_where_it_is_there() -> None:
 
 INTERRUPTED = """
 import asyncio, sys
-from oop_engine.runners.local import Local, run_async
+from oop_engine.runners.event_loop import run_async
+from oop_engine.runners.local import Local
 from tests.oop_engine.toys import Hold, Promise, chain, page_of
 
 async def main():

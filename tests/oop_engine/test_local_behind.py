@@ -32,8 +32,9 @@ from oop_engine.operators import (
 )
 from oop_engine.operators.in_order.sort import Sort
 from oop_engine.runners.dispatch import Result
+from oop_engine.runners.event_loop import run_async
 from oop_engine.runners.inline import Inline
-from oop_engine.runners.local import Local, run_async
+from oop_engine.runners.local import Local
 from tests.oop_engine.toys import Hold, Promise, chain, page_of
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.int64(), "id": pa.int64()}, "ts", "s")

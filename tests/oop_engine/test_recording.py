@@ -20,7 +20,8 @@ from oop_engine.operators import (
     WindowAggregate,
 )
 from oop_engine.operators.rewrites.in_order import in_order
-from oop_engine.runners.replay import Outcome, replay
+from oop_engine.runners.outcome import Outcome
+from oop_engine.runners.replay import replay
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s")
 TS = [1, 12, 25, 3, 11, 25, 40, 12, 60]

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from oop_engine import NEVER, ContractError, Linear, Message, Operator, Page, Schema, UsageError
 from oop_engine.core.graph import Graph
 from oop_engine.runners.dispatch import Result
-from oop_engine.runners.replay import Outcome, replay
+from oop_engine.runners.outcome import Outcome
+from oop_engine.runners.replay import replay
 from tests.oop_engine.toys import Hold, Promise, chain, merged, page_of
 
 Arrivals = list[tuple[int, int, int]]

@@ -16,7 +16,7 @@ from oop_engine.operators.edge.policies import BoundedDisorder, Heartbeat
 from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Tumbling
-from oop_engine.runners.replay import Outcome
+from oop_engine.runners.outcome import Outcome
 
 SCHEMA = Schema({"ts": pa.int64()}, "ts", "s")
 

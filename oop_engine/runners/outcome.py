@@ -1,0 +1,96 @@
+"""Outcome: what a run gave, and who keeps it meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from oop_engine.core.html import table_html
+from oop_engine.core.page import Page
+from oop_engine.core.schema import Schema
+from oop_engine.core.statistics import LateTuples, Statistics
+from oop_engine.runners.dispatch import Result
+
+__all__ = ["Collector", "Outcome"]
+
+T = TypeVar("T", bound=np.generic)
+_SHOWN = 20  # rows in a notebook
+
+
+@dataclass
+class Outcome:
+    """What a run gave.
+
+    ``results``: a table a sink, rows in the order they came.  ``emitted``: for each row the
+    virtual time when it came, int64, in the unit of the attribute.  Behind an operator of several inputs ``on="local"``
+    tells it to a page: never earlier than it was, and no later than the end of the pages that had begun to arrive
+    by then; for pages of one moment each it is exact.  ``waited_s``: for each row
+    the wall seconds since its release left the edge.  ``tuples``: how many went in.
+    ``wall_s`` and ``cpu_s`` are the graph's own, without reading the feeds and compiling kernels; with
+    asynchronous feeds (``arun``) the waiting for them is in ``wall_s``.
+    """
+
+    results: dict[str, pa.Table]
+    emitted: dict[str, NDArray[np.int64]]
+    waited_s: dict[str, NDArray[np.float64]]
+    statistics: Statistics
+    tuples: int
+    wall_s: float
+    cpu_s: float
+
+    @property
+    def late(self) -> LateTuples:
+        """The tuples that came behind a promise: how many (``total``), and at which operators."""
+        return self.statistics.late
+
+    def _repr_html_(self) -> str:
+        """Return the first results of each sink, for a notebook."""
+        shown = (
+            table_html(
+                f"{name}: {table.num_rows:,} rows", table.column_names, table.slice(0, _SHOWN).to_pylist()
+            )
+            for name, table in self.results.items()
+        )
+        return "".join([f"<p>{self.tuples:,} tuples in {self.wall_s:.3g} s</p>", *shown])
+
+
+class Collector:
+    """Keeps what reaches the sinks, each with its schema in ``schemas``."""
+
+    def __init__(self, schemas: Mapping[str, Schema]) -> None:
+        self._schemas = schemas
+        self._pages: dict[str, list[Page]] = {name: [] for name in schemas}
+        self._emitted: dict[str, list[NDArray[np.int64]]] = {name: [] for name in schemas}
+        self._waited: dict[str, list[NDArray[np.float64]]] = {name: [] for name in schemas}
+
+    def __call__(self, result: Result) -> None:
+        """Take what reached a sink."""
+        if isinstance(page := result.message, Page):
+            self._pages[result.sink].append(page)
+            self._emitted[result.sink].append(np.full(len(page), result.now))
+            self._waited[result.sink].append(np.full(len(page), result.waited_s))
+
+    def outcome(self, statistics: Statistics, tuples: int, wall_s: float, cpu_s: float) -> Outcome:
+        """Return what was kept, and the figures of the run.  O(rows)."""
+        return Outcome(
+            {name: _table(schema, self._pages[name]) for name, schema in self._schemas.items()},
+            {name: _joined(parts, np.int64) for name, parts in self._emitted.items()},
+            {name: _joined(parts, np.float64) for name, parts in self._waited.items()},
+            statistics,
+            tuples,
+            wall_s,
+            cpu_s,
+        )
+
+
+def _table(schema: Schema, pages: list[Page]) -> pa.Table:
+    return pa.Table.from_batches([page.batch for page in pages], schema=schema.fields)
+
+
+def _joined(parts: list[NDArray[T]], dtype: type[T]) -> NDArray[T]:
+    return np.concatenate(parts) if parts else np.empty(0, dtype)
