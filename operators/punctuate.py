@@ -92,10 +92,14 @@ class Punctuate(Operator):
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         for item in self._edge.take(page, apart=self.late is Late.RAISE):
-            if isinstance(item, Part):
-                yield from self._tuples(item)
-            else:
+            if not isinstance(item, Part):
                 yield 0, item
+                continue
+            if item.late is None:
+                yield 0, item.page
+            else:
+                yield from self._refuse(item.page, item.late, item.bounds)
+            self._rows += item.page.batch.num_rows
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
         for message in self._edge.upstream(punctuation):
@@ -104,13 +108,6 @@ class Punctuate(Operator):
     def on_clock(self, now: int) -> Iterator[Emission]:
         for message in self._edge.clock(now):
             yield 0, message
-
-    def _tuples(self, part: Part) -> Iterator[Emission]:
-        if part.late is None:
-            yield 0, part.page
-        else:
-            yield from self._refuse(part.page, part.late, part.bounds)
-        self._rows += len(part.page)
 
     def _refuse(self, part: Page, late: NDArray[np.bool_], bounds: Bounds) -> Iterator[Emission]:
         if self.late is Late.RAISE:

@@ -200,7 +200,7 @@ def _show(variant: Variant, outcome: Outcome, rows: int, output: Path | None) ->
 def _plain(scenario: Scenario, values: dict[str, Any], variant: Variant, outcome: Outcome) -> dict[str, Any]:
     statistics = outcome.statistics
     operators = {
-        name: {"peak": asdict(operator.peak), "busy_s": operator.busy_s, "counts": operator.counts}
+        name: {"peak": operator.peak._asdict(), "busy_s": operator.busy_s, "counts": operator.counts}
         for name, operator in statistics.operators.items()
     }
     return {
@@ -211,7 +211,7 @@ def _plain(scenario: Scenario, values: dict[str, Any], variant: Variant, outcome
         "tuples": outcome.tuples,
         "results": {name: table.num_rows for name, table in outcome.results.items()},
         "late": statistics.count("late"),
-        "peak": asdict(statistics.peak),
+        "peak": statistics.peak._asdict(),
         "wall_s": outcome.wall_s,
         "cpu_s": outcome.cpu_s,
         "tuples_per_s": _rate(outcome),

@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from itertools import islice
+from operator import attrgetter
 from typing import Any, Protocol
 
 import msgpack
@@ -31,6 +32,7 @@ __all__ = ["GroupIndex", "comparable", "occurring"]
 Integers = NDArray[np.int64]
 
 _UNKNOWN = -1
+_nbytes = attrgetter("nbytes")
 _CODE_BYTES = 28  # of a Python integer
 _SHARED = 257  # integers below are there once, whoever has them
 _FEW = 64  # rows; fewer are looked up one by one, which costs less than a call into Arrow
@@ -78,7 +80,8 @@ class GroupIndex:
     @property
     def nbytes(self) -> int:
         """Bytes of the keys, and of the tables that find them, with the room that is left in them; O(1)."""
-        return self._key_bytes + sum([level.nbytes for level in self._levels])
+        tables: int = sum(map(_nbytes, self._levels))
+        return self._key_bytes + tables
 
     def encode(self, columns: Sequence[pa.Array], rows: int | None = None) -> NDArray[np.int64]:
         """Return the slot of every row, int64 (rows,); new keys get the next free slots.

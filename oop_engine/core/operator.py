@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from oop_engine.core.errors import SnapshotError
 from oop_engine.core.page import Page
@@ -26,8 +25,7 @@ Emission = tuple[int, Message]
 """An output port, and what goes out there."""
 
 
-@dataclass(frozen=True)
-class State:
+class State(NamedTuple):
     """What an operator holds now: buffered tuples, partial aggregates, groups, bytes.
 
     Bytes are those of the arrays, Arrow buffers and dictionaries that are there, by their types and lengths:
@@ -44,7 +42,7 @@ class State:
         """Tuples, partial aggregates and groups, which do not depend on how much room there is for more."""
         return self.tuples, self.partials, self.groups
 
-    def __add__(self, other: State) -> State:
+    def __add__(self, other: State) -> State:  # type: ignore[override]  # a sum, not one after the other
         return State(
             self.tuples + other.tuples,
             self.partials + other.partials,
@@ -88,6 +86,11 @@ class Operator:
     """True for what stands at the edge and turns arrivals into promises (``Punctuate``, ``Sort``)."""
     clock_every: int | None = None
     """How often ``on_clock`` is wanted, in units of the attribute; None: never."""
+    moment: int | None = None
+    """At the edge: the arrival up to which was read; what is yielded happens then.
+
+    None: at the last arrival of the pages that are yielded.
+    """
     waits: str | None = None
     """What waits as long as no promise comes, in a few words ("results"); None: nothing does."""
 
@@ -160,14 +163,6 @@ class Operator:
     def on_clock(self, now: int) -> Iterator[Emission]:
         """Learn that the arrival clock shows ``now`` (only if ``clock_every`` is set)."""
         yield from ()
-
-    @property
-    def moment(self) -> int | None:
-        """The arrival up to which an operator at the edge has read, when it yields.
-
-        What it yields happens then.  None: at the last arrival of the pages it yields.
-        """
-        return None
 
     def state(self) -> State:
         """Return what is held now, in O(1): it is asked for after every message.

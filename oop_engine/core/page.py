@@ -112,7 +112,7 @@ class Page:
             column = self.batch.column(self.schema.progressing)
             try:
                 # A cast to int64 costs five times a view, which matters in pages of a few rows.
-                plain = column.cast(_INT64) if _needs_cast(column.type) else column.view(_INT64)
+                plain = column.view(_INT64) if self.schema.times_are_int64 else column.cast(_INT64)
                 self._times = plain.to_numpy(zero_copy_only=True)
             except pa.ArrowInvalid as error:
                 msg = f"page: {self.schema.progressing!r} must be below 2**63: {error}"
@@ -235,7 +235,3 @@ def _made_plain(schema: Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
     columns = zip(batch.columns, fields, strict=True)
     arrays = [plain_column(column, field.type, f"page: {field.name!r}") for column, field in columns]
     return pa.RecordBatch.from_arrays(arrays, schema=schema.fields)
-
-
-def _needs_cast(kind: pa.DataType) -> bool:
-    return kind.bit_width != 64 or bool(pa.types.is_unsigned_integer(kind))

@@ -27,6 +27,8 @@ _MANY = 1024  # groups
 class Progress:
     """Promises of ``inputs`` streams, and what they amount to together.
 
+    ``linear``: the bound that every input has promised for its whole stream.  ``groups``: how many are kept.
+
     ``remember_ended``: keep groups that were ended for good (bound ``FOREVER``).  The edge
     of the graph needs it to refuse what still comes of them; others forget such a group
     when every input has ended it, for nothing of it can come.
@@ -40,23 +42,14 @@ class Progress:
 
     def __init__(self, inputs: int = 1, *, remember_ended: bool = False) -> None:
         self._linear = np.full(inputs, NEVER)  # (inputs,)
-        self._linear_out = NEVER
+        self.linear = NEVER
+        self.groups = 0
         self._remember_ended = remember_ended
         self._tables: dict[tuple[str, ...], _GroupTable] = {}
-
-    @property
-    def linear(self) -> int:
-        """The bound that every input has promised for its whole stream."""
-        return self._linear_out
 
     def linear_of(self, port: int) -> int:
         """The bound that input ``port`` has promised for its whole stream."""
         return int(self._linear[port])
-
-    @property
-    def groups(self) -> int:
-        """How many groups are kept."""
-        return sum(map(len, self._tables.values())) if self._tables else 0
 
     @property
     def nbytes(self) -> int:
@@ -73,11 +66,13 @@ class Progress:
         """
         match punctuation:
             case Linear(below):
-                return self._advance_linear(port, below)
+                said = self._advance_linear(port, below)
             case GroupWise():
-                return self._advance_groups(port, punctuation)
+                said = self._advance_groups(port, punctuation)
             case Joint():
                 return [punctuation] if self._linear.size == 1 else []
+        self.groups = sum(map(len, self._tables.values()))
+        return said
 
     def bounds(self, columns: pa.RecordBatch, port: int | None = None) -> Bounds:
         """Return the bound of each row's group, int64 (rows,).
@@ -85,7 +80,7 @@ class Progress:
         Of input ``port``, or of all together.  Attribute sets that ``columns`` does not
         have are left out of account.
         """
-        linear = self._linear_out if port is None else self._linear[port]
+        linear = self.linear if port is None else self._linear[port]
         found = np.full(columns.num_rows, linear, np.int64)
         for attributes, table in self._tables.items():
             if len(table) and set(attributes) <= set(columns.schema.names):
@@ -94,10 +89,10 @@ class Progress:
 
     def punctuation(self) -> list[Punctuation]:
         """Return all that is promised now, as the fewest punctuations that say it."""
-        said: list[Punctuation] = [] if self._linear_out == NEVER else [Linear(self._linear_out)]
+        said: list[Punctuation] = [] if self.linear == NEVER else [Linear(self.linear)]
         for table in self._tables.values():
             promise = table.promise(self._linear, np.arange(len(table)))
-            more = promise > self._linear_out
+            more = promise > self.linear
             if more.any():
                 said.append(table.punctuation(np.flatnonzero(more), promise[more]))
         return said
@@ -105,27 +100,29 @@ class Progress:
     def save(self) -> dict[str, Any]:
         """Return the promises for a snapshot."""
         tables = [[list(names), table.save()] for names, table in self._tables.items()]
-        return {"linear": self._linear, "linear_out": self._linear_out, "tables": tables}
+        return {"linear": self._linear, "linear_out": self.linear, "tables": tables}
 
     def load(self, saved: Saved) -> None:
         """Take what ``save`` returned."""
         inputs = self._linear.size
-        self._linear, self._linear_out = saved.integers("linear", (inputs,)), saved.integer("linear_out")
+        self._linear, self.linear = saved.integers("linear", (inputs,)), saved.integer("linear_out")
         tables = [_GroupTable.loaded(of.part(1), inputs) for of in saved.parts("tables")]
         self._tables = {table.attributes: table for table in tables}
+        self.groups = sum(map(len, tables))
 
     def _advance_linear(self, port: int, below: int) -> list[Punctuation]:
         if below <= self._linear[port]:
             return []
         self._linear[port] = below
         said: list[Punctuation] = []
-        if (linear := int(self._linear.min())) > self._linear_out:
-            self._linear_out = linear
+        if (linear := min(self._linear.tolist())) > self.linear:
+            self.linear = linear
             said.append(Linear(linear))
-        for table in self._tables.values():
-            said += table.propagate(self._linear, linear, np.arange(len(table)))
-            table.prune(self._linear, remember_ended=self._remember_ended)
-        self._tables = {names: table for names, table in self._tables.items() if len(table)}
+        if self._tables:
+            for table in self._tables.values():
+                said += table.propagate(self._linear, linear, np.arange(len(table)))
+                table.prune(self._linear, remember_ended=self._remember_ended)
+            self._tables = {names: table for names, table in self._tables.items() if len(table)}
         return said
 
     def _advance_groups(self, port: int, punctuation: GroupWise) -> list[Punctuation]:
@@ -138,7 +135,7 @@ class Progress:
             self._tables[names] = _GroupTable(punctuation.groups.schema, self._linear.size)
         table = self._tables[names]
         touched = table.raise_to(port, punctuation)
-        said = table.propagate(self._linear, self._linear_out, touched)
+        said = table.propagate(self._linear, self.linear, touched)
         if not self._remember_ended and (punctuation.below == FOREVER).any():
             self._end(names, table.ended(self._linear, touched))
             table.prune(self._linear, remember_ended=False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -89,6 +90,12 @@ class Schema:
             msg = f"schema: integer attribute {self.progressing!r} needs a unit; give unit='ms', 'rows', ..."
             raise GraphError(msg)
         return unit
+
+    @cached_property
+    def times_are_int64(self) -> bool:
+        """Whether the progressing attribute has 64 bits and a sign, as instants have: a view of it will do."""
+        kind = self.type_of(self.progressing)
+        return bool(kind.bit_width == 64 and not pa.types.is_unsigned_integer(kind))
 
     @property
     def names(self) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from operator import add, gt, sub
 
 from oop_engine.core.operator import Message, State
 from oop_engine.core.page import Page
@@ -97,10 +98,12 @@ class Statistics:
         operator.busy_s += busy_s
         if state == operator.state:
             return
-        self.state = self.state + state - operator.state
+        self.state = State(*map(sub, map(add, self.state, state), operator.state))
         operator.state = state
-        operator.peak = _larger(operator.peak, state)
-        self.peak = _larger(self.peak, self.state)
+        if any(map(gt, state, operator.peak)):
+            operator.peak = State(*map(max, state, operator.peak))
+        if any(map(gt, self.state, self.peak)):
+            self.peak = State(*map(max, self.state, self.peak))
         if now != NEVER:
             self._sample(Sample(now, self.state))
 
@@ -130,15 +133,3 @@ class Statistics:
             pairs = (series[i : i + 2] for i in range(0, len(series), 2))
             self.series = [max(pair, key=lambda s: s.state.nbytes) for pair in pairs]
             self._apart = max(2 * self._apart, (series[-1].now - series[0].now) // _SAMPLES * 2)
-
-
-def _larger(one: State, other: State) -> State:
-    no_more_rows = other.tuples <= one.tuples and other.partials <= one.partials
-    if no_more_rows and other.groups <= one.groups and other.nbytes <= one.nbytes:
-        return one  # as mostly
-    return State(
-        max(one.tuples, other.tuples),
-        max(one.partials, other.partials),
-        max(one.groups, other.groups),
-        max(one.nbytes, other.nbytes),
-    )

@@ -6,12 +6,16 @@ from collections.abc import Collection, Iterator
 from enum import Enum
 from typing import NamedTuple, Protocol
 
+from oop_engine.core.contract import EdgeContract
 from oop_engine.core.errors import UsageError
-from oop_engine.core.graph import Stream
+from oop_engine.core.fitted import fitted
+from oop_engine.core.graph import Plan, Stream
 from oop_engine.core.operator import Emission, Message, Operator, State
 from oop_engine.core.page import Page
+from oop_engine.core.punctuation import Linear
+from oop_engine.core.statistics import EdgeStatistics, OperatorStatistics, Statistics
 
-__all__ = ["Result", "Signal", "Watch", "edge_name", "handle", "source_stream"]
+__all__ = ["Result", "Route", "Signal", "Watch", "handle", "not_open", "statistics_of"]
 
 
 class Signal(Enum):
@@ -19,7 +23,6 @@ class Signal(Enum):
 
     END = "nothing more comes on this port"
     TICK = "the arrival clock has moved"
-    GO_ON = "a suspended generator may go on"
 
 
 class Result(NamedTuple):
@@ -45,32 +48,50 @@ class Watch(Protocol):
         """Learn what the whole graph holds after something was done."""
 
 
+class Route:
+    """One edge of a graph as it runs: from a stream to input ``port`` of ``node``."""
+
+    def __init__(
+        self, stream: Stream, node: str, port: int, plan: Plan, statistics: Statistics, check: bool
+    ) -> None:
+        self.stream, self.node, self.port = stream, node, port
+        self._name, self._schema = _edge_name(stream, node), plan.schema(stream)
+        self.count = statistics.edges[self._name]
+        self.contract = EdgeContract(self._name) if check else None
+
+    def noted(self, message: Message) -> Message:
+        """Return a message in the types of the edge; count it, and hold it against what was promised."""
+        if not isinstance(message, (Page, Linear)):
+            message = fitted(message, self._schema, self._name)
+        self.count.count(message)
+        if self.contract is not None:
+            self.contract.check(message)
+        return message
+
+
 def handle(operator: Operator, port: int, message: Message | Signal, now: int) -> Iterator[Emission]:
     """Return what ``operator`` has to say to a message."""
-    match message:
-        case Page():
-            return operator.on_page(port, message)
-        case Signal.END:
-            return operator.on_end(port)
-        case Signal.TICK:
-            return operator.on_clock(now)
-        case Signal.GO_ON:
-            return iter(())
-        case _:
-            return operator.on_punctuation(port, message)
+    if isinstance(message, Page):
+        return iter(operator.on_page(port, message))
+    if not isinstance(message, Signal):
+        return iter(operator.on_punctuation(port, message))
+    return iter(operator.on_end(port) if message is Signal.END else operator.on_clock(now))
 
 
-def edge_name(stream: Stream, node: str) -> str:
-    """Return the name of an edge, for statistics and errors."""
+def statistics_of(plan: Plan) -> Statistics:
+    """Return the statistics of a graph in which nothing has passed yet."""
+    return Statistics(
+        edges={_edge_name(stream, node): EdgeStatistics() for stream, node, _ in plan.edges()},
+        operators={node.name: OperatorStatistics() for node in plan.of_kind("operator")},
+    )
+
+
+def not_open(graph: str, source: str, sources: Collection[str]) -> UsageError:
+    """Return the error of who speaks as a source that has ended, or is none of ``sources``."""
+    if source in sources:
+        return UsageError(f"graph {graph!r}: source {source!r} has ended; nothing can follow")
+    return UsageError(f"graph {graph!r} has no source {source!r}; it has {', '.join(sources)}")
+
+
+def _edge_name(stream: Stream, node: str) -> str:
     return f"{stream if stream.port != 'out' else stream.node} -> {node}"
-
-
-def source_stream(graph: str, source: str, sources: Collection[str], ended: Collection[str]) -> Stream:
-    """Return the stream of a source.  Raises ``UsageError`` if there is none, or it has ended."""
-    if source not in sources:
-        msg = f"graph {graph!r} has no source {source!r}; it has {', '.join(sources)}"
-        raise UsageError(msg)
-    if source in ended:
-        msg = f"graph {graph!r}: source {source!r} has ended; nothing can follow"
-        raise UsageError(msg)
-    return Stream(source, "out")

@@ -8,29 +8,33 @@ would take it for a task that somebody cancelled, and nobody would learn of the 
 from __future__ import annotations
 
 from asyncio import CancelledError, current_task
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from inspect import isawaitable
+from typing import NoReturn
 
 from oop_engine.core.errors import ContractError, EngineError, OperatorError
-from oop_engine.core.operator import Emission, Message, Operator
+from oop_engine.core.operator import Message, Operator
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import GroupWise
-from oop_engine.runners.dispatch import Result, Signal, handle
+from oop_engine.runners.dispatch import Result, Signal
 
-__all__ = ["deliver", "handled", "taken", "told"]
+__all__ = ["FAULTS", "blame", "deliver", "taken", "told"]
+
+FAULTS = (Exception, CancelledError)
+"""What an operator may raise that is an error of its own."""
 
 
-def handled(
-    graph: str, node: str, operator: Operator, port: int, message: Message | Signal, now: int
-) -> Iterator[Emission]:
-    """Yield what the operator of a node has to say to a message; its errors tell the place."""
-    try:
-        yield from handle(operator, port, message, now)
-    except EngineError as error:
-        error.args = (f"{_place(graph, node, operator, port, message)}: {error}",)
-        raise
-    except (Exception, CancelledError) as error:
-        raise told(_place(graph, node, operator, port, message), error) from error
+def blame(
+    error: BaseException, graph: str, node: str, operator: Operator, port: int, message: Message | Signal
+) -> NoReturn:
+    """Raise the error that an operator has just raised over a message, with the place."""
+    of_port = f"input {operator.inputs[port]!r}, " if len(operator.inputs) > 1 else ""
+    of_port = of_port if message is not Signal.TICK else ""
+    place = f"graph {graph!r}, operator {node!r} ({type(operator).__name__}), {of_port}{_in_words(message)}"
+    if isinstance(error, EngineError):
+        error.args = (f"{place}: {error}",)
+        raise error
+    raise told(place, error) from error
 
 
 def deliver(graph: str, receiver: Callable[[Result], object], result: Result) -> object:
@@ -62,12 +66,6 @@ def _at_sink(graph: str, result: Result) -> str:
 def told(place: str, error: BaseException) -> OperatorError:
     """Return the error to raise for one that is none of ours; give it as the cause."""
     return OperatorError(f"{place}: {type(error).__name__}: {error}")
-
-
-def _place(graph: str, node: str, operator: Operator, port: int, message: Message | Signal) -> str:
-    where = f"graph {graph!r}, operator {node!r} ({type(operator).__name__})"
-    of_port = f"input {operator.inputs[port]!r}, " if len(operator.inputs) > 1 else ""
-    return f"{where}, {of_port if message is not Signal.TICK else ''}{_in_words(message)}"
 
 
 def _in_words(message: Message | Signal) -> str:

@@ -14,18 +14,15 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Self
 
-from oop_engine.core.contract import EdgeContract
 from oop_engine.core.errors import UsageError
-from oop_engine.core.fitted import fitted
 from oop_engine.core.graph import Graph, Stream
 from oop_engine.core.operator import Message, Operator
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
-from oop_engine.core.statistics import EdgeStatistics, OperatorStatistics, Statistics
 from oop_engine.runners.backlog import Letter, leaves
-from oop_engine.runners.dispatch import Result, Signal, edge_name, source_stream
+from oop_engine.runners.dispatch import Result, Route, Signal, handle, not_open, statistics_of
 from oop_engine.runners.door import admitted
-from oop_engine.runners.faults import deliver, handled, taken, told
+from oop_engine.runners.faults import FAULTS, blame, deliver, taken, told
 from oop_engine.runners.inbox import Inbox
 from oop_engine.system.memory import keep_freed
 from oop_engine.system.stopwatch import wall
@@ -56,10 +53,7 @@ class Local:
         keep_freed()
         self.plan = graph.plan()
         self.operators = self.plan.open()
-        self.statistics = Statistics(
-            edges={edge_name(s, node): EdgeStatistics() for s, node, _ in self.plan.edges()},
-            operators={name: OperatorStatistics() for name in self.operators},
-        )
+        self.statistics = statistics_of(self.plan)
         self._on_result = on_result
         leave = leaves(self.plan)
         self._inbox = {
@@ -79,6 +73,7 @@ class Local:
         self._busy = 0
         self._rested = asyncio.Event()
         self._now = {node.name: NEVER for node in self.plan.of_kind("source")}
+        self._schemas = {name: self.plan.schema(Stream(name)) for name in self._now}
         self._ended: set[str] = set()
         self._fault: Exception | None = None
         self._tasks = asyncio.TaskGroup()
@@ -113,8 +108,7 @@ class Local:
     async def push(self, source: str, message: Message, now: int | None = None) -> None:
         """Send a message of a source; waits while the queues behind it are full."""
         self._check(source)
-        place, stream = f"graph {self.plan.name!r}, source {source!r}", Stream(source, "out")
-        message = admitted(place, self.plan.schemas[stream], message)
+        message = admitted(f"graph {self.plan.name!r}, source {source!r}", self._schemas[source], message)
         if isinstance(message, Page) and message.arrival is not None and len(message):
             now = int(message.arrival[-1])
         if now is not None and now > self._now[source]:
@@ -154,7 +148,7 @@ class Local:
         if self._fault is not None:
             raise self._fault
         if source not in self._now or source in self._ended:
-            source_stream(self.plan.name, source, self._now, self._ended)
+            raise not_open(self.plan.name, source, self._now)
 
     async def _end_all(self) -> None:
         for source in [name for name in self._now if name not in self._ended]:
@@ -228,11 +222,15 @@ class Local:
 
     async def _handle(self, name: str, operator: Operator, letter: Letter) -> None:
         """Work off one message; what it yields goes out before the next step is asked for."""
-        now, busy_s = letter.now, 0.0
-        emissions = handled(self.plan.name, name, operator, letter.port, letter.message, now)
+        now, busy_s, emissions = letter.now, 0.0, None
         while True:
             began = wall()
-            found = next(emissions, None)
+            try:
+                if emissions is None:
+                    emissions = iter(handle(operator, letter.port, letter.message, now))
+                found = next(emissions, None)
+            except FAULTS as error:
+                blame(error, self.plan.name, name, operator, letter.port, letter.message)
             busy_s += wall() - began
             if found is None:
                 break
@@ -248,7 +246,7 @@ class Local:
         self.statistics.observe(name, operator.state(), now, busy_s)
 
     async def _send(self, routes: list[_Route], message: Message | Signal, now: int, born: float) -> None:
-        if isinstance(message, Page) and not len(message):
+        if isinstance(message, Page) and not message.batch.num_rows:
             return
         for route in routes:
             if not isinstance(message, Signal):
@@ -263,24 +261,12 @@ class Local:
                     await taken(self.plan.name, result, taking)
 
 
-class _Route:
-    """One edge: it counts and checks, and knows the inbox at its end; there is none before a sink."""
+class _Route(Route):
+    """One edge, and the inbox at its end; there is none before a sink."""
 
     def __init__(self, stream: Stream, node: str, port: int, runner: Local, check: bool) -> None:
-        self._name = name = edge_name(stream, node)
-        self._schema = runner.plan.schema(stream)
-        self.node, self.port = node, port
+        super().__init__(stream, node, port, runner.plan, runner.statistics, check)
         self.inbox = runner._inbox.get(node)
-        self._count = runner.statistics.edges[name]
-        self._contract = EdgeContract(name) if check else None
-
-    def noted(self, message: Message) -> Message:
-        """Return a message in the types of the edge; count it, and hold it against what was promised."""
-        message = fitted(message, self._schema, self._name)
-        self._count.count(message)
-        if self._contract is not None:
-            self._contract.check(message)
-        return message
 
 
 def _first(error: BaseException) -> BaseException:

@@ -10,7 +10,7 @@ on where pages end.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,15 +65,17 @@ class EdgeProgress:
         """How often ``clock`` is wanted; None: never."""
         return self._watermark.clock_every
 
-    def take(self, page: Page, *, apart: bool = False) -> Iterator[Part | Punctuation]:
-        """Yield the parts of a page, and behind each what can be promised then.
+    def take(self, page: Page, *, apart: bool = False) -> Iterable[Part | Punctuation]:
+        """Return the parts of a page, and behind each what can be promised then.
 
         A page with arrivals is cut where a multiple of the granularity is passed.  Others stay whole, unless there
         are groups, or it must be known what was promised before each late tuple (``apart``).
         """
         if (page.arrival is None or self._every is None) and self._groups is None and not apart:
-            yield from self._whole(page)
-            return
+            return self._whole(page)
+        return self._cut(page, apart=apart)
+
+    def _cut(self, page: Page, *, apart: bool) -> Iterator[Part | Punctuation]:
         before = self._progress.linear
         linear = np.maximum(floored(self._watermark.after(page), self._every), before)
         held, stops = self._held(page, before, linear)
@@ -90,13 +92,13 @@ class EdgeProgress:
             if self._progress.linear > before:
                 self._groups.forget(self._progress.linear)
 
-    def _whole(self, page: Page) -> Iterator[Part | Punctuation]:
-        below, late = self._watermark.over(page, self._progress.linear, self._every)
-        if self._progress.groups or self._progress.linear == FOREVER:
+    def _whole(self, page: Page) -> list[Part | Punctuation]:
+        before = self._progress.linear
+        below, late = self._watermark.over(page, before, self._every)
+        if self._progress.groups or before == FOREVER:
             behind = passed(page.times, self._progress.bounds(page.batch))
             late = behind if late is None else behind | late
-        yield Part(page, late)
-        yield from self._advance(below)
+        return [Part(page, late), *(self._progress.advance(0, Linear(below)) if below > before else ())]
 
     def _held(self, page: Page, before: int, linear: Ints) -> tuple[Ints | None, Ints]:
         """Return what each row has to keep to, if that grows within a part; and where promises are due."""

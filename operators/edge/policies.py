@@ -272,8 +272,9 @@ class _Trailing(Watermark):
     def over(self, page: Page, promised: int, granularity: int | None) -> tuple[int, Late | None]:
         if self._largest.size > 1:
             return super().over(page, promised, granularity)
-        memory, late = np.array([self._largest[0, 0], promised]), np.empty(len(page), np.bool_)
-        found = trail(page.times, self._slack, granularity or 1, memory, late)
+        times, memory = page.times, np.array([self._largest[0, 0], promised])
+        late = np.empty(times.size, np.bool_)
+        found = trail(times, self._slack, granularity or 1, memory, late)
         self._largest[0, 0] = memory[0]
         return int(memory[1]), (late if found else None)
 

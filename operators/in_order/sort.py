@@ -93,7 +93,7 @@ class Sort(Operator):
         self._edge = self._progress(self.schemas_in[0])
         self.clock_every = self._edge.clock_every
         self._waiting = ReorderBuffer(self.schemas_in[0])
-        self._now: int | None = None  # the last arrival
+        self.moment = None
         self._late = 0
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
@@ -108,14 +108,14 @@ class Sort(Operator):
             yield from self._release(message)
 
     def on_clock(self, now: int) -> Iterator[Emission]:
-        self._now = now if self._now is None else max(self._now, now)
+        self.moment = now if self.moment is None else max(self.moment, now)
         for message in self._edge.clock(now):
             yield from self._release(message)
 
     def _take(self, part: Part, of: Page) -> Iterator[Emission]:
         page, as_it_came = part.page, part.page is of and of.arrival is None
         if page.arrival is not None:
-            self._now = int(page.arrival[-1])
+            self.moment = int(page.arrival[-1])
         if part.late is not None:
             self._late += int(part.late.sum())
             if self._slack is Slack.GENEROUS:
@@ -132,10 +132,6 @@ class Sort(Operator):
             yield 0, page
         yield 0, punctuation
 
-    @property
-    def moment(self) -> int | None:
-        return self._now
-
     def state(self) -> State:
         return State(tuples=self._waiting.tuples, nbytes=self._waiting.nbytes) + self._edge.state()
 
@@ -144,12 +140,12 @@ class Sort(Operator):
 
     def save(self) -> dict[str, Any]:
         waiting = self._waiting.save()
-        return {"edge": self._edge.save(), "waiting": waiting, "now": self._now, "late": self._late}
+        return {"edge": self._edge.save(), "waiting": waiting, "now": self.moment, "late": self._late}
 
     def load(self, state: Saved) -> None:
         self._edge.load(state.part("edge"))
         self._waiting.load(state.part("waiting"))
-        self._now = None if state["now"] is None else state.integer("now")
+        self.moment = None if state["now"] is None else state.integer("now")
         self._late = state.integer("late", least=0)
 
     def describe(self) -> str:

@@ -6,7 +6,6 @@ Figures are totals since the start of the query, or what is held now, so the las
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from typing import Any
 
 import msgpack
@@ -42,7 +41,7 @@ def note(
     """
     operators = {
         name: {
-            "held": asdict(op.state()),
+            "held": op.state()._asdict(),
             "counts": op.counts(),
             "busy_s": inline.statistics.operators[name].busy_s,
         }
@@ -54,7 +53,7 @@ def note(
         "tuples": tuples,
         "spent_s": spent_s,
         "loads": loads or {},
-        "peak": asdict(inline.statistics.peak),
+        "peak": inline.statistics.peak._asdict(),
         "operators": operators,
     }
     return Letter(NOTE, NOTE, copy, 0, 0, bytes(msgpack.packb(body)))

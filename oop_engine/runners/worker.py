@@ -1,0 +1,196 @@
+"""Workers: what is at the nodes of a graph under ``Inline``, and what it does with an event.
+
+The way of a small page is a few calls a hop: who takes an event is in the event, and where it goes from there was
+looked up when the graph was opened.  An operator that takes pages as ``Operator`` does (``Meld``) passes them on, so
+it is not asked at all.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from heapq import heappop, heappush
+
+from oop_engine.core.graph import Plan, Stream
+from oop_engine.core.operator import Emission, Message, Operator
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import NEVER
+from oop_engine.core.statistics import Statistics
+from oop_engine.runners.backlog import MOST
+from oop_engine.runners.dispatch import Result, Route, Signal, Watch, handle
+from oop_engine.runners.faults import FAULTS, blame, deliver
+from oop_engine.system.stopwatch import wall
+
+__all__ = ["Agenda", "Event", "InlineRoute", "Sink", "Worker"]
+
+Event = tuple[int, int, int, "Worker | Sink", int, Message | Signal, int, float]
+"""What is to be done: moment, again, serial; by whom, at which port, with what; the clock then, and when (wall) what
+released it left the edge.  A plain tuple: each hop of a message makes one.
+
+The heap orders by the first three, and no two have the same serial.  ``again`` is 1 where a handler that was left in
+the middle goes on, which is after all else that has the same moment.
+"""
+
+_NOTHING: Message | Signal = Signal.END
+
+
+class Agenda:
+    """What is to be done in a graph, the earliest moment first; who looks on, and the figures of the run."""
+
+    def __init__(self, plan: Plan, statistics: Statistics, watch: Watch | None) -> None:
+        self.plan, self.statistics, self.watch = plan, statistics, watch
+        self.heap: list[Event] = []
+        self.serial = itertools.count()
+
+
+class InlineRoute(Route):
+    """One edge; no message overtakes an earlier one."""
+
+    def __init__(self, stream: Stream, to: Worker | Sink, port: int, agenda: Agenda, check: bool) -> None:
+        super().__init__(stream, to.name, port, agenda.plan, agenda.statistics, check)
+        self._to, self._agenda, self._heap, self._serial = to, agenda, agenda.heap, agenda.serial
+        self._latest = NEVER
+
+    def send(self, message: Message | Signal, moment: int, now: int, born: float) -> None:
+        """Queue a message for who is at the end of the edge."""
+        if isinstance(message, Page) and self.contract is None:  # as mostly
+            self.count.pages += 1
+            self.count.tuples += message.batch.num_rows
+        elif not isinstance(message, Signal):
+            message = self.noted(message)
+        self._latest = moment = max(self._latest, moment)
+        now = max(now, moment)
+        if self._agenda.watch is not None and not isinstance(message, Signal):
+            self._agenda.watch.passed(self.stream, self.node, message, now)
+        heappush(self._heap, (moment, 0, next(self._serial), self._to, self.port, message, now, born))
+
+
+class Sink:
+    """Where results are handed over."""
+
+    in_hand = False
+
+    def __init__(
+        self, name: str, graph: str, on_result: Callable[[Result], None], on_end: Callable[[str], None] | None
+    ) -> None:
+        self.name, self._graph, self._on_result, self._on_end = name, graph, on_result, on_end
+
+    def take(self, event: Event, began: float) -> float:
+        """Hand over what has come; return when (wall) that was done."""
+        _, _, _, _, _, message, now, born = event
+        if not isinstance(message, Signal):
+            deliver(self._graph, self._on_result, Result(self.name, message, now, began - born))
+        elif self._on_end is not None:
+            self._on_end(self.name)
+        return wall()
+
+
+class Worker:
+    """An operator, and where its output goes."""
+
+    def __init__(self, name: str, operator: Operator, agenda: Agenda) -> None:
+        self.name, self.operator, self._agenda = name, operator, agenda
+        self._statistics = agenda.statistics.operators[name]
+        self.routes: list[list[InlineRoute]] = []  # by output port
+        self.open_ports = set(range(len(operator.inputs)))
+        self.in_hand = False
+        self._passes = type(operator).on_page is Operator.on_page and not operator.makes_progress
+        self._emissions: Iterator[Emission] | None = None  # what it still has to say ...
+        self._port, self._message = 0, _NOTHING  # ... to which message
+
+    def take(self, event: Event, began: float) -> float:
+        """Do what is due; return when (wall) that was done."""
+        moment, again, _, _, port, message, now, born = event
+        if self._emissions is not None:  # it must be done with the last message first
+            began = self._work(event, began, one=bool(again))
+        if again or (message is Signal.TICK and not self.open_ports):
+            return began
+        self._port, self._message = port, message
+        if not isinstance(message, Page):
+            began = self._work(event, began)
+            if message is Signal.END:
+                self._end(event)
+            return began
+        if self._passes:  # and keeps nothing of it
+            self._emit(0, message, moment, now, born)
+            done = wall()
+            self._statistics.busy_s += done - began
+            return done
+        return self._work(event, began, one=self.operator.makes_progress and message.arrival is not None)
+
+    def _work(self, event: Event, began: float, *, one: bool = False) -> float:
+        """Queue what the operator yields: all of it, or ``one`` emission and the rest of the work."""
+        moment, _, _, _, _, _, now, born = event
+        operator, agenda = self.operator, self._agenda
+        seen, released = (moment if one else now), (began if operator.makes_progress else born)
+        rows, busy_s = 0, 0.0
+        while True:
+            try:
+                if self._emissions is None:
+                    self._emissions = handle(operator, self._port, self._message, now)
+                found = next(self._emissions, None)
+            except FAULTS as error:
+                blame(error, agenda.plan.name, self.name, operator, self._port, self._message)
+            if found is None:
+                self._emissions = None
+                break
+            sent = self._emit(*found, moment, now, released)
+            if one:
+                heappush(agenda.heap, (sent, 1, next(agenda.serial), self, *event[4:]))
+                seen = sent
+                break
+            rows += found[1].batch.num_rows if isinstance(found[1], Page) else 0
+            if rows >= MOST:
+                busy_s += wall() - began
+                self._follow(moment)
+                rows, began = 0, wall()
+        state, done = operator.state(), wall()
+        agenda.statistics.observe(self.name, state, seen, busy_s + done - began)
+        if agenda.watch is not None:
+            agenda.watch.kept(seen, agenda.statistics.state)
+        return done
+
+    def _emit(self, port: int, message: Message, moment: int, now: int, born: float) -> int:
+        """Queue an output; return its moment."""
+        operator = self.operator
+        at_edge = operator.makes_progress
+        moment = moment if at_edge else now
+        if isinstance(message, Page):
+            if not message.batch.num_rows:
+                return moment
+            if message.arrival is not None:
+                now = int(message.arrival[-1])
+                moment = now if at_edge else int(message.arrival[0])
+                message = message.without_arrival() if at_edge else message
+        if at_edge:
+            now = moment = moment if operator.moment is None else max(moment, operator.moment)
+        for route in self.routes[port]:
+            route.send(message, moment, now, born)
+        return moment
+
+    def _follow(self, moment: int) -> None:
+        """Do what follows at once from a message that is not worked off yet, so that its output does not pile up.
+
+        What waits for an operator that is in the middle of a message stays where it is.
+        """
+        heap, waiting, began = self._agenda.heap, list[Event](), wall()
+        self.in_hand = True
+        while heap and heap[0][:2] <= (moment, 0):
+            event = heappop(heap)
+            if event[3].in_hand:
+                waiting.append(event)
+            else:
+                began = event[3].take(event, began)
+        self.in_hand = False
+        for event in waiting:
+            heappush(heap, event)
+
+    def _end(self, event: Event) -> None:
+        moment, _, _, _, port, message, now, born = event
+        self.open_ports.discard(port)
+        if self.open_ports:
+            return
+        self._statistics.counts = self.operator.counts()
+        for routes in self.routes:
+            for route in routes:
+                route.send(message, moment, now, born)
