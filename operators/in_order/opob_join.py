@@ -24,9 +24,9 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import Linear, Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
+from oop_engine.operators.in_order.sorted_rows import SortedRows
 from oop_engine.operators.in_order.time_sorted import last_time
 from oop_engine.operators.joining.bands import Band, TumblingBand
-from oop_engine.operators.joining.in_time_order import SortedRows
 from oop_engine.operators.joining.state import JoinState
 from oop_engine.operators.joining.terms import JoinTerms, Residual
 
