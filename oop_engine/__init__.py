@@ -79,9 +79,18 @@ if TYPE_CHECKING:  # to extend
     from oop_engine.core.progress import Progress as Progress
     from oop_engine.core.saved import Saved as Saved
     from oop_engine.operators.aggregates import Aggregation as Aggregation, Part as Part
-    from oop_engine.operators.edge.policies import Policy as Policy, Watermark as Watermark
+    from oop_engine.operators.edge.watermark import (
+        Policy as Policy,
+        Watermark as Watermark,
+        register_policy as register_policy,
+    )
     from oop_engine.operators.windows import Extents as Extents, Windows as Windows
-    from oop_engine.spark.io.sinks import Sink as Sink, SinkWork as SinkWork
+    from oop_engine.spark.io.sink import (
+        BatchResults as BatchResults,
+        Receipt as Receipt,
+        Sink as Sink,
+        SinkWork as SinkWork,
+    )
     from oop_engine.testing import (
         Case as Case,
         Driver as Driver,
@@ -89,5 +98,9 @@ if TYPE_CHECKING:  # to extend
         contract_suite as contract_suite,
     )
     from oop_engine.traces.format import Reader as Reader, Writer as Writer
+    from oop_engine.traces.format_registry import (
+        TraceFormat as TraceFormat,
+        register_format as register_format,
+    )
 else:
     __getattr__, __dir__ = lazy_names(__name__)

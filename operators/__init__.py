@@ -59,9 +59,13 @@ if TYPE_CHECKING:  # values: windows, aggregates, policies, and what yours are m
         Heartbeat as Heartbeat,
         Ordered as Ordered,
         PerGroup as PerGroup,
-        Policy as Policy,
         Upstream as Upstream,
+    )
+    from oop_engine.operators.edge.watermark import (
+        Lag as Lag,
+        Policy as Policy,
         Watermark as Watermark,
+        register_policy as register_policy,
     )
     from oop_engine.operators.joining.bands import Band as Band, TumblingBand as TumblingBand
     from oop_engine.operators.values.expressions import Expression as Expression

@@ -31,7 +31,7 @@ from oop_engine.core.punctuation import FOREVER, GroupWise, Joint, Linear, Punct
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
-from oop_engine.operators.edge.policies import floored, length_of
+from oop_engine.operators.edge.watermark import floored, length_of
 
 __all__ = ["Describe"]
 

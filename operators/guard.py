@@ -27,7 +27,7 @@ from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
 from oop_engine.operators.edge.late import Late
-from oop_engine.operators.edge.policies import length_of
+from oop_engine.operators.edge.watermark import length_of
 from oop_engine.operators.kernels.ordering import accept
 
 __all__ = ["Ahead", "Guard"]

@@ -38,7 +38,7 @@ from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
 from oop_engine.operators.edge.edge_progress import EdgeProgress, Part
 from oop_engine.operators.edge.late import Late
-from oop_engine.operators.edge.policies import Policy, check_policy
+from oop_engine.operators.edge.watermark import Policy, check_policy
 from oop_engine.operators.values.describe_value import describe_value
 
 __all__ = ["Punctuate"]

@@ -27,7 +27,8 @@ from oop_engine.core.units import to_seconds, to_units
 from oop_engine.lab.compare import Run
 from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
 from oop_engine.operators.aggregates import Count
-from oop_engine.operators.edge.policies import Heartbeat, Ordered, Policy
+from oop_engine.operators.edge.policies import Heartbeat, Ordered
+from oop_engine.operators.edge.watermark import Policy
 from oop_engine.operators.in_order.merge import Merge
 from oop_engine.operators.in_order.sort import Sort
 from oop_engine.operators.meld import Meld

@@ -34,7 +34,8 @@ from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Values, V
 from oop_engine.operators.aggregates import Aggregation, Avg, Count
 from oop_engine.operators.describe import Describe
 from oop_engine.operators.edge.late import Slack
-from oop_engine.operators.edge.policies import BoundedDisorder, Policy, Upstream
+from oop_engine.operators.edge.policies import BoundedDisorder, Upstream
+from oop_engine.operators.edge.watermark import Policy
 from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.window_aggregate import WindowAggregate

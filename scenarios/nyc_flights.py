@@ -33,7 +33,8 @@ from oop_engine.lab.compare import Run
 from oop_engine.lab.scenario import Claim, Parameter, Scenario, Values, Variant
 from oop_engine.operators.aggregates import Avg, Count
 from oop_engine.operators.describe import Describe
-from oop_engine.operators.edge.policies import BoundedDisorder, Policy, Upstream
+from oop_engine.operators.edge.policies import BoundedDisorder, Upstream
+from oop_engine.operators.edge.watermark import Policy
 from oop_engine.operators.meld import Meld
 from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.rewrites.in_order import in_order

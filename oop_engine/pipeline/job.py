@@ -106,15 +106,15 @@ class _Pipeline:
         self._inputs = find_inputs(wanted.inputs, self._said.format)
         self._layouts: list[Layout] = layouts(self._said, self._inputs)
         self._policy = wanted.policy or self._said.policy
+        self._graph_file = wanted.graph or self._said.graph_file
+        if wanted.until == "run":
+            self._build = load_build(self._file_of_graph())  # which may register policies
         if self._policy:
             read_policy(self._policy, "policy")
         self._partition = wanted.partition or self._said.partition
         if self._partition and to_units(self._partition, self._said.unit or "us", "by-window") <= 0:
             msg = f"by-window must be longer than nothing; got {self._partition!r}"
             raise UsageError(msg)
-        self._graph_file = wanted.graph or self._said.graph_file
-        if wanted.until == "run":
-            self._build = load_build(self._file_of_graph())
         self._on_step, self._start_s = on_step or _silent, 0.0
         self._steps = Steps(wanted.out, self._on_step)
         self._rows: DataFrame | None = None

@@ -8,31 +8,18 @@ PerGroup          the same within each group: worth its state a group if it at l
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from oop_engine.core.errors import EngineError, UsageError
 from oop_engine.core.schema import Schema
-from oop_engine.operators.edge.policies import (
-    BoundedCount,
-    BoundedDisorder,
-    Heartbeat,
-    Ordered,
-    PerGroup,
-    Policy,
-    Upstream,
-)
+from oop_engine.operators.edge.watermark import POLICIES, Policy
 from oop_engine.pipeline.measure import Measured
 from oop_engine.traces.lateness import Histogram
 from oop_engine.traces.profile import Candidate
 
 __all__ = ["Choice", "choose", "read_policy"]
 
-_WORDS: dict[str, Callable[..., Policy]] = {
-    policy.__name__: policy
-    for policy in (BoundedCount, BoundedDisorder, Heartbeat, Ordered, PerGroup, Upstream)
-}
 _WORTH = 2
 
 
@@ -75,8 +62,8 @@ def _candidate(seen: Histogram, share: float, unit: str, rate: float) -> Candida
 def read_policy(text: str, what: str, schema: Schema | None = None) -> Policy:
     """Return the policy that ``text`` spells, such as ``PerGroup(Ordered(), by=("link",))``.
 
-    Only policies and plain values are understood; nothing is executed.  Raises ``UsageError`` in the name of
-    ``what`` for all else, and if it does not fit ``schema``.
+    Only policies that are registered (``register_policy``) and plain values are understood; nothing is executed.
+    Raises ``UsageError`` in the name of ``what`` for all else, and if it does not fit ``schema``.
     """
     try:
         found = _value(ast.parse(text.strip(), mode="eval").body)
@@ -94,8 +81,8 @@ def read_policy(text: str, what: str, schema: Schema | None = None) -> Policy:
 def _value(node: ast.expr) -> Any:
     if not isinstance(node, ast.Call):
         return ast.literal_eval(node)
-    if not isinstance(node.func, ast.Name) or node.func.id not in _WORDS:
-        msg = f"there are {', '.join(sorted(_WORDS))}"
+    if not isinstance(node.func, ast.Name) or node.func.id not in POLICIES:
+        msg = f"there are {', '.join(sorted(POLICIES))}"
         raise ValueError(msg)
     named = {word.arg: _value(word.value) for word in node.keywords if word.arg}
-    return _WORDS[node.func.id](*map(_value, node.args), **named)
+    return POLICIES[node.func.id](*map(_value, node.args), **named)

@@ -21,7 +21,8 @@ from oop_engine.core.schema import Schema
 from oop_engine.core.statistics import LateTuples, Statistics
 from oop_engine.spark.io.frames import check_frames, is_frame, letters_of_frame
 from oop_engine.spark.io.segments import SLICE_ROWS, Files, Slices, spool
-from oop_engine.spark.io.sinks import Lasting, Memory, Sink, ToSink
+from oop_engine.spark.io.sinks import Lasting, Memory, Sink
+from oop_engine.spark.io.to_sink import ToSink, batch_results
 from oop_engine.spark.plan.assignments import Control
 from oop_engine.spark.plan.balance import Balance, Move
 from oop_engine.spark.plan.cut import SHARDS, Cut, cut
@@ -34,7 +35,7 @@ from oop_engine.spark.session.waiting import interruptible, terminable
 from oop_engine.spark.state.checkpoint import Checkpoint
 from oop_engine.spark.state.state_files import COPIES, HEADS
 from oop_engine.spark.tasks.job import Job, addresses_of, check_travels
-from oop_engine.spark.tasks.record import DDL, NOTE, Letter
+from oop_engine.spark.tasks.record import DDL, NOTE
 from oop_engine.spark.tasks.rows import in_task, letters_of
 from oop_engine.spark.tasks.stage_task import through_levels
 from oop_engine.spark.tasks.task_metrics import Totals
@@ -339,28 +340,28 @@ class _Run:
 
     def _batch(self, letters: DataFrame, number: int | None) -> None:
         """Run the tasks of a micro-batch, or of everything, hand results to the sink, take down what was told."""
-        to_sink = ToSink(self._sink.worker(), self._schemas, number or 0)
+        work = self._sink.worker()
+        to_sink = ToSink(work, self._schemas, number or 0)
         states = {} if number is None else self._kept.begin(number)
         if self._stored and number is not None:
             done = letters.mapInArrow(in_task(to_sink), DDL)
         else:
             done = through_levels(letters, self._packed, batch=number, states=states, last=to_sink)
         arrived = [letter for part in done.toArrow().to_batches() for letter in letters_of(part)]
-        results = [letter for letter in arrived if letter.edge != NOTE]
-        made = self._sink.commit(number or 0, self._schemas, results)
+        results = batch_results(work, self._schemas, (letter for letter in arrived if letter.edge != NOTE))
+        made = self._sink.commit(number or 0, results)
         before = self.totals.tuples
         self.totals.take(letter for letter in arrived if letter.edge == NOTE)
         if number is not None:
             self._kept.end(number, self.totals.states, made)
-        self._tell(number or 0, before, results)
+        self._tell(number or 0, before, results.tuples)
 
-    def _tell(self, number: int, before: int, results: list[Letter]) -> None:
+    def _tell(self, number: int, before: int, results: int) -> None:
         """Say that a micro-batch is done; ``before``: tuples until then."""
         if self._control is not None:
             self._control.take(number, self.totals.loads())
         now = time.perf_counter()
-        rows = sum(letter.tuples for letter in results)
-        done = BatchDone(number, self.totals.tuples - before, rows, now - self._last, self._shards())
+        done = BatchDone(number, self.totals.tuples - before, results, now - self._last, self._shards())
         self._last = now
         self.batches.append(done)
         self._on_batch(done)

@@ -13,35 +13,14 @@ from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 from oop_engine.system.whole_file import whole_file
-from oop_engine.traces.arrow_ipc import ArrowReader, ArrowWriter
 from oop_engine.traces.casting import read_as
-from oop_engine.traces.csv import CsvReader, CsvWriter
 from oop_engine.traces.format import Marks, Reader, Writer, plain
-from oop_engine.traces.json_lines import JsonReader, JsonWriter
-from oop_engine.traces.msgpack_frames import FramesReader, FramesWriter
-from oop_engine.traces.parquet import ParquetReader, ParquetWriter
+from oop_engine.traces.format_registry import FORMATS, format_of
 from oop_engine.traces.validation import Refuse, Validation, check_fields, check_names, some, wanted
 
-__all__ = ["FORMATS", "Trace", "format_of", "open_trace", "write_trace"]
-
-FORMATS: dict[str, tuple[type[Reader], type[Writer]]] = {
-    "parquet": (ParquetReader, ParquetWriter),
-    "arrow": (ArrowReader, ArrowWriter),
-    "csv": (CsvReader, CsvWriter),
-    "jsonl": (JsonReader, JsonWriter),
-    "msgpack": (FramesReader, FramesWriter),
-}
-"""A reader and a writer by the name of the format, which is also the usual suffix."""
+__all__ = ["Trace", "open_trace", "write_trace"]
 
 _CELLS = 1 << 24
-
-_SUFFIXES = {
-    **{name: name for name in FORMATS},
-    "feather": "arrow",
-    "ipc": "arrow",
-    "ndjson": "jsonl",
-    "pq": "parquet",
-}
 
 
 class Trace:
@@ -115,7 +94,7 @@ def open_trace(
     read, and ``UsageError`` if the format is not known.
     """
     path = Path(path)
-    reader_of, _ = FORMATS[format_of(path, format)]
+    made_from = FORMATS[format_of(path, format)].reader
     if page_rows < 1:
         msg = f"open_trace: page_rows must be at least 1; got {page_rows}"
         raise UsageError(msg)
@@ -123,22 +102,13 @@ def open_trace(
         msg = f"{path}: {'is no file' if path.exists() else 'does not exist'}: give the path of a trace"
         raise TraceError(msg)
     known = time if schema is None else schema.progressing
-    reader: Reader = reader_of(path, tuple(name for name in (known, arrival) if name))
+    reader: Reader = made_from(path, tuple(name for name in (known, arrival) if name))
     check_names(path, reader.fields)
     arrival = arrival or reader.marks.arrival or None
     if schema is None:
         schema = _schema_of(path, reader, time, unit, arrival)
     check_fields(path, reader, schema, arrival)
     return Trace(path, reader, schema, arrival=arrival, page_rows=page_rows, on_refused=on_refused)
-
-
-def format_of(path: str | Path, format: str | None = None) -> str:
-    """Return the name of a file's format; raises ``UsageError`` if there is none such."""
-    asked = format or Path(path).suffix.lower().lstrip(".")
-    if asked not in _SUFFIXES:
-        msg = f"{path}: unknown trace format {asked!r}: use one of {', '.join(sorted(_SUFFIXES))}"
-        raise UsageError(msg)
-    return _SUFFIXES[asked]
 
 
 def write_trace(
@@ -157,14 +127,14 @@ def write_trace(
     the format cannot hold the columns or the punctuation.
     """
     path = Path(path)
-    _, writer_of = FORMATS[format_of(path, format)]
+    made_from = FORMATS[format_of(path, format)].writer
     messages = iter(messages)
     head, arrives = _until_page(messages)
     column = arrival_column if arrives else None
     fields = _stored_fields(path, schema, column)
     try:
         with whole_file(path) as file, pa.PythonFile(file, mode="w") as sink:
-            writer = writer_of(sink, fields, Marks(schema.progressing, schema.unit, column or ""))
+            writer = made_from(sink, fields, Marks(schema.progressing, schema.unit, column or ""))
             try:
                 rows = _write_all(path, writer, fields, column, chain(head, messages))
             finally:

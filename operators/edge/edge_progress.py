@@ -24,7 +24,8 @@ from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
 from oop_engine.operators.edge.group_progress import GroupProgress
-from oop_engine.operators.edge.policies import PerGroup, Policy, cut_rows, floored, length_of
+from oop_engine.operators.edge.policies import PerGroup
+from oop_engine.operators.edge.watermark import Policy, cut_rows, floored, length_of
 
 __all__ = ["EdgeProgress", "Part"]
 

@@ -14,7 +14,8 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, shift
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
-from oop_engine.operators.edge.policies import PerGroup, floored
+from oop_engine.operators.edge.policies import PerGroup
+from oop_engine.operators.edge.watermark import floored
 from oop_engine.operators.kernels.ordering import due, nth_largest
 from oop_engine.operators.keys.key_table import KeyTable
 

@@ -30,7 +30,8 @@ from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
 from oop_engine.operators.edge.edge_progress import EdgeProgress, Part
 from oop_engine.operators.edge.late import Slack
-from oop_engine.operators.edge.policies import PerGroup, Policy, check_policy
+from oop_engine.operators.edge.policies import PerGroup
+from oop_engine.operators.edge.watermark import Policy, check_policy
 from oop_engine.operators.in_order.reorder_buffer import ReorderBuffer
 from oop_engine.operators.values.describe_value import describe_value
 

@@ -20,9 +20,9 @@ from oop_engine.operators.edge.policies import (
     Heartbeat,
     Ordered,
     PerGroup,
-    Policy,
     Upstream,
 )
+from oop_engine.operators.edge.watermark import Policy
 from oop_engine.operators.in_order.sort import Sort
 from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.rewrites.in_order import in_order

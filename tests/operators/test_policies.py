@@ -16,10 +16,8 @@ from oop_engine.operators.edge.policies import (
     Ordered,
     PerGroup,
     Upstream,
-    Watermark,
-    cut_rows,
-    floored,
 )
+from oop_engine.operators.edge.watermark import Watermark, cut_rows, floored
 from tests.naive.progress import bounded_count, bounded_disorder, least_next, ordered
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s")
@@ -145,7 +143,10 @@ def test_policies_are_values():
         (lambda: Heartbeat(Ordered(), 1, "-2 s"), "slack must be at least 0"),
         (lambda: Heartbeat(Ordered(), 1, 0, every=0), "every must be at least 1 s; got 0"),
         (lambda: Heartbeat(PerGroup(Ordered(), ("k",)), 1, 0), "got PerGroup in it: write PerGroup"),
-        (lambda: PerGroup(Upstream(), ("k",)), "policy must be Ordered, BoundedDisorder or BoundedCount"),
+        (
+            lambda: PerGroup(Upstream(), ("k",)),
+            "policy must be a Lag such as Ordered, BoundedDisorder, BoundedCount",
+        ),
         (lambda: PerGroup(Ordered(), ()), "at least one; got by=()"),
         (lambda: PerGroup(Ordered(), "zone"), "tuple of column names; got 'zone': write by=('zone',)"),
         (

@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from oop_engine.core.errors import SetupError, UsageError
 from oop_engine.core.schema import Schema
-from oop_engine.spark.io.parquet import Outlets, Table, WriteFiles, by_table, folder_of, sizes_of
+from oop_engine.spark.io.parquet import Table, WriteFiles, by_table, folder_of, sizes_of
 from oop_engine.spark.io.result_folder import ResultFolder, Written, batch_of
-from oop_engine.spark.tasks.record import Letter
+from oop_engine.spark.io.sink import BatchResults
 
 __all__ = ["Delta"]
 
@@ -46,7 +46,7 @@ class Delta:
             raise SetupError(msg)
         self._query = query
         self._tables = {
-            name: Table(folder_of("Delta", self.folder, name), _stored(name, schema.fields))
+            name: Table(folder_of("Delta", self.folder, name), schema, _stored(name, schema.fields))
             for name, schema in schemas.items()
         }
         for table in self._tables.values():
@@ -65,14 +65,14 @@ class Delta:
             if name in self._tables:
                 self._check(self._tables[name].folder, files)
 
-    def commit(self, batch: int, outlets: Outlets, letters: list[Letter]) -> Mapping[str, int]:
+    def commit(self, batch: int, results: BatchResults) -> Mapping[str, int]:
         """Add the files of a batch to the tables, one transaction each."""
         made: dict[str, int] = {}
-        for edge, (name, _) in outlets.items():
-            files = [Written.of(letter) for letter in letters if letter.edge == edge]
-            self._tables[name].folder.claim(self._query)
-            if self._add(batch, self._tables[name], files):
-                made |= sizes_of(name, self._tables[name].folder, files)
+        for name, table in self._tables.items():
+            files = [Written.of(receipt) for receipt in results.of(name)]
+            table.folder.claim(self._query)
+            if self._add(batch, table, files):
+                made |= sizes_of(name, table.folder, files)
         return made
 
     def _check(self, folder: ResultFolder, files: Mapping[str, int]) -> None:

@@ -12,16 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from oop_engine.core.errors import UnitError, UsageError
+from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import TIME_UNITS, Length
 from oop_engine.spark.io.result_folder import ResultFile, ResultFolder, Written, place_of
-from oop_engine.spark.tasks.record import Letter, unpack_letter
+from oop_engine.spark.io.sink import BatchResults, Receipt
 
-__all__ = ["Outlets", "Parquet", "Table", "WriteFiles", "by_table", "sizes_of"]
-
-Outlets = Mapping[int, tuple[str, Schema]]
-"""The sink of the graph and the schema, by the number of the edge that letters carry."""
+__all__ = ["Parquet", "Table", "WriteFiles", "by_table", "sizes_of"]
 
 _DAY_S = 86_400
 
@@ -34,6 +32,7 @@ class Table:
     """
 
     folder: ResultFolder
+    schema: Schema
     fields: pa.Schema
     width: int = 0
 
@@ -66,7 +65,7 @@ class Parquet:
         """Check folders and types; remove what killed runs left unfinished."""
         self._query, self._again = query, True
         self._tables = {
-            name: Table(folder_of("Parquet", self.folder, name), schema.fields, self._width(schema))
+            name: Table(folder_of("Parquet", self.folder, name), schema, schema.fields, self._width(schema))
             for name, schema in schemas.items()
         }
         for name, table in self._tables.items():
@@ -84,12 +83,12 @@ class Parquet:
             if name in self._tables:
                 self._tables[name].folder.check(files, may_go=self.may_go)
 
-    def commit(self, batch: int, outlets: Outlets, letters: list[Letter]) -> Mapping[str, int]:
+    def commit(self, batch: int, results: BatchResults) -> Mapping[str, int]:
         """Move the files of a batch to their places."""
         made: dict[str, int] = {}
-        for edge, (name, _) in outlets.items():
-            folder = self._tables[name].folder
-            files = [Written.of(letter) for letter in letters if letter.edge == edge]
+        for name, table in self._tables.items():
+            folder = table.folder
+            files = [Written.of(receipt) for receipt in results.of(name)]
             folder.claim(self._query)
             folder.put(files)
             if self._again:  # only the first batch of a run can have been here before
@@ -119,20 +118,22 @@ class WriteFiles:
 
     tables: Mapping[str, Table]
 
-    def __call__(self, batch: int, outlets: Outlets, letters: Iterable[Letter]) -> Iterator[Letter]:
-        """Take letters with results; yield letters that tell of files."""
-        partition = _partition()
-        files: dict[tuple[int, str], ResultFile] = {}
-        for edge, page in _pages(outlets, letters):
-            name, schema = outlets[edge]
+    def __call__(
+        self, batch: int, partition: int, results: Iterable[tuple[str, Message]]
+    ) -> Iterator[Receipt]:
+        """Take results; yield the receipts of files."""
+        files: dict[tuple[str, str], ResultFile] = {}
+        for name, page in results:
+            if not isinstance(page, Page) or not len(page):
+                continue
             table = self.tables[name]
-            for level, part in divided(page, schema, table.width):
-                if (edge, level) not in files:
+            for level, part in divided(page, table.schema, table.width):
+                if (name, level) not in files:
                     place = level + place_of(batch, partition)
-                    files[edge, level] = ResultFile(table.folder, place, table.fields)
-                files[edge, level].add(part.batch)
-        for (edge, _), file in files.items():
-            yield file.close().letter(edge, partition)
+                    files[name, level] = ResultFile(table.folder, place, table.fields)
+                files[name, level].add(part.batch)
+        for (name, _), file in files.items():
+            yield file.close().receipt(name)
 
 
 def folder_of(kind: str, folder: str | Path, name: str) -> ResultFolder:
@@ -181,20 +182,6 @@ def _label(start: int, width: int, schema: Schema) -> str:
     unit = "D" if width % (_DAY_S * second) == 0 else "s" if width % second == 0 else schema.unit
     moment = np.array(start).astype(f"datetime64[{schema.unit}]").astype(f"datetime64[{unit}]")
     return str(moment).replace(":", "-")
-
-
-def _pages(outlets: Outlets, letters: Iterable[Letter]) -> Iterator[tuple[int, Page]]:
-    for letter in letters:
-        for message in unpack_letter(outlets[letter.edge][1], letter.body):
-            if isinstance(message, Page) and len(message):
-                yield letter.edge, message
-
-
-def _partition() -> int:
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    return 0 if context is None else int(context.partitionId())
 
 
 def _check_types(name: str, fields: pa.Schema) -> None:

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from oop_engine.core.errors import UsageError
-from oop_engine.spark.tasks.record import Letter
+from oop_engine.spark.io.sink import Receipt
 
 __all__ = ["ResultFile", "ResultFolder", "Written"]
 
@@ -38,15 +38,15 @@ class Written:
     place: str
     rows: int
 
-    def letter(self, edge: int, partition: int) -> Letter:
+    def receipt(self, sink: str) -> Receipt:
         """Return it as it travels to the driver."""
-        return Letter(0, edge, partition, 0, self.rows, bytes(msgpack.packb([self.unfinished, self.place])))
+        return Receipt(sink, self.rows, bytes(msgpack.packb([self.unfinished, self.place])))
 
     @classmethod
-    def of(cls, letter: Letter) -> Written:
-        """Return what ``letter`` tells."""
-        unfinished, place = msgpack.unpackb(letter.body)
-        return cls(unfinished, place, letter.tuples)
+    def of(cls, receipt: Receipt) -> Written:
+        """Return the file that a receipt is of."""
+        unfinished, place = msgpack.unpackb(receipt.body)
+        return cls(unfinished, place, receipt.tuples)
 
 
 class ResultFile:

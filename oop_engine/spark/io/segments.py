@@ -23,13 +23,13 @@ from oop_engine.core.punctuation import NEVER
 from oop_engine.core.schema import Schema
 from oop_engine.runners.door import admitted, messages
 from oop_engine.spark.state.ledger import Ledger
-from oop_engine.traces.trace import FORMATS, Trace, open_trace, write_trace
+from oop_engine.traces.format_registry import suffixes
+from oop_engine.traces.trace import Trace, open_trace, write_trace
 
 __all__ = ["SPOOLED", "Files", "Slices", "Spooled", "spool"]
 
 SLICE_ROWS = 1 << 18
 _PART_ROWS = 1 << 13  # feeds are merged in parts of this size
-_SUFFIXES = {"." + suffix for suffix in [*FORMATS, "feather", "ipc", "ndjson", "pq"]}
 _ENDED = "_SUCCESS"  # the mark that Spark too leaves in a folder it has finished
 _INDEX = "moments.json"
 
@@ -100,7 +100,8 @@ class Files:
         given = Path(self.path)
         if given.is_file():
             return [given]
-        return sorted(p for p in given.iterdir() if p.name[0] not in "._" and p.suffix.lower() in _SUFFIXES)
+        endings = {f".{suffix}" for suffix in suffixes()}
+        return sorted(p for p in given.iterdir() if p.name[0] not in "._" and p.suffix.lower() in endings)
 
     def look(self) -> None:
         """Write down the names of new files, and that no more can come.

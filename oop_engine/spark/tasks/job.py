@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from oop_engine.core.errors import GraphError
@@ -13,6 +13,7 @@ from oop_engine.spark.io.segments import Slices
 from oop_engine.spark.plan.cut import SHARDS, Cut
 from oop_engine.spark.plan.key_groups import spread
 from oop_engine.spark.plan.routing import Addresses
+from oop_engine.traces.format_registry import TraceFormat, foreign_formats, register_format
 
 __all__ = ["Job", "PackedJob", "addresses_of", "check_travels"]
 
@@ -23,6 +24,7 @@ class Job:
 
     ``heads``, ``copies``: the folders for states of heads and of copies; "": none are kept there.
     ``maps``: the folder with the maps of shards; "": what is divided is divided evenly, for good.
+    ``formats``: of traces, which tasks would not know by themselves.
     """
 
     cut: Cut
@@ -33,6 +35,7 @@ class Job:
     copies: str = ""
     slices_per_batch: int = 4
     maps: str = ""
+    formats: tuple[TraceFormat, ...] = field(default_factory=foreign_formats)
 
     def packed(self) -> PackedJob:
         """Return the job as it travels."""
@@ -62,6 +65,8 @@ def _unpacked(text: str) -> Job:
 
     job = cloudpickle.loads(base64.b64decode(text))
     assert isinstance(job, Job)
+    for format in job.formats:
+        register_format(format)
     return job
 
 

@@ -29,9 +29,8 @@ from oop_engine.operators import (
 )
 from oop_engine.spark.io.result_folder import Written
 from oop_engine.spark.io.segments import Files
-from oop_engine.spark.io.sinks import Delta, Outlets, Parquet
+from oop_engine.spark.io.sinks import BatchResults, Delta, Parquet
 from oop_engine.spark.run import BatchDone, run_on_spark
-from oop_engine.spark.tasks.record import Letter
 
 SLICES, ROWS, KEYS, DISORDER = 40, 300, 23, 12
 SCHEMA = Schema({"ts": pa.timestamp("s"), "key": pa.int64(), "n": pa.int64()}, "ts")
@@ -75,15 +74,15 @@ class Dying:
         self.start, self.worker, self.exactly_once = sink.start, sink.worker, sink.exactly_once
         self.check = sink.check
 
-    def commit(self, batch: int, outlets: Outlets, letters: list[Letter]) -> Mapping[str, int]:
+    def commit(self, batch: int, results: BatchResults) -> Mapping[str, int]:
         if batch != self.batch:
-            return self.sink.commit(batch, outlets, letters)
+            return self.sink.commit(batch, results)
         if self.how == "middle":  # the first file is there and the others are not
             folder = self.sink._tables["out"].folder
             folder.claim(self.sink._query)
-            folder.put([Written.of(letters[0])])
+            folder.put([Written.of(results.receipts[0])])
         if self.how == "after":
-            self.sink.commit(batch, outlets, letters)
+            self.sink.commit(batch, results)
         os.kill(os.getpid(), signal.SIGKILL)
         return {}
 

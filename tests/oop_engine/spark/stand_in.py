@@ -28,8 +28,9 @@ from oop_engine.operators import (
     WindowAggregate,
 )
 from oop_engine.spark.io.segments import Files, spool
-from oop_engine.spark.io.sinks import Parquet, ToSink
+from oop_engine.spark.io.sinks import Parquet
 from oop_engine.spark.io.source import _StreamReader
+from oop_engine.spark.io.to_sink import ToSink, batch_results
 from oop_engine.spark.run import pieces_of
 from oop_engine.spark.state.checkpoint import Checkpoint
 from oop_engine.spark.tasks.job import Job, PackedJob, addresses_of
@@ -92,8 +93,8 @@ def go_on(place: Path, made: Graph | None = None) -> None:
     spooled = spool({"right": pages(2)}, {"right": SCHEMA}, kept.folder / "feeds", rows=ROWS)
     sizes = kept.sizes(PARTITIONS, None)
     sources = kept.keep(pieces, {"left": Files(str(place / "left"), SCHEMA), **spooled}, sizes)
-    folders = {"heads": str(kept.folder / "heads"), "copies": str(kept.folder / "copies")}
-    job = Job(pieces, addresses_of(pieces, sizes[0]), sources, sizes[0], **folders, slices_per_batch=2)
+    heads, copies = str(kept.folder / "heads"), str(kept.folder / "copies")
+    job = Job(pieces, addresses_of(pieces, sizes[0]), sources, sizes[0], heads, copies, slices_per_batch=2)
     _Query(kept, job.packed(), sink).run()
 
 
@@ -130,10 +131,12 @@ class _Query:
             letters += [letter for rows in self._reader.read(part) for letter in letters_of(rows)]
         for level in range(1, self._packed.job.cut.levels + 1):
             letters = [*InMicroBatch(self._packed, level, number, states)(iter(letters))]
-        arrived = [*ToSink(self._sink.worker(), self._schemas, number)(iter(letters))]
+        work = self._sink.worker()
+        arrived = [*ToSink(work, self._schemas, number)(iter(letters))]
         totals = Totals()
         totals.take(letter for letter in arrived if letter.edge == NOTE)
-        made = self._sink.commit(number, self._schemas, [letter for letter in arrived if letter.edge != NOTE])
+        results = (letter for letter in arrived if letter.edge != NOTE)
+        made = self._sink.commit(number, batch_results(work, self._schemas, results))
         self._kept.end(number, totals.states, made)
 
 

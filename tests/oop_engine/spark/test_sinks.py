@@ -21,12 +21,11 @@ from oop_engine import Page, Schema
 from oop_engine.core.errors import SetupError, UnitError, UsageError
 from oop_engine.spark.io import delta, parquet
 from oop_engine.spark.io.result_folder import ResultFolder
-from oop_engine.spark.io.sinks import Delta, ForeachBatch, Memory, Parquet, Sink
-from oop_engine.spark.tasks.record import Letter, pack_letter
+from oop_engine.spark.io.sinks import BatchResults, Delta, ForeachBatch, Memory, Parquet, Sink
+from oop_engine.spark.io.to_sink import ToSink
 
 SCHEMA = Schema({"window_end": pa.timestamp("ms", "UTC"), "n": pa.int64()}, "window_end")
 DAY = 86_400_000
-OUTLETS = {7: ("out", SCHEMA)}
 Partitions = list[list[int]]
 """What the tasks of a batch write: the numbers of each partition."""
 
@@ -35,27 +34,26 @@ class Killed(BaseException):
     """Stands for the end of the process."""
 
 
-def numbers_of(values: list[int], edge: int = 7) -> Letter:
-    page = Page.of(SCHEMA, {"window_end": [n * DAY // 4 for n in values], "n": values})
-    return Letter(0, edge, 0, 0, *pack_letter([page]))
+def numbers_of(values: list[int]) -> Page:
+    return Page.of(SCHEMA, {"window_end": [n * DAY // 4 for n in values], "n": values})
 
 
-def work(sink: Sink, batch: int, partitions: Partitions, monkeypatch: pytest.MonkeyPatch) -> list[Letter]:
+def work(sink: Sink, batch: int, partitions: Partitions) -> BatchResults:
     """Do what tasks do; the pieces travel as Spark sends them."""
     worker = cloudpickle.loads(cloudpickle.dumps(sink.worker()))
-    found = []
-    for number, values in enumerate(partitions):
-        monkeypatch.setattr(parquet, "_partition", lambda number=number: number)
-        found += list(worker(batch, OUTLETS, [numbers_of([n]) for n in values]))
-    return found
+    return BatchResults(
+        tuple(
+            receipt
+            for number, values in enumerate(partitions)
+            for receipt in worker(batch, number, [("out", numbers_of([n])) for n in values])
+        )
+    )
 
 
-def run(
-    sink: Sink, batch: int, partitions: Partitions, monkeypatch: pytest.MonkeyPatch, query: str = "q"
-) -> None:
+def run(sink: Sink, batch: int, partitions: Partitions, query: str = "q") -> None:
     """Run one batch with a sink that was started just now."""
     sink.start({"out": SCHEMA}, query)
-    sink.commit(batch, OUTLETS, work(sink, batch, partitions, monkeypatch))
+    sink.commit(batch, work(sink, batch, partitions))
 
 
 def blind(folder: Path) -> list[int]:
@@ -80,36 +78,32 @@ kinds = pytest.mark.parametrize(("make", "read"), KINDS, ids=["parquet", "by win
 
 
 @kinds
-def test_batches_come_once(make, read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_come_once(make, read, tmp_path: Path) -> None:
     sink = make(tmp_path)
     sink.start({"out": SCHEMA}, "q")
     batches: list[Partitions] = [[[1, 5], [2]], [[], []], [[3], [4, 6]]]
     for batch, partitions in enumerate(batches):
-        letters = work(sink, batch, partitions, monkeypatch)
-        assert sum(letter.tuples for letter in letters) == sum(map(len, partitions))
-        sink.commit(batch, OUTLETS, letters)
+        found = work(sink, batch, partitions)
+        assert found.tuples == sum(map(len, partitions))
+        sink.commit(batch, found)
     assert read(tmp_path) == [1, 2, 3, 4, 5, 6]
 
 
 @kinds
-def test_a_last_batch_that_comes_again_changes_nothing(
-    make, read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run(make(tmp_path), 0, [[1], [2]], monkeypatch)
-    run(make(tmp_path), 1, [[3, 5], [4]], monkeypatch)
-    run(make(tmp_path), 1, [[3, 5], [4]], monkeypatch)
+def test_a_last_batch_that_comes_again_changes_nothing(make, read, tmp_path: Path) -> None:
+    run(make(tmp_path), 0, [[1], [2]])
+    run(make(tmp_path), 1, [[3, 5], [4]])
+    run(make(tmp_path), 1, [[3, 5], [4]])
     assert read(tmp_path) == [1, 2, 3, 4, 5]
-    run(make(tmp_path), 2, [[6]], monkeypatch)
+    run(make(tmp_path), 2, [[6]])
     assert read(tmp_path) == [1, 2, 3, 4, 5, 6]
 
 
 @pytest.mark.parametrize("by_window", [None, "1 d"])
-def test_a_batch_may_come_again_in_fewer_partitions(
-    by_window, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_may_come_again_in_fewer_partitions(by_window, tmp_path: Path) -> None:
     """As in a batch job on a machine with fewer cores."""
-    run(Parquet(tmp_path, by_window), 0, [[1], [2], [9]], monkeypatch)
-    run(Parquet(tmp_path, by_window), 0, [[9, 2, 1]], monkeypatch)
+    run(Parquet(tmp_path, by_window), 0, [[1], [2], [9]])
+    run(Parquet(tmp_path, by_window), 0, [[9, 2, 1]])
     assert blind(tmp_path) == [1, 2, 9]
 
 
@@ -128,8 +122,8 @@ def test_killed_anywhere_in_a_commit(make, read, monkeypatch: pytest.MonkeyPatch
                 for files in times:
                     with monkeypatch.context() as patched, suppress(Killed):
                         patched.setattr(ResultFolder, "put", _dying(files))
-                        run(make(folder), batch, rows, patched)
-                run(make(folder), batch, rows, monkeypatch)
+                        run(make(folder), batch, rows)
+                run(make(folder), batch, rows)
                 assert read(folder) == sorted(expected)
 
     holds()
@@ -149,22 +143,22 @@ PUT = ResultFolder.put
 
 @kinds
 def test_what_is_not_committed_is_seen_by_nobody_and_goes_at_the_next_start(
-    make, read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make, read, tmp_path: Path
 ) -> None:
-    run(make(tmp_path), 0, [[1]], monkeypatch)
+    run(make(tmp_path), 0, [[1]])
     sink = make(tmp_path)
     sink.start({"out": SCHEMA}, "q")
-    work(sink, 1, [[2], [3]], monkeypatch)
+    work(sink, 1, [[2], [3]])
     assert read(tmp_path) == blind(tmp_path) == [1]
     assert len(list((tmp_path / "out" / "_unfinished").iterdir())) >= 2
     make(tmp_path).start({"out": SCHEMA}, "q")
     assert list((tmp_path / "out" / "_unfinished").iterdir()) == []
 
 
-def test_folders_of_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folders_of_windows(tmp_path: Path) -> None:
     """A window that ends at midnight is one of the day before."""
-    run(Parquet(tmp_path / "days", "1 d"), 3, [[-1, 0, 1, 4, 5]], monkeypatch)
-    run(Parquet(tmp_path / "hours", "6 h"), 3, [[1, 4]], monkeypatch)
+    run(Parquet(tmp_path / "days", "1 d"), 3, [[-1, 0, 1, 4, 5]])
+    run(Parquet(tmp_path / "hours", "6 h"), 3, [[1, 4]])
     places = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.parquet")}
     name = "batch-000003-00000.parquet"
     assert places == {
@@ -185,42 +179,40 @@ def test_folders_of_windows_by_number() -> None:
     }
 
 
-def test_there_may_be_more_folders_of_windows_than_files_that_a_process_may_open(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_there_may_be_more_folders_of_windows_than_files_that_a_process_may_open(tmp_path: Path) -> None:
     resource = pytest.importorskip("resource", reason="this platform does not bound open files so")
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/dev/fd").iterdir())) + 40, before[1]))
     try:
-        run(Parquet(tmp_path, "6 h"), 0, [list(range(1, 201))], monkeypatch)
+        run(Parquet(tmp_path, "6 h"), 0, [list(range(1, 201))])
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
     assert len(list(tmp_path.rglob("window=*"))) == 200
     assert blind(tmp_path) == list(range(1, 201))
 
 
-def test_many_small_pages_are_few_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run(Parquet(tmp_path), 0, [list(range(500))], monkeypatch)
+def test_many_small_pages_are_few_row_groups(tmp_path: Path) -> None:
+    run(Parquet(tmp_path), 0, [list(range(500))])
     (path,) = tmp_path.rglob("*.parquet")
     assert pq.ParquetFile(path).num_row_groups == 1
 
 
-def results_of(kind: str, query: str) -> Callable[[Path, pytest.MonkeyPatch], None]:
+def results_of(kind: str, query: str) -> Callable[[Path], None]:
     sinks = {"Parquet": Parquet, "Delta": Delta}
-    return lambda folder, monkeypatch: run(sinks[kind](folder), 0, [[1]], monkeypatch, query)
+    return lambda folder: run(sinks[kind](folder), 0, [[1]], query)
 
 
-def a_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def a_file(folder: Path) -> None:
     folder.write_text("a file")
 
 
-def somebodys_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def somebodys_files(folder: Path) -> None:
     (folder / "out").mkdir(parents=True)
     (folder / "out" / "mine.csv").write_text("1")
 
 
-def somebodys_table(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    results_of("Delta", "q")(folder, monkeypatch)
+def somebodys_table(folder: Path) -> None:
+    results_of("Delta", "q")(folder)
     (folder / "out" / "_query").unlink()
 
 
@@ -241,11 +233,9 @@ def somebodys_table(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (somebodys_table, "is not empty, there is _delta_log: take an empty folder"),
     ],
 )
-def test_bad_targets_are_told_at_the_start_and_left_alone(
-    make, before, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bad_targets_are_told_at_the_start_and_left_alone(make, before, words: str, tmp_path: Path) -> None:
     place = tmp_path / "place"
-    before(place, monkeypatch)
+    before(place)
     there = sorted(tmp_path.rglob("*"))
     with pytest.raises(UsageError, match=f"sink {make.__name__}: folder .*{words}"):
         make(place).start({"out": SCHEMA}, "q")
@@ -259,42 +249,40 @@ def test_elsewhere_is_told(make) -> None:
 
 
 @pytest.mark.parametrize("make", [Parquet, Delta])
-def test_of_two_queries_that_start_together_one_gets_the_folder(
-    make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_two_queries_that_start_together_one_gets_the_folder(make, tmp_path: Path) -> None:
     one, two = make(tmp_path), make(tmp_path)
     one.start({"out": SCHEMA}, "one")
     two.start({"out": SCHEMA}, "two")
-    two.commit(0, OUTLETS, work(two, 0, [[2]], monkeypatch))
+    two.commit(0, work(two, 0, [[2]]))
     with pytest.raises(UsageError, match="another query has begun to write to it"):
-        one.commit(0, OUTLETS, [])
+        one.commit(0, BatchResults())
     assert blind(tmp_path) == [2]
 
 
-def test_a_kill_before_the_folder_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kill_before_the_folder_has_a_name(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "_query").touch()
-    run(Parquet(tmp_path), 0, [[1]], monkeypatch)
+    run(Parquet(tmp_path), 0, [[1]])
     with pytest.raises(UsageError, match="results of another query"):
         Parquet(tmp_path).start({"out": SCHEMA}, "other")
 
 
-def test_tasks_that_do_not_share_the_folder_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tasks_that_do_not_share_the_folder_are_told(tmp_path: Path) -> None:
     sink = Parquet(tmp_path)
     sink.start({"out": SCHEMA}, "q")
-    letters = work(sink, 0, [[1]], monkeypatch)
+    found = work(sink, 0, [[1]])
     shutil.rmtree(tmp_path / "out" / "_unfinished")
     (tmp_path / "out" / "_unfinished").mkdir()
     with pytest.raises(UsageError, match="driver and tasks must share the folder"):
-        sink.commit(0, OUTLETS, letters)
+        sink.commit(0, found)
 
 
-def test_a_task_that_does_not_see_the_folder_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_that_does_not_see_the_folder_says_so(tmp_path: Path) -> None:
     sink = Parquet(tmp_path)
     sink.start({"out": SCHEMA}, "q")
     shutil.rmtree(tmp_path / "out")
     with pytest.raises(UsageError, match="a task does not see it: driver and tasks must share the folder"):
-        work(sink, 0, [[1]], monkeypatch)
+        work(sink, 0, [[1]])
 
 
 @pytest.mark.parametrize(
@@ -327,10 +315,9 @@ def test_types_that_delta_holds_as_others(tmp_path: Path) -> None:
     batch = pa.RecordBatch.from_pydict(
         {name: pa.array(row[name], kind) for name, kind in types.items()}, schema=schema.fields
     )
-    sink, outlets = Delta(tmp_path), {0: ("out", schema)}
+    sink = Delta(tmp_path)
     sink.start({"out": schema}, "q")
-    letters = list(sink.worker()(0, outlets, [Letter(0, 0, 0, 0, *pack_letter([Page(schema, batch)]))]))
-    sink.commit(0, outlets, letters)
+    sink.commit(0, BatchResults(tuple(sink.worker()(0, 0, [("out", Page(schema, batch))]))))
     found = DeltaTable(tmp_path / "out").to_pyarrow_table()
     wanted = [pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.string(), pa.string()]
     assert found.schema.types == wanted
@@ -342,8 +329,8 @@ def test_types_that_delta_holds_as_others(tmp_path: Path) -> None:
     }
 
 
-def test_a_table_without_results_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run(Delta(tmp_path), 0, [[]], monkeypatch)
+def test_a_table_without_results_can_be_read(tmp_path: Path) -> None:
+    run(Delta(tmp_path), 0, [[]])
     assert from_log(tmp_path) == []
 
 
@@ -369,6 +356,8 @@ def test_what_a_sink_keeps_does_not_travel() -> None:
     lock = Lock()  # which cannot be pickled
     memory, each = Memory(), ForeachBatch(lambda found, batch: lock.release())
     memory.start({"out": SCHEMA}, "q")
-    memory.commit(0, OUTLETS, [numbers_of(list(range(10_000)))])
+    rows = numbers_of(list(range(10_000))).batch
+    memory.commit(0, BatchResults(tables={"out": pa.Table.from_batches([rows])}))
     assert memory.results()["out"].num_rows == 10_000
-    assert len(cloudpickle.dumps((memory.worker(), each.worker()))) < 500
+    tasks = [ToSink(sink.worker(), {}, 0) for sink in (memory, each)]
+    assert len(cloudpickle.dumps(tasks)) < 500

@@ -1,0 +1,79 @@
+"""Formats of traces: each is a reader and a writer under a name; ``register_format`` adds one of your own.
+
+What is known here is known everywhere: ``open_trace``, ``write_trace``, the program, and a folder of traces on Spark,
+whose tasks are given the formats that were registered from outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from oop_engine.core.errors import UsageError
+from oop_engine.core.registry import Registry
+from oop_engine.traces.arrow_ipc import ArrowReader, ArrowWriter
+from oop_engine.traces.csv import CsvReader, CsvWriter
+from oop_engine.traces.format import Reader, Writer
+from oop_engine.traces.json_lines import JsonReader, JsonWriter
+from oop_engine.traces.msgpack_frames import FramesReader, FramesWriter
+from oop_engine.traces.parquet import ParquetReader, ParquetWriter
+
+__all__ = ["FORMATS", "TraceFormat", "foreign_formats", "format_of", "register_format", "suffixes"]
+
+
+@dataclass(frozen=True)
+class TraceFormat:
+    """A format of traces: its ``name``, which is also the usual suffix, and other suffixes of such files."""
+
+    name: str
+    reader: type[Reader]
+    writer: type[Writer]
+    suffixes: tuple[str, ...] = ()
+
+
+FORMATS = Registry[TraceFormat]("trace format")
+"""All formats, by name."""
+_OF_SUFFIX = Registry[TraceFormat]("suffix of traces")
+
+
+def register_format(format: TraceFormat) -> TraceFormat:
+    """Make a format known in this process, and return it.
+
+    Raises ``UsageError`` if its name or a suffix is that of another format.
+    """
+    home = format.reader.__module__
+    for suffix in (format.name, *format.suffixes):
+        _OF_SUFFIX.register(suffix, format, home)
+    return FORMATS.register(format.name, format, home)
+
+
+def foreign_formats() -> tuple[TraceFormat, ...]:
+    """Return the formats that were registered from outside: another process does not know them by itself."""
+    return tuple(
+        format for name, format in FORMATS.items() if not FORMATS.home(name).startswith("oop_engine.")
+    )
+
+
+def format_of(path: str | Path, format: str | None = None) -> str:
+    """Return the name of a file's format; raises ``UsageError`` if there is none such."""
+    asked = format or Path(path).suffix.lower().lstrip(".")
+    if asked not in _OF_SUFFIX:
+        msg = f"{path}: unknown trace format {asked!r}: use one of {', '.join(sorted(_OF_SUFFIX))}"
+        raise UsageError(msg)
+    return _OF_SUFFIX[asked].name
+
+
+def suffixes() -> Iterable[str]:
+    """Return the suffixes of all formats, without the dot."""
+    return _OF_SUFFIX.keys()
+
+
+for _format in (
+    TraceFormat("parquet", ParquetReader, ParquetWriter, ("pq",)),
+    TraceFormat("arrow", ArrowReader, ArrowWriter, ("feather", "ipc")),
+    TraceFormat("csv", CsvReader, CsvWriter),
+    TraceFormat("jsonl", JsonReader, JsonWriter, ("ndjson",)),
+    TraceFormat("msgpack", FramesReader, FramesWriter),
+):
+    register_format(_format)

@@ -1,0 +1,182 @@
+"""What a policy is: a value that makes a watermark, the running bound of one stream.  The policies are in ``policies``.
+
+A policy of your own is a ``Policy``, or a ``Lag``, with ``@register_policy`` on top: a declaration may then name it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oop_engine.core.errors import GraphError
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import FOREVER, NEVER, shift
+from oop_engine.core.registry import Registry
+from oop_engine.core.saved import Saved
+from oop_engine.core.schema import Schema
+from oop_engine.core.units import Length
+from oop_engine.operators.kernels.ordering import nth_largest, trail
+
+__all__ = [
+    "POLICIES",
+    "Bounds",
+    "Lag",
+    "Policy",
+    "Watermark",
+    "check_policy",
+    "cut_rows",
+    "floored",
+    "length_of",
+    "register_policy",
+]
+
+Bounds = NDArray[np.int64]
+Late = NDArray[np.bool_]
+
+
+class Watermark:
+    """The bound that holds after each tuple of one stream; this one knows of none.
+
+    ``clock_every``: how often ``on_clock`` is wanted, in units of the attribute.
+    """
+
+    clock_every: int | None = None
+
+    def after(self, page: Page) -> Bounds:
+        """Return the bound after each row, int64 (rows,), never decreasing within the page."""
+        return np.full(len(page), NEVER)
+
+    def over(self, page: Page, promised: int, granularity: int | None) -> tuple[int, Late | None]:
+        """Return what is promised after a page that came as a whole, and which rows are late, bool (rows,).
+
+        A row is late if it is behind what held by then, as if each row before it had come by itself.
+        None: no row is late.
+        """
+        after = np.maximum(floored(self.after(page), granularity), promised)
+        late = page.times[1:] < after[:-1]
+        late = np.concatenate([page.times[:1] < promised, late])
+        return (int(after[-1]) if len(page) else promised), (late if late.any() else None)
+
+    def on_clock(self, now: int) -> int:
+        """Return the bound that holds because the arrival clock shows ``now``."""
+        return NEVER
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are kept."""
+        return 0
+
+    def save(self) -> dict[str, Any]:
+        """Return the state for a snapshot."""
+        return {}
+
+    def load(self, saved: Saved) -> None:
+        """Take what ``save`` returned."""
+
+
+class Policy(ABC):
+    """What is known of a source.  Values of the same parameters are equal and can be pickled."""
+
+    @abstractmethod
+    def watermark(self, schema: Schema, what: str) -> Watermark:
+        """Return a fresh watermark for the whole stream.
+
+        Raises ``GraphError`` in the name of ``what`` if the parameters do not fit the schema.
+        """
+
+
+POLICIES = Registry[type[Policy]]("policy")
+"""The policies that may be named in a declaration, by the names of their classes."""
+
+P = TypeVar("P", bound=type[Policy])
+
+
+def register_policy(policy: P) -> P:
+    """Let declarations name a policy by its class; a decorator.
+
+    Raises ``UsageError`` if there is one of this name in another module.
+    """
+    POLICIES.register(policy.__name__, policy, policy.__module__)
+    return policy
+
+
+class Lag(Policy):
+    """A policy that trails the largest values: the ``count + 1``-th largest, minus ``slack``."""
+
+    @abstractmethod
+    def lag(self, schema: Schema, what: str) -> tuple[int, int]:
+        """Return ``count`` and ``slack``, in units of the progressing attribute."""
+
+    def watermark(self, schema: Schema, what: str) -> Watermark:
+        return _Trailing(*self.lag(schema, what))
+
+
+class _Trailing(Watermark):
+    """The ``count + 1``-th largest value so far, minus ``slack``."""
+
+    def __init__(self, count: int, slack: int) -> None:
+        self._slack = slack
+        self._largest = np.full((1, count + 1), NEVER)  # a min-heap
+
+    def after(self, page: Page) -> Bounds:
+        if self._largest.size > 1:
+            found: Bounds = nth_largest(page.times, np.zeros(len(page), np.int64), self._largest)
+        else:
+            found = np.maximum.accumulate(page.times)
+            np.maximum(found, self._largest[0, 0], out=found)
+            self._largest[0, 0] = found[-1] if found.size else self._largest[0, 0]
+        # A tuple may have the largest integer as its time; that does not end the stream.
+        return shift(np.minimum(found, FOREVER - 1, out=found), -self._slack)
+
+    def over(self, page: Page, promised: int, granularity: int | None) -> tuple[int, Late | None]:
+        if self._largest.size > 1:
+            return super().over(page, promised, granularity)
+        times, memory = page.times, np.array([self._largest[0, 0], promised])
+        late = np.empty(times.size, np.bool_)
+        found = trail(times, self._slack, granularity or 1, memory, late)
+        self._largest[0, 0] = memory[0]
+        return int(memory[1]), (late if found else None)
+
+    @property
+    def nbytes(self) -> int:
+        return self._largest.nbytes
+
+    def save(self) -> dict[str, Any]:
+        return {"largest": self._largest}
+
+    def load(self, saved: Saved) -> None:
+        self._largest = saved.integers("largest", self._largest.shape)
+
+
+def check_policy(policy: object, what: str) -> None:
+    """Raise ``GraphError`` in the name of ``what`` unless ``policy`` is one."""
+    if not isinstance(policy, Policy):
+        msg = f"{what}: policy must be a value such as Ordered() or BoundedDisorder('5 s'); got {policy!r}"
+        raise GraphError(msg)
+
+
+def length_of(length: Length, schema: Schema, what: str, least: int = 0) -> int:
+    """Return a length in the schema's unit.  Raises ``GraphError`` if it is below ``least``."""
+    found = schema.length(length, what)
+    if found < least:
+        msg = f"{what} must be at least {least} {schema.unit}; got {length!r}"
+        raise GraphError(msg)
+    return found
+
+
+def floored(bounds: Bounds, granularity: int | None) -> Bounds:
+    """Return the multiples of ``granularity`` at or below ``bounds``; the sentinels stay."""
+    if granularity is None:
+        return bounds
+    whole = np.maximum(bounds, NEVER + granularity) // granularity * granularity
+    return np.where((bounds < NEVER + granularity) | (bounds == FOREVER), bounds, whole)
+
+
+def cut_rows(after: Bounds, promised: int) -> NDArray[np.int64]:
+    """Return where a page is cut, so that each promise that grew follows its tuple at once."""
+    if not after.size or after[-1] == promised:
+        return np.empty(0, np.int64)
+    return np.flatnonzero(after > np.concatenate([[promised], after[:-1]])) + 1
