@@ -33,6 +33,9 @@ Integers = NDArray[np.int64]
 
 _UNKNOWN = -1
 _nbytes = attrgetter("nbytes")
+_WHOLE = frozenset(
+    kind.id for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32())
+)
 _CODE_BYTES = 28  # of a Python integer
 _SHARED = 257  # integers below are there once, whoever has them
 _FEW = 64  # rows; fewer are looked up one by one, which costs less than a call into Arrow
@@ -150,9 +153,9 @@ class GroupIndex:
 
     def _codes(self, columns: Sequence[pa.Array], *, add: bool) -> Integers:
         levels = iter(self._levels)
-        codes = next(levels).encode(comparable(columns[0]), add=add)
+        codes = next(levels).encode(columns[0], add=add)
         for column in columns[1:]:
-            more = next(levels).encode(comparable(column), add=add)
+            more = next(levels).encode(column, add=add)
             pair = (codes << 32) | more
             unknown = (codes < 0) | (more < 0)
             pair[unknown] = _UNKNOWN
@@ -181,6 +184,7 @@ class _Codes:
         return int(codes + self._value_bytes + known)
 
     def encode(self, column: pa.Array, *, add: bool) -> Integers:
+        column = comparable(column)
         if len(column) <= _FEW:
             return self._look_up(column.to_pylist(), add=add)
         if not self._texts or not _is_text(column.type) or len(self._code) > 2 * len(column):
@@ -242,6 +246,10 @@ class _IntegerCodes:
         return self._table.nbytes
 
     def encode(self, column: pa.Array, *, add: bool) -> Integers:
+        if column.type.id in _WHOLE and not column.null_count:  # as mostly
+            values = column.to_numpy()
+            return self._table.encode(values) if add else self._table.find(values)
+        column = comparable(column)
         if not (add or _is_plain(column.type) or pa.types.is_null(column.type)):
             return np.full(len(column), _UNKNOWN)
         valid = column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else None

@@ -21,6 +21,7 @@ Integers = NDArray[np.int64]
 _LEAST = 64  # keys and places
 _CHUNK = 256  # rows at a time for which room is made, at least; else half as many as there are keys
 _ALL = np.empty(0, np.bool_)
+_ALL.flags.writeable = False
 
 
 class KeyTable:
@@ -59,7 +60,7 @@ class KeyTable:
     def encode(self, values: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> Integers:
         """Return the code of every row; new values get the next free codes.  O(rows), amortized."""
         codes = np.empty(values.size, np.int64)
-        values, known, done = _fixed(values), _fixed(_ALL if valid is None else valid), 0
+        values, known, done = _fixed(values), _ALL if valid is None else _fixed(valid), 0
         while True:
             done = kernels.encode(
                 values, known, *self._way, self._keys, self._places, self._sizes, codes, done
@@ -68,11 +69,6 @@ class KeyTable:
                 return codes
             rest = slice(done, done + max(len(self) // 2, _CHUNK))
             self._make_room(values[rest] if valid is None else values[rest][valid[rest]])
-
-    @property
-    def _way(self) -> tuple[bool, int]:
-        """Tell whether places are distances, and from which key."""
-        return self._lowest is not None, self._lowest or 0
 
     def _make_room(self, values: NDArray[Any]) -> None:
         """Make room for ``values``, and a null."""
@@ -93,12 +89,15 @@ class KeyTable:
     def _allot(self, places: int, lowest: int | None) -> None:
         """Put the keys there are into other places."""
         self._lowest = lowest
+        self._way = (lowest is not None, lowest or 0)  # whether places are distances, and from which key
         self._places = np.full(places, -1, np.int32)
         kernels.fill(self._sizes, *self._way, self._keys, self._places)
 
 
 def _fixed(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a read-only view: one signature of each kernel will do."""
+    """Return what is read-only, or a view that is: one signature of each kernel will do."""
+    if not array.flags.writeable:
+        return array
     view = array.view()
     view.flags.writeable = False
     return view

@@ -1,0 +1,134 @@
+"""How long the way of a small message is: Python calls of a hop, and files of operators that it enters.
+
+A page of one row costs what its calls cost, so a layer more is seen here before it is felt.  Bounds are what is
+there now; whoever makes the way shorter lowers them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import pyarrow as pa
+
+import oop_engine
+from oop_engine import Graph, Linear, Page, Schema
+from oop_engine.operators import BoundedDisorder, Count, Meld, Punctuate, Sliding, Sum, WindowAggregate
+from oop_engine.runners.inline import Inline
+
+CALLS_OF_A_PAGE = 112  # pushed, and worked off up to the sink; closes nothing
+CALLS_OF_A_CLOSING_PAGE = 342  # the same, but a promise follows from it, and a window leaves
+FILES_OF_A_PAGE = 14  # of operators, inside WindowAggregate
+FILES_OF_A_PUNCTUATION = 19  # the same, where a window leaves
+
+OPERATORS = Path(oop_engine.__file__).parent / "operators"
+SCHEMA = Schema({"ts": pa.int64(), "k": pa.int64(), "v": pa.int64()}, "ts", "s")
+
+
+def row(ts: int) -> Page:
+    return Page.of(SCHEMA, {"ts": [ts], "k": [1], "v": [3]})
+
+
+def calls(work: Callable[[], object]) -> list[CodeType]:
+    """The functions that are called, or gone on with, until ``work`` is done; each as often as it is."""
+    found: list[CodeType] = []
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call":
+            found.append(frame.f_code)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return found[1:]  # without ``work`` itself
+
+
+def files(codes: list[CodeType]) -> set[str]:
+    """The files of operators among those that functions are in."""
+    paths = {Path(code.co_filename) for code in codes}
+    return {str(path.relative_to(OPERATORS)) for path in paths if path.is_relative_to(OPERATORS)}
+
+
+def by_file(codes: list[CodeType]) -> str:
+    """What to look at where a bound is broken."""
+    return "\n".join(f"{Path(code.co_filename).name}: {code.co_name}" for code in codes)
+
+
+def windows() -> WindowAggregate:
+    return WindowAggregate(Sliding(30, 10), {"n": Count(), "s": Sum("v")}, by=("k",))
+
+
+def two_sources() -> Inline:
+    graph = Graph("two")
+    edges = [
+        graph.add(f"edge_{name}", Punctuate(BoundedDisorder(5), granularity=10), graph.source(name, SCHEMA))
+        for name in "ab"
+    ]
+    graph.sink("out", graph.add("windows", windows(), graph.add("both", Meld(2), *edges)))
+    return Inline(graph, lambda result: None)
+
+
+def push(runner: Inline, source: str, page: Page) -> None:
+    runner.push(source, page)
+    runner.drain()
+
+
+def in_full_swing() -> Inline:
+    """A graph that has closed windows, so that all it looks up once has been looked up."""
+    runner = two_sources()
+    for ts in range(200):
+        push(runner, "a", row(ts))
+        push(runner, "b", row(ts))
+    return runner
+
+
+def results(runner: Inline) -> int:
+    return runner.statistics.edges["windows -> out"].pages
+
+
+def test_a_page_of_one_row_takes_few_calls() -> None:
+    runner, page = in_full_swing(), row(200)
+    before = results(runner)
+    found = calls(lambda: push(runner, "a", page))
+    assert results(runner) == before > 0
+    assert len(found) <= CALLS_OF_A_PAGE, by_file(found)
+
+
+def test_a_page_of_one_row_that_closes_a_window_takes_few_calls() -> None:
+    runner, page = in_full_swing(), row(216)
+    push(runner, "a", page)
+    before = results(runner)
+    found = calls(lambda: push(runner, "b", page))
+    assert results(runner) > before
+    assert len(found) <= CALLS_OF_A_CLOSING_PAGE, by_file(found)
+
+
+def test_a_page_enters_few_files_of_an_aggregate_and_so_does_a_punctuation() -> None:
+    operator = windows().opened(SCHEMA)
+    for ts in range(100):
+        list(operator.on_page(0, row(ts)))
+    list(operator.on_punctuation(0, Linear(90)))
+    page = row(100)
+    entered = files(calls(lambda: list(operator.on_page(0, page))))
+    assert 1 < len(entered) <= FILES_OF_A_PAGE, sorted(entered)
+    emitted = list[Any]()
+    closing = files(calls(lambda: emitted.extend(operator.on_punctuation(0, Linear(100)))))
+    assert len(emitted) == 2  # a window and the punctuation behind it
+    assert 1 < len(closing) <= FILES_OF_A_PUNCTUATION, sorted(closing)
+
+
+def test_a_generator_that_goes_on_counts_again() -> None:
+    def twice() -> Iterator[int]:
+        yield from (inner(), inner())
+
+    def inner() -> int:
+        return 1
+
+    names = [code.co_name for code in calls(lambda: list(twice()))]
+    assert names == ["twice", "inner", "inner", "twice", "twice"]
