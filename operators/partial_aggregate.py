@@ -35,7 +35,7 @@ from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation, Arrays
 from oop_engine.operators.keys.row_codes import row_codes
-from oop_engine.operators.slicing.components import SumOverflowError
+from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.partial_rows import PartialRows, pane_starts
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.window_results import checked

@@ -36,7 +36,7 @@ from oop_engine.core.punctuation import Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation
-from oop_engine.operators.slicing.pane_folds import foldable
+from oop_engine.operators.slicing.accumulators import foldable
 from oop_engine.operators.slicing.shared_slices import Slicing, shared
 from oop_engine.operators.slicing.slice_groups import SliceGroups
 from oop_engine.operators.slicing.slice_results import SliceResults

@@ -51,7 +51,7 @@ from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation
 from oop_engine.operators.consolidate import Consolidate
 from oop_engine.operators.partial_aggregate import PartialAggregate
-from oop_engine.operators.slicing.pane_folds import foldable
+from oop_engine.operators.slicing.accumulators import foldable
 from oop_engine.operators.slicing.row_windows import RowWindows, slidable
 from oop_engine.operators.slicing.window_assigner import Tagger, bind
 from oop_engine.operators.slicing.window_limits import check_overlap

@@ -146,7 +146,7 @@ def test_file_imports_only_what_its_layer_may(path: Path) -> None:
         ("operators/meld.py", "from oop_engine import Graph"),
         (
             "operators/windows/__init__.py",
-            "def f():\n    from oop_engine.operators.slicing.components import x",
+            "def f():\n    from oop_engine.operators.slicing.accumulators import x",
         ),
     ],
 )

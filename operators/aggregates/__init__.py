@@ -43,7 +43,7 @@ Arrays = tuple[NDArray[Any], ...]
 
 
 class Part(NamedTuple):
-    """A partial aggregate: its ``kind`` (see ``operators/slicing/components.py``), its column, its number type."""
+    """A partial aggregate: its ``kind`` (see ``operators/slicing/accumulators.py``), its column, its number type."""
 
     kind: str
     column: str | None = None

@@ -38,7 +38,7 @@ from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation, Arrays
 from oop_engine.operators.in_order.time_sorted import last_time
 from oop_engine.operators.keys.key_table import KeyTable
-from oop_engine.operators.slicing.components import SumOverflowError
+from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.window_assigner import bind
 from oop_engine.operators.slicing.window_limits import MOST_WINDOWS

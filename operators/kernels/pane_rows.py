@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["edge", "free", "held", "moments", "totals", "windows"]
+__all__ = ["free", "held", "totals", "windows"]
 
 BLOCK = 1 << 13  # slots at a time: their totals stay in the cache
 
@@ -118,34 +118,6 @@ def _move(total, row, sign):
             if ((total[i] ^ before) & (total[i] ^ (sign * row[i]))) < 0:
                 return i
     return -1
-
-
-@njit(cache=True, nogil=True)
-def edge(a, when_a, b, when_b, out, when, last):
-    """Keep the value of the first (or ``last``) time; of equal times the smaller (larger) value."""
-    for i in range(len(out)):
-        better = when_b[i] > when_a[i] if last else when_b[i] < when_a[i]
-        if when_b[i] == when_a[i]:
-            better = a[i] != a[i] or (b[i] > a[i] if last else b[i] < a[i])
-        out[i], when[i] = b[i] if better else a[i], when_b[i] if better else when_a[i]
-
-
-@njit(cache=True, nogil=True)
-def moments(a, b, out):
-    """Merge counts, means and sums of squared deviations, three columns each, after Chan, Golub, LeVeque."""
-    number_a, mean_a, squares_a = a
-    number_b, mean_b, squares_b = b
-    number, mean, squares = out
-    for i in range(len(number)):
-        n, m = number_a[i], number_b[i]
-        number[i] = n + m
-        if n and m:
-            away = mean_b[i] - mean_a[i]
-            mean[i] = mean_a[i] + away * m / (n + m)
-            squares[i] = squares_a[i] + squares_b[i] + away * away * n * m / (n + m)
-        else:  # one side alone is taken as it is: 0 * infinity would be NaN
-            mean[i] = mean_b[i] if m else mean_a[i]
-            squares[i] = squares_b[i] if m else squares_a[i]
 
 
 @njit(cache=True, nogil=True)

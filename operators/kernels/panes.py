@@ -10,7 +10,7 @@ The back holds the panes from ``turn`` to ``done`` together.  So a window is one
 the front and the back, however many panes it has.  When its start passes the turn, the
 panes of the window become the new front.
 
-Combining is left to ``oop_engine.operators.kernels.panes_fold``; ``plan`` only writes down the steps:
+Combining is left to ``oop_engine.operators.kernels.monoids``; ``plan`` only writes down the steps:
 (to, a, b), cells all three; b -1: copy a; to negative: into result ``~to``.
 
 Source: van Herk 1992; Tangwongsan, Hirzel, Schneider, DEBS 2017 (two stacks).

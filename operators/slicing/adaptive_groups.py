@@ -33,9 +33,9 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import Linear, Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
+from oop_engine.operators.slicing.accumulators import foldable
 from oop_engine.operators.slicing.closed import Closed, joined
 from oop_engine.operators.slicing.pane_block import PaneBlock
-from oop_engine.operators.slicing.pane_folds import foldable
 from oop_engine.operators.slicing.pane_ring import Panes, PaneSumOverflowError
 from oop_engine.operators.slicing.partials import NO_WINDOW, Partials
 from oop_engine.operators.slicing.tuple_tail import Tail, Tuples

@@ -24,11 +24,10 @@ from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels.pane_rows import free
 from oop_engine.operators.kernels.panes import place, plan
+from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.closed import Closed, joined
-from oop_engine.operators.slicing.components import SumOverflowError
-from oop_engine.operators.slicing.pane_folds import fold
 from oop_engine.operators.slicing.pane_rectangle import PaneRectangle
-from oop_engine.operators.slicing.pane_sweep import Sweep, SweepOverflowError, is_dense
+from oop_engine.operators.slicing.pane_sweep import Sweep, is_dense
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.windows import Extents
 
@@ -212,15 +211,15 @@ class Panes:
         sweep = Sweep(of.states, of.geometry, slots, first, stop)
         try:
             closed = sweep.closed()
-        except SweepOverflowError as error:
-            raise PaneSumOverflowError(error.column, error.at, error.wid) from None
+        except SumOverflowError as error:
+            raise PaneSumOverflowError(error.column, error.group, error.at) from None
         of.used -= sweep.free()
         of.swept = True
         return closed
 
     def _fold(self, steps: Integers, results: Integers) -> list[Arrays]:
         try:
-            return fold(self.rectangle.states, steps, results.shape[1])
+            return self.rectangle.states.folded(steps, results.shape[1])
         except SumOverflowError as error:
             following = steps[0, error.at :]
             slot, wid = results[:, ~following[following < 0][0]]  # the window for which the step was taken

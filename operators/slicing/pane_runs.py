@@ -19,8 +19,7 @@ from oop_engine.core.errors import SnapshotError
 from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
-from oop_engine.operators.slicing.components import SumOverflowError
-from oop_engine.operators.slicing.pane_reduce import reduced
+from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.partials import States
 
 __all__ = ["PaneRuns", "Run"]
@@ -79,7 +78,6 @@ class PaneRuns:
     """
 
     def __init__(self, parts: Sequence[Part], overflow: Callable[[str | None, int, int], Exception]) -> None:
-        self._parts = list(parts)
         self._nothing = States(parts)
         self._overflow = overflow
         self._merged = self.rows(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
@@ -196,40 +194,11 @@ class PaneRuns:
         starts = np.flatnonzero(begins)
         if starts.size == begins.size:
             return states
-        together = []
-        for number, (part, state) in enumerate(zip(self._parts, states, strict=True)):
-            quick = reduced(part, state, starts)
-            together.append(self._halved(number, slots, wids, begins, state) if quick is None else quick)
-        return together
-
-    def _halved(
-        self, number: int, slots: Integers, wids: Integers, begins: NDArray[np.bool_], state: Arrays
-    ) -> Arrays:
-        """Do so for one part: combine neighbours, two by two, until they are single."""
-        part, rows = States(self._parts[number : number + 1]), np.arange(begins.size)
-        while not begins.all():
-            at = np.arange(begins.size)
-            odd = (at - np.maximum.accumulate(np.where(begins, at, 0))) % 2 == 1
-            right = np.flatnonzero(odd)
-            left, more = (tuple(column[side] for column in state) for side in (right - 1, right))
-            try:
-                [together] = part.combine([left], [more])
-            except SumOverflowError as error:
-                row = rows[right[error.at]]
-                raise self._overflow(error.column, int(slots[row]), int(wids[row])) from None
-            state = _replaced(state, together, right - 1, ~odd)
-            rows, begins = rows[~odd], begins[~odd]
-        return state
-
-
-def _replaced(state: Arrays, new: Arrays, rows: Integers, kept: NDArray[np.bool_]) -> Arrays:
-    """Return the ``kept`` rows of a state, of which ``rows`` have new values."""
-    columns = []
-    for column, values in zip(state, new, strict=True):
-        changed = column.copy()
-        changed[rows] = values
-        columns.append(changed[kept])
-    return tuple(columns)
+        try:
+            return self._nothing.reduced(states, starts)
+        except SumOverflowError as error:
+            row = starts[error.at]
+            raise self._overflow(error.column, int(slots[row]), int(wids[row])) from None
 
 
 def _sorted(major: Integers, minor: Integers) -> tuple[Integers, NDArray[np.bool_]]:

@@ -16,13 +16,15 @@ from numpy.typing import NDArray
 from oop_engine.core.page import Page
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
-from oop_engine.operators.slicing.components import Component, component
+from oop_engine.operators.slicing.accumulators import Accumulator, accumulator
 from oop_engine.operators.slicing.partials import filled
 
-__all__ = ["PaneStates"]
+__all__ = ["TUPLES", "PaneStates"]
 
 Integers = NDArray[np.int64]
 
+TUPLES = accumulator(Part("count"))
+"""Keeps how many tuples there are in a cell."""
 _MOST = 2**40  # tuples in a cell: less than can ever come
 _NARROW = 2**31 - 1  # tuples in all cells together that 32 bits can count
 
@@ -30,16 +32,16 @@ _NARROW = 2**31 - 1  # tuples in all cells together that 32 bits can count
 class PaneStates:
     """``tuples`` int32 or int64 (cells,) and for each of ``parts`` its columns, (cells,), or None: ``tuples``.
 
-    ``cell_bytes``: those of one cell.
+    ``cell_bytes``: those of one cell.  ``accumulators``: how each part is kept.
     """
 
     def __init__(self, parts: Sequence[Part], cells: int, like: PaneStates | None = None) -> None:
-        self._components = list(map(component, parts))
+        self.accumulators = list(map(accumulator, parts))
         self.tuples: NDArray[Any] = np.zeros(cells, np.int32 if like is None else like.tuples.dtype)
         self._most: int = 0 if like is None else like._most
         self.columns: list[Arrays | None] = [
-            None if _may_share(of) and (like is None or like.columns[i] is None) else _nothing(of, cells)
-            for i, of in enumerate(self._components)
+            None if of.counts and (like is None or like.columns[i] is None) else _nothing(of, cells)
+            for i, of in enumerate(self.accumulators)
         ]
         self._measure()
 
@@ -52,14 +54,9 @@ class PaneStates:
         """Bytes of all cells, in use or not."""
         return self.tuples.size * self.cell_bytes
 
-    @property
-    def components(self) -> list[Component]:
-        """How each part is kept."""
-        return self._components
-
     def expect(self, page: Page) -> None:
         """Make ready for the tuples of ``page``: values are counted apart from the first null on."""
-        for i, of in enumerate(self._components):
+        for i, of in enumerate(self.accumulators):
             if self.columns[i] is None and of.part.column and page.column(of.part.column).null_count:
                 self.columns[i] = (self.tuples.astype(np.int64),)
                 self._measure()
@@ -72,14 +69,26 @@ class PaneStates:
 
     def add(self, page: Page, times: Integers, cells: Integers) -> None:
         """Add each tuple to its cell; ``tuples`` has them already.  Raises ``SumOverflowError``."""
-        for of, state in zip(self._components, self.columns, strict=True):
+        for of, state in zip(self.accumulators, self.columns, strict=True):
             if state is not None:
                 of.add(state, cells, of.prepare(page, times))
+
+    def folded(self, steps: Integers, results: int) -> list[Arrays]:
+        """Take ``steps`` int64 (3, steps), in order, in the columns of each part; return the ``results``.
+
+        Raises ``SumOverflowError`` with the step at which an integer sum would wrap.
+        """
+        made = [
+            () if state is None else of.fold_steps(state, steps, results)
+            for of, state in zip(self.accumulators, self.columns, strict=True)
+        ]
+        tuples = TUPLES.fold_steps((self.tuples,), steps, results)
+        return [new or tuples for new in made]
 
     def reset(self, cells: Integers | slice) -> None:
         """Make some cells empty."""
         self.tuples[cells] = 0
-        for of, state in zip(self._components, self.columns, strict=True):
+        for of, state in zip(self.accumulators, self.columns, strict=True):
             for column, nothing in zip(state or (), of.identity, strict=state is not None):
                 column[cells] = nothing
 
@@ -102,19 +111,13 @@ class PaneStates:
         if self._most > _NARROW:
             self.tuples = self.tuples.astype(np.int64)
         self.tuples[cells] = tuples
-        states = saved.parts("states", len(self._components))
-        for i, (of, state) in enumerate(zip(self._components, states, strict=True)):
-            self.columns[i] = columns = (
-                None if _may_share(of) and not state else _nothing(of, self.tuples.size)
-            )
+        states = saved.parts("states", len(self.accumulators))
+        for i, (of, state) in enumerate(zip(self.accumulators, states, strict=True)):
+            self.columns[i] = columns = None if of.counts and not state else _nothing(of, self.tuples.size)
             for number, column in enumerate(columns or ()):
                 column[cells] = state.numbers(number, cells.shape, column.dtype)
         self._measure()
 
 
-def _may_share(of: Component) -> bool:
-    return of.part.kind == "count"
-
-
-def _nothing(of: Component, cells: int) -> Arrays:
+def _nothing(of: Accumulator, cells: int) -> Arrays:
     return tuple(filled(cells, value) for value in of.identity)

@@ -15,6 +15,7 @@ Source: van Herk 1992; Tangwongsan, Hirzel, Schneider, DEBS 2017 (two stacks).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,15 +24,17 @@ from numpy.typing import NDArray
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels import pane_rows as kernels
 from oop_engine.operators.kernels.panes import Geometry
+from oop_engine.operators.kernels.slices import measure, plan
+from oop_engine.operators.slicing.accumulators import Accumulator, Compiled, SumOverflowError, accumulator
 from oop_engine.operators.slicing.closed import Closed
-from oop_engine.operators.slicing.components import Component, SumOverflowError
 from oop_engine.operators.slicing.pane_states import PaneStates
 
-__all__ = ["Sweep", "SweepOverflowError", "is_dense"]
+__all__ = ["Sweep", "is_dense"]
 
 Integers = NDArray[np.int64]
 
-_SCRATCH = 1 << 20  # cells of the front
+_WHERE = np.zeros(1, np.int64)  # panes are where they are in the ring
+_SCRATCH = 1 << 20  # cells of the front and of windows
 _BLOCK = 1 << 16  # groups at a time
 _LONG = 4096  # panes of a window; with more the front alone would take more than all there is
 _KERNEL, _ROW, _CELL, _STEP = 20_000, 10_000, 1, 40
@@ -42,16 +45,10 @@ window of one group by itself."""
 def is_dense(geometry: Geometry, windows: int, closing: int, parts: Sequence[Part]) -> bool:
     """Tell whether it pays to sweep over ``windows`` windows, of which groups have at most ``closing`` in all."""
     rows = 3 * windows + geometry.length
-    each = _CELL * geometry.groups + (0 if all(map(_invertible, parts)) else _ROW)
+    each = _CELL * geometry.groups + (
+        0 if all(isinstance(accumulator(part), Compiled) for part in parts) else _ROW
+    )
     return geometry.length <= _LONG and _KERNEL + rows * each < _STEP * closing
-
-
-class SweepOverflowError(SumOverflowError):
-    """A checked sum of ``column`` would wrap in window ``wid`` of the group ``at``."""
-
-    def __init__(self, column: str | None, at: int, wid: int) -> None:
-        super().__init__(column, at)
-        self.wid = wid
 
 
 class Sweep:
@@ -80,8 +77,8 @@ class Sweep:
         wids = np.empty(found, np.int64)
         kernels.windows(self._lowest, self._ends, wids)
         states = [
-            (tuples,) if columns is None else self._states(of, tuple(map(self._rows, columns)), slots)
-            for of, columns in zip(self._held.components, self._held.columns, strict=True)
+            (tuples,) if columns is None else self._states(of, tuple(map(self._rows, columns)), slots, wids)
+            for of, columns in zip(self._held.accumulators, self._held.columns, strict=True)
         ]
         return Closed(slots, wids, states, in_order=True)
 
@@ -102,81 +99,41 @@ class Sweep:
         room = self._geometry.mask + 1
         return column.reshape(room + 1, -1)[:room]
 
-    def _states(self, of: Component, columns: Arrays, slots: Integers) -> Arrays:
+    def _states(self, of: Accumulator, columns: Arrays, slots: Integers, wids: Integers) -> Arrays:
         """Return the states of all windows, for one part."""
+        if not of.invertible:
+            return self._by_stacks(of, columns, slots, wids)
         out = tuple(np.empty(slots.size, column.dtype) for column in columns)
-        if _invertible(of.part):
-            wid, slot = kernels.totals(self._geometry, *columns, self._lowest, self._ends, slots, *out)
-            if slot >= 0:
-                raise SweepOverflowError(of.part.column, int(slot), int(wid))
-        else:
-            size = max(256, min(_BLOCK, _SCRATCH // self._geometry.length))
-            for start in range(0, self._groups, size):
-                self._by_stacks(of, columns, slice(start, min(start + size, self._groups)), slots, out)
+        wid, slot = kernels.totals(self._geometry, *columns, self._lowest, self._ends, slots, *out)
+        if slot >= 0:
+            raise SumOverflowError(of.part.column, int(wid), int(slot))
         return out
 
-    def _by_stacks(self, of: Component, columns: Arrays, block: slice, slots: Integers, out: Arrays) -> None:
-        step, length, low, high, _, _ = self._geometry
-        stacks = _Stacks(of, columns, block, self._geometry.mask)
-        behind = 0
-        for w, end in enumerate(self._ends.tolist()):
-            wid = self._lowest + w
-            start, till = max((wid + 1) * step - length, low), min((wid + 1) * step, high + 1)
-            if start < till:
-                state = stacks.window(start, till)
-                here = slots[behind:end]
-                some = slice(*(np.searchsorted(here, [block.start, block.stop]) + behind))
-                for column, values in zip(out, state, strict=True):
-                    values.take(slots[some] - block.start, out=column[some], mode="clip")
-            behind = end
-
-
-def _invertible(part: Part) -> bool:
-    """Tell whether what was added can be taken away again, to the last digit."""
-    return part.kind == "count" or (part.kind == "sum" and not part.floating)
-
-
-class _Stacks:
-    """Windows of a block of groups by two stacks, one after the other; states are columns (groups,)."""
-
-    def __init__(self, of: Component, columns: Arrays, block: slice, mask: int) -> None:
-        self._of, self._columns, self._block, self._mask = of, columns, block, mask
-        self._front: list[
-            Arrays
-        ] = []  # what each pane and all later ones of the front have together, backwards
-        self._turn = 0  # the first pane behind the front
-        self._back: Arrays | None = None
-        self._done = 0  # the first pane behind the back
-
-    def window(self, begin: int, end: int) -> Arrays:
-        """Return what the panes from ``begin`` to ``end`` (exclusive) have together; both never shrink."""
-        if not self._front or begin >= self._turn:
-            self._make_front(begin, end)
-        for pane in range(self._done, end):
-            row = self._pane(pane)
-            self._back = row if self._back is None else self._both(self._back, row)
-        self._done = end
-        front = self._front[self._turn - 1 - begin]
-        return front if self._back is None else self._both(front, self._back)
-
-    def _make_front(self, begin: int, end: int) -> None:
-        self._front, self._back, self._turn, self._done = [], None, end, end
-        for pane in range(end - 1, begin - 1, -1):
-            row = self._pane(pane)
-            self._front.append(self._both(row, self._front[-1]) if self._front else row)
-
-    def _pane(self, pane: int) -> Arrays:
-        """Return what a block of groups has in a pane: views of the ring."""
-        return tuple(column[pane & self._mask, self._block] for column in self._columns)
-
-    def _both(self, a: Arrays, b: Arrays) -> Arrays:
-        part = self._of.part
-        if part.kind not in ("first", "last", "moments"):
-            with np.errstate(invalid="ignore", over="ignore"):  # infinities are summed as IEEE has it
-                return self._of.combine(a, b)
-        out = tuple(np.empty_like(column) for column in a)
-        if part.kind == "moments":
-            kernels.moments(a, b, out)
-        else:
-            kernels.edge(*a, *b, *out, part.kind == "last")
+    def _by_stacks(self, of: Accumulator, columns: Arrays, slots: Integers, wids: Integers) -> Arrays:
+        """Put all windows of a block of groups together, block after block, and take those that have a tuple."""
+        steps, first, windows = self._plan
+        out = tuple(np.empty(slots.size, column.dtype) for column in columns)
+        scratch = min(self._geometry.length, steps.shape[1]) + 1
+        size = max(256, min(_BLOCK, _SCRATCH // (scratch + windows)))
+        for begin in range(0, self._groups, size):
+            wide = min(size, self._groups - begin)
+            some = slice(None) if wide == self._groups else (slots >= begin) & (slots < begin + wide)
+            at = (wids[some] - first) * wide + slots[some] - begin
+            for column, found in zip(
+                out, of.fold_rows(columns, begin, wide, (scratch, windows), steps), strict=True
+            ):
+                column[some] = found.ravel().take(at)
         return out
+
+    @cached_property
+    def _plan(self) -> tuple[Integers, int, int]:
+        """The steps for all windows, which is the first one that has panes, and how many have."""
+        step, length, low, high, mask, _ = self._geometry
+        shape, behind = np.array([[step], [length], [0], [0]]), self._lowest + self._ends.size
+        spans = np.array([[low, high, self._lowest * step, behind * step]])
+        room, scratch = np.empty((2, 1), np.int64), np.empty((2, 1), np.int64)
+        measure(shape, spans, room)
+        most, steps = room[:, 0].tolist()
+        made, windows = np.empty((3, steps), np.int64), np.empty((3, most), np.int64)
+        used, found = plan(shape, spans, _WHERE, mask, made, windows, scratch)
+        return made[:, :used], int(windows[1, 0]) if found else 0, found

@@ -5,7 +5,7 @@
 A *pane* is the longest stretch of the progressing attribute whose tuples are all in the
 same windows: ``gcd(range, slide)`` long where the slide divides the range, and never more
 than two a slide.  What falls between windows is in no pane.  States travel as they are
-kept (``oop_engine.operators.slicing.components``), so merging them loses nothing.
+kept (``oop_engine.operators.slicing.accumulators``), so merging them loses nothing.
 
 Source: panes after Li, Maier, Tufte, Papadimos, Tucker, SIGMOD Record 2005; two a slide
 after Krishnamurthy, Wu, Franklin, SIGMOD 2006 (paired windows).

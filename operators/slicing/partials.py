@@ -19,8 +19,9 @@ from oop_engine.core.page import Page
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels.partials import NO_WINDOW, Table, collect, fill, locate, remove
+from oop_engine.operators.slicing.accumulator import SumOverflowError
+from oop_engine.operators.slicing.accumulators import accumulator
 from oop_engine.operators.slicing.closed import Closed, narrow
-from oop_engine.operators.slicing.components import SumOverflowError, component
 
 __all__ = ["NO_WINDOW", "Partials", "States", "filled"]
 
@@ -34,30 +35,34 @@ class States:
     """Columns for ``parts``: one tuple of arrays a part, one row a partial aggregate, ``row_bytes`` each."""
 
     def __init__(self, parts: Sequence[Part], rows: int = 0) -> None:
-        self._components = [component(part) for part in parts]
+        self._accumulators = [accumulator(part) for part in parts]
         self.columns: list[Arrays] = [
-            tuple(filled(rows, value) for value in c.identity) for c in self._components
+            tuple(filled(rows, value) for value in c.identity) for c in self._accumulators
         ]
-        self.row_bytes = sum(value.nbytes for c in self._components for value in c.identity)
+        self.row_bytes = sum(value.nbytes for c in self._accumulators for value in c.identity)
 
     def prepare(self, page: Page, times: Integers) -> list[Arrays]:
         """Return what ``update`` needs of the tuples of ``page``."""
-        return [c.prepare(page, times) for c in self._components]
+        return [c.prepare(page, times) for c in self._accumulators]
 
     def add(self, rows: Integers, inputs: Sequence[Arrays]) -> None:
         """Add each tuple to the row ``rows[i]``."""
-        for c, state, arrays in zip(self._components, self.columns, inputs, strict=True):
+        for c, state, arrays in zip(self._accumulators, self.columns, inputs, strict=True):
             c.add(state, rows, arrays)
 
     def update(self, rows: Integers, starts: Integers, lo: int, hi: int, inputs: Sequence[Arrays]) -> None:
         """Add tuples ``lo`` to ``hi``, each to ``rows[starts[i]:starts[i + 1]]``."""
-        for c, state, arrays in zip(self._components, self.columns, inputs, strict=True):
+        for c, state, arrays in zip(self._accumulators, self.columns, inputs, strict=True):
             c.update(state, rows, starts, lo, hi, arrays)
 
     def combine(self, a: Sequence[Arrays], b: Sequence[Arrays]) -> list[Arrays]:
         """Return the states of two sets of rows together, row by row."""
         with np.errstate(invalid="ignore", over="ignore"):  # infinities and wrapping: both are looked at
-            return [c.combine(x, y) for c, x, y in zip(self._components, a, b, strict=True)]
+            return [c.combine(x, y) for c, x, y in zip(self._accumulators, a, b, strict=True)]
+
+    def reduced(self, states: Sequence[Arrays], starts: Integers) -> list[Arrays]:
+        """Return the states of the rows from each of ``starts`` (ascending, the first 0) to the next, together."""
+        return [c.reduce(state, starts) for c, state in zip(self._accumulators, states, strict=True)]
 
     def take(self, rows: Integers) -> list[Arrays]:
         """Return a copy of some rows."""
@@ -71,7 +76,7 @@ class States:
 
     def reset(self, rows: Integers) -> None:
         """Make some rows states of no values."""
-        for c, state in zip(self._components, self.columns, strict=True):
+        for c, state in zip(self._accumulators, self.columns, strict=True):
             for column, value in zip(state, c.identity, strict=True):
                 column[rows] = value
 
@@ -79,7 +84,7 @@ class States:
         """Return the columns of a snapshot, of so many rows."""
         return [
             tuple(of.numbers(i, (rows,), value.dtype) for i, value in enumerate(c.identity))
-            for c, of in zip(self._components, saved.parts_of(len(self._components)), strict=True)
+            for c, of in zip(self._accumulators, saved.parts_of(len(self._accumulators)), strict=True)
         ]
 
     def resized(self, rows: Integers, size: int) -> list[Arrays]:
@@ -89,7 +94,7 @@ class States:
                 np.concatenate([column[rows], np.full(size - rows.size, value)])
                 for column, value in zip(state, c.identity, strict=True)
             )
-            for c, state in zip(self._components, self.columns, strict=True)
+            for c, state in zip(self._accumulators, self.columns, strict=True)
         ]
 
 

@@ -19,7 +19,7 @@ from oop_engine.core.punctuation import FOREVER, Linear, Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Arrays, Part
-from oop_engine.operators.slicing.components import SumOverflowError
+from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.row_panes import Passed, RowPanes
 from oop_engine.operators.slicing.row_slides import RowSlide
 from oop_engine.operators.slicing.row_stacks import FloatSum, Moments, Smallest

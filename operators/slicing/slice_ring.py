@@ -18,8 +18,8 @@ from oop_engine.core.punctuation import NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Part
 from oop_engine.operators.kernels.slices import reopen
+from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.closed import narrow
-from oop_engine.operators.slicing.components import SumOverflowError
 from oop_engine.operators.slicing.pane_ring import Panes, PaneSumOverflowError
 from oop_engine.operators.slicing.pane_runs import PaneRuns, Run
 from oop_engine.operators.slicing.partials import NO_WINDOW, Partials

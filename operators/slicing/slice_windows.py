@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oop_engine.operators.aggregates import Arrays, Part
-from oop_engine.operators.kernels import slice_rows as kernels
+from oop_engine.operators.aggregates import Arrays
 from oop_engine.operators.kernels.slices import measure, pick, plan
+from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError
 from oop_engine.operators.slicing.pane_ring import Panes
+from oop_engine.operators.slicing.pane_states import TUPLES
 from oop_engine.operators.slicing.shared_slices import Slicing
 
 __all__ = ["Found", "SliceWindows", "WindowOverflowError"]
@@ -156,18 +157,18 @@ class SliceWindows:
         """
         states, windows, shape = self._panes.rectangle.states, made.windows, self._slicing.shape
         work = _Work(made, self._panes.rectangle.groups, cells, slots)
-        [tuples] = work.folded(None, (states.tuples,))
+        [tuples] = work.folded(TUPLES, (states.tuples,))
         found = np.empty((4, np.count_nonzero(tuples)), np.int64)
         pick(shape, windows, tuples, slots, found)
         number, ends, of, at = found
         taken = []
-        for part, state in zip(states.components, states.columns, strict=True):
+        for part, state in zip(states.accumulators, states.columns, strict=True):
             try:
-                results = (tuples,) if state is None else work.folded(part.part, state)
-            except _WrappedError as wrapped:
-                d, wid, span = windows[:, wrapped.window].tolist()
-                slot = int(slots[span + wrapped.group])
-                raise WindowOverflowError(part.part.column, int(shape[3, d]), wid, slot) from None
+                results = (tuples,) if state is None else work.folded(part, state)
+            except SumOverflowError as error:
+                d, wid, span = windows[:, work.window_of(error.at)].tolist()
+                slot = int(slots[span + error.group])
+                raise WindowOverflowError(error.column, int(shape[3, d]), wid, slot) from None
             taken.append(
                 tuple(column.ravel().take(at).astype(_wide(column), copy=False) for column in results)
             )
@@ -182,14 +183,6 @@ class _Plan(NamedTuple):
     scratch: int
 
 
-class _WrappedError(Exception):
-    """A checked sum would wrap, in a row of the results and a column."""
-
-    def __init__(self, window: int, group: int) -> None:
-        super().__init__(window, group)
-        self.window, self.group = window, group
-
-
 class _Work(NamedTuple):
     """Takes the steps of a plan in columns of states."""
 
@@ -198,33 +191,20 @@ class _Work(NamedTuple):
     cells: Integers | None
     slots: Integers
 
-    def folded(self, part: Part | None, state: Arrays) -> Arrays:
-        """Return columns (windows, groups) of a part, or of how many tuples there are.  Raises ``_WrappedError``."""
+    def folded(self, of: Accumulator, state: Arrays) -> Arrays:
+        """Return columns (windows, groups) of states that are kept by ``of``.  Raises ``SumOverflowError``."""
         begin = 0 if self.cells is not None else int(self.slots[0])
         wide = self.slots.size if self.cells is None else self.cells.shape[1]
-        ring = tuple(map(self._ring, state))
-        cells = tuple(np.empty((self.made.scratch, wide), column.dtype) for column in state)
-        results = tuple(np.empty((self.made.windows.shape[1], wide), column.dtype) for column in state)
-        steps = self.made.steps
-        if part is None or part.kind == "count" or (part.kind == "sum" and part.floating):
-            kernels.add(*ring, begin, *cells, *results, steps)
-        elif part.kind == "sum":
-            self._check(*kernels.add_checked(*ring, begin, *cells, *results, steps))
-        elif part.kind in ("min", "max"):
-            kernels.extreme(*ring, begin, *cells, *results, steps, part.kind == "max")
-        elif part.kind in ("first", "last"):
-            kernels.edge(ring, begin, cells, results, steps, part.kind == "last")
-        else:
-            kernels.moments(ring, begin, cells, results, steps)
-        return results
+        rows = self.made.scratch, self.made.windows.shape[1]
+        return of.fold_rows(tuple(map(self._ring, state)), begin, wide, rows, self.made.steps)
 
     def _ring(self, column: NDArray[Any]) -> NDArray[Any]:
         return column.reshape(-1, self.groups) if self.cells is None else column.take(self.cells)
 
-    def _check(self, step: int, group: int) -> None:
-        if step >= 0:
-            following = self.made.steps[0, step:]
-            raise _WrappedError(int(~following[following < 0][0]), group)
+    def window_of(self, step: int) -> int:
+        """Return the window for which a step is taken."""
+        following = self.made.steps[0, step:]
+        return int(~following[following < 0][0])
 
 
 def _wide(column: NDArray[Any]) -> np.dtype[Any]:

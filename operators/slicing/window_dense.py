@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.operators.aggregates import Arrays
-from oop_engine.operators.slicing.components import SumOverflowError
+from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.partials import Partials, States
 from oop_engine.operators.slicing.window_results import PAGE_ROWS, Results
 

@@ -29,8 +29,8 @@ from oop_engine.core.schema import Schema
 from oop_engine.operators.kernels import spans
 from oop_engine.operators.keys.group_match import matching
 from oop_engine.operators.keys.key_table import KeyTable
+from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.closed import Closed, joined, narrow
-from oop_engine.operators.slicing.components import SumOverflowError
 from oop_engine.operators.slicing.pane_ring import Panes, PaneSumOverflowError
 from oop_engine.operators.slicing.partials import NO_WINDOW, Partials
 from oop_engine.operators.slicing.window_dense import Dense

@@ -13,9 +13,9 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from oop_engine.core.schema import Schema
+from oop_engine.operators.slicing.accumulators import foldable
 from oop_engine.operators.slicing.adaptive_groups import WIDE, AdaptiveGroups, eager_bytes
 from oop_engine.operators.slicing.pane_costs import gain, in_panes
-from oop_engine.operators.slicing.pane_folds import foldable
 from oop_engine.operators.slicing.tuple_tail import Tail
 from oop_engine.operators.slicing.window_groups import WindowGroups
 from oop_engine.operators.slicing.window_results import Results

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from oop_engine import GraphError, Page, Schema
 from oop_engine.operators.aggregates import Avg, Count, First, Last, Max, Min, Stddev, Sum, UserDefined, Var
-from oop_engine.operators.slicing.components import component
+from oop_engine.operators.slicing.accumulators import accumulator
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Landmark, Sliding, Tumbling
@@ -86,7 +86,7 @@ def test_combining_states_is_adding_all_values(of, cut, choice):
 
 def test_the_identity_changes_nothing():
     for part in {part for choice in ALL for part in choice.parts(SCHEMA)}:
-        of = component(part)
+        of = accumulator(part)
         nothing = tuple(np.array([value]) for value in of.identity)
         together = of.combine(nothing, nothing)
         for a, b in zip(together, nothing, strict=True):

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oop_engine import ContractError, Linear, Page, Schema
-from oop_engine.operators.aggregates import Avg, Count, Max, Sum, Var
+from oop_engine.operators.aggregates import Avg, Count, Max, Sum, UserDefined, Var
 from oop_engine.operators.kernels.panes import Geometry
 from oop_engine.operators.slicing import pane_ring, pane_sweep
 from oop_engine.operators.slicing.pane_states import PaneStates
@@ -80,7 +80,11 @@ def test_what_is_dense_is_a_matter_of_cost():
     assert not pane_sweep.is_dense(geometry._replace(groups=10), windows=1, closing=10, parts=count)
     few = geometry._replace(groups=200)
     assert pane_sweep.is_dense(few, windows=15, closing=15 * 100, parts=count)
-    assert not pane_sweep.is_dense(few, windows=15, closing=15 * 100, parts=largest)
+    assert pane_sweep.is_dense(few, windows=15, closing=15 * 100, parts=largest)
+    own = UserDefined(tuple, lambda a, b: a, tuple, ("v",), ("int64",), pa.int64()).parts(KEYED)
+    assert not pane_sweep.is_dense(
+        few, windows=15, closing=15 * 100, parts=own
+    )  # Python goes from row to row
 
 
 def test_the_sum_that_wraps_is_named(monkeypatch):

@@ -1,0 +1,387 @@
+"""Monoids, and the loops that combine states: one file, however long, for a loop is kept on disk with what it calls.
+
+This is the one place that combines states of partial aggregates.  A monoid is an empty named tuple: Numba compiles each
+loop for its type, so that ``combine`` is a few instructions of the loop, and nothing is decided there.  A state is a
+tuple of numbers; a column of states is a tuple of arrays.  What Numba keeps of a loop has the monoid in it, and
+is thrown away only when the file of the loop changes: for monoids of other files ``loops`` compiles loops anew.
+
+Common arguments: ``monoid``; ``state``, ``out``, ... columns of states; ``given`` columns (tuples,) of what ``lift``
+takes; ``valid`` bool (tuples,): false where a value is null, or (0,) if none is; ``starts`` int64.  A loop returns
+where the first state is that does not fit (``wraps``), or -1; what it has written until then is of no use.
+
+Source: lift, combine and lower after Tangwongsan, Hirzel, Schneider, Wu, VLDB 2015.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+from numba import njit, types
+from numba.extending import intrinsic, overload
+
+from oop_engine.operators.kernels.slices import ALONE
+
+__all__ = [
+    "Checked", "Counted", "Earliest", "Largest", "Latest", "Loops", "Moments", "Monoid", "Smallest",
+    "Summed", "loops",
+]  # fmt: skip
+
+
+class Monoid(NamedTuple):
+    """Base of all: has ``combine``, or ``better``.
+
+    Methods are compiled; they take and return tuples of numbers, always of the types of the columns.
+    """
+
+    def lift(self, given):
+        """Return the state of one tuple."""
+        return given
+
+    def combine(self, a, b):
+        """Return what states ``a`` and ``b`` have together: associative and commutative."""
+
+    def better(self, a, b):
+        """Tell whether ``b`` takes the place of ``a``, where the state of two is one of the two."""
+
+    def add(self, held, given):
+        """Return ``held`` with one tuple more, where that takes less than to combine it with what ``lift`` returns."""
+
+    def wraps(self, b, both):
+        """Return a negative integer if ``both``, of some state and ``b``, does not fit its type, else another one."""
+        return 0
+
+
+class Counted(Monoid):
+    """How many: int64."""
+
+    def lift(self, given):
+        return (1,)
+
+    def combine(self, a, b):
+        return (a[0] + b[0],)
+
+
+class Summed(Monoid):
+    """Sum of floats."""
+
+    def combine(self, a, b):
+        return (a[0] + b[0],)
+
+
+class Checked(Monoid):
+    """Sum of integers, int64, which must not wrap."""
+
+    def combine(self, a, b):
+        return (a[0] + b[0],)
+
+    def wraps(self, b, both):
+        a = both[0] - b[0]
+        return (both[0] ^ a) & (both[0] ^ b[0])
+
+
+class Smallest(Monoid):
+    """Smallest value; NaN gives way to any number."""
+
+    def better(self, a, b):
+        return a[0] != a[0] or b[0] < a[0]
+
+
+class Largest(Monoid):
+    """Largest value; NaN gives way to any number."""
+
+    def better(self, a, b):
+        return a[0] != a[0] or b[0] > a[0]
+
+
+class Earliest(Monoid):
+    """Value, and its time, int64: that of the first time, of equal times the smallest."""
+
+    def better(self, a, b):
+        return b[1] < a[1] or (b[1] == a[1] and (a[0] != a[0] or b[0] < a[0]))
+
+
+class Latest(Monoid):
+    """Value, and its time, int64: that of the last time, of equal times the largest."""
+
+    def better(self, a, b):
+        return b[1] > a[1] or (b[1] == a[1] and (a[0] != a[0] or b[0] > a[0]))
+
+
+class Moments(Monoid):
+    """Count, mean and sum of squared deviations: of values after Welford, of states after Chan, Golub, LeVeque."""
+
+    def lift(self, given):
+        return 1, given[0], 0.0
+
+    def combine(self, a, b):
+        n, mean, squares = a
+        m, other, more = b
+        if n == 0 or m == 0:  # one side alone is taken as it is: 0 * infinity would be NaN
+            return n + m, mean if m == 0 else other, squares if m == 0 else more
+        away, total = other - mean, n + m
+        return total, mean + away * m / total, squares + (more + away * away * n * m / total)
+
+    def add(self, held, given):
+        n, mean, squares = held
+        n, away = n + 1, given[0] - mean
+        mean += away / n
+        return n, mean, squares + away * (given[0] - mean)
+
+
+_jit = cache(njit)
+
+
+def _both(monoid, a, b): ...
+
+
+def _more(monoid, held, given): ...
+
+
+def _wraps(monoid, b, both): ...
+
+
+@overload(_both)
+def _(monoid, a, b):
+    """Return whether the state of both does not fit (negative: so it is), and that state."""
+    of = monoid.instance_class
+    better, combine, wraps = _jit(of.better), _jit(of.combine), _jit(of.wraps)
+
+    def check(monoid, a, b):
+        both = combine(monoid, a, b)
+        return wraps(monoid, b, both), both
+
+    if of.combine is Monoid.combine:
+        return lambda monoid, a, b: (0, _chosen(better(monoid, a, b), a, b))
+    return (lambda monoid, a, b: (0, combine(monoid, a, b))) if of.wraps is Monoid.wraps else check
+
+
+@overload(_more)
+def _(monoid, held, given):
+    """Return whether ``held`` changes by a tuple (negative: it does not fit), and to which state."""
+    of = monoid.instance_class
+    lift, add, combine = _jit(of.lift), _jit(of.add), _jit(of.combine)
+    better, wraps = _jit(of.better), _jit(of.wraps)
+
+    def choose(monoid, held, given):
+        one = lift(monoid, given)
+        return int(better(monoid, held, one)), one
+
+    def check(monoid, held, given):
+        one = lift(monoid, given)
+        both = combine(monoid, held, one)
+        return wraps(monoid, one, both) | 1, both
+
+    if of.combine is Monoid.combine:
+        return choose
+    if of.wraps is not Monoid.wraps:
+        return check
+    if of.add is not Monoid.add:
+        return lambda monoid, held, given: (1, add(monoid, held, given))
+    return lambda monoid, held, given: (1, combine(monoid, held, lift(monoid, given)))
+
+
+@overload(_wraps)
+def _(monoid, b, both):
+    wraps = _jit(monoid.instance_class.wraps)
+    return lambda monoid, b, both: wraps(monoid, b, both)
+
+
+@intrinsic
+def _at(typing, columns, row):
+    """Return the state in a row: a tuple of what each array of the tuple ``columns`` has there."""
+    kinds = [column.dtype for column in columns]
+
+    def code(context, builder, signature, values):
+        items = []
+        for i, column in enumerate(columns):
+            get = context.get_function(operator.getitem, column.dtype(column, row))
+            items.append(get(builder, (builder.extract_value(values[0], i), values[1])))
+        return context.make_tuple(builder, signature.return_type, items)
+
+    return types.Tuple(kinds)(columns, row), code
+
+
+@intrinsic
+def _put(typing, columns, row, state):
+    """Write a state into a row of ``columns``."""
+
+    def code(context, builder, signature, values):
+        for i, (column, kind) in enumerate(zip(columns, state, strict=True)):
+            put = context.get_function(operator.setitem, types.void(column, row, column.dtype))
+            value = context.cast(builder, builder.extract_value(values[2], i), kind, column.dtype)
+            put(builder, (builder.extract_value(values[0], i), values[1], value))
+        return context.get_dummy_value()
+
+    return types.void(columns, row, state), code
+
+
+@intrinsic
+def _chosen(typing, other, a, b):
+    """Return the state ``b`` if ``other``, else ``a``, without a branch."""
+
+    def code(context, builder, signature, values):
+        return builder.select(values[0], values[2], values[1])
+
+    return a(types.boolean, a, b) if a == b else None, code
+
+
+@intrinsic
+def _rows(typing, ring, begin, cells, at):
+    """Return what ``_row`` has for each column: a tuple of arrays (groups,)."""
+    kinds = [types.Array(column.dtype, 1, "C") for column in cells]
+
+    def code(context, builder, signature, values):
+        rows = []
+        for i, (column, scratch, kind) in enumerate(zip(ring, cells, kinds, strict=True)):
+            some = (
+                builder.extract_value(values[0], i),
+                values[1],
+                builder.extract_value(values[2], i),
+                values[3],
+            )
+            rows.append(
+                context.compile_internal(builder, _row.py_func, kind(column, begin, scratch, at), some)
+            )
+        return context.make_tuple(builder, signature.return_type, rows)
+
+    return types.Tuple(kinds)(ring, begin, cells, at), code
+
+
+@njit
+def _row(ring, begin, cells, at):
+    return cells[at] if at >= 0 else ring[~at, begin : begin + cells.shape[1]]
+
+
+@njit(cache=True, nogil=True)
+def add_rows(monoid, state, rows, given, valid):
+    """Add each tuple to the row ``rows[i]``, int64 (tuples,)."""
+    known = len(valid) == 0
+    for i in range(len(rows)):
+        if known or valid[i]:
+            changed, held = _more(monoid, _at(state, rows[i]), _at(given, i))
+            if changed < 0:
+                return rows[i]
+            if changed:
+                _put(state, rows[i], held)
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def update(monoid, state, rows, starts, lo, hi, given, valid):
+    """Add tuples ``lo`` to ``hi``, each to ``rows[starts[i]:starts[i + 1]]``."""
+    known = len(valid) == 0
+    for i in range(lo, hi):
+        if known or valid[i]:
+            value = _at(given, i)
+            for k in range(starts[i], starts[i + 1]):
+                changed, held = _more(monoid, _at(state, rows[k]), value)
+                if changed < 0:
+                    return rows[k]
+                if changed:
+                    _put(state, rows[k], held)
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def merge(monoid, a, b, out):
+    """Write what ``a[i]`` and ``b[i]`` have together into ``out[i]``."""
+    wrapped = 0
+    for i in range(len(out[0])):
+        wide, both = _both(monoid, _at(a, i), _at(b, i))
+        wrapped |= wide
+        _put(out, i, both)
+    if wrapped < 0:
+        for i in range(len(out[0])):
+            if _wraps(monoid, _at(b, i), _at(out, i)) < 0:
+                return i
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def reduce(monoid, state, starts, out):
+    """Write what the rows from ``starts[i]`` (ascending) to the next have together into ``out[i]``."""
+    for i in range(len(starts)):
+        held = _at(state, starts[i])
+        for k in range(starts[i] + 1, starts[i + 1] if i + 1 < len(starts) else len(state[0])):
+            wrapped, held = _both(monoid, held, _at(state, k))
+            if wrapped < 0:
+                return i
+        _put(out, i, held)
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def fold_steps(monoid, state, new, to, a, b):
+    """Take the steps of ``kernels.panes.plan``: what rows ``a`` and ``b`` have together goes to row ``to``.
+
+    to, a, b int64 (steps,); ``b`` -1: row ``a`` alone; ``to`` negative: to row ``~to`` of ``new``.
+    """
+    for i in range(len(to)):
+        held = _at(state, a[i])
+        if b[i] >= 0:
+            wrapped, held = _both(monoid, held, _at(state, b[i]))
+            if wrapped < 0:
+                return i
+        if to[i] >= 0:
+            _put(state, to[i], held)
+        else:
+            _put(new, ~to[i], held)
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def fold_rows(monoid, ring, begin, cells, results, steps):
+    """Take the steps of ``kernels.slices.plan`` for many groups side by side, most in vector instructions.
+
+    Columns are ``ring`` (rows, slots), of which the slots from ``begin`` on are read; ``cells`` (rows, groups),
+    scratch; ``results`` (windows, groups), written; steps int64 (3, steps).  Returns step and group.
+    """
+    for i in range(steps.shape[1]):
+        to, a, b = steps[0, i], steps[1, i], steps[2, i]
+        out = _rows(results, 0, cells, to)
+        one = _rows(ring, begin, cells, a)
+        if b == ALONE:
+            for j in range(len(out[0])):
+                _put(out, j, _at(one, j))
+            continue
+        other, wrapped = _rows(ring, begin, cells, b), 0
+        for j in range(len(out[0])):
+            wide, both = _both(monoid, _at(one, j), _at(other, j))
+            wrapped |= wide
+            _put(out, j, both)
+        if wrapped < 0:
+            for j in range(len(out[0])):
+                if _wraps(monoid, _at(other, j), _at(out, j)) < 0:
+                    return i, j
+    return -1, -1
+
+
+class Loops(NamedTuple):
+    """The loops of this file, by name; they are called as they are defined, and told above."""
+
+    add_rows: Callable[..., int]
+    update: Callable[..., int]
+    merge: Callable[..., int]
+    reduce: Callable[..., int]
+    fold_steps: Callable[..., int]
+    fold_rows: Callable[..., tuple[int, int]]
+
+
+_KEPT = Loops(add_rows, update, merge, reduce, fold_steps, fold_rows)
+
+
+def loops(monoid: Monoid) -> Loops:
+    """Return the loops for a monoid; those for one of another file are compiled in each process."""
+    of: Any = type(monoid)
+    return _loops(of)
+
+
+@cache
+def _loops(of: Any) -> Loops:
+    if of.__module__ == __name__:
+        return _KEPT
+    python: Any = [loop.py_func for loop in (add_rows, update, merge, reduce, fold_steps, fold_rows)]
+    return Loops(*map(njit(nogil=True), python))
