@@ -36,7 +36,7 @@ from oop_engine.core.punctuation import Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
-from oop_engine.operators.edge.edge_progress import EdgeProgress, Part
+from oop_engine.operators.edge.edge_progress import EdgeProgress, PagePart
 from oop_engine.operators.edge.late import Late
 from oop_engine.operators.edge.watermark import Policy, check_policy
 from oop_engine.operators.values.describe_value import describe_value
@@ -92,7 +92,7 @@ class Punctuate(Operator):
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         for item in self._edge.take(page, apart=self.late is Late.RAISE):
-            if not isinstance(item, Part):
+            if not isinstance(item, PagePart):
                 yield 0, item
                 continue
             if item.late is None:

@@ -1,3 +1,4 @@
+# Long: a story from its question to its claims, a function a claim.
 """Memory where a few groups are dense and most are sparse: WID, AdaptWID, buffering (thesis 6.3.5, fig. 6-19).
 
 Two queries over the thesis's data sets DS1 to DS5 (table 6-2), made, not real.  A small group has
@@ -64,7 +65,7 @@ STRATEGIES: dict[str, Strategy] = {WID: "windows", ADAPT_WID: "adaptive", PANED:
 
 
 @dataclass(frozen=True)
-class Query:
+class LinkQuery:
     """A query over some links, and its data.  Lengths in ms."""
 
     name: str
@@ -83,14 +84,14 @@ SWEEP = Sweep(
 )
 
 
-def query_of(values: Values) -> Query:
+def query_of(values: Values) -> LinkQuery:
     """Return the query.  Raises ``EngineError`` if the text names none."""
     name, _, of = values["data"].strip().partition(" ")
     if name == "Q6-7" and of in DATA_SETS:
-        return Query(name, SECOND, "bytes", Sum("len"), "sum", MAINS[:1], of, 0)
+        return LinkQuery(name, SECOND, "bytes", Sum("len"), "sum", MAINS[:1], of, 0)
     if name == "Q6-8":
         lag = to_units(of, "ms", "adapt_wid: lag of the control link")
-        return Query(name, 10 * SECOND, "packets", Count(), "count", (*MAINS, CONTROL), "DS3", lag)
+        return LinkQuery(name, 10 * SECOND, "packets", Count(), "count", (*MAINS, CONTROL), "DS3", lag)
     msg = f"adapt_wid: data must read like 'Q6-7 DS3' or 'Q6-8 2 s'; got {values['data']!r}"
     raise UsageError(msg)
 
@@ -127,7 +128,7 @@ def feeds(values: Values) -> dict[str, Iterator[Message]]:
     return {link: _feed(values, query, number) for number, link in enumerate(query.links)}
 
 
-def _feed(values: Values, query: Query, number: int) -> Iterator[Message]:
+def _feed(values: Values, query: LinkQuery, number: int) -> Iterator[Message]:
     """Yield a link's packets a second at a time; the control link has one a second, and is behind."""
     control = query.links[number] == CONTROL
     rng = np.random.default_rng([values["seed"], number])

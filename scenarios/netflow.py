@@ -1,3 +1,4 @@
+# Long: a story from its question to its claims, a function a claim.
 """Guessing how disordered a stream is, or being told: slack against punctuation (thesis 6.1.5, fig. 6-11 and 6-12).
 
 Two traces, as the thesis made them.  ``band``: a packet arrives up to 3.2 s after its time;
@@ -49,7 +50,7 @@ PUNCTUATION, CONSISTENT, GENEROUS = "punctuation", "consistent slack", "generous
 
 
 @dataclass(frozen=True)
-class Case:
+class Setting:
     """A trace of one kind of disorder, and what is asked of it.  Lengths in ms."""
 
     disorder: str
@@ -74,8 +75,8 @@ class Case:
 
 
 CASES = {
-    "band": Case("band", 100, 3_200, 64_000, 6_400, "mean_len", Avg("len"), "mean", tuple(Slack)),
-    "block": Case("block", 20, 490_000, 600_000, 60_000, "flows", Count(), "count", (Slack.CONSISTENT,)),
+    "band": Setting("band", 100, 3_200, 64_000, 6_400, "mean_len", Avg("len"), "mean", tuple(Slack)),
+    "block": Setting("block", 20, 490_000, 600_000, 60_000, "flows", Count(), "count", (Slack.CONSISTENT,)),
 }
 SWEEP = Sweep(
     "slack",
@@ -86,7 +87,7 @@ SWEEP = Sweep(
 )
 
 
-def case_of(values: Values) -> tuple[Case, int]:
+def case_of(values: Values) -> tuple[Setting, int]:
     """Return the case, and the slack in ms.  Raises ``EngineError`` if the text says no such thing."""
     disorder, _, slack = values["slack"].strip().partition(" ")
     if disorder not in CASES:
@@ -148,7 +149,7 @@ def truth(values: Values) -> pa.Table:
 
 
 @dataclass(frozen=True)
-class Point:
+class Timing:
     """One run: how far off it was and how long it took.
 
     ``error`` in percent, by the measure of its figure.  ``delay_s``: mean of emission minus
@@ -163,10 +164,10 @@ class Point:
     late: int
 
 
-Curves = dict[str, list[Point]]
+Curves = dict[str, list[Timing]]
 
 
-def curves(runs: list[Run], case: Case) -> Curves:
+def curves(runs: list[Run], case: Setting) -> Curves:
     """Return for each plan its points, by slack."""
     mine = [run for run in runs if case_of(run.parameters)[0] == case]
     told = {run.parameters["slack"]: _delays(run, case) for run in mine if run.variant == PUNCTUATION}
@@ -177,17 +178,17 @@ def curves(runs: list[Run], case: Case) -> Curves:
     return found
 
 
-def _point(run: Run, case: Case, told: dict[int, float]) -> Point:
+def _point(run: Run, case: Setting, told: dict[int, float]) -> Timing:
     delays = _delays(run, case)
     lags = [max(delay - told[end], 0.0) for end, delay in delays.items()]
     measure = mean_error if case.disorder == "band" else wrong_results
     error = measure(run.table, run.truth, case.result)
-    return Point(
+    return Timing(
         case_of(run.parameters)[1], error, float(np.mean([*delays.values()])), float(np.mean(lags)), run.late
     )
 
 
-def _delays(run: Run, case: Case) -> dict[int, float]:
+def _delays(run: Run, case: Setting) -> dict[int, float]:
     """Return the delay of each window that is not waiting for the end of the trace.
 
     Windows leave in order, so those whose delay is not known, as the end flushed them, are last.

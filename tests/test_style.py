@@ -17,7 +17,19 @@ SOURCES = sorted(
     if not {"operators", "scenarios"} & set(p.relative_to(ROOT).parts[1:-1])
 )
 HEADINGS = ["Pass", "Keep", "Propagate", "Cost", "Source"]
-FILE_LINES = 400
+FILE_LINES = 300
+WHY = re.compile(r"# Long: \w.{20,}")
+"""The first line of a file that is longer."""
+LONG = {  # exceptions, with their sizes: they only shrink
+    "oop_engine/cli/on_spark.py": 320,
+    "oop_engine/spark/io/segments.py": 340,
+    "oop_engine/spark/plan/cut.py": 320,
+    "oop_engine/spark/run.py": 380,
+    "oop_engine/testing/laws.py": 330,
+    "operators/in_order/buffering_aggregate.py": 320,
+    "operators/slicing/slice_ring.py": 325,
+    "operators/slicing/window_groups.py": 360,
+}
 KERNEL_LINES, KERNEL_PARAMETERS = 60, 10
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -87,9 +99,20 @@ def needs_no_words(name: str, node: Definition, told: set[str]) -> bool:
     return method in told or any(ast.unparse(d) == "overload" for d in node.decorator_list)
 
 
+def fits(text: str, most: int = FILE_LINES) -> bool:
+    return text.count("\n") <= most or WHY.match(text) is not None
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=name_of)
-def test_file_fits_a_head(path: Path) -> None:
-    assert len(path.read_text().splitlines()) <= FILE_LINES
+def test_file_fits_a_head_or_says_why(path: Path) -> None:
+    assert fits(path.read_text(), LONG.get(name_of(path), FILE_LINES))
+
+
+def test_a_planted_long_file_is_found() -> None:
+    text = "x = 1\n" * (FILE_LINES + 1)
+    assert not fits(text)
+    assert not fits(f"# Long:\n{text}")
+    assert fits(f"# Long: one table of cases, read from top to bottom.\n{text}")
 
 
 @pytest.mark.parametrize("path", KERNELS, ids=name_of)

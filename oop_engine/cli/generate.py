@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from oop_engine.cli.options import check_folder, json_option
-from oop_engine.cli.output import Watch, print_json, watching
+from oop_engine.cli.output import ProgressLine, print_json, watching
 from oop_engine.core.errors import UsageError
 from oop_engine.system.shown import shown
 
@@ -83,7 +83,7 @@ def generate(out: Path, links: str, lulls: tuple[str, ...], as_json: bool, **set
         )
 
 
-def _watched(messages: Iterable[Message], watch: Watch) -> Iterator[Message]:
+def _watched(messages: Iterable[Message], watch: ProgressLine) -> Iterator[Message]:
     from oop_engine.core.page import Page
 
     for message in messages:

@@ -312,7 +312,7 @@ def progress(done: BatchDone) -> str:
 
 
 def _off(scenario: Scenario, first: dict[str, pa.Table], other: dict[str, pa.Table]) -> tuple[int, int]:
-    from oop_engine.lab.compare import missing_and_wrong
+    from oop_engine.lab.answers import missing_and_wrong
 
     found = [missing_and_wrong(other[name], first[name], scenario.keys) for name in first]
     return sum(missing for missing, _ in found), sum(wrong for _, wrong in found)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-__all__ = ["Watch", "only_json", "print_json", "terminal", "watching", "write_whole"]
+__all__ = ["ProgressLine", "only_json", "print_json", "terminal", "watching", "write_whole"]
 
 _WIDE = 120  # of lines that go to a file or another program
 
@@ -64,7 +64,7 @@ def write_whole(path: Path, text: str) -> None:
         raise
 
 
-class Watch:
+class ProgressLine:
     """What is being done and how far it is; silent if nobody watches."""
 
     def __init__(self, progress: Any = None) -> None:
@@ -85,10 +85,10 @@ class Watch:
 
 
 @contextmanager
-def watching() -> Iterator[Watch]:
-    """Give a ``Watch`` that draws on stderr, if that is a terminal, and wipes itself off."""
+def watching() -> Iterator[ProgressLine]:
+    """Give a ``ProgressLine`` that draws on stderr, if that is a terminal, and wipes itself off."""
     if not sys.stderr.isatty():
-        yield Watch()
+        yield ProgressLine()
         return
     from rich.console import Console
     from rich.progress import (
@@ -115,4 +115,4 @@ def watching() -> Iterator[Watch]:
     columns = (SpinnerColumn(), title, BarColumn(24), Tuples(Column(no_wrap=True)), TimeElapsedColumn())
     shown = Progress(*columns, console=Console(stderr=True), transient=True, refresh_per_second=5)
     with shown:
-        yield Watch(shown)
+        yield ProgressLine(shown)

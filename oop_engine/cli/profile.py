@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from oop_engine.cli.options import json_option
-from oop_engine.cli.output import Watch, print_json, terminal, watching
+from oop_engine.cli.output import ProgressLine, print_json, terminal, watching
 from oop_engine.core.errors import TraceError
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _with_options(said: str) -> str:
     )
 
 
-def _watched(trace: Trace, watch: Watch) -> Iterator[Message]:
+def _watched(trace: Trace, watch: ProgressLine) -> Iterator[Message]:
     from oop_engine.core.page import Page
 
     for message in trace:

@@ -1,3 +1,4 @@
+# Long: one index, and the codes of each type of key that it is made of.
 """Groups: key columns become small integers, once.
 
 Everything that keeps something per group keeps it in arrays, and a group's place in them

@@ -8,19 +8,18 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from oop_engine.core.group_index import GroupIndex
 from oop_engine.core.statistics import Sample
 from oop_engine.core.units import to_seconds
+from oop_engine.lab.answers import Match, int64_of
 from oop_engine.lab.brute_force import NoTruthError, true_answer
 from oop_engine.lab.recording import Recording
 from oop_engine.lab.scenario import COMPLETE_AT, Claim, Scenario, Values, Variant
 from oop_engine.runners.outcome import Outcome
 from oop_engine.runners.replay import replay
 
-__all__ = ["Comparison", "Run", "compare", "missing_and_wrong"]
+__all__ = ["Comparison", "Run", "compare"]
 
 _JSON_KEYS = (
     "order", "variant", "parameters", "tuples", "results", "missing", "wrong", "late", "peak_tuples",
@@ -28,7 +27,6 @@ _JSON_KEYS = (
     "excess_delay_p99_s", "latency_p50_ms", "latency_p99_ms", "cpu_s", "tuples_per_s", "held_to",
 )  # fmt: skip
 HeldTo = Literal["truth", "brute force", "first plan", "nothing"]
-_CLOSE = 1e-9  # sums of floats depend on the order of addition in the last digits
 
 
 @dataclass(frozen=True)
@@ -155,15 +153,6 @@ def compare(
     return Comparison(scenario, values, runs, claims, scenario.variants(values))
 
 
-def missing_and_wrong(table: pa.Table, truth: pa.Table, keys: tuple[str, ...]) -> tuple[int, int]:
-    """Return how many rows of ``truth`` are not in ``table``, and how many of ``table`` should not be.
-
-    Rows are found by ``keys``; floats may differ in the last digits.
-    """
-    match = _Match(table, truth, keys)
-    return match.missing, match.wrong
-
-
 def _grid(scenario: Scenario, values: Values, settings: dict[str, str]) -> list[Values]:
     if scenario.sweep is None or scenario.sweep.parameter in settings:
         return [values]
@@ -214,8 +203,8 @@ def _run(
     schema = variant.graph.plan().schema(sink.inputs[0])
     table = outcome.results[sink.name]
     truth = table if measure.truth is None else measure.truth
-    match = _Match(table, truth, scenario.keys)
-    ends = _int64(table.column(schema.progressing))
+    match = Match(table, truth, scenario.keys)
+    ends = int64_of(table.column(schema.progressing))
     emitted = outcome.emitted[sink.name]
     scale = to_seconds(1, schema.unit)
     by_promise = emitted >= ends  # a result flushed by the end of the trace waited for nothing
@@ -243,51 +232,6 @@ def _rate(outcome: Outcome) -> float:
 
 def _quantile(values: NDArray[np.float64], q: float) -> float:
     return float(np.quantile(values, q)) if values.size else float("nan")
-
-
-def _int64(column: pa.ChunkedArray) -> NDArray[np.int64]:
-    found: NDArray[np.int64] = column.cast(pa.int64()).to_numpy()
-    return found
-
-
-class _Match:
-    """Results set against the truth: found by their keys, equal in the other columns."""
-
-    def __init__(self, table: pa.Table, truth: pa.Table, keys: tuple[str, ...]) -> None:
-        index = GroupIndex([truth.schema.field(name).type for name in keys])
-        true_slots = index.encode([_array(truth, name) for name in keys], truth.num_rows)
-        row_of = np.zeros(len(index), np.int64)
-        row_of[true_slots] = np.arange(truth.num_rows)
-        slots = index.find([_array(table, name) for name in keys], table.num_rows)
-        self.known = slots >= 0
-        known = slots[self.known]
-        rows = row_of[known] if len(index) else np.empty(0, np.int64)
-        right = np.ones(rows.size, np.bool_)
-        for name in set(truth.schema.names) - {*keys, COMPLETE_AT}:
-            right &= _equal(
-                _array(table, name).filter(pa.array(self.known)), _array(truth, name).take(pa.array(rows))
-            )
-        self.missing = len(index) - np.unique(known).size
-        self.wrong = table.num_rows - np.unique(known[right]).size  # what is said twice is wrong once
-        self.complete_at = np.zeros(table.num_rows, np.int64)
-        if rows.size and COMPLETE_AT in truth.schema.names:
-            self.complete_at[self.known] = _int64(truth.column(COMPLETE_AT))[rows]
-
-
-def _array(table: pa.Table, name: str) -> pa.Array:
-    column = table.column(name).combine_chunks()
-    return column if isinstance(column, pa.Array) else pa.concat_arrays(column.chunks)
-
-
-def _equal(one: pa.Array, other: pa.Array) -> NDArray[np.bool_]:
-    if pa.types.is_floating(one.type) or pa.types.is_floating(other.type):
-        a, b = (c.cast(pa.float64()).to_numpy(zero_copy_only=False) for c in (one, other))
-        close: NDArray[np.bool_] = np.isclose(a, b, rtol=_CLOSE, atol=_CLOSE, equal_nan=True)
-        return close
-    same = pc.fill_null(pc.equal(one, other.cast(one.type)), False)
-    both_null = pc.and_(one.is_null(), other.is_null())
-    found: NDArray[np.bool_] = pc.or_(same, both_null).to_numpy(zero_copy_only=False)
-    return found
 
 
 def _agreement(runs: list[Run]) -> list[Claim]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from oop_engine.core.errors import UsageError
 from oop_engine.pipeline.declaration import Declaration
-from oop_engine.pipeline.inputs import Input, Layout
+from oop_engine.pipeline.inputs import FileLayout, Input
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -37,7 +37,7 @@ _BLANK = r"^[ \t\r]*$"
 _ENDS_EARLY = r"\}[ \t\r]*\]"
 
 
-def cell_of(layout: Layout, name: str) -> str:
+def cell_of(layout: FileLayout, name: str) -> str:
     """Return the column that has the cells of a column of the files."""
     return f"_cell_{layout.names.index(name)}"
 
@@ -53,7 +53,7 @@ def escaped(path: Path) -> str:
     return _PATTERN.sub(r"\\\1", text)
 
 
-def cells(spark: SparkSession, declaration: Declaration, layout: Layout, links: Path) -> DataFrame:
+def cells(spark: SparkSession, declaration: Declaration, layout: FileLayout, links: Path) -> DataFrame:
     """Return the rows of some files: cells, what fits no columns, and where they stood.
 
     ``links``: a folder for the links to the files, which must be there for as long as rows are read.
@@ -80,7 +80,7 @@ def _linked(files: Iterable[Input], links: Path) -> list[str]:
     return found
 
 
-def _typed(spark: SparkSession, layout: Layout, paths: list[str]) -> DataFrame:
+def _typed(spark: SparkSession, layout: FileLayout, paths: list[str]) -> DataFrame:
     from pyspark.sql import functions as F
 
     frame = spark.read.parquet(*paths)
@@ -89,7 +89,7 @@ def _typed(spark: SparkSession, layout: Layout, paths: list[str]) -> DataFrame:
     return frame.select(*found, F.lit(None).cast("string").alias(MISFIT), *_stood(frame, row))
 
 
-def _lines(spark: SparkSession, declaration: Declaration, layout: Layout, paths: list[str]) -> DataFrame:
+def _lines(spark: SparkSession, declaration: Declaration, layout: FileLayout, paths: list[str]) -> DataFrame:
     from pyspark.sql import functions as F
 
     frame = (
@@ -104,7 +104,7 @@ def _lines(spark: SparkSession, declaration: Declaration, layout: Layout, paths:
     return frame.select("*", *_stood(frame, F.monotonically_increasing_id()))
 
 
-def _objects(spark: SparkSession, layout: Layout, paths: list[str]) -> DataFrame:
+def _objects(spark: SparkSession, layout: FileLayout, paths: list[str]) -> DataFrame:
     """Return what stands in lines of JSON; a line must be one object.
 
     Spark reads the first value of a text and does not look at what follows.  As the only one of an array it must

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from oop_engine.core.errors import TraceError
 from oop_engine.pipeline.cells import BLOCK, FILE, ROW, escaped
 from oop_engine.pipeline.declaration import Declaration
-from oop_engine.pipeline.inputs import Layout
+from oop_engine.pipeline.inputs import FileLayout
 from oop_engine.pipeline.parse import RAW, REASON, SOURCE, SOURCE_PARTS, parsed
 from oop_engine.pipeline.slicing import MOST_SOURCES
 from oop_engine.pipeline.spark_errors import told
@@ -38,7 +38,9 @@ _SETTINGS = {
 }
 
 
-def prepare(spark: SparkSession, declaration: Declaration, found: Sequence[Layout], links: Path) -> DataFrame:
+def prepare(
+    spark: SparkSession, declaration: Declaration, found: Sequence[FileLayout], links: Path
+) -> DataFrame:
     """Return all rows, which are parsed when they are asked for, by way of the ``links`` to their files.
 
     Raises ``UsageError`` for an expression of the declaration that Spark refuses.

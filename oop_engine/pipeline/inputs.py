@@ -16,7 +16,7 @@ from oop_engine.core.errors import TraceError, UsageError
 from oop_engine.pipeline.declaration import Column, Declaration
 from oop_engine.traces.casting import fits
 
-__all__ = ["ARROW_TYPES", "Input", "Layout", "find_inputs", "layouts"]
+__all__ = ["ARROW_TYPES", "FileLayout", "Input", "find_inputs", "layouts"]
 
 _SUFFIXES = {
     "csv": (".csv", ".tsv", ".txt"),
@@ -45,7 +45,7 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Layout:
+class FileLayout:
     """Files with the same columns; ``types``: those of Parquet, by column (text formats: all are text)."""
 
     names: tuple[str, ...]
@@ -89,7 +89,7 @@ def _in_folder(folder: Path, format: str) -> list[Path]:
     return found
 
 
-def layouts(declaration: Declaration, inputs: Iterable[Input]) -> list[Layout]:
+def layouts(declaration: Declaration, inputs: Iterable[Input]) -> list[FileLayout]:
     """Return the files by their columns.
 
     Raises ``TraceError`` if a file has no head that can be read, lacks a declared column, or (Parquet) has one
@@ -104,7 +104,7 @@ def layouts(declaration: Declaration, inputs: Iterable[Input]) -> list[Layout]:
                 raise TraceError(msg)
             _check_type(file.path, name, column, types[names.index(name)])
         together.setdefault((names, types), []).append(file)
-    return [Layout(names, types, tuple(files)) for (names, types), files in together.items()]
+    return [FileLayout(names, types, tuple(files)) for (names, types), files in together.items()]
 
 
 def _columns(declaration: Declaration, path: Path) -> tuple[tuple[str, ...], tuple[pa.DataType, ...]]:

@@ -24,10 +24,10 @@ from oop_engine.pipeline import ingest, slicing
 from oop_engine.pipeline.cells import escaped
 from oop_engine.pipeline.declaration import Declaration
 from oop_engine.pipeline.graph_file import build, described, load_build
-from oop_engine.pipeline.inputs import Input, Layout, find_inputs, layouts
+from oop_engine.pipeline.inputs import FileLayout, Input, find_inputs, layouts
 from oop_engine.pipeline.manifest import manifest, write_manifest
 from oop_engine.pipeline.measure import Measured, in_spark, measure
-from oop_engine.pipeline.policy import Choice, choose, read_policy
+from oop_engine.pipeline.policy import PolicyChoice, choose, read_policy
 from oop_engine.pipeline.running import Folders, default_partition, run_graph
 from oop_engine.pipeline.sliced import Sliced
 from oop_engine.pipeline.spark_errors import told
@@ -104,7 +104,7 @@ class _Pipeline:
         self._spark, self._stack, self._on_batch = spark, stack, on_batch
         escaped(wanted.out.absolute())  # tells where Spark cannot read
         self._inputs = find_inputs(wanted.inputs, self._said.format)
-        self._layouts: list[Layout] = layouts(self._said, self._inputs)
+        self._layouts: list[FileLayout] = layouts(self._said, self._inputs)
         self._policy = wanted.policy or self._said.policy
         self._graph_file = wanted.graph or self._said.graph_file
         if wanted.until == "run":
@@ -230,7 +230,7 @@ class _Pipeline:
         if self._policy:
             schema = next(iter(self._sources().values())).schema
             read_policy(self._policy, "policy", schema)
-            return {name: asdict(Choice(self._policy, "as it was set")) for name in found}
+            return {name: asdict(PolicyChoice(self._policy, "as it was set")) for name in found}
         return {name: asdict(choose(measured, self._wanted.share)) for name, measured in found.items()}
 
     def _run(self) -> None:

@@ -1,3 +1,4 @@
+# Long: two passes over a source, and what the tasks of the first leave for the second.
 """Measuring disorder at scale: lateness by source and by group, in two passes over slices, without collecting.
 
 The slices of a source are cut into runs, a task each.

@@ -15,7 +15,7 @@ import pyarrow as pa
 from oop_engine.core.errors import UsageError
 from oop_engine.pipeline.cells import BLOCK, FILE, MISFIT, ROW, cell_of, cells
 from oop_engine.pipeline.declaration import SPARK_TYPES, Column, Declaration
-from oop_engine.pipeline.inputs import Layout
+from oop_engine.pipeline.inputs import FileLayout
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -35,7 +35,7 @@ _LONGEST_NAME = 200  # of 255 bytes, with room for what is put around it
 _ROUND = {"s": 1_000_000, "ms": 1_000}  # microseconds in a unit
 
 
-def parsed(spark: SparkSession, declaration: Declaration, layout: Layout, links: Path) -> DataFrame:
+def parsed(spark: SparkSession, declaration: Declaration, layout: FileLayout, links: Path) -> DataFrame:
     """Return every row of some files: the stream's columns, arrival, and those that go along.
 
     ``links``: see ``cells``.  ``_reason`` is null for a row that can be used.  Raises ``UsageError`` for an
@@ -47,7 +47,7 @@ def parsed(spark: SparkSession, declaration: Declaration, layout: Layout, links:
     return _judged(rows, declaration)
 
 
-def _typed(rows: DataFrame, declaration: Declaration, layout: Layout) -> DataFrame:
+def _typed(rows: DataFrame, declaration: Declaration, layout: FileLayout) -> DataFrame:
     """Return the declared columns, ``_bad_<column>`` where a cell could not be read, and the raw row."""
     from pyspark.sql import functions as F
 

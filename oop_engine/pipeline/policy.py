@@ -18,13 +18,13 @@ from oop_engine.pipeline.measure import Measured
 from oop_engine.traces.lateness import Histogram
 from oop_engine.traces.profile import Candidate
 
-__all__ = ["Choice", "choose", "read_policy"]
+__all__ = ["PolicyChoice", "choose", "read_policy"]
 
 _WORTH = 2
 
 
 @dataclass(frozen=True)
-class Choice:
+class PolicyChoice:
     """The policy of a source, as text that ``read_policy`` reads; why it; and what there was to choose from."""
 
     policy: str
@@ -32,13 +32,13 @@ class Choice:
     candidates: tuple[Candidate, ...] = ()
 
 
-def choose(measured: Measured, share: float) -> Choice:
+def choose(measured: Measured, share: float) -> PolicyChoice:
     """Return the policy under which at least ``share`` of the tuples are in time, and the delay is least."""
     profile = measured.profile
     whole = _candidate(measured.lateness, share, profile.unit, profile.rate)
     lossless = "loses nothing" if share == 1 else f"keeps {share:.4%} of the tuples in time"
     if not profile.by:
-        return Choice(whole.policy, f"delay {whole.delay} {profile.unit}: {lossless}", (whole,))
+        return PolicyChoice(whole.policy, f"delay {whole.delay} {profile.unit}: {lossless}", (whole,))
     inner = _candidate(measured.own, share, profile.unit, profile.rate)
     grouped = Candidate(
         f"PerGroup({inner.policy}, by={profile.by!r}, linear={whole.policy})",
@@ -49,8 +49,10 @@ def choose(measured: Measured, share: float) -> Choice:
     both = (whole, grouped)
     against = f"{whole.delay} {profile.unit} for the whole stream, {inner.delay} {profile.unit} per group"
     if grouped.delay * _WORTH <= whole.delay and whole.delay:
-        return Choice(grouped.policy, f"delay {against}: groups are worth their state; {lossless}", both)
-    return Choice(whole.policy, f"delay {against}: not worth a state per group; {lossless}", both)
+        return PolicyChoice(
+            grouped.policy, f"delay {against}: groups are worth their state; {lossless}", both
+        )
+    return PolicyChoice(whole.policy, f"delay {against}: not worth a state per group; {lossless}", both)
 
 
 def _candidate(seen: Histogram, share: float, unit: str, rate: float) -> Candidate:

@@ -22,7 +22,7 @@ from oop_engine.core.saved import Saved
 from oop_engine.core.snapshot import pack, unpack
 from oop_engine.runners.dispatch import Result, Signal, Watch, not_open, statistics_of
 from oop_engine.runners.door import admitted
-from oop_engine.runners.worker import Agenda, InlineRoute, Sink, Worker
+from oop_engine.runners.worker import Agenda, Delivery, InlineRoute, Worker
 from oop_engine.system.memory import keep_freed
 from oop_engine.system.stopwatch import wall
 
@@ -53,8 +53,10 @@ class Inline:
         self.statistics = statistics_of(plan)
         self._agenda = agenda = Agenda(plan, self.statistics, watch)
         self._workers = {name: Worker(name, op, agenda) for name, op in self.operators.items()}
-        sinks = {node.name: Sink(node.name, plan.name, on_result, on_end) for node in plan.of_kind("sink")}
-        takers: dict[str, Worker | Sink] = {**self._workers, **sinks}
+        sinks = {
+            node.name: Delivery(node.name, plan.name, on_result, on_end) for node in plan.of_kind("sink")
+        }
+        takers: dict[str, Worker | Delivery] = {**self._workers, **sinks}
         routes = {
             stream: [InlineRoute(stream, takers[node], port, agenda, check) for node, port in to]
             for stream, to in plan.consumers().items()

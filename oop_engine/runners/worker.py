@@ -21,9 +21,9 @@ from oop_engine.runners.dispatch import Result, Route, Signal, Watch, handle
 from oop_engine.runners.faults import FAULTS, blame, deliver
 from oop_engine.system.stopwatch import wall
 
-__all__ = ["Agenda", "Event", "InlineRoute", "Sink", "Worker"]
+__all__ = ["Agenda", "Delivery", "Event", "InlineRoute", "Worker"]
 
-Event = tuple[int, int, int, "Worker | Sink", int, Message | Signal, int, float]
+Event = tuple[int, int, int, "Worker | Delivery", int, Message | Signal, int, float]
 """What is to be done: moment, again, serial; by whom, at which port, with what; the clock then, and when (wall) what
 released it left the edge.  A plain tuple: each hop of a message makes one.
 
@@ -46,7 +46,7 @@ class Agenda:
 class InlineRoute(Route):
     """One edge; no message overtakes an earlier one."""
 
-    def __init__(self, stream: Stream, to: Worker | Sink, port: int, agenda: Agenda, check: bool) -> None:
+    def __init__(self, stream: Stream, to: Worker | Delivery, port: int, agenda: Agenda, check: bool) -> None:
         super().__init__(stream, to.name, port, agenda.plan, agenda.statistics, check)
         self._to, self._agenda, self._heap, self._serial = to, agenda, agenda.heap, agenda.serial
         self._latest = NEVER
@@ -65,7 +65,7 @@ class InlineRoute(Route):
         heappush(self._heap, (moment, 0, next(self._serial), self._to, self.port, message, now, born))
 
 
-class Sink:
+class Delivery:
     """Where results are handed over."""
 
     in_hand = False

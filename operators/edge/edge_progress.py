@@ -27,13 +27,13 @@ from oop_engine.operators.edge.group_progress import GroupProgress
 from oop_engine.operators.edge.policies import PerGroup
 from oop_engine.operators.edge.watermark import Policy, cut_rows, floored, length_of
 
-__all__ = ["EdgeProgress", "Part"]
+__all__ = ["EdgeProgress", "PagePart"]
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
-class Part(NamedTuple):
+class PagePart(NamedTuple):
     """Rows of a page between two promises.
 
     ``late``: which ones are, bool (rows,); None: none is.  ``bounds``: what each had to keep to, int64 (rows,) or
@@ -66,7 +66,7 @@ class EdgeProgress:
         """How often ``clock`` is wanted; None: never."""
         return self._watermark.clock_every
 
-    def take(self, page: Page, *, apart: bool = False) -> Iterable[Part | Punctuation]:
+    def take(self, page: Page, *, apart: bool = False) -> Iterable[PagePart | Punctuation]:
         """Return the parts of a page, and behind each what can be promised then.
 
         A page with arrivals is cut where a multiple of the granularity is passed.  Others stay whole, unless there
@@ -76,7 +76,7 @@ class EdgeProgress:
             return self._whole(page)
         return self._cut(page, apart=apart)
 
-    def _cut(self, page: Page, *, apart: bool) -> Iterator[Part | Punctuation]:
+    def _cut(self, page: Page, *, apart: bool) -> Iterator[PagePart | Punctuation]:
         before = self._progress.linear
         linear = np.maximum(floored(self._watermark.after(page), self._every), before)
         held, stops = self._held(page, before, linear)
@@ -93,13 +93,13 @@ class EdgeProgress:
             if self._progress.linear > before:
                 self._groups.forget(self._progress.linear)
 
-    def _whole(self, page: Page) -> list[Part | Punctuation]:
+    def _whole(self, page: Page) -> list[PagePart | Punctuation]:
         before = self._progress.linear
         below, late = self._watermark.over(page, before, self._every)
         if self._progress.groups or before == FOREVER:
             behind = passed(page.times, self._progress.bounds(page.batch))
             late = behind if late is None else behind | late
-        return [Part(page, late), *(self._progress.advance(0, Linear(below)) if below > before else ())]
+        return [PagePart(page, late), *(self._progress.advance(0, Linear(below)) if below > before else ())]
 
     def _held(self, page: Page, before: int, linear: Ints) -> tuple[Ints | None, Ints]:
         """Return what each row has to keep to, if that grows within a part; and where promises are due."""
@@ -114,7 +114,7 @@ class EdgeProgress:
                 np.maximum(held, self._groups.bounds, out=held)
         return held, stops
 
-    def _part(self, page: Page, start: int, stop: int, held: Ints | None) -> Iterator[Part]:
+    def _part(self, page: Page, start: int, stop: int, held: Ints | None) -> Iterator[PagePart]:
         if start == stop:
             return
         part = page if stop - start == len(page) else page.slice(start, stop)
@@ -126,7 +126,7 @@ class EdgeProgress:
         if held is not None:
             bounds = np.maximum(bounds, held[start:stop])
         late = passed(part.times, bounds)
-        yield Part(part, late if late.any() else None, bounds)
+        yield PagePart(part, late if late.any() else None, bounds)
 
     def upstream(self, punctuation: Punctuation) -> Iterator[Punctuation]:
         """Take a promise of the source itself; yield what it adds."""

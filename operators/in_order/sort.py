@@ -28,7 +28,7 @@ from oop_engine.core.punctuation import Linear, Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
-from oop_engine.operators.edge.edge_progress import EdgeProgress, Part
+from oop_engine.operators.edge.edge_progress import EdgeProgress, PagePart
 from oop_engine.operators.edge.late import Slack
 from oop_engine.operators.edge.policies import PerGroup
 from oop_engine.operators.edge.watermark import Policy, check_policy
@@ -99,7 +99,7 @@ class Sort(Operator):
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         for item in self._edge.take(page, apart=self._slack is Slack.GENEROUS):
-            if isinstance(item, Part):
+            if isinstance(item, PagePart):
                 yield from self._take(item, page)
             else:
                 yield from self._release(item)
@@ -113,7 +113,7 @@ class Sort(Operator):
         for message in self._edge.clock(now):
             yield from self._release(message)
 
-    def _take(self, part: Part, of: Page) -> Iterator[Emission]:
+    def _take(self, part: PagePart, of: Page) -> Iterator[Emission]:
         page, as_it_came = part.page, part.page is of and of.arrival is None
         if page.arrival is not None:
             self.moment = int(page.arrival[-1])

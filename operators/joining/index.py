@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.core.saved import Saved
-from oop_engine.operators.joining.run import Run, merged
+from oop_engine.operators.joining.run import SortedRun, merged
 
 __all__ = ["PAGE_ROWS", "JoinIndex"]
 
@@ -34,7 +34,7 @@ class JoinIndex:
     """Stored tuples of one side; a tuple's key is told by its code, see ``KeyCodes``."""
 
     def __init__(self) -> None:
-        self._runs: list[Run] = []
+        self._runs: list[SortedRun] = []
         self.tuples = 0
         """How many tuples can still match something."""
         self.groups = 0
@@ -49,7 +49,7 @@ class JoinIndex:
         """
         if not rows.size:
             return
-        self._runs.append(Run.of(batch, rows, codes, times))
+        self._runs.append(SortedRun.of(batch, rows, codes, times))
         while (same := self._of_a_size()) is not None:
             self._runs = [run for run in self._runs if run not in same]
             self._runs.append(merged(same))
@@ -71,7 +71,7 @@ class JoinIndex:
             run.bury_before(keep_from)
         self._compact()
 
-    def purge_entries(self, entries_of: Callable[[Run], Rows]) -> None:
+    def purge_entries(self, entries_of: Callable[[SortedRun], Rows]) -> None:
         """Drop of each run the entries that ``entries_of`` finds in it."""
         for run in self._runs:
             if (entries := entries_of(run)).size:
@@ -84,10 +84,10 @@ class JoinIndex:
 
     def load(self, saved: Sequence[Saved], fields: pa.Schema) -> None:
         """Take what ``save`` returned of tuples with these columns."""
-        self._runs = [Run.loaded(run, fields) for run in saved]
+        self._runs = [SortedRun.loaded(run, fields) for run in saved]
         self._measure()
 
-    def _of_a_size(self) -> list[Run] | None:
+    def _of_a_size(self) -> list[SortedRun] | None:
         sizes = defaultdict(list)
         for run in self._runs:
             sizes[run.live.bit_length() // 2].append(run)

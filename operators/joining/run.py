@@ -15,7 +15,7 @@ from oop_engine.core.sizes import owned
 from oop_engine.operators.kernels.join_index import match, scatter, settle
 from oop_engine.operators.kernels.time_order import time_order
 
-__all__ = ["Run", "merged"]
+__all__ = ["SortedRun", "merged"]
 
 _MOST_BITS = 26
 
@@ -24,7 +24,7 @@ Rows = NDArray[np.int32]
 Living = tuple[pa.RecordBatch, Rows, Ints, Ints]
 
 
-class Run:
+class SortedRun:
     """Some ``rows`` (entries,) of a ``batch``, with the ``codes`` and ``times`` of these.
 
     What is dead is only counted, until half of the entries are: by a bound for all it is
@@ -107,9 +107,9 @@ class Run:
         codes, times = np.ascontiguousarray(self._entries[entries].T)
         return self.batch, self._rows[entries], codes, times
 
-    def compacted(self) -> Run:
+    def compacted(self) -> SortedRun:
         """Return the run without its dead, if they are half of it."""
-        return self if 2 * self.live > len(self._rows) else Run.of(*self.living())
+        return self if 2 * self.live > len(self._rows) else SortedRun.of(*self.living())
 
     def save(self) -> dict[str, Any]:
         """Return all for a snapshot."""
@@ -158,14 +158,14 @@ class Run:
         return self._by_time
 
 
-def merged(runs: list[Run]) -> Run:
+def merged(runs: list[SortedRun]) -> SortedRun:
     """Return one run of all that is alive in ``runs``."""
     parts = [_dense(*run.living()) for run in runs]
     batches, rows, codes, times = zip(*parts, strict=True)
     before = np.cumsum([0, *(batch.num_rows for batch in batches[:-1])])
     moved = [(part + start).astype(np.int32) for part, start in zip(rows, before, strict=True)]
     batch = pa.concat_batches(batches)
-    return Run(batch, np.concatenate(moved), np.concatenate(codes), np.concatenate(times))
+    return SortedRun(batch, np.concatenate(moved), np.concatenate(codes), np.concatenate(times))
 
 
 def _dense(batch: pa.RecordBatch, rows: Rows, codes: Ints, times: Ints) -> Living:

@@ -23,7 +23,7 @@ from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.joining.index import PAGE_ROWS, JoinIndex
 from oop_engine.operators.joining.key_codes import KeyCodes
-from oop_engine.operators.joining.run import Run
+from oop_engine.operators.joining.run import SortedRun
 from oop_engine.operators.joining.terms import JoinTerms
 
 __all__ = ["JoinState"]
@@ -182,7 +182,7 @@ class JoinState:
             return
         codes = self._codes.of(groups, len(before), source=2)
 
-        def due(run: Run) -> Rows:
+        def due(run: SortedRun) -> Rows:
             found = list(run.matches(codes, before, keep_from - 1, PAGE_ROWS))
             group, entries = (np.concatenate(part) for part in zip(*found, strict=True))
             if self._codes.exact or not entries.size:
@@ -197,7 +197,7 @@ class JoinState:
         alone = Progress(remember_ended=True)
         alone.advance(0, keep_from)
 
-        def due(run: Run) -> Rows:
+        def due(run: SortedRun) -> Rows:
             entries: Rows = run.alive()
             bounds = alone.bounds(self._by_position(side, run.take(entries)))
             return entries[run.times[entries] < bounds]

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 import pytest
 
 from oop_engine import Graph, Message, Page, Schema
+from oop_engine.lab.answers import missing_and_wrong
 from oop_engine.lab.brute_force import NoTruthError, true_answer
-from oop_engine.lab.compare import missing_and_wrong
 from oop_engine.lab.scenario import COMPLETE_AT
 from oop_engine.operators import (
     Apply,

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import UsageError
-from oop_engine.lab.compare import _Match, compare
+from oop_engine.lab.answers import Match
+from oop_engine.lab.compare import compare
 from oop_engine.lab.scenario import COMPLETE_AT, Scenario, load
 
 TOY = """
@@ -244,7 +245,7 @@ def test_results_are_held_to_the_truth(rows: list[tuple], missing: int, wrong: i
     truth = pa.table(TRUTH)
     schema = pa.schema([truth.schema.field(n) for n in ("end", "k", "n", "mean")])
     table = pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema=schema)
-    match = _Match(table, truth, ("end", "k"))
+    match = Match(table, truth, ("end", "k"))
     assert (match.missing, match.wrong) == (missing, wrong)
     known = {(1, "a"): 5, (1, None): 6, (2, "a"): 7}
     assert match.complete_at[match.known].tolist() == [known[row[:2]] for row in rows if row[:2] in known]
@@ -253,14 +254,14 @@ def test_results_are_held_to_the_truth(rows: list[tuple], missing: int, wrong: i
 def test_an_empty_truth_knows_no_result() -> None:
     truth = pa.table({"end": pa.array([], pa.int64()), COMPLETE_AT: pa.array([], pa.int64())})
     empty = pa.table({"end": pa.array([], pa.int64())})
-    assert (_Match(empty, truth, ("end",)).missing, _Match(empty, truth, ("end",)).wrong) == (0, 0)
-    match = _Match(pa.table({"end": [1, 2]}), truth, ("end",))
+    assert (Match(empty, truth, ("end",)).missing, Match(empty, truth, ("end",)).wrong) == (0, 0)
+    match = Match(pa.table({"end": [1, 2]}), truth, ("end",))
     assert (match.missing, match.wrong, match.known.tolist()) == (0, 2, [False, False])
 
 
 def test_integers_and_timestamps_are_compared_by_value() -> None:
     truth = pa.table({"end": pa.array([1, 2]), "n": pa.array([1, 2], pa.int32()), COMPLETE_AT: [0, 0]})
     table = pa.table({"end": pa.array([1, 2]), "n": pa.array([1.0, 2.0])})
-    match = _Match(table, truth, ("end",))
+    match = Match(table, truth, ("end",))
     assert (match.missing, match.wrong) == (0, 0)
     assert np.array_equal(match.complete_at, [0, 0])

@@ -9,7 +9,7 @@ import pytest
 
 from oop_engine import replay
 from oop_engine.core.graph import Stream
-from oop_engine.lab.compare import missing_and_wrong
+from oop_engine.lab.answers import missing_and_wrong
 from oop_engine.lab.scenario import load
 from oop_engine.spark.io.segments import spool
 from oop_engine.spark.run import run_on_spark

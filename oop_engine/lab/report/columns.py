@@ -10,11 +10,11 @@ from oop_engine.core.units import TIME_UNITS
 from oop_engine.lab.compare import Comparison, Run
 from oop_engine.lab.report.words import UNKNOWN, count, seconds, size, text
 
-__all__ = ["Column", "columns", "known", "order_word", "shown_runs", "span"]
+__all__ = ["Figure", "columns", "known", "order_word", "shown_runs", "span"]
 
 
 @dataclass(frozen=True)
-class Column:
+class Figure:
     """A figure of a run.  ``rank``: the larger, the sooner a narrow terminal goes without; ``value``: to sort by."""
 
     heading: str
@@ -24,7 +24,7 @@ class Column:
     value: Callable[[Run], float | None] | None = None
 
 
-def columns(comparison: Comparison) -> list[Column]:
+def columns(comparison: Comparison) -> list[Figure]:
     """Return the columns, the swept parameter first."""
     return [*_swept(comparison), *_FIGURES]
 
@@ -53,99 +53,99 @@ def shown_runs(comparison: Comparison) -> list[Run]:
     return [run for run in comparison.runs if run.parameters == chosen]
 
 
-def _swept(comparison: Comparison) -> list[Column]:
+def _swept(comparison: Comparison) -> list[Figure]:
     sweep = comparison.scenario.sweep
     if sweep is None:
         return []
     heading = f"{sweep.parameter} ({sweep.unit})" if sweep.unit else sweep.parameter
-    return [Column(heading, lambda run: text(run.parameters[sweep.parameter]))]
+    return [Figure(heading, lambda run: text(run.parameters[sweep.parameter]))]
 
 
 _FIGURES = (
-    Column("order", order_word),
-    Column("plan", lambda run: run.variant),
-    Column("tuples", lambda run: count(run.tuples), 5, "tuples that went in", attrgetter("tuples")),
-    Column("results", lambda run: count(run.results), 2, "results that came out", attrgetter("results")),
-    Column(
+    Figure("order", order_word),
+    Figure("plan", lambda run: run.variant),
+    Figure("tuples", lambda run: count(run.tuples), 5, "tuples that went in", attrgetter("tuples")),
+    Figure("results", lambda run: count(run.results), 2, "results that came out", attrgetter("results")),
+    Figure(
         "missing",
         lambda run: known(run.missing),
         1,
         "results that the true answer has and the run has not (n/a: not checked)",
         attrgetter("missing"),
     ),
-    Column(
+    Figure(
         "wrong",
         lambda run: known(run.wrong),
         1,
         "results that the true answer has not, or has otherwise (n/a: not checked)",
         attrgetter("wrong"),
     ),
-    Column("late", lambda run: count(run.late), 3, "tuples that came behind a promise", attrgetter("late")),
-    Column(
+    Figure("late", lambda run: count(run.late), 3, "tuples that came behind a promise", attrgetter("late")),
+    Figure(
         "peak tuples",
         lambda run: count(run.peak_tuples),
         0,
         "most tuples kept at a time",
         attrgetter("peak_tuples"),
     ),
-    Column(
+    Figure(
         "peak partials",
         lambda run: count(run.peak_partials),
         1,
         "most partial aggregates kept at a time",
         attrgetter("peak_partials"),
     ),
-    Column(
+    Figure(
         "peak state",
         lambda run: size(run.peak_state_bytes),
         0,
         "most bytes kept at a time",
         attrgetter("peak_state_bytes"),
     ),
-    Column(
+    Figure(
         "delay p50",
         lambda run: span(run, run.delay_p50_s),
         0,
         "from the end of the window, virtual time",
         attrgetter("delay_p50_s"),
     ),
-    Column(
+    Figure(
         "delay p99",
         lambda run: span(run, run.delay_p99_s),
         4,
         "from the end of the window, virtual time",
         attrgetter("delay_p99_s"),
     ),
-    Column(
+    Figure(
         "excess p50",
         lambda run: span(run, run.excess_delay_p50_s),
         4,
         "over a clairvoyant, virtual time",
         attrgetter("excess_delay_p50_s"),
     ),
-    Column(
+    Figure(
         "excess p99",
         lambda run: span(run, run.excess_delay_p99_s),
         2,
         "over a clairvoyant, virtual time",
         attrgetter("excess_delay_p99_s"),
     ),
-    Column(
+    Figure(
         "latency p50",
         lambda run: seconds(run.latency_p50_ms / 1000),
         7,
         "from promise to result, wall time",
         attrgetter("latency_p50_ms"),
     ),
-    Column(
+    Figure(
         "latency p99",
         lambda run: seconds(run.latency_p99_ms / 1000),
         6,
         "from promise to result, wall time",
         attrgetter("latency_p99_ms"),
     ),
-    Column("CPU", lambda run: seconds(run.cpu_s), 5, "of the graph itself", attrgetter("cpu_s")),
-    Column(
+    Figure("CPU", lambda run: seconds(run.cpu_s), 5, "of the graph itself", attrgetter("cpu_s")),
+    Figure(
         "tuples/s", lambda run: count(run.tuples_per_s), 3, "of the graph itself", attrgetter("tuples_per_s")
     ),
 )

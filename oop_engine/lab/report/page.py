@@ -1,3 +1,4 @@
+# Long: the page from top to bottom, a function a section.
 """The page of a comparison: one HTML file that opens from disk and needs nothing else."""
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 from oop_engine.lab.compare import Comparison, Run
 from oop_engine.lab.report import plots
-from oop_engine.lab.report.columns import Column, columns, order_word, shown_runs, span
+from oop_engine.lab.report.columns import Figure, columns, order_word, shown_runs, span
 from oop_engine.lab.report.curves import delay_curves, state_curves, sweep_figures
 from oop_engine.lab.report.drawing import draw
 from oop_engine.lab.report.headline import headline, headline_runs
@@ -320,7 +321,7 @@ def _runs(comparison: Comparison) -> str:
     )
 
 
-def _cell(column: Column, run: Run) -> str:
+def _cell(column: Figure, run: Run) -> str:
     heading, shown = column.heading, column.show(run)
     if heading == "plan":
         chip = f'<span class="sub {run.order}"><span class="chip"></span>{order_word(run)}</span>'

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from oop_engine.core.statistics import EdgeStatistics, Statistics
 from oop_engine.lab.compare import Comparison, Run
-from oop_engine.lab.report.columns import Column, columns
+from oop_engine.lab.report.columns import Figure, columns
 from oop_engine.lab.report.words import count, seconds, size, text
 from oop_engine.lab.scenario import Claim, Scenario
 from oop_engine.system.shown import shown
@@ -123,7 +123,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
     return [f"{v:.6g}" if isinstance(v, float) else "null" if v is None else str(v) for v in row.values()]
 
 
-def _fitting(candidates: list[Column], runs: Sequence[Run], width: int) -> tuple[list[Column], list[str]]:
+def _fitting(candidates: list[Figure], runs: Sequence[Run], width: int) -> tuple[list[Figure], list[str]]:
     chosen, left_out = list(candidates), []
     widths = {c.heading: max(len(c.heading), *(len(c.show(run)) for run in runs)) + 3 for c in chosen}
     while sum(widths[c.heading] for c in chosen) > width and any(c.rank for c in chosen):

@@ -1,0 +1,125 @@
+"""The house in order: what a file under ``operators/`` is, how much a folder shows, one name for one thing.
+
+Each rule is a function of texts, so that it can be tried on a text that breaks it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pytest
+
+import oop_engine
+from oop_engine import operators
+from tests.sources import FILES, ROOT, parsed, text_of
+
+MOST_FILES = 16
+# Exceptions, with their sizes: they only shrink.
+FULL = {"oop_engine/core": 23, "oop_engine/traces": 17, "operators/kernels": 18, "operators/slicing": 32}
+NAMED_TWICE = {"Component", "Letter", "Run", "States", "Sweep", "Table"}
+
+TEXTS = {str(path): text_of(path) for path in FILES}
+GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
+CARDS = (ROOT / "operators" / "README.md").read_text()
+MISSING = "Not there:"
+
+
+def classes(text: str) -> list[ast.ClassDef]:
+    return [n for n in parsed(text).body if isinstance(n, ast.ClassDef) and not n.name.startswith("_")]
+
+
+def operators_in(text: str) -> list[str]:
+    return [c.name for c in classes(text) if "Operator" in map(ast.unparse, c.bases)]
+
+
+def not_one_operator(texts: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the files directly under ``operators/`` that do not define one operator, with what they define."""
+    direct = {path: text for path, text in texts.items() if Path(path).parent == Path("operators")}
+    found = {path: operators_in(text) for path, text in direct.items() if Path(path).name != "__init__.py"}
+    return {path: names for path, names in found.items() if len(names) != 1}
+
+
+def crowded(paths: Iterable[str]) -> dict[str, int]:
+    """Return the folders that show more files than one takes in, with how many."""
+    shown = Counter(str(Path(path).parent) for path in paths if Path(path).name != "__init__.py")
+    return {folder: files for folder, files in shown.items() if files > MOST_FILES}
+
+
+def said_twice(texts: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the public classes that have the name of another one, with their files."""
+    homes: dict[str, list[str]] = {}
+    for path, text in texts.items():
+        for each in classes(text):
+            homes.setdefault(each.name, []).append(path)
+    return {name: paths for name, paths in homes.items() if len(paths) > 1}
+
+
+def missing_of(glossary: str) -> list[str]:
+    """Return the classes that the glossary says are not there."""
+    return re.findall(r"`(\w+)`", glossary.partition(MISSING)[2])
+
+
+def no_longer_missing(glossary: str, public: Iterable[str]) -> set[str]:
+    return set(missing_of(glossary)) & set(public)
+
+
+def without_a_word(public: Iterable[str], *documents: str) -> set[str]:
+    """Return the public names that no document mentions."""
+    words = set(re.findall(r"\w+", " ".join(documents)))
+    return set(public) - words
+
+
+def test_a_file_directly_under_operators_is_one_operator() -> None:
+    assert not_one_operator(TEXTS) == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def helper(): ...",
+        "class _Hidden(Operator): ...",
+        "class One(Operator): ...\nclass Two(Operator): ...",
+    ],
+)
+def test_a_planted_file_that_is_no_operator_is_found(text: str) -> None:
+    assert [*not_one_operator({**TEXTS, "operators/planted.py": text})] == ["operators/planted.py"]
+
+
+def test_no_folder_shows_more_than_one_takes_in() -> None:
+    found = crowded(TEXTS)
+    assert found.keys() <= FULL.keys()
+    assert all(found[folder] <= FULL[folder] for folder in found)
+
+
+def test_a_planted_crowd_is_found() -> None:
+    more = [f"operators/windows/planted_{n}.py" for n in range(MOST_FILES + 1)]
+    assert crowded([*TEXTS, *more])["operators/windows"] > MOST_FILES
+
+
+def test_no_two_public_classes_have_one_name() -> None:
+    found = said_twice(TEXTS)
+    assert found.keys() <= NAMED_TWICE, {n: p for n, p in found.items() if n not in NAMED_TWICE}
+
+
+def test_a_planted_name_is_found() -> None:
+    planted = {**TEXTS, "oop_engine/core/planted.py": "class Meld: ...\nclass _Page: ..."}
+    assert said_twice(planted)["Meld"] == ["operators/meld.py", "oop_engine/core/planted.py"]
+    assert "Page" not in said_twice(planted)
+
+
+def test_what_the_glossary_calls_missing_is_not_public() -> None:
+    public = {*dir(operators), *dir(oop_engine)}
+    assert missing_of(GLOSSARY)
+    assert no_longer_missing(GLOSSARY, public) == set()
+    assert no_longer_missing(f"{MISSING} slide-by-tuple windows (`Meld`)", public) == {"Meld"}
+
+
+def test_what_is_public_is_in_the_glossary_or_has_a_card() -> None:
+    public = [name for name in dir(operators) if isinstance(getattr(operators, name), type)]
+    there = GLOSSARY.partition(MISSING)[0]
+    assert without_a_word(public, there, CARDS) == set()
+    assert without_a_word([*public, "Planted"], there, CARDS) == {"Planted"}
