@@ -12,11 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter, process_time
 
-__all__ = ["COMPILED", "Compiled", "cpu", "wall"]
+__all__ = ["COMPILED", "CompileTime", "cpu", "wall"]
 
 
 @dataclass
-class Compiled:
+class CompileTime:
     """What was compiled in this process, with all it calls.
 
     ``on_first`` is called before the first kernel is compiled; None: a line is logged.
@@ -53,7 +53,7 @@ def _log() -> None:
     logging.getLogger("oop_engine").warning(told)
 
 
-COMPILED = Compiled()
+COMPILED = CompileTime()
 """Of this process, which has one compiler."""
 
 

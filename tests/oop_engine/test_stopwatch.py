@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from oop_engine.system import stopwatch
-from oop_engine.system.stopwatch import Compiled
+from oop_engine.system.stopwatch import CompileTime
 
 ROOT = Path(__file__).parents[2]
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 def test_kernels_that_are_compiled_for_another_are_part_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     now = iter([1.0, 4.0, 10.0, 11.0])
     monkeypatch.setattr(stopwatch, "perf_counter", lambda: next(now))
-    compiled, calls = Compiled(), list[str]()
+    compiled, calls = CompileTime(), list[str]()
     compiled.on_first = lambda: calls.append("first")
     compiled.begin()
     compiled.begin()
@@ -31,7 +31,7 @@ def test_kernels_that_are_compiled_for_another_are_part_of_it(monkeypatch: pytes
 
 
 def test_the_library_says_once_that_it_compiles(caplog: pytest.LogCaptureFixture) -> None:
-    compiled = Compiled()
+    compiled = CompileTime()
     for _ in range(2):
         compiled.begin()
         compiled.end()
@@ -40,7 +40,7 @@ def test_the_library_says_once_that_it_compiles(caplog: pytest.LogCaptureFixture
 
 
 def test_both_stopwatches_stand_still_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stopwatch, "COMPILED", Compiled(1, wall_s=3.0, cpu_s=2.0))
+    monkeypatch.setattr(stopwatch, "COMPILED", CompileTime(1, wall_s=3.0, cpu_s=2.0))
     monkeypatch.setattr(stopwatch, "perf_counter", lambda: 10.0)
     monkeypatch.setattr(stopwatch, "process_time", lambda: 10.0)
     assert (stopwatch.wall(), stopwatch.cpu()) == (7.0, 8.0)
