@@ -15,17 +15,27 @@ import pytest
 
 import oop_engine
 from oop_engine import operators
-from tests.sources import FILES, ROOT, parsed, text_of
+from tests.sources import FILES, INSIDE, ROOT, parsed, text_of
+from tests.test_layers import FLOORS, KNOWS_OPERATORS, RANK
 
 MOST_FILES = 16
 # Exceptions, with their sizes: they only shrink.
-FULL = {"oop_engine/core": 23, "oop_engine/traces": 17, "operators/kernels": 18, "operators/slicing": 32}
+FULL = {"oop_engine/core": 23, "oop_engine/traces": 17, "operators/slicing": 32}
 NAMED_TWICE = {"Component", "Letter", "Moments", "Run", "Smallest", "States", "Sweep", "Table"}
 
 TEXTS = {str(path): text_of(path) for path in FILES}
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
 CARDS = (ROOT / "operators" / "README.md").read_text()
 MISSING = "Not there:"
+DESIGN = (ROOT / "docs" / "design.md").read_text()
+DOCUMENTS = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/*.md"),
+        ROOT / "operators" / "README.md",
+        ROOT / "benchmarks" / "README.md",
+    ]
+)
 
 
 def classes(text: str) -> list[ast.ClassDef]:
@@ -123,3 +133,33 @@ def test_what_is_public_is_in_the_glossary_or_has_a_card() -> None:
     there = GLOSSARY.partition(MISSING)[0]
     assert without_a_word(public, there, CARDS) == set()
     assert without_a_word([*public, "Planted"], there, CARDS) == {"Planted"}
+
+
+def broken(folder: Path, text: str) -> list[str]:
+    """Return the links of a document in ``folder`` that lead nowhere."""
+    links = re.findall(r"\]\(([^)#\s]+)", text)
+    return [link for link in links if "://" not in link and not (folder / link).exists()]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_of_documents_lead_somewhere(path: Path) -> None:
+    assert broken(path.parent, path.read_text()) == []
+    assert broken(path.parent, "[a](nowhere.md#part), [b](https://example.org/x)") == ["nowhere.md"]
+
+
+def rooms(drawing: str) -> tuple[list[str], list[str]]:
+    """Return the rooms of the package and those of ``operators/`` as a drawing has them, from the top."""
+    inside = drawing.partition("oop_engine/\n")[2]
+    outer = re.findall(r"^  (\w+)[/.]", inside, re.MULTILINE)
+    floors = re.findall(r"^    ((?:\w+/ )*\w+/) ", inside.partition("  operators/")[2], re.MULTILINE)
+    return outer, [room for line in floors for room in re.findall(r"\w+", line)]
+
+
+def test_the_drawing_of_the_house_is_that_of_the_tables() -> None:
+    drawing = DESIGN.partition("## The house")[2].partition("## ")[0]
+    outer, floors = rooms(drawing)
+    assert [room for room in outer if room not in INSIDE] == RANK
+    assert outer.index("operators") == RANK.index(KNOWS_OPERATORS[0])
+    there = {path.parts[1] for path in FILES if path.parts[0] == "operators" and len(path.parts) > 2}
+    assert floors == [room for floor in FLOORS for room in floor if room in there]
+    assert rooms(drawing.replace("  lab/ ", "  barn/ "))[0] != outer
