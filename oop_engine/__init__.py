@@ -79,7 +79,7 @@ if TYPE_CHECKING:  # to extend
     from oop_engine.core.progress import Progress as Progress
     from oop_engine.core.saved import Saved as Saved
     from oop_engine.operators.aggregates import Aggregation as Aggregation, Part as Part
-    from oop_engine.operators.edge.watermark import (
+    from oop_engine.operators.policies.watermark import (
         Policy as Policy,
         Watermark as Watermark,
         register_policy as register_policy,

@@ -52,8 +52,8 @@ if TYPE_CHECKING:  # values: windows, aggregates, policies, and what yours are m
         UserDefined as UserDefined,
         Var as Var,
     )
-    from oop_engine.operators.edge.late import Late as Late, Slack as Slack
-    from oop_engine.operators.edge.policies import (
+    from oop_engine.operators.policies.late import Late as Late, Slack as Slack
+    from oop_engine.operators.policies.policies import (
         BoundedCount as BoundedCount,
         BoundedDisorder as BoundedDisorder,
         Heartbeat as Heartbeat,
@@ -61,7 +61,7 @@ if TYPE_CHECKING:  # values: windows, aggregates, policies, and what yours are m
         PerGroup as PerGroup,
         Upstream as Upstream,
     )
-    from oop_engine.operators.edge.watermark import (
+    from oop_engine.operators.policies.watermark import (
         Lag as Lag,
         Policy as Policy,
         Watermark as Watermark,

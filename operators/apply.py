@@ -51,7 +51,7 @@ class Apply(Operator):
         [schema] = inputs
         if schema.progressing in self.columns:
             msg = (
-                f"Apply: the progressing attribute {schema.progressing!r} must stay as it is, for promises are "
+                f"Apply: the progressing attribute {schema.progressing!r} must stay as it is, for punctuation is "
                 f"about it: compute a column of another name"
             )
             raise GraphError(msg)

@@ -10,8 +10,8 @@ as by any other attribute.  A range of ids is two columns, not a copy of the tup
     Propagate  linear and group-wise bounds, rounded down to the end of the last window they
                close (so that is punctuation on the window id, in the unit of the attribute),
                when that has grown; joint ones as they are.  Tuple-based: after each page
-               the next number, partitioned: of the page's groups; of the input's promises
-               only that a group or the stream is over.
+               the next number, partitioned: of the page's groups; of the input's punctuation
+               only the end of a group or the stream.
     Cost       O(1) a tuple, in NumPy.  Order needed: none.
 
 Source: thesis 6.1.3.1, figure 6-2; all windows that end by a bound are closed, not only
@@ -84,45 +84,45 @@ class Bucket(Operator):
         schema = self.schemas_in[0]
         self._extents = bind(self.windows, schema, self.by, "Bucket")
         self._tagger = Tagger(self._extents, schema, self.by)
-        self._promised = Progress()
+        self._progress = Progress()
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
-        positions, promise = self._tagger.tag(page)
+        positions, punctuation = self._tagger.tag(page)
         numbers = [] if self._extents.over is Over.ATTRIBUTE else [positions]
         columns = [pa.array(a) for a in (*numbers, *self._extents.wids(positions))]
         schema = self.schemas_out[0]
         batch = pa.RecordBatch.from_arrays([*page.batch.columns, *columns], schema=schema.fields)
         yield 0, Page(schema, batch)
-        if promise is not None:
-            yield from self._rounded(promise)
+        if punctuation is not None:
+            yield from self._rounded(punctuation)
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
         translated = self._tagger.translate(punctuation)
         if translated is not None:
             yield from self._rounded(translated)
 
-    def _rounded(self, promise: Punctuation) -> Iterator[Emission]:
-        """Pass a promise on, as the end of the last window it closes."""
-        match promise:
+    def _rounded(self, punctuation: Punctuation) -> Iterator[Emission]:
+        """Pass a punctuation on, its bound rounded down to the end of the last window it closes."""
+        match punctuation:
             case Linear(below):
-                promise = Linear(int(self._extents.boundary(below)))
+                punctuation = Linear(int(self._extents.boundary(below)))
             case GroupWise(groups, bounds):
-                promise = GroupWise(groups, self._extents.boundary(bounds))
+                punctuation = GroupWise(groups, self._extents.boundary(bounds))
             case Joint():
                 pass
-        for said in self._promised.advance(0, promise):
-            yield 0, said
+        for grown in self._progress.advance(0, punctuation):
+            yield 0, grown
 
     def state(self) -> State:
-        held = self._tagger.nbytes + self._promised.nbytes
+        held = self._tagger.nbytes + self._progress.nbytes
         return State(groups=self._tagger.groups, nbytes=held)
 
     def save(self) -> dict[str, Any]:
-        return {"tagger": self._tagger.save(), "promised": self._promised.save()}
+        return {"tagger": self._tagger.save(), "progress": self._progress.save()}
 
     def load(self, state: Saved) -> None:
         self._tagger.load(state.part("tagger"))
-        self._promised.load(state.part("promised"))
+        self._progress.load(state.part("progress"))
 
     def describe(self) -> str:
         return f"Bucket({describe_value(self.windows)})"

@@ -1,19 +1,19 @@
-"""Describe: lets through only punctuation that somebody behind it can use.
+"""Describe: lets through only punctuation that an operator behind it can use.
 
-A join that makes group-wise promises of 100 000 keys before an aggregate without groups,
-or a promise each millisecond before a window that slides by the minute, is work for
-nothing.  What is dropped or rounded down is a weaker promise, and so a sound one.
+A join that makes group-wise punctuation of 100 000 keys before an aggregate without groups,
+or one each millisecond before a window that slides by the minute, is work for
+nothing.  A punctuation that is dropped or rounded down is weaker, and so sound.
 
     Pass       every page, unchanged, at once.
-    Keep       the bound that was said last, and with group-wise punctuation one a group
+    Keep       the last bound put out, and with group-wise punctuation one a group
                that is ahead of its stream.
     Propagate  linear      rounded down to the granularity
                group-wise  the same, if its attributes are among those wanted
-               each only when it has grown; joint as it is.  What is not kept: never.
+               each only when it has grown; joint as it is.  Kinds that are not kept: never.
     Cost       O(1) a page, O(its groups) a punctuation.
     Source     thesis 8.1, third point, after Tucker's Describe operator.
 
-There is no rolling up of group-wise promises to fewer attributes or to the whole stream:
+There is no rolling up of group-wise punctuation to fewer attributes or to the whole stream:
 that would need all the groups to be known, also those that have not come yet.
 """
 
@@ -31,7 +31,7 @@ from oop_engine.core.punctuation import FOREVER, GroupWise, Joint, Linear, Punct
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
-from oop_engine.operators.edge.watermark import floored, length_of
+from oop_engine.operators.policies.watermark import floored, length_of
 
 __all__ = ["Describe"]
 
@@ -88,12 +88,12 @@ class Describe(Operator):
 
     def open(self) -> None:
         self._every = self._granule(self.schemas_in[0])
-        self._said = Progress(1)
+        self._progress = Progress(1)
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
         if self._wanted(punctuation):
-            for said in self._said.advance(0, self._rounded(punctuation)):
-                yield 0, said
+            for grown in self._progress.advance(0, self._rounded(punctuation)):
+                yield 0, grown
 
     def _wanted(self, punctuation: Punctuation) -> bool:
         match punctuation:
@@ -115,13 +115,13 @@ class Describe(Operator):
                 return punctuation
 
     def state(self) -> State:
-        return State(groups=self._said.groups, nbytes=self._said.nbytes)
+        return State(groups=self._progress.groups, nbytes=self._progress.nbytes)
 
     def save(self) -> dict[str, Any]:
-        return {"said": self._said.save()}
+        return {"progress": self._progress.save()}
 
     def load(self, state: Saved) -> None:
-        self._said.load(state.part("said"))
+        self._progress.load(state.part("progress"))
 
     def describe(self) -> str:
         wanted = "" if self._attributes is None else f" by {', '.join(self._attributes)}"

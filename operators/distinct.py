@@ -2,11 +2,11 @@
 
 Two tuples are the same if they agree in the progressing attribute and in some columns;
 only these columns leave, so it does not matter which copy came first.  Without the
-progressing attribute no promise could ever purge the state, so it is always compared.
+progressing attribute no punctuation could ever purge the state, so it is always compared.
 
     Pass       the first copy of each tuple, at once.
     Keep       the key of each tuple that came, once, as long as another copy may come:
-               until the stream, or a group that the tuple is in, is promised to have
+               until the bound of the stream, or of a group that the tuple is in, has
                passed its time.
     Propagate  linear; group-wise and joint ones about columns that are compared.
     Cost       O(rows) a page: a hash lookup in Arrow and one in a kernel, and in Python
@@ -138,11 +138,11 @@ class Distinct(Operator):
         return "Distinct" if self.by is None else f"Distinct by {', '.join(self.by) or 'time'}"
 
     def _bounds(self, punctuation: GroupWise) -> NDArray[np.int64]:
-        """Return what is promised for each slot, int64 (slots,)."""
-        told = GroupIndex(punctuation.groups.schema.types)
-        told.encode(punctuation.groups.columns)
+        """Return the bound for each slot, int64 (slots,)."""
+        named = GroupIndex(punctuation.groups.schema.types)
+        named.encode(punctuation.groups.columns)
         keys = dict(zip(self._names, self._index.keys(np.arange(len(self._index))), strict=True))
-        row = told.find([keys[n] for n in punctuation.attributes])
+        row = named.find([keys[n] for n in punctuation.attributes])
         bounds = np.full(len(self._index), NEVER)
         bounds[row >= 0] = punctuation.below[row[row >= 0]]
         return bounds

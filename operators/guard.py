@@ -1,11 +1,11 @@
 """Guard: turns away tuples from the far future, before one wrong clock closes everybody's windows.
 
-A promise cannot be taken back: a single tuple dated next year would move the watermark
-there, and all that comes after it would be late.  So a guard stands before ``Punctuate``.
+A bound never shrinks: a single tuple dated next year would move the watermark
+there, and all tuples after it would be late.  So a guard stands before ``Punctuate``.
 
     Pass       every tuple that is not too far ahead, in order; punctuation.
     Keep       by arrival: nothing.  By the stream: three integers.
-    Propagate  punctuation as it is: what is left of a stream keeps the stream's promises.
+    Propagate  punctuation as it is: a part of a stream keeps to the stream's bounds.
     Cost       O(1) a tuple, vectorised (by arrival) or compiled (by the stream).
     Source     design of this engine; the thesis (8.1) takes the clocks of its sources as right.
 """
@@ -26,15 +26,15 @@ from oop_engine.core.punctuation import NEVER, shift
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
-from oop_engine.operators.edge.late import Late
-from oop_engine.operators.edge.watermark import length_of
 from oop_engine.operators.kernels.ordering import accept
+from oop_engine.operators.policies.late import Late
+from oop_engine.operators.policies.watermark import length_of
 
 __all__ = ["Ahead", "Guard"]
 
 
 class Ahead(StrEnum):
-    """What the far future is measured from."""
+    """The reference from which the far future is measured."""
 
     ARRIVAL = "arrival"
     """The arrival clock: the page's arrivals."""
@@ -49,7 +49,7 @@ class Guard(Operator):
     tuple by itself.  ``of="stream"`` needs none, but has only the stream to go by: the first
     tuple is believed, and a true gap longer than ``limit`` looks like a wrong clock, so after
     ``patience`` refusals in a row (None: never) the stream is taken to have moved on, to the
-    least of the refused; those before stay refused.  ``late``: what becomes of refused
+    least of the refused; those before stay refused.  ``late``: drop, divert or raise for refused
     tuples; with ``Late.DIVERT`` there is a second output, ``future``.
     Raises ``GraphError`` for a negative limit or patience.
 
@@ -123,9 +123,9 @@ class Guard(Operator):
 
     def _error(self, page: Page, row: int) -> ContractError:
         schema = page.schema
-        told = f"{schema.progressing}={page.times[row]} (row {row} of the page)"
+        got = f"{schema.progressing}={page.times[row]} (row {row} of the page)"
         return ContractError(
-            f"Guard: tuples must be at most {self._ahead} {schema.unit} ahead of the {self._of}; got {told}: "
+            f"Guard: tuples must be at most {self._ahead} {schema.unit} ahead of the {self._of}; got {got}: "
             "mend the source's clock, or divert such tuples with late=Late.DIVERT"
         )
 

@@ -1,12 +1,12 @@
-"""Meld: a union that melds the promises of its inputs and ignores their order.
+"""Meld: a union that combines the punctuation of its inputs and ignores their order.
 
-Pages leave the moment they arrive; only punctuation is combined.  The output may promise
-no more than every input has promised: a minimum over the inputs, taken for the whole
+Pages leave the moment they arrive; only punctuation is combined.  The bound of the output
+is the minimum of the bounds of the inputs, taken for the whole
 stream (linear) and for each group (group-wise).
 
     Pass       every page, unchanged, at once.
-    Keep       one int64 per input, and one more per input for each group that some input
-               has promised further than its whole stream.  Never a tuple.
+    Keep       one int64 per input, and one more per input for each group whose bound on some
+               input is ahead of the whole stream.  Never a tuple.
     Propagate  linear      min over inputs i of  linear[i]
                group-wise  min over inputs i of  max(linear[i], grouped[g, i])
                each only when it has grown.  Joint punctuation: only with a single input.
@@ -76,8 +76,8 @@ class Meld(Operator):
         self._progress = Progress(len(self.inputs))
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
-        for said in self._progress.advance(port, punctuation):
-            yield 0, said
+        for combined in self._progress.advance(port, punctuation):
+            yield 0, combined
 
     def state(self) -> State:
         return State(groups=self._progress.groups, nbytes=self._progress.nbytes)

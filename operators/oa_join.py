@@ -1,22 +1,22 @@
 """OA-Join: a window join that matches tuples on arrival, in whatever order they come.
 
 Both inputs are kept by key and time; a tuple is looked up on the other side, then stored
-on its own.  Nothing waits for order: promises alone say what may go.
+on its own.  Nothing waits for order: punctuation alone purges the state.
 
     Pass       each joined tuple, as soon as the later of its two tuples has come.
     Keep       a left tuple while the right input's bound <= ts + after, a right one while the
                left input's bound <= ts + before; tumbling: while the bound's window is not
-               later than the tuple's.  The bound is that of the tuple's own key where a
-               group-wise promise on key columns says more.  What can match nothing later
-               is never stored; nor are null keys, which match nothing.
+               later than the tuple's.  The bound is that of the tuple's own key where
+               group-wise punctuation on key columns is ahead.  A tuple that can match nothing
+               later is never stored; nor are null keys, which match nothing.
     Propagate  left time   min(bL, bR - after): linear, and group-wise for each key
                right time  min(bR, bL - before), as a Joint of that single attribute
                both times  Joint of bL and bR, while their corner is in the band
                (tumbling: the start of the bound's window instead of bR - after, bL - before).
-               Each only when it has grown; joint promises of the inputs are dropped.
+               Each only when it has grown; joint punctuation of the inputs is dropped.
     Cost       O(log n) a tuple, however skewed the keys; O(1) a match, O(1) a tuple purged; a
-               group-wise promise O(its groups), on some of the key columns O(tuples kept).
-               Payload is copied for matches, and where half of what lies together has gone.
+               group-wise punctuation O(its groups), on some of the key columns O(tuples kept).
+               Payload is copied for matches, and where half of a block has gone.
                Order needed: none.
     Source     J. Li, "Window Queries over Data Streams", 7.1 and 7.2, with errata: the ranges
                of fig. 7-1, floor in fig. 7-2, "and" in fig. 7-3.
@@ -49,8 +49,8 @@ class OAJoin(Operator):
     join.  Null equals nothing; NaN equals NaN.  ``residual``: a ``pyarrow.compute``
     expression over the joined columns, or a function from the joined record batch (rows,)
     to a boolean array or NumPy mask (rows,); null is no match.
-    ``punctuation``: which promises go out: ``"individual"`` ones on either timestamp,
-    ``"joint"`` ones on both together, or ``"both"`` kinds.
+    ``punctuation``: the kinds that go out: ``"individual"`` on either timestamp,
+    ``"joint"`` on both together, or ``"both"``.
     The output has all left columns, then all right ones, with ``suffix`` where a name is
     taken; the left progressing attribute stays the progressing one.
     Raises ``GraphError`` if columns, types or units do not fit, or the residual is no predicate.
@@ -103,7 +103,7 @@ class OAJoin(Operator):
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
         on_left_time = self._held.advance(port, punctuation)
         if self.punctuation != "joint":
-            yield from ((0, promise) for promise in on_left_time)
+            yield from ((0, grown) for grown in on_left_time)
         if not isinstance(punctuation, Linear):
             return
         if self.punctuation != "joint":
@@ -126,7 +126,7 @@ class OAJoin(Operator):
         return f"OAJoin {self.terms}"
 
     def _on_right_time(self) -> Iterator[Emission]:
-        _, bound = self._held.rule.promise(*self._held.bounds)
+        _, bound = self._held.rule.output_bounds(*self._held.bounds)
         if bound > self._right_out:
             self._right_out = bound
             yield 0, Joint(((self._right_time(), bound),))

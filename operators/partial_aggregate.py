@@ -5,7 +5,7 @@ of other pages and other instances.  Any instance may see any tuple, so the inpu
 divided, and divided anew, at any time.
 
     Pass       at most one page of partial aggregates a page; tuples in no window are gone.
-    Keep       no tuple and no partial aggregate; what has been promised.
+    Keep       no tuple and no partial aggregate; the bounds passed on.
     Propagate  linear and group-wise bounds, rounded down to the start of a pane, when that
                has grown; group-wise ones only if their attributes are among ``by``.  Joint
                ones are dropped.
@@ -14,7 +14,7 @@ divided, and divided anew, at any time.
     Source     thesis 6.2 (panes), where the first half runs close to the source; compute
                and consolidate: Madsen, Zhou, Su, Enorm, DEBS 2016, section 4.
 
-See ``operators/slicing/partial_rows.py`` for what a pane is.
+See ``operators/slicing/partial_rows.py`` for the definition of a pane.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class PartialAggregate(Operator):
 
     def open(self) -> None:
         self._rows = self._rows_of(self.schemas_in[0])
-        self._promised = Progress()
+        self._progress = Progress()
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         first, last = self._rows.extents.wids(page.times)
@@ -110,7 +110,7 @@ class PartialAggregate(Operator):
     def _states(
         self, page: Page, numbers: NDArray[np.int64], keys: list[pa.Array], panes: NDArray[np.int64]
     ) -> list[Arrays]:
-        """Return the states of all rows; ``numbers`` tells to which row each tuple goes."""
+        """Return the states of all rows; ``numbers``: the row of each tuple."""
         states = States(self._rows.parts, panes.size)
         inputs = states.prepare(page, page.times)
         try:
@@ -129,22 +129,22 @@ class PartialAggregate(Operator):
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
         match punctuation:
             case Linear(below):
-                yield from self._say(Linear(int(self._rows.promise(below))))
+                yield from self._grown(Linear(int(self._rows.promise(below))))
             case GroupWise(groups, below) if set(punctuation.attributes) <= set(self.by):
-                yield from self._say(GroupWise(groups, self._rows.promise(below)))
+                yield from self._grown(GroupWise(groups, self._rows.promise(below)))
 
-    def _say(self, promise: Linear | GroupWise) -> Iterator[Emission]:
-        for said in self._promised.advance(0, promise):
-            yield 0, said
+    def _grown(self, punctuation: Linear | GroupWise) -> Iterator[Emission]:
+        for grown in self._progress.advance(0, punctuation):
+            yield 0, grown
 
     def state(self) -> State:
-        return State(groups=self._promised.groups, nbytes=self._promised.nbytes)
+        return State(groups=self._progress.groups, nbytes=self._progress.nbytes)
 
     def save(self) -> dict[str, Any]:
-        return {"promised": self._promised.save()}
+        return {"progress": self._progress.save()}
 
     def load(self, state: Saved) -> None:
-        self._promised.load(state.part("promised"))
+        self._progress.load(state.part("progress"))
 
     def describe(self) -> str:
         asked = ", ".join(

@@ -5,14 +5,14 @@
     Keep       one bound, where another attribute is made the progressing one.
     Propagate  linear      every one.
                group-wise  with the new names; dropped if an attribute of it is dropped,
-                           for without it the groups cannot be told apart.
+                           for without it the groups cannot be distinguished.
                joint       likewise.
-               Where Q takes the place of P as the progressing attribute: a joint promise
-               of Q alone becomes linear, a linear one a joint promise of P (if P is kept);
+               Where Q takes the place of P as the progressing attribute: a joint punctuation
+               of Q alone becomes linear, a linear one a joint one of P (if P is kept);
                group-wise ones are about P and dropped, but for groups that have ended.
     Cost       O(computed columns x rows) a page; O(groups) a punctuation, without a copy.
 
-Source: J. Li, "Window Queries over Data Streams" (2008), ch. 4; 7.2 for promises about
+Source: J. Li, "Window Queries over Data Streams" (2008), ch. 4; 7.2 for punctuation about
 the second timestamp of a join.
 """
 
@@ -47,7 +47,7 @@ class Project(Operator):
 
     ``progressing`` names the output column that makes progress; None: the one that does so
     in the input.  It must be an integer or timestamp column of the input, not a computed
-    one, for promises speak of it.  An integer keeps the unit of the input's attribute.
+    one, for punctuation is about it.  An integer keeps the unit of the input's attribute.
     Raises ``GraphError`` for no columns or one named twice, and when the graph is built for unknown ones,
     expressions that do not fit, or a progressing attribute that is dropped.
 
@@ -70,7 +70,7 @@ class Project(Operator):
             dict(columns) if isinstance(columns, Mapping) else {name: name for name in columns}
         )
         self.progressing = progressing
-        self.distributes = progressing is None  # else it remembers what was promised
+        self.distributes = progressing is None  # else it keeps a bound
 
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
         [schema] = inputs
@@ -98,7 +98,7 @@ class Project(Operator):
         self._types = out.fields.types
         self._renamed = self._new_names()
         self._moved = self.columns[out.progressing] != schema.progressing
-        self._linear = NEVER  # promised of the attribute that has become the progressing one
+        self._linear = NEVER  # the bound of the attribute that has become the progressing one
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         [schema] = self.schemas_out
@@ -154,7 +154,7 @@ class Project(Operator):
         return Joint(tuple(sorted(zip(names, (below for _, below in punctuation.bounds), strict=True))))
 
     def _of_other(self, punctuation: Punctuation) -> Punctuation | None:
-        """Return what a promise says of a stream that makes progress by another attribute."""
+        """Return a punctuation for the stream that makes progress by another attribute; None: it has none."""
         source = self.columns[self.schemas_out[0].progressing]
         match punctuation:
             case Linear(below):

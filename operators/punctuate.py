@@ -1,24 +1,24 @@
-"""Punctuate: makes the promises of a stream, and makes the stream keep to them.
+"""Punctuate: generates the punctuation of a stream, and turns tuples away that would contradict it.
 
-The edge of the graph.  A page with arrivals is cut where the promise grows: no punctuation is ever held
+It stands behind a source.  A page with arrivals is cut where the bound grows: no punctuation is ever held
 back behind a half-full page.  A page without has come as a whole: nothing would be known sooner, so
-it goes on as a whole, and what can be promised by its end follows it.  Inside the graph nobody looks at tuples
-to guess progress.
+it goes on as a whole, and the bound at its end follows it.  Inside the graph no operator guesses progress
+from tuples.
 
-    Pass       every tuple that is not behind a promise, at once, in the order it came.
-    Keep       what the policy keeps, and what was promised.  Never a tuple.
+    Pass       every tuple that is not behind a bound, at once, in the order it came.
+    Keep       the state of the policy, and the bounds put out.  Never a tuple.
     Propagate  the watermark of the policy, each time it passes a multiple of the
                granularity; for groups, all that has grown, in one message, when the fastest
-               group has passed one.  Punctuation that comes in is merged: the stronger
-               promise goes on.
+               group has passed one.  Punctuation that comes in is merged: the larger
+               bound goes on.
     Cost       O(1) a tuple, vectorised; O(log n) for ``BoundedCount(n)``; a hash look-up
-               a tuple and O(groups) a group-wise promise for ``PerGroup``.
+               a tuple and O(groups) a group-wise punctuation for ``PerGroup``.
     Source     thesis 8.1 (Gigascope's heartbeat; punctuation closes the batch; granularity
                of the smallest slide).  ``Sort`` is the in-order twin.
 
-A tuple is late if it is behind what held by then for its stream or group: what was *promised*, with a
-granularity; without one, the bound that the tuples before it give, though it goes out once a page, at its end.  So
-what is late depends on the tuples and the clock alone, never on where pages end.
+A tuple is late if it is behind the bound that held for its stream or group when it came: with a granularity, the bound
+*put out*; without one, the bound that follows from the tuples before it, though it goes out once a page, at its end.
+So lateness depends on the tuples and the clock alone, never on where pages end.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from oop_engine.core.punctuation import Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
-from oop_engine.operators.edge.edge_progress import EdgeProgress, PagePart
-from oop_engine.operators.edge.late import Late
-from oop_engine.operators.edge.watermark import Policy, check_policy
+from oop_engine.operators.policies.late import Late
+from oop_engine.operators.policies.source_progress import PagePart, SourceProgress
+from oop_engine.operators.policies.watermark import Policy, check_policy
 from oop_engine.operators.values.describe_value import describe_value
 
 __all__ = ["Punctuate"]
@@ -49,14 +49,14 @@ Bounds = int | NDArray[np.int64] | None
 class Punctuate(Operator):
     """Generator of punctuation after ``policy``.
 
-    ``granularity``: promise only multiples of it (best: the smallest slide behind); None: the
-    bound itself, once a page.  ``late``: what becomes of tuples behind it; with
-    ``Late.DIVERT`` there is a second output, ``late``, which promises nothing.
+    ``granularity``: put out only multiples of it (best: the smallest slide behind); None: the
+    bound itself, once a page.  ``late``: drop, divert or raise for tuples behind it; with
+    ``Late.DIVERT`` there is a second output, ``late``, without punctuation.
     Raises ``GraphError`` if a length or a column does not fit the stream.
 
     >>> import pyarrow as pa
     >>> from oop_engine.testing import Driver
-    >>> from oop_engine.operators.edge.policies import BoundedDisorder
+    >>> from oop_engine.operators.policies.policies import BoundedDisorder
     >>> schema = Schema({"ts": pa.int64()}, "ts", "s")
     >>> driver = Driver(Punctuate(BoundedDisorder(slack=5), granularity=10), schema)
     >>> driver.feed(0, Page.of(schema, {"ts": [16, 9, 14]}))
@@ -78,8 +78,8 @@ class Punctuate(Operator):
         self._progress(inputs[0])
         return super().output_schemas(inputs)
 
-    def _progress(self, schema: Schema) -> EdgeProgress:
-        return EdgeProgress(self.policy, self.granularity, schema, "Punctuate")
+    def _progress(self, schema: Schema) -> SourceProgress:
+        return SourceProgress(self.policy, self.granularity, schema, "Punctuate")
 
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return (column,) * len(inputs)
@@ -115,7 +115,7 @@ class Punctuate(Operator):
         self._late_rows += int(late.sum())
         sides = [(1, late)] if self.late is Late.DIVERT else []
         if not late.all():
-            sides.insert(0 if late[-1] else 1, (0, ~late))  # the last to come tells the moment
+            sides.insert(0 if late[-1] else 1, (0, ~late))  # the last to come has the moment
         for port, rows in sides:
             yield port, part.filter(rows)
 
@@ -124,7 +124,7 @@ class Punctuate(Operator):
         below = bounds[row] if isinstance(bounds, np.ndarray) else bounds
         return LateTuple(
             f"Punctuate: tuple {name}={part.times[row]} (row {self._rows + row} of the stream) came behind "
-            f"the promise {name} >= {below} (unit {unit}): allow for more disorder, or set late=Late.DIVERT"
+            f"the bound {name} >= {below} (unit {unit}): allow for more disorder, or set late=Late.DIVERT"
         )
 
     def state(self) -> State:

@@ -3,7 +3,7 @@
     Pass       every tuple for which the predicate is true, at once; a page in which it is
                true for all goes on as it is, without a copy.
     Keep       nothing.
-    Propagate  every promise: what holds for a stream holds for a part of it.
+    Propagate  every punctuation: a bound of a stream holds for a part of it.
     Cost       O(rows) a page, in Arrow; O(1) a punctuation.
 
 Source: J. Li, "Window Queries over Data Streams" (2008), ch. 4; pass, keep and propagate

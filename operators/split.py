@@ -1,10 +1,10 @@
 """Split: one stream becomes several, each tuple goes to one of them.
 
     Pass       every tuple, to the port of the first predicate that is true, at once; a
-               page that goes to one port as a whole is not copied.  What matches none
+               page that goes to one port as a whole is not copied.  A tuple that matches none
                goes to the port ``rest``, or is counted ("unmatched") and dropped.
     Keep       nothing.
-    Propagate  every promise, to every port: what holds for a stream holds for its parts.
+    Propagate  every punctuation, to every port: a bound of a stream holds for its parts.
     Cost       O(rows x predicates) a page, in Arrow and NumPy; O(ports) a punctuation.
 
 Source: J. Li, "Window Queries over Data Streams" (2008), ch. 4: select, once a port.
@@ -108,7 +108,7 @@ class Split(Operator):
 
 @dataclass(frozen=True)
 class Goes:
-    """The predicate of a ``Select`` that passes what a split gives to one of its ports."""
+    """The predicate of a ``Select`` that passes the tuples that a split gives to one of its ports."""
 
     split: Split
     port: str

@@ -1,1 +1,1 @@
-"""Stories on traces, one a file: the graph, the trace, the sweep, and what must be seen."""
+"""Stories on traces, one a file: the graph, the trace, the sweep, and the claims."""

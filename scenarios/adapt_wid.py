@@ -10,7 +10,7 @@ the tail are then seen no more.
 
 ``Q6-7`` is sum(len) by source, RANGE 1 s SLIDE 1 s, over one link in order.  ``Q6-8`` is count(*) by source, RANGE 10 s
 SLIDE 1 s, over two main links and a control link that has hardly any tuple and lags; each main
-link is skewed like DS3, and the lag is swept.  Links promise what has passed every second.
+link is skewed like DS3, and the lag is swept.  Links send punctuation every second.
 
 WID keeps a partial aggregate for each (group, window), buffering every tuple, in order.  AdaptWID
 keeps the tuples of a group until they take more than its partial aggregates would.  A fourth plan has
@@ -18,11 +18,11 @@ partial aggregates of panes, for all groups.
 
 Where we differ from the thesis.  (1) It measured the memory of the Java process.  We count the bytes of
 what the operators hold, with the room that tables have for more, which comes in steps.  On Q6-7, where
-little is held, that hides what is compared; so there the claims are on bytes by formula, as in condition 6.9.
+little is held, these steps hide the difference; so there the claims are on bytes by formula, as in condition 6.9.
 (2) It found AdaptWID faster than WID and its answers sooner, for
 its hash table was smaller.  Ours takes about one and a half times as long: to share a page out by group,
 count volumes and search the tail costs more than adding to a table that is in the cache anyway.
-(3) Panes are not in its figure.  On Q6-8 they alone save most of what AdaptWID saves.
+(3) Panes are not in its figure.  On Q6-8 they alone save most of the memory that AdaptWID saves.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from oop_engine.core.units import to_units
 from oop_engine.lab.compare import Run
 from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
 from oop_engine.operators.aggregates import Aggregation, Count, Sum
-from oop_engine.operators.edge.policies import Upstream
 from oop_engine.operators.meld import Meld
+from oop_engine.operators.policies.policies import Upstream
 from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.window_aggregate import Strategy, WindowAggregate
@@ -123,7 +123,7 @@ def keys_of(tuples: int, window: int, data_set: str, rng: np.random.Generator) -
 
 
 def feeds(values: Values) -> dict[str, Iterator[Message]]:
-    """Return each link's packets, in order, and its promises."""
+    """Return each link's packets, in order, and its punctuation."""
     query = query_of(values)
     return {link: _feed(values, query, number) for number, link in enumerate(query.links)}
 
@@ -197,7 +197,7 @@ Peaks = dict[str, dict[str, int]]
 
 
 def claims(runs: list[Run]) -> list[Claim]:
-    """Return what is to be seen in each part of the figure of whose data there are runs."""
+    """Return the claims on each part of the figure of whose data there are runs."""
     found = [_table()]
     if skewed := _peaks(runs, "Q6-7", _needed):
         held = _peaks(runs, "Q6-7", _held)
@@ -213,7 +213,7 @@ def _held(run: Run) -> int:
 
 
 def _needed(run: Run) -> int:
-    """Return the bytes by formula: of what is in use."""
+    """Return the bytes by formula: of the entries in use."""
     return PARTIAL * run.peak_partials + TUPLE * run.peak_tuples
 
 
@@ -266,7 +266,7 @@ def _in_memory(held: Peaks) -> Claim:
 def _far_less(lagging: Peaks) -> Claim:
     least = {of: min(lagging[WID][of], lagging[BUFFERING][of]) for of in lagging[WID]}
     return Claim(
-        "Q6-8: AdaptWID keeps less than half of what WID keeps, and of what buffering keeps, at every lag",
+        "Q6-8: AdaptWID keeps less than half as much as WID, and as buffering, at every lag",
         all(lagging[ADAPT_WID][of] < bytes_ / 2 for of, bytes_ in least.items()),
         lagging,
     )

@@ -1,4 +1,4 @@
-"""The least and the mean of the last tuples: what windows cost that slide, by three ways to slide them.
+"""The least and the mean of the last tuples: the cost of sliding windows, by three algorithms.
 
 Theodorakis et al., Hammer Slide, ADMS 2018, figures 6 to 10, on tuple-based windows of any size and slide:
 
@@ -14,14 +14,14 @@ As in the paper WID costs as much as there are windows to a tuple, two stacks th
 in tumbling windows, where there is nothing to share, two stacks cost no more than the others.
 
 Subtract-on-evict is the fourth way.  It has to look through the whole window whenever the least value leaves, so
-what it costs depends on the input (figure 8).  Our engine has it for sums of integers and counts only,
+its cost depends on the input (figure 8).  Our engine has it for sums of integers and counts only,
 where it is exact.  For the least value the claims count its combinations: rising values are its worst
 case, falling ones its best.
 
 Where we differ: the paper finds two stacks 1.5 times as fast as subtract-on-evict for the mean at slide 1
 (figure 9).  Of our kernels, two stacks of floats take 1.9 ns a tuple and checked subtraction of integers
-1.7 ns.  For floats we use two stacks for a reason that is not speed: what was once added and subtracted
-leaves its rounding behind, and NaN for ever.
+1.7 ns.  For floats we use two stacks for a reason that is not speed: a value that was added and subtracted
+leaves its rounding error behind, and NaN for ever.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from oop_engine.core.units import to_units
 from oop_engine.lab.compare import Run
 from oop_engine.lab.scenario import COMPLETE_AT, Claim, Parameter, Scenario, Sweep, Values, Variant
 from oop_engine.operators.aggregates import Avg, Min
-from oop_engine.operators.edge.policies import Ordered
+from oop_engine.operators.policies.policies import Ordered
 from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.window_aggregate import Strategy, WindowAggregate
 from oop_engine.operators.windows import TupleBased
@@ -48,7 +48,7 @@ SCHEMA = Schema({"row": pa.int64(), "v": pa.int32()}, "row", "rows")
 WAYS: dict[str, Strategy] = {"WID": "windows", "panes": "panes", "two stacks": "stacks"}
 INPUTS = ("uniform", "few", "rising", "falling")
 PAGE = EVERY = 8192
-MEASURED = 100_000  # tuples from which on CPU times say something
+MEASURED = 100_000  # tuples from which on CPU times are meaningful
 Integers = NDArray[np.int64]
 ByWindow = dict[tuple[int, int], Run]
 
@@ -132,7 +132,7 @@ def combinations(found: Integers, range_: int) -> dict[str, int]:
 
 
 def claims(runs: list[Run]) -> list[Claim]:
-    """Return what the figures show; CPU time with margins of a factor, for it is noisy."""
+    """Return the claims of the figures; CPU time with margins of a factor, for it is noisy."""
     points = sorted(_by_window(runs, "two stacks"))
     found = [_memory(runs)]
     found += [_robust(runs[0].parameters, range_) for range_, slide in points if slide == 1 and range_ >= 64]
@@ -215,7 +215,7 @@ SCENARIO = Scenario(
     about=__doc__,
     parameters={
         "window": Parameter("1024/1", "how many tuples a window has, and after how many the next one ends"),
-        "input": Parameter("uniform", f"what the values are like: {', '.join(INPUTS)}"),
+        "input": Parameter("uniform", f"distribution of the values: {', '.join(INPUTS)}"),
         "tuples": Parameter(200_000, "length of the trace", least=2000),
         "seed": Parameter(0, "of the random numbers", least=0),
     },

@@ -2,10 +2,10 @@
 
 M1 and M2 are fast, C sends a packet every other second, arrives ``skew`` later than it
 should, and has lulls.  Each link is sorted; their union is not.  In order, a Merge holds
-M1 and M2 back until C has caught up, and only a heartbeat tells it that C is silent.  Out of
+M1 and M2 back until C has caught up, and only a heartbeat moves it on while C is silent.  Out of
 order, a Meld lets them pass, and the count keeps a number for each open window.
 
-What grows with the skew is what the Merge holds.  The plan "reduce" shows it by itself: its
+The state of the Merge grows with the skew.  The plan "reduce" shows it by itself: its
 count keeps one number for each open window, as the one out of order does.  The usual
 in-order count, "keep extents", holds five minutes of packets besides, and beside those the
 growth is some per cent; so the steep curve of fig. 8-11 must be that of a count that reduces.
@@ -27,11 +27,11 @@ from oop_engine.core.units import to_seconds, to_units
 from oop_engine.lab.compare import Run
 from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
 from oop_engine.operators.aggregates import Count
-from oop_engine.operators.edge.policies import Heartbeat, Ordered
-from oop_engine.operators.edge.watermark import Policy
 from oop_engine.operators.in_order.merge import Merge
 from oop_engine.operators.in_order.sort import Sort
 from oop_engine.operators.meld import Meld
+from oop_engine.operators.policies.policies import Heartbeat, Ordered
+from oop_engine.operators.policies.watermark import Policy
 from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.window_aggregate import WindowAggregate
@@ -49,7 +49,7 @@ Edge = type[Punctuate] | type[Sort]
 
 
 def traces(values: Values) -> dict[str, Disorder]:
-    """Return what each link sends: the same packets whatever the skew."""
+    """Return the packets of each link: the same whatever the skew."""
     duration = _duration(values)
     links = {
         "M1": Link("M1", values["rate"]),
@@ -86,16 +86,16 @@ def feeds(values: Values) -> dict[str, Iterator[Message]]:
 
 
 def policy(link: str, values: Values, heartbeat: bool) -> Policy:
-    """Return what is known of a link: it is sorted, and C's packets are ``skew`` under way."""
+    """Return the policy of a link: it is sorted, and C's packets are ``skew`` under way."""
     if link != "C" or not heartbeat:
         return Ordered()
     return Heartbeat(Ordered(), threshold=values["heartbeat"], slack=_skew(values))
 
 
 def plan(name: str, edge: Edge, union: Operator, every: str, values: Values) -> Graph:
-    """Return the query, with what is put at the edge of each link and over all three.
+    """Return the query, given the operator behind each link and the one over all three.
 
-    ``every``: the granularity of promises at the edge.
+    ``every``: the granularity of punctuation behind a link.
     """
     graph = Graph(name)
     schema = traces(values)["C"].schema
@@ -113,7 +113,7 @@ def plan(name: str, edge: Edge, union: Operator, every: str, values: Values) -> 
 def variants(values: Values) -> list[Variant]:
     """Return the plans.
 
-    Out of order only the end of a window is worth a promise; in order tuples wait for
+    Out of order only the end of a window is worth a punctuation; in order tuples wait for
     each of them, so there are more.
     """
     often, slide = values["heartbeat"], values["slide"]
@@ -139,7 +139,7 @@ def truth(values: Values) -> pa.Table:
 
 
 def claims(runs: list[Run]) -> list[Claim]:
-    """Return what is to be seen of memory over the skew, of lulls and of delay."""
+    """Return the claims on memory over the skew, on lulls and on delay."""
     values = runs[0].parameters
     by_plan = {
         name: sorted((run for run in runs if run.variant == name), key=lambda run: run.parameters["skew"])
@@ -195,33 +195,33 @@ def _no_later(by_plan: dict[str, list[Run]]) -> Claim:
 
 
 def _lull_held(by_plan: dict[str, list[Run]]) -> Claim:
-    """See what the Merge holds while C is silent: the fast links' packets of the whole lull.
+    """Return the claims on the Merge while C is silent: it holds the fast links' packets of the whole lull.
 
-    With a heartbeat, those of the skew and of what it takes to notice: the threshold, a
+    With a heartbeat, those of the skew and of the time to notice the lull: the threshold, a
     tick of the clock, and the granularity.
     """
     values = by_plan[MELD][0].parameters
     fast, lull = 2 * values["rate"], _lull_s(values)
-    told, waiting = by_plan[REDUCED], by_plan[REDUCED + WAITING]
+    beating, waiting = by_plan[REDUCED], by_plan[REDUCED + WAITING]
     return Claim(
-        "in order, a lull of C is held in memory as a whole, unless a heartbeat tells of it",
-        all(run.peak_tuples <= 1.1 * fast * _noticed_s(run.parameters) for run in told)
+        "in order, a lull of C is held in memory as a whole, unless there is a heartbeat",
+        all(run.peak_tuples <= 1.1 * fast * _noticed_s(run.parameters) for run in beating)
         and all(run.peak_tuples >= 0.9 * fast * lull for run in waiting)
         and all(run.peak_tuples == 0 for run in by_plan[MELD + WAITING]),
-        {run.variant: _over_skew(by_plan[run.variant], "peak_tuples") for run in (told[0], waiting[0])},
+        {run.variant: _over_skew(by_plan[run.variant], "peak_tuples") for run in (beating[0], waiting[0])},
     )
 
 
 def _lull_waited(by_plan: dict[str, list[Run]]) -> Claim:
-    told, waiting = by_plan[MELD], by_plan[MELD + WAITING]
+    beating, waiting = by_plan[MELD], by_plan[MELD + WAITING]
     return Claim(
         "out of order, a lull costs no memory, but without a heartbeat its answers wait for its end",
-        all(run.delays_s.max() <= _noticed_s(run.parameters) for run in told)
+        all(run.delays_s.max() <= _noticed_s(run.parameters) for run in beating)
         and all(run.delays_s.max() >= _lull_s(run.parameters) / 2 for run in waiting)
-        and all(w.peak_state_bytes <= 2 * t.peak_state_bytes for t, w in zip(told, waiting, strict=True)),
+        and all(w.peak_state_bytes <= 2 * t.peak_state_bytes for t, w in zip(beating, waiting, strict=True)),
         {
             f"{runs[0].variant}, max s": {run.parameters["skew"]: float(run.delays_s.max()) for run in runs}
-            for runs in (told, waiting)
+            for runs in (beating, waiting)
         },
     )
 

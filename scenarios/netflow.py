@@ -1,10 +1,10 @@
 # Long: a story from its question to its claims, a function a claim.
-"""Guessing how disordered a stream is, or being told: slack against punctuation (thesis 6.1.5, fig. 6-11 and 6-12).
+"""A guessed slack, or punctuation from the source (thesis 6.1.5, fig. 6-11 and 6-12).
 
 Two traces, as the thesis made them.  ``band``: a packet arrives up to 3.2 s after its time;
-mean length, RANGE 64 s SLIDE 6.4 s.  ``block``: a router sends what it saw in 490 s in random
-order, over the next 490 s, and then says that it is done; count, RANGE 600 s SLIDE 60 s.
-In order, a Sort guesses a slack, and what comes later is dropped from all of its windows
+mean length, RANGE 64 s SLIDE 6.4 s.  ``block``: a router sends the flows of 490 s in random
+order, over the next 490 s, and then a punctuation; count, RANGE 600 s SLIDE 60 s.
+In order, a Sort guesses a slack, and a tuple behind it is dropped from all of its windows
 (consistent) or from those that have closed (generous; as in the thesis only for ``band``).
 Out of order, the count waits for the punctuation that the trace carries.
 
@@ -13,7 +13,7 @@ latency as wall time from the punctuation to the results that it covers.  We mea
 answer comes on the clock of the arrivals.  So (1) a slack that is too small is *sooner* than
 the punctuation: it does not wait for tuples that it is going to miss.  The punctuation is
 sooner than every slack that loses nothing.  (2) For blocks, delay grows with the slack
-from the start.  What hardly depends on it is the thesis's latency, the time from the
+from the start.  The thesis's latency hardly depends on it: the time from the
 punctuation to the result, and nothing if the result was there before.
 """
 
@@ -34,9 +34,9 @@ from oop_engine.lab.compare import Run
 from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
 from oop_engine.operators.aggregates import Aggregation, Avg, Count
 from oop_engine.operators.describe import Describe
-from oop_engine.operators.edge.late import Slack
-from oop_engine.operators.edge.policies import BoundedDisorder, Upstream
-from oop_engine.operators.edge.watermark import Policy
+from oop_engine.operators.policies.late import Slack
+from oop_engine.operators.policies.policies import BoundedDisorder, Upstream
+from oop_engine.operators.policies.watermark import Policy
 from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.window_aggregate import WindowAggregate
@@ -51,7 +51,7 @@ PUNCTUATION, CONSISTENT, GENEROUS = "punctuation", "consistent slack", "generous
 
 @dataclass(frozen=True)
 class Setting:
-    """A trace of one kind of disorder, and what is asked of it.  Lengths in ms."""
+    """A trace of one kind of disorder, and the query over it.  Lengths in ms."""
 
     disorder: str
     rate: int  # tuples per second
@@ -64,7 +64,7 @@ class Setting:
     slacks: tuple[Slack, ...]
 
     def trace(self, tuples: int, seed: int) -> Disorder:
-        """Return the trace; it promises at the ends of blocks, or of windows."""
+        """Return the trace; it has punctuation at the ends of blocks, or of windows."""
         link, duration = (Link("netflow", self.rate),), tuples * 1000 // self.rate
         if self.disorder == "band":
             return Disorder(link, duration, band=self.worst, punctuate=self.slide, seed=seed)
@@ -88,7 +88,7 @@ SWEEP = Sweep(
 
 
 def case_of(values: Values) -> tuple[Setting, int]:
-    """Return the case, and the slack in ms.  Raises ``EngineError`` if the text says no such thing."""
+    """Return the case, and the slack in ms.  Raises ``EngineError`` if the text cannot be read."""
     disorder, _, slack = values["slack"].strip().partition(" ")
     if disorder not in CASES:
         msg = f"netflow: slack must read like 'band 320 ms' or 'block 54.4 s'; got {values['slack']!r}"
@@ -102,17 +102,17 @@ def trace(values: Values) -> Disorder:
 
 
 def feeds(values: Values) -> dict[str, Iterator[Message]]:
-    """Return the flows as they arrive, with the promises of who sends them."""
+    """Return the flows as they arrive, with the punctuation of their router."""
     return {"netflow": trace(values).messages()}
 
 
 def plan(name: str, policy: Policy, values: Values) -> Graph:
-    """Return the query.  Only ``Upstream`` listens to what the trace promises."""
+    """Return the query.  Only ``Upstream`` uses the punctuation of the trace."""
     case, _ = case_of(values)
     graph = Graph(name)
     stream = graph.source("netflow", trace(values).schema)
     if policy != Upstream():
-        stream = graph.add("told-nothing", Describe(keep=()), stream)
+        stream = graph.add("without-punctuation", Describe(keep=()), stream)
     stream = graph.add("progress", Punctuate(policy, granularity=case.slide), stream)
     query = WindowAggregate(Sliding(case.range, case.slide), {case.result: case.aggregate})
     graph.sink("results", graph.add("aggregate", query, stream))
@@ -170,17 +170,17 @@ Curves = dict[str, list[Timing]]
 def curves(runs: list[Run], case: Setting) -> Curves:
     """Return for each plan its points, by slack."""
     mine = [run for run in runs if case_of(run.parameters)[0] == case]
-    told = {run.parameters["slack"]: _delays(run, case) for run in mine if run.variant == PUNCTUATION}
+    punctuated = {run.parameters["slack"]: _delays(run, case) for run in mine if run.variant == PUNCTUATION}
     found: Curves = {}
     for run in sorted(mine, key=lambda run: case_of(run.parameters)[1]):
-        point = _point(run, case, told[run.parameters["slack"]])
+        point = _point(run, case, punctuated[run.parameters["slack"]])
         found.setdefault(run.variant, []).append(point)
     return found
 
 
-def _point(run: Run, case: Setting, told: dict[int, float]) -> Timing:
+def _point(run: Run, case: Setting, punctuated: dict[int, float]) -> Timing:
     delays = _delays(run, case)
-    lags = [max(delay - told[end], 0.0) for end, delay in delays.items()]
+    lags = [max(delay - punctuated[end], 0.0) for end, delay in delays.items()]
     measure = mean_error if case.disorder == "band" else wrong_results
     error = measure(run.table, run.truth, case.result)
     return Timing(
@@ -200,7 +200,7 @@ def _delays(run: Run, case: Setting) -> dict[int, float]:
 
 
 def claims(runs: list[Run]) -> list[Claim]:
-    """Return what is to be seen in each figure of whose trace there are runs."""
+    """Return the claims on each figure of whose trace there are runs."""
     found = []
     if band := curves(runs, CASES["band"]):
         found += [_traded(band), _generous(band), _best(band, "band"), _sooner(band, "band")]
@@ -232,21 +232,22 @@ def _generous(band: Curves) -> Claim:
 
 
 def _best(found: Curves, disorder: str) -> Claim:
-    told = found[PUNCTUATION]
+    exact = found[PUNCTUATION]
     guessed = [point for name, points in found.items() if name != PUNCTUATION for point in points]
     return Claim(
         f"{disorder}: punctuation is never wrong, and sooner than every slack that is not wrong either",
-        all(p.error == 0 for p in told) and all(p.error > 0 or p.delay_s > told[0].delay_s for p in guessed),
+        all(p.error == 0 for p in exact)
+        and all(p.error > 0 or p.delay_s > exact[0].delay_s for p in guessed),
         _figures(found, "error", "delay_s"),
     )
 
 
 def _sooner(found: Curves, disorder: str) -> Claim:
-    told = found[PUNCTUATION][0].delay_s
+    exact = found[PUNCTUATION][0].delay_s
     lossy = [p for p in found[CONSISTENT] if p.slack < CASES[disorder].worst]
     return Claim(
         f"{disorder}, not as in the thesis: a slack that loses tuples answers sooner than the punctuation, wrongly",
-        all(p.delay_s < told and p.error > 0 for p in lossy),
+        all(p.delay_s < exact and p.error > 0 for p in lossy),
         _figures(found, "delay_s"),
     )
 

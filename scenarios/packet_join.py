@@ -14,9 +14,9 @@ longer); an OPIB-Join n seconds of M1 and 2 n of M2, so with a wide band half as
 The thesis has "slightly less" there.  It measured memory: our bytes, in which the keys of the
 connections count as well and are much the same for all, differ by 1 to 13 % too.
 
-Delay is the same for all: a minute is over when both links have come n past its end.  What
-differs is the wall time from then to the answer.  The count is WID in all plans: if it were the
-in-order twin's, that buffers the pairs of a whole minute, these would hide what a join holds.
+Delay is the same for all: a minute is over when both links have come n past its end.  The
+wall time from then to the answer differs.  The count is WID in all plans: if it were the
+in-order twin's, that buffers the pairs of a whole minute, these would hide the state of a join.
 
 The trace is made: connections between clients and servers, of heavy-tailed length, packets
 in either direction after random pauses.  In the thesis it is from a real network.
@@ -37,11 +37,11 @@ from oop_engine.core.graph import Graph
 from oop_engine.lab.compare import Run
 from oop_engine.lab.scenario import COMPLETE_AT, Claim, Parameter, Scenario, Sweep, Values, Variant
 from oop_engine.operators.aggregates import Count
-from oop_engine.operators.edge.policies import Ordered
 from oop_engine.operators.in_order.opib_join import OPIBJoin
 from oop_engine.operators.in_order.opob_join import OPOBJoin
 from oop_engine.operators.joining.bands import Band
 from oop_engine.operators.oa_join import OAJoin
+from oop_engine.operators.policies.policies import Ordered
 from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Tumbling
@@ -207,7 +207,7 @@ def _per_minute(
 
 
 def claims(runs: list[Run]) -> list[Claim]:
-    """Return what fig. 7-6 and 7-7 show; wall and CPU time only over the whole sweep, for they are noisy."""
+    """Return the claims of fig. 7-6 and 7-7; wall and CPU time only over the whole sweep, for they are noisy."""
     oa, opob, opib = (_by_band(runs, name) for name in ("OA-Join", "OPOB-Join", "OPIB-Join"))
     found = [
         _less_than_opob(oa, opob),
@@ -230,7 +230,7 @@ def claims(runs: list[Run]) -> list[Claim]:
             _figures("peak_tuples", opib, opob),
         ),
         Claim(
-            "from promise to answer an OA-Join takes less wall time than an OPOB-Join, which has results to let go",
+            "from punctuation to answer an OA-Join takes less wall time than an OPOB-Join, which has results to let go",
             _total("latency_p50_ms", oa) < _total("latency_p50_ms", opob),
             _figures("latency_p50_ms", oa, opob, opib),
         ),
@@ -288,7 +288,7 @@ SCENARIO = Scenario(
         "band": Parameter(5, "how far apart the packets of a pair may be, in seconds", least=1),
         "rate": Parameter(1000, "packets a second of each link (the thesis: 4000 of both)", least=10),
         "seconds": Parameter(130, "length of the trace", least=10),
-        "every": Parameter("500 ms", "how often a link promises"),
+        "every": Parameter("500 ms", "how often a link sends punctuation"),
         "seed": Parameter(0, "another seed, another trace", least=0),
     },
     feeds=feeds,

@@ -4,7 +4,7 @@ Q6-2, max(len), RANGE ``panes`` times SLIDE, over one link with ``tuples`` tuple
 as in the figure.  WID adds a tuple to every window that it is in.  Paned-WID adds it to one pane, and
 puts windows together from panes when they close.  The figure is the ratio of their execution times,
 without the time to read the stream; ours is that of CPU times of the operator alone, the best of
-three in turns, and beside it what the cost model says (eqs. 6.1, 6.3; ``operators/slicing/pane_costs.py``).
+three in turns, and beside it the ratio of the cost model (eqs. 6.1, 6.3; ``operators/slicing/pane_costs.py``).
 
 Where our figures differ from the thesis, and why.  It found that panes do not always pay: a window has
 to be combined from all of its panes, so with few tuples in each little is saved, and with one
@@ -32,7 +32,7 @@ from oop_engine.core.operator import Operator
 from oop_engine.lab.compare import Run
 from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
 from oop_engine.operators.aggregates import Max
-from oop_engine.operators.edge.policies import Upstream
+from oop_engine.operators.policies.policies import Upstream
 from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.slicing.pane_costs import gain
 from oop_engine.operators.window_aggregate import Strategy, WindowAggregate
@@ -44,7 +44,7 @@ __all__ = ["SCENARIO", "Shape", "shape_of"]
 
 RATE = 1000  # tuples per second: one in a millisecond, so n of them take n ms
 BAND = 5  # ms that a tuple is late at most
-PROMISE = 65_536  # ms from one promise to the next
+PUNCTUATION = 65_536  # ms from one punctuation to the next
 TURNS = 3
 STRATEGIES: dict[str, Strategy] = {"WID": "windows", "Paned-WID": "panes"}
 SWEEP = Sweep(
@@ -66,7 +66,7 @@ class Shape:
 
 
 def shape_of(values: Values) -> Shape:
-    """Return what is swept.  Raises ``EngineError`` if the text says no such thing."""
+    """Return the point of the sweep.  Raises ``EngineError`` if the text cannot be read."""
     if not (found := re.fullmatch(r"\s*([1-9]\d*)\s*x\s*([1-9]\d*)\s*", values["shape"])):
         msg = f"paned_wid: shape must read like '20 x 5', tuples in a pane x panes in a window; got {values['shape']!r}"
         raise UsageError(msg)
@@ -76,12 +76,12 @@ def shape_of(values: Values) -> Shape:
 def trace(values: Values) -> Disorder:
     """Return the trace."""
     return Disorder(
-        (Link("main", RATE),), values["tuples"], band=BAND, keys=1, punctuate=PROMISE, seed=values["seed"]
+        (Link("main", RATE),), values["tuples"], band=BAND, keys=1, punctuate=PUNCTUATION, seed=values["seed"]
     )
 
 
 def feeds(values: Values) -> dict[str, Iterator[Message]]:
-    """Return the packets as they arrive, with promises."""
+    """Return the packets as they arrive, with punctuation."""
     return {"packets": trace(values).messages()}
 
 
@@ -157,10 +157,10 @@ def _ratio(values: Values) -> float:
 def _cpu_s(operator: Operator, messages: list[Message]) -> float:
     start = time.process_time()
     for message in messages:
-        said = (
+        emissions = (
             operator.on_page(0, message) if isinstance(message, Page) else operator.on_punctuation(0, message)
         )
-        deque(said, maxlen=0)  # results are made, and not kept
+        deque(emissions, maxlen=0)  # results are made, and not kept
     deque(operator.on_end(0), maxlen=0)
     return time.process_time() - start
 
@@ -169,7 +169,7 @@ Points = dict[tuple[int, int], Point]
 
 
 def claims(runs: list[Run]) -> list[Claim]:
-    """Return what is to be seen in the figure, as far as its points were run."""
+    """Return the claims on the figure, as far as its points were run."""
     found = {(p.shape.tuples, p.shape.panes): p for p in points(runs)}
     claimed = [_from_the_first(found), _as_modelled(found), _memory(found)]
     if (20, 5) in found:
@@ -193,7 +193,7 @@ def _from_the_first(found: Points) -> Claim:
 
 def _as_modelled(found: Points) -> Claim:
     return Claim(
-        "the cost model is right to a factor of 2 in what it says of each ratio",
+        "the cost model is right to a factor of 2 for each ratio",
         all(1 / 2 < p.measured / p.model < 2 for p in found.values()),
         {"model": {f"{tuples} x {panes}": round(p.model, 2) for (tuples, panes), p in found.items()}},
     )

@@ -1,8 +1,8 @@
-"""Per-key windows where most tuples are of keys that meet in one place, and what moving key groups does.
+"""Per-key windows where most tuples are of keys that meet in one place, and the effect of moving key groups.
 
 Keys are Zipf distributed.  ``hot`` of all tuples are of keys whose key groups an even map puts on
 the first of two shards; from the middle of the trace on others are frequent, and those are on the second.
-A hash of the key, which is what every system begins with, leaves one task with most of the work, and
+A hash of the key, the usual first step, leaves one task with most of the work, and
 the other waiting for it.
 
 In this process the question is one of state and delay, as everywhere.  On Spark it is one of time::
@@ -10,7 +10,7 @@ In this process the question is one of state and delay, as everywhere.  On Spark
     oop-engine replay skew --on spark --balance
 
 moves key groups from the most to the least loaded shard after a micro-batch, and shows the tuples and the CPU
-time of each shard before and after.  What the claims say of shards follows from counts of tuples alone.
+time of each shard before and after.  The claims on shards follow from counts of tuples alone.
 
 Source: Flux: Shah, Hellerstein, Chandrasekaran, Franklin, ICDE 2003; instant migration: Madsen, Zhou,
 Su, Enorm, DEBS 2016, section 5.
@@ -31,7 +31,7 @@ from oop_engine.core.units import to_units
 from oop_engine.lab.compare import Run
 from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
 from oop_engine.operators.aggregates import Avg, Count, Max
-from oop_engine.operators.edge.policies import BoundedDisorder
+from oop_engine.operators.policies.policies import BoundedDisorder
 from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.window_aggregate import WindowAggregate
@@ -144,7 +144,7 @@ def shares(values: Values, *, balanced: bool) -> list[float]:
 
 
 def claims(runs: list[Run]) -> list[Claim]:
-    """Return what is to be seen of memory, and of the loads of shards."""
+    """Return the claims on memory, and on the loads of shards."""
     out = [run for run in runs if run.variant == "out of order"]
     found = [_no_tuples(runs)]
     if out[0].parameters["tuples"] >= 8 * BATCH:

@@ -56,7 +56,7 @@ def windows(
 def mean_error(table: pa.Table, truth: pa.Table, column: str) -> float:
     """Return the mean over all true windows of ``|result - truth| / truth``, in percent.
 
-    A window without a result is off by 100 %.  Windows are told apart by ``window_end``.
+    A window without a result is off by 100 %.  Windows are identified by ``window_end``.
     """
     result, true = _side_by_side(table, truth, column)
     off = np.abs(result - true) / np.abs(true)

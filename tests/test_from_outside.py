@@ -51,7 +51,7 @@ from oop_engine.operators import (
     Upstream,
     WindowAggregate,
 )
-from oop_engine.operators.edge.watermark import length_of
+from oop_engine.operators.policies.watermark import length_of
 from oop_engine.pipeline.policy import read_policy
 from oop_engine.spark.io.segments import Files
 from oop_engine.spark.plan.two_level import scaled
@@ -132,7 +132,7 @@ def test_operator_that_says_that_it_keeps_order_has_an_in_order_twin() -> None:
 
 
 def test_operator_that_says_nothing_is_refused_in_order() -> None:
-    told = "node 'odd': Odd has no in-order twin: what comes to it in order must leave in order, and Odd.keeps_order()"
+    told = "node 'odd': Odd has no in-order twin: sorted input must leave sorted, and Odd.keeps_order()"
     with pytest.raises(GraphError, match=re.escape(told)):
         in_order(sums_of_odd(Odd()))
 

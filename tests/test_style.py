@@ -66,7 +66,7 @@ ASKED_FOR = {  # by a class that others derive from, which documents them
     name.partition(".")[2]
     for path, bases in {
         "oop_engine/core/operator.py": ["Operator"],
-        "operators/edge/watermark.py": ["Watermark", "Policy", "Lag"],
+        "operators/policies/watermark.py": ["Watermark", "Policy", "Lag"],
     }.items()
     for name, _ in public(parsed(ROOT / path))
     if name.partition(".")[0] in bases

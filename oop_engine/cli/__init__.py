@@ -1,4 +1,4 @@
-"""The command line, ``oop-engine``: a file a command; what is heavy is imported when it runs."""
+"""The command line, ``oop-engine``: a file for each command; heavy imports are made when it runs."""
 
 from __future__ import annotations
 

@@ -23,12 +23,12 @@ __all__ = ["app", "main"]
 BAD_INPUT, A_BUG, INTERRUPTED, TERMINATED = 2, 70, 130, 143
 COMMANDS = {
     "compare": "Run a scenario in order and out of order, check both against brute force, and its claims.",
-    "explain": "Show each plan of a scenario: its graph, its streams, and what its operators keep and promise.",
-    "generate": "Write a disordered trace; the suffix of OUT tells the format.",
+    "explain": "Show each plan of a scenario: its graph, its streams, and the state and punctuation of its operators.",
+    "generate": "Write a disordered trace, in the format of the suffix of OUT.",
     "pipeline": "Make raw events ready to run, on Spark, and run a graph on them.",
-    "profile": "Measure the disorder of a trace, and print which generator of punctuation would cost what.",
-    "replay": "Run one plan of a scenario and show its results, and what each operator did and kept.",
-    "scenarios": "List the scenarios: what each asks, its parameters with defaults, and what it sweeps.",
+    "profile": "Measure the disorder of a trace, and print the cost of each policy of punctuation.",
+    "replay": "Run one plan of a scenario and show its results, and the work and state of each operator.",
+    "scenarios": "List the scenarios: their questions, their parameters with defaults, and their sweeps.",
     "warm": "Compile the kernels that most graphs use, and keep them for all later runs.",
 }
 """The first sentence of each command, so that help need not load them."""
@@ -37,7 +37,7 @@ _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 
 
 class App(click.Group):
-    """A group of commands that never shows a traceback for what a user can mend."""
+    """A group of commands that never shows a traceback for an error that a user can mend."""
 
     def main(self, *args: Any, **extra: Any) -> NoReturn:
         """Run a command and leave with its exit code."""
@@ -94,15 +94,15 @@ def app(ctx: click.Context) -> None:
     """Window queries over disordered streams, in order and out of order, side by side.
 
     \b
-    What there is to ask:
+    List the scenarios:
       oop-engine scenarios
     Run a question in both orders, check the claims, write a report:
       oop-engine compare nyc_flights --report flights.html
-    One plan, its results, and what each operator kept:
+    One plan, its results, and the state of each operator:
       oop-engine replay nyc_flights --order out
-    What a plan does, in words or as a picture:
+    A plan, in words or as a picture:
       oop-engine explain nyc_flights --svg plans.svg
-    How disordered a trace of your own is, and what to do about it:
+    The disorder of a trace of your own, and policies for it:
       oop-engine profile trace.parquet --time ts --by link
 
     A scenario is named, or is the path of a .py file of yours with SCENARIO = Scenario(...).
@@ -111,7 +111,7 @@ def app(ctx: click.Context) -> None:
     Exit codes:
       0   done, and all claims hold
       1   a claim fails
-      2   bad input; one line on stderr says what and where
+      2   bad input; one line on stderr names it and its place
       70  a bug; please report the traceback
       130 interrupted by Ctrl-C
       143 terminated by SIGTERM
@@ -129,7 +129,7 @@ def main() -> NoReturn:
 
 
 class _ReaderGone(Exception):  # noqa: N818  (it is no error)
-    """Who read our output has all that it wanted."""
+    """The reader of our output has closed it."""
 
 
 @contextmanager
@@ -143,7 +143,7 @@ def _pipe() -> Iterator[None]:
 
 @contextmanager
 def _signals() -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM clear away what was begun; who has set them otherwise keeps that."""
+    """Let Ctrl-C and SIGTERM remove unfinished files; a handler that was set before stays."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -205,8 +205,10 @@ def _compiling() -> Iterator[None]:
         yield
     finally:
         if more := COMPILED.kernels - kernels:
-            what = f"{more} kernel{'s' if more > 1 else ''} in {COMPILED.wall_s - wall_s:.1f} s"
-            print(f"compiled {what}, which no figure contains; from now on they are loaded", file=sys.stderr)
+            compiled = f"{more} kernel{'s' if more > 1 else ''} in {COMPILED.wall_s - wall_s:.1f} s"
+            print(
+                f"compiled {compiled}, which no figure contains; from now on they are loaded", file=sys.stderr
+            )
 
 
 def _fail(message: str, code: int) -> int:

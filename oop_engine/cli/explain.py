@@ -1,4 +1,4 @@
-"""``oop-engine explain``: what the plans of a scenario do, in words or as a picture."""
+"""``oop-engine explain``: the plans of a scenario, in words or as a picture."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def explain(
     svg: Path | None,
     as_json: bool,
 ) -> None:
-    """Show each plan of a scenario: its graph, its streams, and what its operators keep and promise.
+    """Show each plan of a scenario: its graph, its streams, and the state and punctuation of its operators.
 
     Nothing is run.
 
@@ -88,9 +88,9 @@ def explain(
 
 
 def contract(operator: Operator) -> dict[str, str]:
-    """Return what an operator says of itself: Pass, Keep, Propagate... from its module.
+    """Return the contract of an operator: Pass, Keep, Propagate... from the docstring of its module.
 
-    An operator that does not say it in this way has the first paragraph of its class.
+    Without these headings, it is the first paragraph of its class.
     """
     text = inspect.getdoc(inspect.getmodule(type(operator))) or ""
     marks = list(re.finditer(rf"^ +({'|'.join(_HEADINGS)})\b ?(?= )", text, re.MULTILINE))
@@ -120,8 +120,8 @@ def _show(variants: list[Variant]) -> None:
 
     for variant in variants:
         order = "in order" if variant.order == "in" else "out of order"
-        promise = "gives the exact answer" if variant.exact else "may drop late tuples"
-        click.secho(f"{order}: {variant.name} ({promise})", bold=True)
+        answer = "gives the exact answer" if variant.exact else "may drop late tuples"
+        click.secho(f"{order}: {variant.name} ({answer})", bold=True)
         click.echo(variant.graph.text())
         if how := _how(variant.graph.plan()):
             click.echo("\nhow")
@@ -132,12 +132,12 @@ def _show(variants: list[Variant]) -> None:
         for schema, streams in _by_schema(variant.graph.plan()).items():
             click.echo(f"  {', '.join(streams)}\n    {schema}")
         click.echo()
-    click.secho("what the operators pass on, keep, and promise", bold=True)
+    click.secho("operators: output, state, punctuation", bold=True)
     for name, operator in _kinds(variants).items():
         click.echo(f"  {name}")
-        said = contract(operator)
-        for heading in [h for h in (*_SHOWN, "About") if h in said]:
-            click.echo(indent(f"{heading}\n{indent(said[heading], '  ')}", "    "))
+        found = contract(operator)
+        for heading in [h for h in (*_SHOWN, "About") if h in found]:
+            click.echo(indent(f"{heading}\n{indent(found[heading], '  ')}", "    "))
 
 
 def _show_cuts(
@@ -164,13 +164,13 @@ def _show_cuts(
 
 
 def _how(plan: Plan) -> dict[str, str]:
-    """Return for each operator that has several ways which it goes, and why."""
-    said = {
+    """Return for each operator that has several strategies the one it takes, and why."""
+    found = {
         node.name: node.operator.explain(tuple(plan.schema(stream) for stream in node.inputs))
         for node in plan.nodes
         if node.operator is not None
     }
-    return {name: why for name, why in said.items() if why is not None}
+    return {name: why for name, why in found.items() if why is not None}
 
 
 def _by_schema(plan: Plan) -> dict[str, list[str]]:

@@ -41,14 +41,17 @@ _LENGTHS = ("duration", "band", "block", "late_by", "punctuate")
 @click.option("--zipf", type=float, default=1.0, show_default=True, help="Skew of the keys; 0: all alike.")
 @click.option("--ipv4", is_flag=True, help="Keys as addresses instead of numbers.")
 @click.option(
-    "--punctuate", default="0", show_default=True, help="Let the trace carry promises at multiples of this."
+    "--punctuate",
+    default="0",
+    show_default=True,
+    help="Let the trace carry punctuation at multiples of this.",
 )
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same trace."
 )
 @json_option
 def generate(out: Path, links: str, lulls: tuple[str, ...], as_json: bool, **settings: Any) -> None:
-    """Write a disordered trace; the suffix of OUT tells the format.
+    """Write a disordered trace, in the format of the suffix of OUT.
 
     The formats are .parquet, .arrow, .csv, .jsonl and .msgpack.  Columns: ts, link, key,
     len and arrival, in the order of arrival.  Lengths read like "90 s" or "15 min".
@@ -58,7 +61,7 @@ def generate(out: Path, links: str, lulls: tuple[str, ...], as_json: bool, **set
       oop-engine generate trace.parquet --band "2 s"
     Two fast links and a slow one that is 5 s behind and silent for a while:
       oop-engine generate links.arrow --links a:5000,b:5000,c:1:5s --lull c:20s:40s
-    Flows that go out at the end of each minute, with promises in the trace:
+    Flows that go out at the end of each minute, with punctuation in the trace:
       oop-engine generate flows.msgpack --duration "1 h" --block "1 min" --punctuate "1 min"
     """
     from oop_engine.traces import format_of, write_trace

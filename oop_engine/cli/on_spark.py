@@ -1,4 +1,4 @@
-"""``--on spark``: what ``replay`` does where the runner is Spark."""
+"""``--on spark``: ``replay`` where the runner is Spark."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def _plain(run: Shown, off: tuple[int, int]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class OnSpark:
-    """What was asked of Spark on the command line."""
+    """The options for Spark on the command line."""
 
     master: str | None
     batch: bool
@@ -213,7 +213,7 @@ class OnSpark:
         self.settings()
 
     def settings(self) -> dict[str, str]:
-        """Return what ``--conf`` gave, by name."""
+        """Return the settings of ``--conf``, by name."""
         found = {}
         for given in self._given():
             name, equals, value = given.partition("=")
@@ -224,7 +224,7 @@ class OnSpark:
         return found
 
     def _given(self) -> Iterator[str]:
-        """Yield what is given by itself, and the lines of files: anybody can read the arguments of a process."""
+        """Yield settings that are arguments, and those in files: anybody can read the arguments of a process."""
         for given in self.conf:
             if not given.startswith("@"):
                 yield given
@@ -280,7 +280,7 @@ class OnSpark:
         if self.checkpoint is not None and (self.checkpoint / QUERY).exists():
             tell(f"{how}: goes on where it was; results are those that follow")
         else:
-            tell(f"{how}: the trace is written in slices, then they are run")
+            tell(f"{how}: the trace is written in segments, then they are run")
         began = time.perf_counter()
         outcome = run_on_spark(
             variant.graph, feeds(), spark=spark, batch=batch, checkpoint=self.checkpoint, groups=self.groups,

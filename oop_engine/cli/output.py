@@ -1,4 +1,4 @@
-"""What commands put out: tables, one JSON object, progress while one waits, whole files."""
+"""Output of commands: tables, one JSON object, progress while one waits, whole files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def terminal() -> Console:
 
 
 def print_json(value: Any) -> None:
-    """Print ``value`` as JSON that every reader takes: what is not finite is null."""
+    """Print ``value`` as JSON that every reader takes: numbers that are not finite are null."""
     import json
 
     from oop_engine.lab.report.words import plain
@@ -65,7 +65,7 @@ def write_whole(path: Path, text: str) -> None:
 
 
 class ProgressLine:
-    """What is being done and how far it is; silent if nobody watches."""
+    """A line of progress; silent if nobody watches."""
 
     def __init__(self, progress: Any = None) -> None:
         self._progress = progress

@@ -1,4 +1,4 @@
-"""``oop-engine pipeline``: raw events become slices, a profile, a policy and results, on Spark."""
+"""``oop-engine pipeline``: raw events become segments, a profile, a policy and results, on Spark."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _STEPS = ("parse", "order", "profile", "policy", "run")
     "--graph", type=click.Path(path_type=Path), metavar="FILE", help="A .py file with def graph(...)."
 )
 @click.option(
-    "--policy", default="", metavar="POLICY", help="What all sources keep to; default: chosen by profile."
+    "--policy", default="", metavar="POLICY", help="The policy of all sources; default: chosen by profile."
 )
 @click.option(
     "--in-time", type=click.FloatRange(0, 1, min_open=True), default=1.0, show_default=True, metavar="SHARE",
@@ -41,7 +41,7 @@ _STEPS = ("parse", "order", "profile", "policy", "run")
 @click.option("--batch", is_flag=True, help="Run the graph in one batch, without micro-batches.")
 @click.option(
     "--slice-rows", type=click.IntRange(min=1000), default=1 << 18, show_default=True, metavar="N",
-    help="About how many rows a slice has.",
+    help="About how many rows a segment has.",
 )  # fmt: skip
 @click.option("--master", metavar="URL", help="Where Spark runs; default: all cores of this machine.")
 @json_option
@@ -61,16 +61,16 @@ def pipeline(
 ) -> None:
     """Make raw events ready to run, on Spark, and run a graph on them.
 
-    DECLARATION is a .toml or .py file that says what is in the files: columns and their types, which is
+    DECLARATION is a .toml or .py file that describes the files: columns and their types, which is
     the time, the arrival, the source.  INPUT are files or folders of CSV, JSON lines or Parquet.  Every row is
-    used, late, or in quarantine with a reason: manifest.json says how many of each.
+    used, late, or in quarantine with a reason: manifest.json has the number of each.
 
     A step that is done is not done again: run the same command to go on after a failure.
 
     \b
     The flights, from their CSV file to results by window:
       oop-engine pipeline scenarios/pipelines/nyc_flights.toml flights.csv --out out/flights
-    Only how disordered they are, and what to do about it:
+    Only their disorder, and a policy for it:
       oop-engine pipeline events.toml logs/ --out out/logs --until policy
     A policy of your own, or one that may lose one tuple in a thousand:
       oop-engine pipeline events.toml logs/ --out out/logs --policy 'BoundedDisorder("5 s")'
@@ -84,27 +84,27 @@ def pipeline(
             load_declaration(declaration), inputs, out, graph, policy, in_time, by_window, until, batch, slice_rows,
             master,
         )  # fmt: skip
-        tell = _Teller(quiet=as_json)
-        told = run_pipeline(wanted, on_step=tell.step, on_batch=tell.batch)
+        progress = _Progress(quiet=as_json)
+        manifest = run_pipeline(wanted, on_step=progress.step, on_batch=progress.batch)
     if as_json:
-        print_json(told)
+        print_json(manifest)
     else:
-        _show(told, out)
+        _show(manifest, out)
 
 
-class _Teller:
-    """Says on stderr which step runs, and how far the graph is."""
+class _Progress:
+    """Prints on stderr which step runs, and how far the graph is."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
 
     def step(self, name: str) -> None:
-        """Say that a step begins."""
+        """Print that a step begins."""
         if not self._quiet:
             click.echo(f"{name} ...", err=True)
 
     def batch(self, done: BatchDone) -> None:
-        """Say that a micro-batch is done."""
+        """Print that a micro-batch is done."""
         if not self._quiet:
             click.echo(
                 f"  batch {done.number}: {done.tuples:,} tuples in, {done.results:,} results, {done.wall_s:.2f} s",
@@ -112,37 +112,37 @@ class _Teller:
             )
 
 
-def _show(told: dict[str, Any], out: Path) -> None:
-    """Print what became of the rows, how disordered they are, what was chosen, and what came out."""
+def _show(manifest: dict[str, Any], out: Path) -> None:
+    """Print the account of rows, their disorder, the policies chosen, and the results."""
     from rich.text import Text
 
     from oop_engine.lab.report.table import grid
     from oop_engine.lab.report.words import count, seconds, size
 
     console = terminal()
-    files = told["in"]["files"]
+    files = manifest["in"]["files"]
     console.print(
-        f"{told['name']}: {count(told['in']['rows'])} rows of {len(files)} file{'s' * (len(files) != 1)}, "
-        f"{size(told['in']['bytes'])}",
+        f"{manifest['name']}: {count(manifest['in']['rows'])} rows of {len(files)} file{'s' * (len(files) != 1)}, "
+        f"{size(manifest['in']['bytes'])}",
         markup=False,
     )
-    console.print(grid("rows in = used + late + quarantined", _ROWS, _rows(told), words=_ROWS[:1]))
-    if told["quarantined"]:
-        refused = [[reason, count(rows)] for reason, rows in told["quarantined"].items()]
+    console.print(grid("rows in = used + late + quarantined", _ROWS, _rows(manifest), words=_ROWS[:1]))
+    if manifest["quarantined"]:
+        refused = [[reason, count(rows)] for reason, rows in manifest["quarantined"].items()]
         console.print(grid("in quarantine", ["reason", "rows"], refused, words=["reason"]))
-    if told["profile"]:
-        console.print(grid("how late a tuple is", _LATE, _lateness(told), words=_LATE[:2]))
-    for name, choice in told["policy"].items():
+    if manifest["profile"]:
+        console.print(grid("how late a tuple is", _LATE, _lateness(manifest), words=_LATE[:2]))
+    for name, choice in manifest["policy"].items():
         console.print(Text.assemble((name, "bold"), f": {choice['policy']}: {choice['reason']}"))
-    for name, made in told["run"].get("results", {}).items():
+    for name, made in manifest["run"].get("results", {}).items():
         console.print(
             f"{name}: {count(made['rows'])} results in {made['files']:,} files of {made['partitions']:,} folders: "
             f"{made['folder']}",
             markup=False,
         )
     spent = ", ".join(
-        f"{step} {'done before' if step in told['done_before'] else seconds(took)}"
-        for step, took in told["seconds"].items()
+        f"{step} {'done before' if step in manifest['done_before'] else seconds(took)}"
+        for step, took in manifest["seconds"].items()
     )
     console.print(f"{spent}; {out / 'manifest.json'} has it all", markup=False)
 
@@ -151,20 +151,20 @@ _ROWS = ["source", "rows", "used", "late", "quarantined"]
 _LATE = ["source", "behind the largest", "out of order", "p50", "p99", "p99.9", "most"]
 
 
-def _rows(told: dict[str, Any]) -> list[list[str]]:
+def _rows(manifest: dict[str, Any]) -> list[list[str]]:
     from oop_engine.lab.report.words import count
 
     found = [
         [name, count(s["rows"]), count(s["used"]), count(s["late"]), count(sum(s["quarantined"].values()))]
-        for name, s in told["sources"].items()
+        for name, s in manifest["sources"].items()
     ]
-    total = told["rows"]
+    total = manifest["rows"]
     return found if len(found) == 1 else [*found, ["all", *(count(total[what]) for what in _ROWS[1:])]]
 
 
-def _lateness(told: dict[str, Any]) -> list[list[str]]:
+def _lateness(manifest: dict[str, Any]) -> list[list[str]]:
     found = []
-    for name, profile in told["profile"].items():
+    for name, profile in manifest["profile"].items():
         found.append([name, "before it", *_quantiles(profile, profile["lateness"])])
         if profile["own_lateness"]:
             found.append(

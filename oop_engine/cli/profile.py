@@ -1,4 +1,4 @@
-"""``oop-engine profile``: how disordered a trace is, and what each generator would make of it."""
+"""``oop-engine profile``: how disordered a trace is, and the cost of each policy of punctuation."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def profile(
     form: str | None,
     as_json: bool,
 ) -> None:
-    """Measure the disorder of a trace, and print which generator of punctuation would cost what.
+    """Measure the disorder of a trace, and print the cost of each policy of punctuation.
 
     The trace is read once, in the order of its rows, with bounded memory.  Its format is
-    .parquet, .arrow, .csv, .jsonl or .msgpack; what "generate" wrote in a binary format
+    .parquet, .arrow, .csv, .jsonl or .msgpack; a file that "generate" wrote in a binary format
     knows its own time column.
 
     \b
@@ -72,9 +72,9 @@ def profile(
         _show(opened, found)
 
 
-def _with_options(said: str) -> str:
-    """Return what the library says of its parameters as the options of the program."""
-    return said.replace("Give time='...'", "Give --time COL").replace(
+def _with_options(message: str) -> str:
+    """Return a message of the library with options of the program in place of its parameters."""
+    return message.replace("Give time='...'", "Give --time COL").replace(
         "give unit='ms', 'rows', ...", "give --unit ms, s, ..."
     )
 
@@ -94,9 +94,7 @@ def _show(trace: Trace, found: Profile) -> None:
 
     console = terminal()
     console.print(f"{trace.path}: {count(found.tuples)} tuples {trace.schema}", markup=False)
-    promised = (
-        f"{count(found.promises)} promises in the trace" if found.promises else "no promises in the trace"
-    )
+    punctuation = f"{count(found.promises)} punctuations" if found.promises else "no punctuation"
     refused = f"refused rows: {text(trace.refused)}" if trace.refused else "no row refused"
-    console.print(f"{promised}; {refused}", markup=False)
+    console.print(f"{punctuation} in the trace; {refused}", markup=False)
     console.print(profile_tables(found))

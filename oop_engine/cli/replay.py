@@ -1,4 +1,4 @@
-"""``oop-engine replay``: one plan over its trace, its results, and what it kept."""
+"""``oop-engine replay``: one plan over its trace, its results, and its state."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ __all__ = ["choose", "limited", "replay"]
 @click.option(
     "--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N tuples of each source."
 )
-@click.option("--check", is_flag=True, help="Hold every edge against its promises (slower).")
+@click.option("--check", is_flag=True, help="Check every edge against its bounds (slower).")
 @click.option(
     "--rows", type=click.IntRange(min=0), default=5, show_default=True, help="First and last results shown."
 )
@@ -67,7 +67,7 @@ def replay(
     output: Path | None,
     as_json: bool,
 ) -> int:
-    """Run one plan of a scenario and show its results, and what each operator did and kept.
+    """Run one plan of a scenario and show its results, and the work and state of each operator.
 
     \b
     The first plan out of order, in virtual time:

@@ -1,4 +1,4 @@
-"""``oop-engine scenarios``: what there is to ask."""
+"""``oop-engine scenarios``: the list of scenarios."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = ["scenarios"]
 @click.argument("names", nargs=-1, metavar="[SCENARIO]...", shell_complete=complete_scenario)
 @json_option
 def scenarios(names: tuple[str, ...], as_json: bool) -> None:
-    """List the scenarios: what each asks, its parameters with defaults, and what it sweeps.
+    """List the scenarios: their questions, their parameters with defaults, and their sweeps.
 
     \b
     All that come with the project:
       oop-engine scenarios
-    What one of them, or a file of yours, is about:
+    One of them, or a file of yours:
       oop-engine scenarios nyc_flights
       oop-engine scenarios my_scenario.py
     """

@@ -1,4 +1,4 @@
-"""The shards of a run on Spark: what each had to do in each micro-batch, and when key groups moved."""
+"""The shards of a run on Spark: the load of each in each micro-batch, and when key groups moved."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["shard_table"]
 def shard_table(how: str, batches: Sequence[BatchDone], moves: Sequence[Move]) -> Group:
     """Return a line a micro-batch: tuples and CPU time of each shard, of all operators in shards together.
 
-    ``most``: what the most loaded shard has, as a multiple of the mean.  ``moved``: key groups, after the batch.
+    ``most``: the load of the most loaded shard, as a multiple of the mean.  ``moved``: key groups, after the batch.
     """
     shards = max(shard.shard + 1 for batch in batches for shard in batch.shards)
     headings = [
@@ -32,7 +32,7 @@ def shard_table(how: str, batches: Sequence[BatchDone], moves: Sequence[Move]) -
         "moved",
     ]
     lines = [list(_line(batch, shards, moves)) for batch in batches if batch.shards]
-    return Group(grid(f"{how}: tuples and CPU time of the shards", headings, lines), *_said(moves))
+    return Group(grid(f"{how}: tuples and CPU time of the shards", headings, lines), *_indivisible(moves))
 
 
 def _line(batch: BatchDone, shards: int, moves: Sequence[Move]) -> Iterator[str]:
@@ -47,8 +47,8 @@ def _line(batch: BatchDone, shards: int, moves: Sequence[Move]) -> Iterator[str]
     yield count(moved) if moved else ""
 
 
-def _said(moves: Sequence[Move]) -> Iterator[str]:
-    """Yield what no map can mend."""
+def _indivisible(moves: Sequence[Move]) -> Iterator[str]:
+    """Yield a line for each key group that is larger than the share of a shard."""
     for move in moves:
         if move.indivisible is not None:
             yield (

@@ -1,4 +1,4 @@
-"""The contract of a stream, checked on a live edge: no tuple behind a promise.
+"""The contract of a stream, checked on a live edge: no tuple behind a bound.
 
 Operators rely on it and do not look.  A runner can look for them (``check=True``), and
 the tests always do.
@@ -20,31 +20,31 @@ __all__ = ["EdgeContract"]
 
 
 class EdgeContract:
-    """All that has been promised on the edge ``name``; every message is held against it.
+    """The bounds of the edge ``name``; every message is checked against them.
 
-    O(rows) a page, O(groups) a punctuation; keeps what ``Progress`` keeps, and one bound
-    pair a joint promise.
+    O(rows) a page, O(groups) a punctuation; keeps the state of a ``Progress`` for each set of attributes,
+    and one pair of bounds for each joint punctuation.
     """
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._linear = NEVER
-        self._said: dict[tuple[str, ...], Progress] = {}  # a set of attributes each
+        self._progress: dict[tuple[str, ...], Progress] = {}  # a set of attributes each
         self._joint: list[Joint] = []
         self._pages = 0
 
     def check(self, message: Message) -> None:
-        """Raise ``ContractError`` if ``message`` breaks a promise or takes one back."""
+        """Raise ``ContractError`` if ``message`` is behind a bound or lowers one."""
         match message:
             case Page():
                 self._pages += 1
                 self._check_page(message)
             case Linear(below):
                 if below < self._linear:
-                    self._fail(f"promise {below} takes back the promise {self._linear}")
+                    self._fail(f"bound {below} is below the bound {self._linear} before it")
                 self._linear = below
-                for said in self._said.values():
-                    said.advance(0, message)
+                for progress in self._progress.values():
+                    progress.advance(0, message)
             case GroupWise():
                 self._check_groups(message)
             case Joint():
@@ -52,8 +52,8 @@ class EdgeContract:
 
     def _check_page(self, page: Page) -> None:
         bounds = np.full(len(page), self._linear)
-        for said in self._said.values():
-            np.maximum(bounds, said.bounds(page.batch), out=bounds)
+        for progress in self._progress.values():
+            np.maximum(bounds, progress.bounds(page.batch), out=bounds)
         behind = passed(page.times, bounds)
         if behind.any():
             row = int(np.argmax(behind))
@@ -64,35 +64,37 @@ class EdgeContract:
                 terms = " and ".join(f"{name} < {below}" for name, below in joint.bounds)
                 self._fail_row(page, int(np.argmax(inside)), terms)
 
-    def _check_groups(self, promise: GroupWise) -> None:
-        """No group takes back its own promise.
+    def _check_groups(self, punctuation: GroupWise) -> None:
+        """No group lowers its own bound.
 
-        To say less than the stream, or than other attributes, is idle; and so it is of a
-        group that has ended, for whoever has passed its end on may have forgotten it.
+        A bound below that of the stream, or of other attributes, has no effect; nor has one of a
+        group that has ended, for an operator may have forgotten the group with its end.
         """
-        if len(once_each(promise)) < len(promise):
-            self._fail(f"a punctuation tells a group twice: {promise.groups.to_pylist()[:9]}")
-        attributes = tuple(sorted(promise.attributes))
-        if attributes not in self._said:
-            self._said[attributes] = Progress(1, remember_ended=True)
-            self._said[attributes].advance(0, Linear(self._linear))
-        said = self._said[attributes]
-        bounds = said.bounds(promise.groups)
-        less = (promise.below < bounds) & (bounds > self._linear) & (bounds < FOREVER)
+        if len(once_each(punctuation)) < len(punctuation):
+            self._fail(f"a punctuation names a group twice: {punctuation.groups.to_pylist()[:9]}")
+        attributes = tuple(sorted(punctuation.attributes))
+        if attributes not in self._progress:
+            self._progress[attributes] = Progress(1, remember_ended=True)
+            self._progress[attributes].advance(0, Linear(self._linear))
+        progress = self._progress[attributes]
+        bounds = progress.bounds(punctuation.groups)
+        less = (punctuation.below < bounds) & (bounds > self._linear) & (bounds < FOREVER)
         if less.any():
             row = int(np.argmax(less))
-            group = promise.groups.slice(row, 1).to_pylist()[0]
-            self._fail(f"promise {promise.below[row]} for {group} takes back the promise {bounds[row]}")
-        said.advance(0, promise)
+            group = punctuation.groups.slice(row, 1).to_pylist()[0]
+            self._fail(
+                f"bound {punctuation.below[row]} for {group} is below the bound {bounds[row]} before it"
+            )
+        progress.advance(0, punctuation)
 
-    def _fail_row(self, page: Page, row: int, promise: str) -> None:
+    def _fail_row(self, page: Page, row: int, excluded: str) -> None:
         values = page.batch.slice(row, 1).to_pylist()[0]
         self._fail(
-            f"tuple {values} came after the promise of nothing with {promise} (page {self._pages}, row {row})"
+            f"tuple {values} came after a punctuation that excluded {excluded} (page {self._pages}, row {row})"
         )
 
-    def _fail(self, what: str) -> None:
-        msg = f"edge {self._name!r}: {what}"
+    def _fail(self, reason: str) -> None:
+        msg = f"edge {self._name!r}: {reason}"
         raise ContractError(msg)
 
 

@@ -1,15 +1,15 @@
-"""What can go wrong, by who has to mend it.
+"""Errors, by who has to mend them.
 
     EngineError
     ├── GraphError      the graph or an operator was put together wrongly: mend the program
     │   └── UnitError   a length that does not fit the unit of the progressing attribute
-    ├── ContractError   a source or an operator broke a promise of its stream: mend the source
-    │   └── LateTuple   a tuple came behind a promise, and the late policy is to raise
-    ├── OperatorError   an operator, or a function in it, failed: mend what ``__cause__`` tells
-    ├── TraceError      a file cannot be read as what it was said to be: mend the data
+    ├── ContractError   a source or an operator contradicted its punctuation: mend the source
+    │   └── LateTuple   a tuple came behind a bound, and the late policy is to raise
+    ├── OperatorError   an operator, or a function in it, failed: mend ``__cause__``
+    ├── TraceError      a file cannot be read as declared: mend the data
     ├── SnapshotError   bytes that are no snapshot of this operator
     ├── UsageError      an unknown scenario, parameter, format: mend the command
-    └── SetupError      what a runner stands on is missing or too old: mend the machine
+    └── SetupError      a requirement of a runner is missing or too old: mend the machine
 
 Every message names the place, what must hold, the value got with its unit, and the
 way out.  A command ends with exit code 2 on any of them, without a traceback; of an
@@ -45,22 +45,22 @@ class UnitError(GraphError):
 
 
 class ContractError(EngineError):
-    """A source or an operator broke a promise of its stream."""
+    """A source or an operator contradicted the punctuation of its stream."""
 
 
 class LateTuple(ContractError):  # noqa: N818  (it is the tuple that is late)
-    """A tuple came behind a promise and the late policy is to raise."""
+    """A tuple came behind a bound and the late policy is to raise."""
 
 
 class OperatorError(EngineError):
     """An operator, or a function of yours that it called, raised an error that is none of these.
 
-    It tells the graph, the node and the message that was being handled; ``__cause__`` is the error itself.
+    It names the graph, the node and the message that was being handled; ``__cause__`` is the error itself.
     """
 
 
 class TraceError(EngineError, ValueError):
-    """A trace cannot be read as what it was said to be."""
+    """A trace cannot be read as declared."""
 
 
 class SnapshotError(EngineError, ValueError):
@@ -72,4 +72,4 @@ class UsageError(EngineError, ValueError):
 
 
 class SetupError(EngineError):
-    """What a runner stands on (a Java, a package, a setting of a session) is missing or too old."""
+    """A requirement of a runner (a Java, a package, a setting of a session) is missing or too old."""

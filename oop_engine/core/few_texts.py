@@ -11,7 +11,11 @@ from typing import Any
 
 __all__ = ["FewTexts"]
 
-_START, _END, _FIRST = "\0", "\1", 2  # what is not printable is in no text; codes are written from there on
+_START, _END, _FIRST = (
+    "\0",
+    "\1",
+    2,
+)  # in no text, for they are not printable; codes are written from there on
 _MOST = 32  # texts: one is searched for among all
 _ROOM = 512  # characters
 

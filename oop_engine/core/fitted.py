@@ -1,8 +1,8 @@
-"""Fitted: punctuation in the types of the stream that it speaks of.
+"""Fitted: punctuation cast to the types of its stream.
 
 Whoever makes punctuation by hand leaves the types of keys to Arrow: a ``datetime`` becomes microseconds, a
-number 64 bits.  Keys are found by their values, so they must be of the stream's types before anybody looks.
-This is the only place that brings them there, and runners have every message go through it.
+number 64 bits.  Keys are found by their values, so they must be of the stream's types before an operator sees them.
+This is the only place that casts them, and runners pass every message through it.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _KINDS = {
     "length of time": (pa.types.is_duration,),
 }  # fmt: skip
 
-Said = TypeVar("Said")
+AnyMessage = TypeVar("AnyMessage")
 
 
-def fitted(message: Said, schema: Schema, place: str) -> Said | GroupWise:
+def fitted(message: AnyMessage, schema: Schema, place: str) -> AnyMessage | GroupWise:
     """Return a message of a stream of ``schema``: punctuation in its types, anything else as it is.
 
     A group whose key no value of its column can equal is left out: no tuple is of it.  Raises ``ContractError``
@@ -50,8 +50,8 @@ def fitted(message: Said, schema: Schema, place: str) -> Said | GroupWise:
     return message
 
 
-def once_each(promise: GroupWise) -> GroupWise:
-    """Return the promise with each group once: of several bounds for one group the largest holds.
+def once_each(punctuation: GroupWise) -> GroupWise:
+    """Return the punctuation with each group once: of several bounds for one group the largest holds.
 
     O(groups), in Arrow.
 
@@ -59,19 +59,19 @@ def once_each(promise: GroupWise) -> GroupWise:
     >>> once.groups.to_pydict(), once.below
     ({'k': ['a', 'b']}, array([20,  5]))
     """
-    codes = np.zeros(len(promise), np.int64)
-    for column in promise.groups.columns:
+    codes = np.zeros(len(punctuation), np.int64)
+    for column in punctuation.groups.columns:
         values = comparable(column).dictionary_encode(null_encoding="encode")
-        if len(values.dictionary) == len(promise):
-            return promise
+        if len(values.dictionary) == len(punctuation):
+            return punctuation
         pairs = codes * len(values.dictionary) + values.indices.to_numpy()
         codes = pa.array(pairs).dictionary_encode().indices.to_numpy()
     _, first, rows = np.unique(codes, return_index=True, return_inverse=True)
     if first.size == codes.size:
-        return promise
-    bounds = promise.below[first]
-    np.maximum.at(bounds, rows, promise.below)
-    return GroupWise(promise.groups.take(pa.array(first)), bounds)
+        return punctuation
+    bounds = punctuation.below[first]
+    np.maximum.at(bounds, rows, punctuation.below)
+    return GroupWise(punctuation.groups.take(pa.array(first)), bounds)
 
 
 def exactly(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, NDArray[np.bool_]] | None:
@@ -115,14 +115,14 @@ def is_below(column: pa.Array, bound: int) -> NDArray[np.bool_]:
 
 
 def _fits(groups: pa.Schema, fields: pa.Schema) -> bool:
-    """Tell whether groups are told in the types of the columns; a name that is no column has none."""
+    """Tell whether groups have the types of the columns; a name that is no column has none."""
     places = ((field, fields.get_field_index(field.name)) for field in groups)
     return all(place >= 0 and fields.field(place).type == field.type for field, place in places)
 
 
-def _cast(promise: GroupWise, schema: Schema, place: str) -> GroupWise:
-    columns, kept = [], np.ones(len(promise), np.bool_)
-    for name, column in zip(promise.attributes, promise.groups.columns, strict=True):
+def _cast(punctuation: GroupWise, schema: Schema, place: str) -> GroupWise:
+    columns, kept = [], np.ones(len(punctuation), np.bool_)
+    for name, column in zip(punctuation.attributes, punctuation.groups.columns, strict=True):
         kind = _type_of(name, schema, place)
         found = exactly(column, kind)
         if found is None:
@@ -130,8 +130,8 @@ def _cast(promise: GroupWise, schema: Schema, place: str) -> GroupWise:
             raise ContractError(msg)
         columns.append(found[0])
         kept &= found[1]
-    fields = pa.schema([schema.fields.field(name) for name in promise.attributes])
-    return GroupWise(pa.RecordBatch.from_arrays(columns, schema=fields), promise.below).filter(kept)
+    fields = pa.schema([schema.fields.field(name) for name in punctuation.attributes])
+    return GroupWise(pa.RecordBatch.from_arrays(columns, schema=fields), punctuation.below).filter(kept)
 
 
 def _type_of(name: str, schema: Schema, place: str) -> pa.DataType:
@@ -149,7 +149,7 @@ def _check_ordered(name: str, schema: Schema, place: str) -> None:
 
 
 def _kind_of(kind: pa.DataType) -> str:
-    """Return what two types must share to have values in common."""
+    """Return the property that two types must share to have values in common."""
     if pa.types.is_timestamp(kind):  # a time without a zone is no instant, so it equals none
         return "instant in a zone" if kind.tz else "day or instant"
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):

@@ -1,4 +1,4 @@
-"""Graph: named streams and operators as plain data; a runner is what makes it move.
+"""Graph: named streams and operators as plain data; a runner executes it.
 
 A graph is built line by line, and each line is checked as soon as its inputs are known::
 
@@ -29,7 +29,7 @@ _NAME = re.compile(r"[\w-]+")
 
 @dataclass(frozen=True)
 class Stream:
-    """One output port of one node: what other nodes are connected to."""
+    """One output port of one node, to which other nodes are connected."""
 
     node: str
     port: str = ""
@@ -67,7 +67,7 @@ class Node:
         return ("in",) if self.kind == "sink" else ()
 
     def describe(self) -> str:
-        """Return what the node is, in a few words."""
+        """Return the node in a few words: its kind and parameters."""
         return self.operator.describe() if self.operator is not None else self.kind
 
 
@@ -106,12 +106,12 @@ class Graph:
         rows = [
             {
                 "node": node.name,
-                "what": node.kind if node.operator is None else node.operator.describe(),
+                "operator": node.kind if node.operator is None else node.operator.describe(),
                 "reads": ", ".join(map(str, node.inputs)),
             }
             for node in plan.nodes
         ]
-        return table_html(f"Graph {self.name}", ["node", "what", "reads"], rows)
+        return table_html(f"Graph {self.name}", ["node", "operator", "reads"], rows)
 
     def plan(self) -> Plan:
         """Check the whole graph and return it ready to run.

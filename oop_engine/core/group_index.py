@@ -3,7 +3,7 @@
 
 Everything that keeps something per group keeps it in arrays, and a group's place in them
 is its *slot*.  Slots are dense and given in order of first sight; the keys may be columns
-of any type that Arrow can ``take`` rows of.  Integers, and what can be seen as such (floats,
+of any type that Arrow can ``take`` rows of.  Integers, and types that can be viewed as such (floats,
 instants, booleans), are looked up in NumPy, all rows of a page at once.  Others take a hash
 lookup a tuple inside Arrow; Python sees only the keys that differ within a page, and of
 texts, as long as there are not many more than rows, only new ones.
@@ -137,7 +137,7 @@ class GroupIndex:
         return {"size": self._size, "keys": batch if everything else None}
 
     def load(self, saved: Saved) -> None:
-        """Take what ``save`` returned; slots are the same as then."""
+        """Take the state that ``save`` returned; slots are the same as then."""
         self.__init__(self._types, self._table)  # type: ignore[misc]
         size = saved.integer("size", least=0, most=2**62 if self._types else 1)
         fields = pa.schema([(str(i), kind) for i, kind in enumerate(self._types)])

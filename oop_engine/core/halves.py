@@ -1,15 +1,15 @@
-"""A graph whose operators are split in halves: the first keeps nothing, the second merges what the first put out.
+"""A graph whose operators are split in halves: the first keeps nothing, the second merges the output of the first.
 
     operator                    ->  first half -> second half
     union -> operator           ->  first half on each input -> union -> second half
-    union -> ... -> operator    ->  what is between, and the first half, on each input -> union -> second half
+    union -> ... -> operator    ->  the operators between and the first half on each input -> union -> second half
 
-What has halves, what is a union, and what may stand between, each operator says itself (``Operator.halves``,
-``is_union``, ``distributes``): a ``WindowAggregate`` becomes ``PartialAggregate`` and ``Consolidate``, behind ``Meld``
+Operators answer for themselves: ``Operator.halves``, ``is_union``, and ``distributes`` for those that may stand
+between.  So a ``WindowAggregate`` becomes ``PartialAggregate`` and ``Consolidate``, behind ``Meld``
 and some ``Select``, ``Apply``, ``Project``.
 
 The first halves run where the tuples are, so only partial aggregates have to travel, and
-tuples of one group may be anywhere.  The results are the same, and so are the promises.
+tuples of one group may be anywhere.  The results are the same, and so is the punctuation.
 
 Source: thesis 6.2; compute and consolidate: Madsen, Zhou, Su, Enorm, DEBS 2016, section 4.
 """
@@ -51,7 +51,7 @@ def consolidated(graph: Graph, only: Collection[str] | None = None) -> Graph:
 
     Node ``x`` becomes ``x-partial`` (``x-partial-0``, ``x-partial-1``... where there are
     several) and ``x``.  A union keeps its name; operators copied to its inputs get the
-    input's number.  A union, and what is between, moves only if nothing else reads it.
+    input's number.  A union, with the operators between, moves only if nothing else reads it.
     Raises ``GraphError`` if the graph is not complete, or has a node of such a name already.
     O(nodes x longest path).
     """
@@ -113,7 +113,7 @@ def _copy(twin: Graph, node: Node) -> None:
 
 
 def _split(twin: Graph, name: str, halves: tuple[Operator, Operator], tree: _Tree) -> None:
-    """Add the two halves of node ``name``, and what has moved in front of them."""
+    """Add the two halves of node ``name``, and the operators that have moved in front of them."""
     first, second = halves
     count = _branches(tree)
     suffixes = iter([""] if count == 1 else [f"-{i}" for i in range(count)])
@@ -121,7 +121,7 @@ def _split(twin: Graph, name: str, halves: tuple[Operator, Operator], tree: _Tre
 
 
 def _add(twin: Graph, tree: _Tree, first: tuple[str, Operator], suffixes: Iterator[str]) -> Stream:
-    """Add all that leads to what the first halves of ``tree`` put out; return that stream."""
+    """Add all nodes up to the first halves of ``tree``; return their stream."""
     if isinstance(tree, _United):
         streams = [_add(twin, given, first, suffixes) for given in tree.inputs]
         return _added(twin, tree.node.name, tree.node, *streams)

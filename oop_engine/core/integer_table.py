@@ -34,7 +34,7 @@ class IntegerTable:
     """
 
     def __init__(self) -> None:
-        self._keys = np.zeros(1, np.int64)  # (capacity,)  by code; what stands for null is never compared
+        self._keys = np.zeros(1, np.int64)  # (capacity,)  by code; the entry of null is never compared
         self._size = 0
         self._null = _FREE
         self._places = np.full(_LEAST, _FREE, np.int32)  # (places,)  code; hashed: a power of two
@@ -90,7 +90,7 @@ class IntegerTable:
 
     def _home(self, values: Integers) -> Integers:
         if self._lowest is not None:
-            return values - self._lowest  # what wraps round is no place either
+            return values - self._lowest  # a value that wraps round is no place either
         bits = self._places.size.bit_length() - 1
         return (values.view(np.uint64) * _SPREAD >> np.uint64(64 - bits)).view(np.int64)
 

@@ -22,14 +22,14 @@ __all__ = ["Emission", "Message", "Operator", "State"]
 
 Message = Page | Punctuation
 Emission = tuple[int, Message]
-"""An output port, and what goes out there."""
+"""An output port, and the message for it."""
 
 
 class State(NamedTuple):
-    """What an operator holds now: buffered tuples, partial aggregates, groups, bytes.
+    """The state that an operator holds now: buffered tuples, partial aggregates, groups, bytes.
 
-    Bytes are those of the arrays, Arrow buffers and dictionaries that are there, by their types and lengths:
-    room for what is still to come counts, for memory has to have it.  It is another after a snapshot.
+    Bytes are those of arrays, Arrow buffers and dictionaries, by their types and lengths: free capacity
+    counts, for it takes memory.  It may be another after a snapshot.
     """
 
     tuples: int = 0
@@ -63,8 +63,8 @@ class Operator:
     """Base of all operators: parameters first, then schemas, then messages.
 
     ``__init__`` takes and checks parameters, nothing more: an operator in a graph is a
-    picklable description.  ``output_schemas`` is pure and checks what only the schemas can
-    tell.  A runner calls ``opened``, which copies the description and gives the copy
+    picklable description.  ``output_schemas`` is pure and checks the parameters against the
+    schemas.  A runner calls ``opened``, which copies the description and gives the copy
     its state; only opened operators get messages.  Handlers yield ``(port, message)``, and
     a runner always exhausts them before the next message.
 
@@ -79,20 +79,20 @@ class Operator:
     outputs: tuple[str, ...] = ("out",)
     needs_order: ClassVar[bool] = False
     is_union: ClassVar[bool] = False
-    """True: each input's tuples go out unchanged, and what all inputs promise (``Meld``)."""
+    """True: each input's tuples go out unchanged, and the minimum of the inputs' bounds (``Meld``)."""
     distributes: bool = False
-    """True: on several streams, whose outputs are then united, it gives what it gives on their union (``Select``)."""
+    """True: the union of its outputs on several streams is its output on their union (``Select``)."""
     makes_progress: ClassVar[bool] = False
-    """True for what stands at the edge and turns arrivals into promises (``Punctuate``, ``Sort``)."""
+    """True for a generator of punctuation, which stands behind a source (``Punctuate``, ``Sort``)."""
     clock_every: int | None = None
     """How often ``on_clock`` is wanted, in units of the attribute; None: never."""
     moment: int | None = None
-    """At the edge: the arrival up to which was read; what is yielded happens then.
+    """Of a generator: the arrival up to which it has read, the moment of the messages it yields.
 
     None: at the last arrival of the pages that are yielded.
     """
     waits: str | None = None
-    """What waits as long as no promise comes, in a few words ("results"); None: nothing does."""
+    """The output that waits for punctuation, in a few words ("results"); None: none does."""
 
     schemas_in: tuple[Schema, ...]
     schemas_out: tuple[Schema, ...]
@@ -105,8 +105,8 @@ class Operator:
         """Return the columns by which the input may be divided among copies of the operator.
 
         Each entry is a key: its column on every input port.  Copies that have the tuples of
-        different values of some of these keys, and all promises, put out together what one
-        operator would.  None: any division will do, for nothing is kept of a tuple.  An
+        different values of some of these keys, and all punctuation, put out together the output of one
+        operator.  None: any division will do, for nothing is kept of a tuple.  An
         empty list (the default): one operator has to see everything.
         """
         return []
@@ -129,8 +129,8 @@ class Operator:
     def halves(self, inputs: tuple[Schema, ...]) -> tuple[Operator, Operator] | None:
         """Return two operators that do the same, the second behind the first; None: there are none (the default).
 
-        The first keeps nothing of a tuple, so any number of its copies may share the input.  The second takes what
-        they put out, united in any order; results and promises are those of this operator.
+        The first keeps nothing of a tuple, so any number of its copies may share the input.  The second takes the
+        union of their outputs, in any order; results and punctuation are those of this operator.
         """
         return None
 
@@ -150,11 +150,11 @@ class Operator:
         yield 0, page
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
-        """Take a promise of input ``port``."""
+        """Take a punctuation of input ``port``."""
         yield 0, punctuation
 
     def on_end(self, port: int) -> Iterator[Emission]:
-        """Learn that nothing more comes on ``port``: the same as the largest promise.
+        """Learn that nothing more comes on ``port``: the same as the largest bound.
 
         When every input has ended the runner ends the outputs; no operator does.
         """
@@ -165,14 +165,14 @@ class Operator:
         yield from ()
 
     def state(self) -> State:
-        """Return what is held now, in O(1): it is asked for after every message.
+        """Return the state held now, in O(1): it is asked for after every message.
 
         ``nbytes``: of arrays their ``nbytes``, of Arrow data ``get_total_buffer_size()`` (``Page.held_bytes``).
         """
         return State()
 
     def counts(self) -> dict[str, int]:
-        """Return what was counted since the opening: late tuples, refused ones..."""
+        """Return the counts since the opening: late tuples, refused ones..."""
         return {}
 
     def save(self) -> dict[str, Any]:
@@ -204,7 +204,7 @@ class Operator:
             raise SnapshotError(msg) from error
 
     def describe(self) -> str:
-        """Return one line for a drawing of the graph: the name and what was asked of it."""
+        """Return one line for a drawing of the graph: the name and the parameters."""
         return type(self).__name__
 
     def explain(self, inputs: tuple[Schema, ...]) -> str | None:

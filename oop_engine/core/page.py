@@ -212,7 +212,7 @@ def concat(schema: Schema, pages: Sequence[Page]) -> Page:
 def pages(schema: Schema, data: Any, *, arrival: str | None = None, rows: int = PAGE_ROWS) -> Iterator[Page]:
     """Yield pages of at most ``rows`` of whatever gives Arrow data, as ``Page.from_arrow`` makes them.
 
-    A stream (a reader, a relation) is read as it is asked for, so memory is bounded by what it gives at a time.
+    A stream (a reader, a relation) is read as it is asked for, so memory is bounded by one batch.
     """
     for batch in record_batches(data):
         names = batch.schema.names
@@ -228,7 +228,7 @@ def pages(schema: Schema, data: Any, *, arrival: str | None = None, rows: int = 
 
 
 def _made_plain(schema: Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return columns of other types than the schema's, if these are what the types are here (``plain``)."""
+    """Return columns of other types than the schema's, if these are their plain forms (``plain``)."""
     fields = pa.schema([field.with_type(plain_type(field.type)) for field in batch.schema])
     if not fields.equals(schema.fields):
         msg = f"page: columns must be {schema.fields.to_string()!r}; got {batch.schema.to_string()!r}"

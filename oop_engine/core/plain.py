@@ -91,7 +91,7 @@ def record_batches(data: Any) -> Iterator[pa.RecordBatch]:
 
 def _in_one(column: pa.ChunkedArray) -> pa.Array:
     together = column.combine_chunks()
-    if isinstance(together, pa.ChunkedArray):  # Arrow does not put together what one array cannot hold
+    if isinstance(together, pa.ChunkedArray):  # Arrow does not join chunks that one array cannot hold
         if together.num_chunks != 1:
             msg = f"{column.nbytes:,} bytes are too many for one array"
             raise OverflowError(msg)

@@ -1,9 +1,9 @@
-"""Progress: what streams have promised, one stream or the minimum over several.
+"""Progress: the bounds of a stream, or the minimum of the bounds of several.
 
-The only place where promises are combined.  Group ``g`` has progressed on one input to
+The only place where bounds are combined.  Group ``g`` has progressed on one input to
 ``max(linear, grouped[g])``, and over several inputs to the minimum of that (Meld, thesis
 8.2, for linear punctuation; group-wise, the same for each group).  A group is kept only
-while some input has promised more for it than for its whole stream.
+while its bound on some input is larger than that of the whole stream.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _MANY = 1024  # groups
 
 
 class Progress:
-    """Promises of ``inputs`` streams, and what they amount to together.
+    """Bounds of ``inputs`` streams, and their minimum.
 
-    ``linear``: the bound that every input has promised for its whole stream.  ``groups``: how many are kept.
+    ``linear``: the minimum of the bounds for whole streams.  ``groups``: how many are kept.
 
-    ``remember_ended``: keep groups that were ended for good (bound ``FOREVER``).  The edge
-    of the graph needs it to refuse what still comes of them; others forget such a group
-    when every input has ended it, for nothing of it can come.
+    ``remember_ended``: keep groups that were ended for good (bound ``FOREVER``).  ``Punctuate``
+    needs it to refuse their late tuples; others forget such a group
+    when every input has ended it, for no tuple of it can come.
 
     >>> progress = Progress(inputs=2)
     >>> progress.advance(0, Linear(60)), progress.advance(1, Linear(40))
@@ -48,7 +48,7 @@ class Progress:
         self._tables: dict[tuple[str, ...], _GroupTable] = {}
 
     def linear_of(self, port: int) -> int:
-        """The bound that input ``port`` has promised for its whole stream."""
+        """The bound of input ``port`` for its whole stream."""
         return int(self._linear[port])
 
     @property
@@ -58,21 +58,21 @@ class Progress:
         return linear + sum(table.nbytes for table in self._tables.values()) if self._tables else linear
 
     def advance(self, port: int, punctuation: Punctuation) -> list[Punctuation]:
-        """Take a promise of input ``port``; return what all inputs together newly promise.
+        """Take a punctuation of input ``port``; return the punctuation of all inputs together that follows newly.
 
-        O(groups kept x inputs) for a linear promise, O(its groups x inputs) for a
-        group-wise one.  A joint promise passes when there is a single input, else it
+        O(groups kept x inputs) for a linear one, O(its groups x inputs) for a
+        group-wise one.  A joint one passes when there is a single input, else it
         is dropped, which is always sound.
         """
         match punctuation:
             case Linear(below):
-                said = self._advance_linear(port, below)
+                out = self._advance_linear(port, below)
             case GroupWise():
-                said = self._advance_groups(port, punctuation)
+                out = self._advance_groups(port, punctuation)
             case Joint():
                 return [punctuation] if self._linear.size == 1 else []
         self.groups = sum(map(len, self._tables.values()))
-        return said
+        return out
 
     def bounds(self, columns: pa.RecordBatch, port: int | None = None) -> Bounds:
         """Return the bound of each row's group, int64 (rows,).
@@ -88,22 +88,22 @@ class Progress:
         return found
 
     def punctuation(self) -> list[Punctuation]:
-        """Return all that is promised now, as the fewest punctuations that say it."""
-        said: list[Punctuation] = [] if self.linear == NEVER else [Linear(self.linear)]
+        """Return all bounds of now, in as few punctuations as possible."""
+        out: list[Punctuation] = [] if self.linear == NEVER else [Linear(self.linear)]
         for table in self._tables.values():
-            promise = table.promise(self._linear, np.arange(len(table)))
-            more = promise > self.linear
+            bounds = table.minimum(self._linear, np.arange(len(table)))
+            more = bounds > self.linear
             if more.any():
-                said.append(table.punctuation(np.flatnonzero(more), promise[more]))
-        return said
+                out.append(table.punctuation(np.flatnonzero(more), bounds[more]))
+        return out
 
     def save(self) -> dict[str, Any]:
-        """Return the promises for a snapshot."""
+        """Return the bounds for a snapshot."""
         tables = [[list(names), table.save()] for names, table in self._tables.items()]
         return {"linear": self._linear, "linear_out": self.linear, "tables": tables}
 
     def load(self, saved: Saved) -> None:
-        """Take what ``save`` returned."""
+        """Take the state that ``save`` returned."""
         inputs = self._linear.size
         self._linear, self.linear = saved.integers("linear", (inputs,)), saved.integer("linear_out")
         tables = [_GroupTable.loaded(of.part(1), inputs) for of in saved.parts("tables")]
@@ -114,16 +114,16 @@ class Progress:
         if below <= self._linear[port]:
             return []
         self._linear[port] = below
-        said: list[Punctuation] = []
+        out: list[Punctuation] = []
         if (linear := min(self._linear.tolist())) > self.linear:
             self.linear = linear
-            said.append(Linear(linear))
+            out.append(Linear(linear))
         if self._tables:
             for table in self._tables.values():
-                said += table.propagate(self._linear, linear, np.arange(len(table)))
+                out += table.propagate(self._linear, linear, np.arange(len(table)))
                 table.prune(self._linear, remember_ended=self._remember_ended)
             self._tables = {names: table for names, table in self._tables.items() if len(table)}
-        return said
+        return out
 
     def _advance_groups(self, port: int, punctuation: GroupWise) -> list[Punctuation]:
         punctuation = punctuation.filter(punctuation.below > self._linear[port])
@@ -135,14 +135,14 @@ class Progress:
             self._tables[names] = _GroupTable(punctuation.groups.schema, self._linear.size)
         table = self._tables[names]
         touched = table.raise_to(port, punctuation)
-        said = table.propagate(self._linear, self.linear, touched)
+        out = table.propagate(self._linear, self.linear, touched)
         if not self._remember_ended and (punctuation.below == FOREVER).any():
             self._end(names, table.ended(self._linear, touched))
             table.prune(self._linear, remember_ended=False)
-        return said
+        return out
 
     def _end(self, names: tuple[str, ...], groups: pa.RecordBatch) -> None:
-        """Forget what was promised of the parts of groups that are over."""
+        """Forget the bounds of the parts of groups that are over."""
         for finer, table in self._tables.items():
             if groups.num_rows and set(names) < set(finer):
                 table.end(groups)
@@ -150,13 +150,13 @@ class Progress:
 
 
 class _GroupTable:
-    """Promises of the groups of one set of attributes: rows are groups, columns inputs."""
+    """Bounds of the groups of one set of attributes: rows are groups, columns inputs."""
 
     def __init__(self, schema: pa.Schema, inputs: int) -> None:
         self._schema = schema
         self._index = GroupIndex(schema.types)
         self._grouped = np.full((0, inputs), NEVER)  # (capacity, inputs)
-        self._out = np.full(0, NEVER)  # (capacity,)  what has been passed on
+        self._out = np.full(0, NEVER)  # (capacity,)  bounds passed on
 
     def __len__(self) -> int:
         return len(self._index)
@@ -181,20 +181,20 @@ class _GroupTable:
             np.maximum.at(bounds, slots, punctuation.below)
         return touched
 
-    def promise(self, linear: Bounds, slots: NDArray[np.int64]) -> Bounds:
-        """Return the least that all inputs promise for some groups."""
+    def minimum(self, linear: Bounds, slots: NDArray[np.int64]) -> Bounds:
+        """Return the minimum of the bounds of all inputs for some groups."""
         least: Bounds = np.maximum(linear, self._grouped[slots]).min(axis=1)
         return least
 
     def propagate(self, linear: Bounds, linear_out: int, slots: NDArray[np.int64]) -> list[Punctuation]:
-        """Return what has grown among ``slots``, and note that it was said."""
-        promise = self.promise(linear, slots)
-        grown = promise > np.maximum(self._out[slots], linear_out)
+        """Return the bounds that have grown among ``slots``, and note them as passed on."""
+        bounds = self.minimum(linear, slots)
+        grown = bounds > np.maximum(self._out[slots], linear_out)
         if not grown.any():
             return []
-        slots, promise = slots[grown], promise[grown]
-        self._out[slots] = promise
-        return [self.punctuation(slots, promise)]
+        slots, bounds = slots[grown], bounds[grown]
+        self._out[slots] = bounds
+        return [self.punctuation(slots, bounds)]
 
     def punctuation(self, slots: NDArray[np.int64], below: Bounds) -> GroupWise:
         batch = pa.RecordBatch.from_arrays(self._index.keys(slots), schema=self._schema)
@@ -203,14 +203,14 @@ class _GroupTable:
     def bounds(self, columns: pa.RecordBatch, linear: Bounds, port: int | None) -> Bounds:
         slots = self._index.find([columns.column(n) for n in self._schema.names])
         if port is None:
-            of_groups = self.promise(linear, np.arange(len(self)))
+            of_groups = self.minimum(linear, np.arange(len(self)))
         else:
             of_groups = np.maximum(linear[port], self._grouped[: len(self), port])
         return np.where(slots >= 0, of_groups[slots], NEVER)
 
     def ended(self, linear: Bounds, slots: NDArray[np.int64]) -> pa.RecordBatch:
         """Return those of some groups that no input has anything of any more."""
-        over = slots[self.promise(linear, slots) == FOREVER]
+        over = slots[self.minimum(linear, slots) == FOREVER]
         return pa.RecordBatch.from_arrays(self._index.keys(over), schema=self._schema)
 
     def end(self, groups: pa.RecordBatch) -> None:
@@ -222,7 +222,7 @@ class _GroupTable:
         self._grouped[slots] = self._out[slots] = FOREVER
 
     def prune(self, linear: Bounds, *, remember_ended: bool) -> None:
-        """Forget the groups of which no input says more than of its whole stream.
+        """Forget the groups whose bound on no input is larger than that of the whole stream.
 
         Forgetting costs a new index, so of many groups half must go to make it worth while.
         """

@@ -1,8 +1,8 @@
-"""Punctuation: what a stream promises about the tuples that are still to come.
+"""Punctuation: a message in a stream, a promise about the tuples that are still to come.
 
-All bounds are int64, in the unit of the progressing attribute, and exclusive: ``below=60``
-says that no later tuple has a value smaller than 60 (thesis ch. 4; "low-watermark",
-eq. 4.1).  ``NEVER`` promises nothing, ``FOREVER`` promises that nothing comes at all.
+All bounds are int64, in the unit of the progressing attribute, and exclusive: after ``below=60``
+no later tuple has a value smaller than 60 (thesis ch. 4; "low-watermark",
+eq. 4.1).  ``NEVER`` excludes nothing, ``FOREVER`` everything: no tuple comes at all.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class GroupWise:
     """No later tuple of group ``groups[i]`` has a value smaller than ``below[i]``.
 
     ``groups``: record batch (n rows, all different) of the attributes that make the group;
-    ``below``: int64 (n,).  One message speaks for many groups, so that progress of
+    ``below``: int64 (n,).  One message has the bounds of many groups, so that progress of
     100 000 groups is one page of work.  ``below = FOREVER`` ends a group for good.
     Raises ``ContractError`` if the lengths differ, there is no attribute or one twice, or bounds are no int64.
     """
@@ -68,7 +68,7 @@ class GroupWise:
         return tuple(self.groups.schema.names)
 
     def filter(self, mask: NDArray[np.bool_]) -> GroupWise:
-        """Return the promises of some of the groups."""
+        """Return the bounds of some of the groups."""
         if mask.all():
             return self
         return GroupWise(self.groups.filter(pa.array(mask)), self.below[mask])
@@ -90,7 +90,7 @@ class GroupWise:
 class Joint:
     """No later tuple has *all* of the named attributes smaller than their bounds.
 
-    ``bounds``: pairs (attribute, below), sorted by name.  A join promises this of its two
+    ``bounds``: pairs (attribute, below), sorted by name.  A join makes it of its two
     timestamps (thesis 7.2); with a single attribute it is the individual punctuation of
     the one that is not the stream's progressing attribute.
     """

@@ -1,7 +1,7 @@
-"""Saved: parts of a snapshot, taken by what they have to be.
+"""Saved: parts of a snapshot, validated by type, shape and range.
 
-The bytes of a snapshot may come from anywhere, and a kernel that is told of row 10**9 reads there.  So whoever
-takes something over says what it is: an integer of a range, so many integers below a number, a record batch of
+The bytes of a snapshot may come from anywhere, and a kernel that is given row 10**9 reads there.  So an operator
+asks for each part by its kind: an integer of a range, so many integers below a number, a record batch of
 these types.  Anything else is a ``SnapshotError`` that names the part.
 """
 
@@ -25,7 +25,7 @@ Shape = Sequence[int | None]
 class Saved(dict[Any, Any]):
     """The named values that ``save`` returned, or the values of a list by their numbers.
 
-    Getters raise ``SnapshotError`` if there is no such value, or it is not what is asked for; arrays are the
+    Getters raise ``SnapshotError`` if there is no such value, or it is of another kind; arrays are the
     caller's own.
 
     >>> saved = Saved({"slots": np.array([0, 2, 1], np.int8), "size": 3})
@@ -38,7 +38,7 @@ class Saved(dict[Any, Any]):
 
     @classmethod
     def of(cls, value: Any) -> Self:
-        """Return what stands for a dictionary, or a list."""
+        """Return a part that is a dictionary, or a list."""
         if isinstance(value, list | tuple):
             return cls(enumerate(value))
         return cls(value)

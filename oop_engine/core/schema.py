@@ -2,7 +2,7 @@
 
 The progressing attribute (thesis ch. 4) is an integer or a timestamp column whose value
 eventually passes every bound: event time, a sequence number, an odometer.  Windows and
-promises are on this attribute; its unit gives lengths their meaning.
+punctuation are on this attribute; its unit gives lengths their meaning.
 """
 
 from __future__ import annotations
@@ -110,16 +110,16 @@ class Schema:
         """Tell whether every one of ``names`` is a column."""
         return set(names) <= set(self.names)
 
-    def require(self, names: Iterable[str], what: str) -> None:
-        """Raise ``GraphError`` in the name of ``what`` unless all of ``names`` are columns."""
+    def require(self, names: Iterable[str], place: str) -> None:
+        """Raise ``GraphError`` in the name of ``place`` unless all of ``names`` are columns."""
         for name in names:
             if name not in self.names:
-                msg = f"{what}: no column {name!r} in its input; there are {', '.join(self.names)}"
+                msg = f"{place}: no column {name!r} in its input; there are {', '.join(self.names)}"
                 raise GraphError(msg)
 
-    def length(self, length: Length, what: str) -> int:
+    def length(self, length: Length, place: str) -> int:
         """Return ``length`` in units of the progressing attribute (see ``units.to_units``)."""
-        return to_units(length, self.unit, what)
+        return to_units(length, self.unit, place)
 
     def select(self, names: list[str]) -> Schema:
         """Return the schema of some of the columns; the progressing attribute must stay."""

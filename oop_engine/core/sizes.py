@@ -1,7 +1,7 @@
-"""Bytes of values by their types, and what a batch keeps alive.
+"""Bytes of values by their types, and bytes that a batch keeps alive.
 
 By their types values take the same on every machine, before and after a snapshot: Arrow's own count also has
-null bitmaps, which come and go, and padding.  What is kept alive may be more, for a slice keeps the whole.
+null bitmaps, which come and go, and padding.  The bytes kept alive may be more, for a slice keeps the whole.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _LARGE = (pa.types.is_large_string, pa.types.is_large_binary)
 
 
 def value_bytes(column: pa.Array) -> int:
-    """Return the bytes of the values: their width, or what they take and an offset each.
+    """Return the bytes of the values: their width, or their length and an offset each.
 
     O(1) for fixed widths and texts, O(rows) for dictionaries.
 

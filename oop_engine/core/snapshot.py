@@ -1,8 +1,8 @@
 """State as bytes: msgpack frames with raw column buffers, never pickle.
 
 A snapshot is made by one process and read by another, perhaps of another version, so
-its bytes are treated as coming from outside: what is not understood is refused.  A checksum finds what was
-damaged on the way.  It keeps nobody from making bytes of their own, so operators check what they take
+its bytes are treated as coming from outside: an unknown part is refused.  A checksum finds
+damage on the way.  It keeps nobody from making bytes of their own, so operators check the parts they take
 over (``saved``).
 """
 
@@ -47,7 +47,7 @@ def pack(owner: str, state: dict[str, Any]) -> bytes:
 
 
 def unpack(owner: str, data: bytes) -> Saved:
-    """Return what ``pack`` was given.  Raises ``SnapshotError`` if it is not ``owner``'s, or was damaged."""
+    """Return the state that ``pack`` was given.  Raises ``SnapshotError`` if it is not ``owner``'s, or was damaged."""
     start = len(_FORMAT)
     if data[:start] != _FORMAT:
         got = f"got {bytes(data[:start])!r}: is it of another version?"

@@ -1,4 +1,4 @@
-"""What went through a graph and what it kept, per edge, per operator and over time."""
+"""Statistics of a run: messages per edge, state per operator and over time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SAMPLES = 2_000
 
 @dataclass
 class EdgeStatistics:
-    """What passed along one edge."""
+    """Messages that passed along one edge."""
 
     pages: int = 0
     tuples: int = 0
@@ -33,7 +33,7 @@ class EdgeStatistics:
 
 @dataclass
 class OperatorStatistics:
-    """What one operator held, how long it was busy, and what it counted (late tuples...)."""
+    """The state of one operator, how long it was busy, and its counts (late tuples...)."""
 
     state: State = State()
     peak: State = State()
@@ -68,8 +68,8 @@ class LateTuples:
 
     def __str__(self) -> str:
         """Return where tuples were late, in one line."""
-        said = [self._at(name, late) for name, late in self.by_operator.items() if late]
-        return "; ".join(said) or "no tuple was late"
+        lines = [self._at(name, late) for name, late in self.by_operator.items() if late]
+        return "; ".join(lines) or "no tuple was late"
 
     def _at(self, name: str, late: int) -> str:
         if not (came := self.came.get(name, 0)):
@@ -79,7 +79,7 @@ class LateTuples:
 
 @dataclass
 class Statistics:
-    """Everything a run tells of itself; ``peak`` and ``series`` are of the whole graph.
+    """Everything a run measures; ``peak`` and ``series`` are of the whole graph.
 
     The series keeps at most 2 000 samples: when it is full, neighbours are merged and the
     one with more bytes stays, so that no peak is lost.
@@ -93,7 +93,7 @@ class Statistics:
     _apart: int = 0
 
     def observe(self, name: str, state: State, now: int, busy_s: float) -> None:
-        """Note what operator ``name`` holds at ``now`` after being busy for ``busy_s``.  O(1)."""
+        """Note the state of operator ``name`` at ``now`` after being busy for ``busy_s``.  O(1)."""
         operator = self.operators[name]
         operator.busy_s += busy_s
         if state == operator.state:
@@ -107,9 +107,9 @@ class Statistics:
         if now != NEVER:
             self._sample(Sample(now, self.state))
 
-    def count(self, what: str) -> int:
+    def count(self, name: str) -> int:
         """Return a count (``"late"``...) summed over the operators."""
-        return sum(operator.counts.get(what, 0) for operator in self.operators.values())
+        return sum(operator.counts.get(name, 0) for operator in self.operators.values())
 
     @property
     def late(self) -> LateTuples:

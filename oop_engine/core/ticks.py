@@ -1,7 +1,7 @@
 """Ticks: when the arrival clock is shown to the operators that want it.
 
 At each multiple of a period that arrivals pass.  A silence of many periods is not counted through one by one: behind
-its first 2,000 ticks they come a thousandth of the silence so far apart.  So what a promise releases then is at
+its first 2,000 ticks they come a thousandth of the silence so far apart.  So a result of that time is at
 most 0.1 % of the silence late, and a silence of a billion periods costs 15,000 ticks.  Its last tick always comes, so
 which tuples are late does not depend on that.
 """

@@ -31,36 +31,36 @@ _SECONDS = {
 _TEXT = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([A-Za-z]+)?\s*")
 
 
-def to_units(length: Length, unit: str, what: str = "length") -> int:
+def to_units(length: Length, unit: str, place: str = "length") -> int:
     """Return ``length`` as a whole number of ``unit``.
 
-    ``what`` names the place for the error.  Raises ``UnitError`` if the text cannot be
+    ``place`` names the place for the error.  Raises ``UnitError`` if the text cannot be
     read, names another unit, or is not a whole number of ``unit``.
 
     >>> to_units("15 min", "s")
     900
-    >>> to_units("2 s", "rows", what="Sliding: slide")
+    >>> to_units("2 s", "rows", place="Sliding: slide")
     Traceback (most recent call last):
     oop_engine.core.errors.UnitError: Sliding: slide must be in 'rows'; got '2 s': give a plain integer
     """
     if isinstance(length, bool) or not isinstance(length, int | np.integer | str | timedelta):
-        msg = f"{what} must be an integer, a text such as '15 min' or a timedelta; got {length!r}"
+        msg = f"{place} must be an integer, a text such as '15 min' or a timedelta; got {length!r}"
         raise UnitError(msg)
     if isinstance(length, int | np.integer):
         return int(length)
-    return _units(length, unit, what)
+    return _units(length, unit, place)
 
 
 @lru_cache(maxsize=1024)  # a definition is read each time that a graph is planned or opened
-def _units(length: str | timedelta, unit: str, what: str) -> int:
-    number, word = _parse(length, what)
+def _units(length: str | timedelta, unit: str, place: str) -> int:
+    number, word = _parse(length, place)
     if word is None or word == unit:
-        return _whole(number, unit, length, what)
+        return _whole(number, unit, length, place)
     if unit not in TIME_UNITS or word not in _SECONDS:
         way_out = f"use one of {', '.join(_SECONDS)}" if unit in TIME_UNITS else "give a plain integer"
-        msg = f"{what} must be in {unit!r}; got {length!r}: {way_out}"
+        msg = f"{place} must be in {unit!r}; got {length!r}: {way_out}"
         raise UnitError(msg)
-    return _whole(number * _SECONDS[word] * TIME_UNITS[unit], unit, length, what)
+    return _whole(number * _SECONDS[word] * TIME_UNITS[unit], unit, length, place)
 
 
 def to_seconds(value: int, unit: str) -> float:
@@ -68,18 +68,18 @@ def to_seconds(value: int, unit: str) -> float:
     return value / TIME_UNITS.get(unit, 1)
 
 
-def _parse(length: str | timedelta, what: str) -> tuple[Fraction, str | None]:
+def _parse(length: str | timedelta, place: str) -> tuple[Fraction, str | None]:
     if isinstance(length, timedelta):
         return Fraction(length // timedelta(microseconds=1)), "us"
     found = _TEXT.fullmatch(length)
     if found is None:
-        msg = f"{what} must read like '15 min' or '900'; got {length!r}"
+        msg = f"{place} must read like '15 min' or '900'; got {length!r}"
         raise UnitError(msg)
     return Fraction(found[1]), found[2]
 
 
-def _whole(number: Fraction, unit: str, length: Length, what: str) -> int:
+def _whole(number: Fraction, unit: str, length: Length, place: str) -> int:
     if number.denominator != 1:
-        msg = f"{what} must be a whole number of {unit!r}; got {length!r} = {float(number):g} {unit}"
+        msg = f"{place} must be a whole number of {unit!r}; got {length!r} = {float(number):g} {unit}"
         raise UnitError(msg)
     return int(number)

@@ -1,1 +1,1 @@
-"""Experiments: a question, the plans that answer it, and what they cost."""
+"""Experiments: a question, the plans that answer it, and their costs."""

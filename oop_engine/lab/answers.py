@@ -42,7 +42,7 @@ class Match:
                 _array(table, name).filter(pa.array(self.known)), _array(truth, name).take(pa.array(rows))
             )
         self.missing = len(index) - np.unique(known).size
-        self.wrong = table.num_rows - np.unique(known[right]).size  # what is said twice is wrong once
+        self.wrong = table.num_rows - np.unique(known[right]).size  # a result that comes twice is wrong once
         self.complete_at = np.zeros(table.num_rows, np.int64)
         if rows.size and COMPLETE_AT in truth.schema.names:
             self.complete_at[self.known] = int64_of(truth.column(COMPLETE_AT))[rows]

@@ -1,8 +1,8 @@
 """Brute force: the answer of a graph, from the definitions of its operators and over the whole trace at once.
 
-No operator runs here and no promise is heard: a stream is a table, a union a concatenation, and every tuple
-is put into every window that contains it.  So what comes out can judge what operators put out.  What has no
-definition as short as that has no truth (``NoTruthError`` says which node it is).
+No operator runs here and punctuation is ignored: a stream is a table, a union a concatenation, and every tuple
+is put into every window that contains it.  So the result can be compared with that of operators.  A node without
+a definition as short as that has no truth (``NoTruthError`` names it).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MOST = 50_000_000  # pairs of a tuple and a window: some GB, and a minute
 
 
 class NoTruthError(EngineError):
-    """A graph whose answer brute force cannot give; the message says why."""
+    """A graph whose answer brute force cannot give; the message has the reason."""
 
 
 def true_answer(graph: Graph, feeds: Mapping[str, Iterable[Message]]) -> pa.Table:
@@ -57,7 +57,7 @@ def true_answer(graph: Graph, feeds: Mapping[str, Iterable[Message]]) -> pa.Tabl
     try:
         return _Definitions(plan, feeds).rows(plan.of_kind("sink")[0].inputs[0])
     except pa.ArrowException as error:
-        msg = f"brute force over {graph.name!r}: Arrow cannot say: {error}"
+        msg = f"brute force over {graph.name!r}: Arrow cannot compute it: {error}"
         raise NoTruthError(msg) from error
 
 
@@ -73,7 +73,7 @@ def memberships(
 
 
 class _Definitions:
-    """The streams of a plan as tables; the column ``COMPLETE_AT`` tells when a row could be known."""
+    """The streams of a plan as tables; the column ``COMPLETE_AT`` is when a row could be known."""
 
     def __init__(self, plan: Plan, feeds: Mapping[str, Iterable[Message]]) -> None:
         self._plan, self._feeds = plan, feeds
@@ -195,7 +195,7 @@ _DEFINITIONS: dict[type, Callable[[Any, list[pa.Table], Schema, Schema], pa.Tabl
 }
 
 _Asked = tuple[pa.ChunkedArray, str, Any, Callable[[pa.ChunkedArray], pa.ChunkedArray]]
-"""What Arrow is asked for: of which values, which aggregate, its options, and what is made of it."""
+"""An aggregate for Arrow: its values, its name, its options, and a function of its result."""
 
 
 def _count(table: pa.Table, schema: Schema, aggregate: Count) -> _Asked:

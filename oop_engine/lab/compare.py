@@ -34,18 +34,18 @@ class Run:
     """One plan over one trace.
 
     Delays are in virtual time, in seconds: emission minus window end, and (excess) minus
-    the arrival of the result's last tuple, which is what a clairvoyant would have done;
+    the arrival of the result's last tuple, when a clairvoyant would have put it out;
     results that the end of the trace flushed before their window's end are left out.
-    Latency is wall time from a promise's leaving the edge to the result it released.
-    ``late`` counts tuples that came behind a promise; state peaks are over the whole graph.
+    Latency is wall time from when a punctuation leaves ``Punctuate`` to the result it releases.
+    ``late`` counts tuples behind a bound; state peaks are over the whole graph.
 
-    ``truth`` is what the results were held to, and ``held_to`` says what that is: the ``"truth"`` of the
+    The results were compared with ``truth``, and ``held_to`` is its origin: the ``"truth"`` of the
     scenario, the answer by ``"brute force"``, without either the answer of the ``"first plan"``, which
-    itself is held to ``"nothing"``.  What was not checked is None (``missing``, ``wrong``) or NaN (excess
-    delay); so is a delay or latency of no results.
+    itself is compared with ``"nothing"``.  Figures that were not checked are None (``missing``, ``wrong``) or
+    NaN (excess delay); so is a delay or latency of no results.
 
     ``progressing`` is the attribute of the results, ``emitted`` int64 (results,) when each came;
-    ``recording`` tells what happened when, of the runs of one point of the sweep.
+    ``recording`` has the moments of its events, for the runs of one point of the sweep.
     """
 
     order: Literal["in", "out"]
@@ -98,7 +98,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All runs of a scenario, and what they bear out."""
+    """All runs of a scenario, and the claims with their verdicts."""
 
     scenario: Scenario
     parameters: Values
@@ -131,8 +131,8 @@ def compare(
 ) -> Comparison:
     """Run every variant of ``scenario`` for every value of its sweep, and check the claims.
 
-    A parameter in ``settings`` is not swept.  ``on_run`` is told each run's name, its number
-    and how many there are; ``on_tuples`` how many tuples went in.
+    A parameter in ``settings`` is not swept.  ``on_run`` is called with each run's name, its number
+    and how many there are; ``on_tuples`` with the number of tuples that went in.
     Raises ``UsageError`` for parameters that the scenario does not have.
     """
     values = scenario.values(settings)
@@ -168,7 +168,7 @@ def _title(scenario: Scenario, point: Values, variant: Variant) -> str:
 
 
 class _Measure(NamedTuple):
-    """What the results of a point of the sweep are held to; without a truth, why there is none."""
+    """The answer that the results of a point of the sweep are compared with; without one, the reason."""
 
     truth: pa.Table | None
     held_to: HeldTo
@@ -235,7 +235,7 @@ def _quantile(values: NDArray[np.float64], q: float) -> float:
 
 
 def _agreement(runs: list[Run]) -> list[Claim]:
-    """Return the claims that come before all others: plans that promise to be exact give the true answer.
+    """Return the claims that come before all others: plans that are to be exact give the true answer.
 
     Where the truth is not known, all that can be seen is whether they give the same answer.
     """
@@ -251,8 +251,8 @@ def _agreement(runs: list[Run]) -> list[Claim]:
         figures["runs that may be off"] = len(guessing)
         figures["missing and wrong in those"] = sum(run.off or 0 for run in guessing)
     if len(known) < len(exact) or not exact:
-        figures["not checked"] = next((run.why for run in exact if run.why), "no plan promises to be exact")
-    whole = "every plan" if not guessing else "every plan that promises to be exact"
+        figures["not checked"] = next((run.why for run in exact if run.why), "no plan is to be exact")
+    whole = "every plan" if not guessing else "every plan that is to be exact"
     holds = not figures["missing and wrong"] and (True if len(known) == len(exact) > 0 else None)
     claims = [Claim(f"{whole} gives the brute-force answer: nothing missing, nothing wrong", holds, figures)]
     if others:
@@ -264,7 +264,7 @@ def _agreement(runs: list[Run]) -> list[Claim]:
 
 
 def _off(runs: list[Run]) -> dict[str, Any]:
-    """Return what is missing and wrong in which run."""
+    """Return the numbers of missing and wrong results by run."""
     off = {_named(run): f"{run.missing} missing, {run.wrong} wrong" for run in runs if run.off}
     return {"missing and wrong": off}
 

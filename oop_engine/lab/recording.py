@@ -1,4 +1,4 @@
-"""Recording: what happened while a graph ran, moment by moment, for a picture of it.
+"""Recording: the events of a run, moment by moment, for a picture of it.
 
 Of the tuples only two integers stay, their time and their arrival, and of at most a million tuples; of a
 longer run the beginning is recorded.  Nothing of it changes the run or its figures.
@@ -22,13 +22,13 @@ Integers = NDArray[np.int64]
 _TUPLES = 1 << 20
 _EVENTS = 1 << 20
 _GROUPS = 512  # of which the middle is looked for
-_FAR = 2**61  # what is beyond is no moment and no bound
+_FAR = 2**61  # beyond it are sentinels
 
 
 class Recording:
     """A ``Watch`` of a graph with the plan ``plan``, of its first ``tuples`` tuples.
 
-    Promises are those that reach the operator that makes windows out of times (without one: the sink), for
+    Bounds are those at the operator that makes windows out of times (without one: the sink), for
     they close windows.  ``whole``: nothing was left out.
     """
 
@@ -53,7 +53,7 @@ class Recording:
             if self._ports.get(stream.node) == stream.port and len(message):
                 self._enter(stream, node, message.times)
         elif (stream, node) == self._heard:
-            self._promised(message, now)
+            self._punctuated(message, now)
 
     def kept(self, now: int, state: State) -> None:
         """Note a state, if it is another one."""
@@ -76,23 +76,23 @@ class Recording:
 
     @property
     def bounds(self) -> Integers:
-        """When which bound was promised of the whole stream, int64 (promises, 2)."""
+        """Moments and bounds of the whole stream, int64 (punctuations, 2)."""
         return np.array(self._linear, np.int64).reshape(-1, 2)
 
     @property
     def middle(self) -> Integers:
-        """When half of the groups passed which bound, int64 (promises, 2); none without group-wise promises."""
+        """Moments when half of the groups passed a bound, and the bounds, int64 (punctuations, 2)."""
         return np.array(self._middle, np.int64).reshape(-1, 2)
 
     @property
     def states(self) -> Integers:
-        """What was kept, int64 (events, 4): moment, tuples, partial aggregates, bytes."""
+        """The state over time, int64 (events, 4): moment, tuples, partial aggregates, bytes."""
         return np.array(self._states, np.int64).reshape(-1, 4)
 
     def late(self) -> Integers:
-        """Return the rows of the tuples that came to the edge and did not pass it.
+        """Return the rows of the tuples that came to ``Punctuate`` and did not pass it.
 
-        Of equal times those that came last are the late ones, for promises only grow.  O(tuples log tuples).
+        Of equal times those that came last are the late ones, for bounds only grow.  O(tuples log tuples).
         """
         if not self._guarded or not self._came:
             return np.empty(0, np.int64)
@@ -125,7 +125,7 @@ class Recording:
         known = times if self._left > 0 else times[times <= self._latest]
         self._entered.setdefault((stream, node), []).append(known.copy())
 
-    def _promised(self, message: Message, now: int) -> None:
+    def _punctuated(self, message: Message, now: int) -> None:
         match message:
             case Linear(below) if abs(now) < _FAR:
                 if abs(below) < _FAR and len(self._linear) < 2 * _EVENTS:
@@ -142,7 +142,7 @@ class Recording:
 
 
 def _deciding(plan: Plan) -> tuple[Stream, str]:
-    """Return the edge whose promises close windows: before the last operator that gives times a new meaning."""
+    """Return the edge whose bounds close windows: before the last operator that gives times a new meaning."""
     node = sink = plan.of_kind("sink")[0]
     while node.inputs:
         before = plan.node(node.inputs[0].node)

@@ -1,4 +1,4 @@
-"""Scenario: a question, the trace it is asked of, the plans that answer it, and what must be seen.
+"""Scenario: a question, a trace, the plans that answer it, and claims about their figures.
 
 A scenario is one Python file with a value ``SCENARIO``.  Those of the project are in the
 package ``scenarios``; a user's own is given by its path.
@@ -49,7 +49,7 @@ _TRUTH = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no"
 
 @dataclass(frozen=True)
 class Parameter:
-    """A knob: its default (which also gives the type), what it means, and a smallest value."""
+    """A knob: its default (which also gives the type), its meaning, and a smallest value."""
 
     default: int | float | str | bool
     about: str
@@ -82,8 +82,8 @@ class Sweep:
 class Variant:
     """One plan that answers the question, in order or out of order.
 
-    ``exact``: the plan promises the true answer, and a comparison fails if it is not; a
-    plan that drops late tuples says False.
+    ``exact``: the plan is to give the true answer, and a comparison fails if it does not; False
+    for a plan that drops late tuples.
     """
 
     name: str
@@ -119,7 +119,7 @@ class Scenario:
     ``truth(values)``: the answer by brute force, from the definition and without the
     engine, with the columns of the sink and ``COMPLETE_AT``; None: it is computed from the
     graph where that can be (``oop_engine.lab.brute_force``), and else nothing is called true.
-    ``keys``: the columns that tell results apart.  ``claims(runs)``: what must be seen.
+    ``keys``: the columns that identify a result.  ``claims(runs)``: statements about the runs, checked.
     ``needs``: extra packages, by the name one imports and the name one installs.
     ``file``: where it was loaded from, if that was a file.
     """

@@ -1,7 +1,7 @@
 """Warm: compile the kernels that most graphs use, before somebody waits for them.
 
 A kernel is compiled for the types it is first called with.  So a few thousand tuples go through graphs of the usual
-operators, and what Numba compiles for them it keeps in its cache.
+operators; Numba compiles the kernels and keeps them in its cache.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ROWS = 2000
 
 @dataclass(frozen=True)
 class Warmed:
-    """What was compiled for one kind of graph: how many kernels, and in how many wall seconds."""
+    """The kernels compiled for one kind of graph: how many, and in how many wall seconds."""
 
     what: str
     kernels: int
@@ -36,7 +36,7 @@ class Warmed:
 
 
 def warm() -> Iterator[Warmed]:
-    """Run a graph of each kind, and yield what that compiled; nothing where all is in the cache."""
+    """Run a graph of each kind, and yield the kernels compiled; none where all are in the cache."""
     for what, graph in _graphs():
         kernels, wall_s = COMPILED.kernels, COMPILED.wall_s
         feeds = {node.name: _pages(seed) for seed, node in enumerate(graph.plan().of_kind("source"))}
@@ -85,7 +85,7 @@ def _graphs() -> Iterator[tuple[str, Graph]]:
         yield f"windows of several definitions{words}", _chain(edge, several)
     yield "windows of tuples", _chain(edge, WindowAggregate(TupleBased(40, 10), all_of))
     by_key = Punctuate(PerGroup(BoundedDisorder(9), ("k",)), 5)
-    yield "promises by key", _chain(by_key, WindowAggregate(Tumbling(10), sums, ("k",)))
+    yield "punctuation by key", _chain(by_key, WindowAggregate(Tumbling(10), sums, ("k",)))
     yield "distinct values", _chain(edge, Distinct(("k", "ts")))
     for words, keys in (("an integer", ["k"]), ("a text", ["name"]), ("several columns", ["k", "name"])):
         graph = Graph("join")

@@ -1,7 +1,7 @@
-"""Cells: the files as Spark reads them, row by row, as they stand, with the place where they stand.
+"""The raw cells of files, row by row, with the place of each row.
 
 No name of a file or of a column becomes text that Spark reads.  It takes ``[1]`` or ``*`` in a path for a pattern,
-passes over files with ``_`` in front, and what stands in a backtick in the head of a file would be an expression.
+skips files with ``_`` in front, and would read a name in backticks in a header as an expression.
 So it is given links to the files, and cells, both with numbers for names.
 """
 
@@ -54,7 +54,7 @@ def escaped(path: Path) -> str:
 
 
 def cells(spark: SparkSession, declaration: Declaration, layout: FileLayout, links: Path) -> DataFrame:
-    """Return the rows of some files: cells, what fits no columns, and where they stood.
+    """Return the rows of some files: cells, rows that fit no columns, and the place of each row.
 
     ``links``: a folder for the links to the files, which must be there for as long as rows are read.
     """
@@ -72,7 +72,7 @@ def _linked(files: Iterable[Input], links: Path) -> list[str]:
     links.mkdir(parents=True, exist_ok=True)
     found = []
     for file in files:
-        suffix = file.path.suffix  # tells Spark how it is compressed
+        suffix = file.path.suffix  # from it Spark knows the compression
         link = links / f"{file.number:0{_DIGITS}d}{suffix if _SUFFIX.fullmatch(suffix) else ''}"
         link.unlink(missing_ok=True)
         link.symlink_to(file.path)
@@ -105,11 +105,11 @@ def _lines(spark: SparkSession, declaration: Declaration, layout: FileLayout, pa
 
 
 def _objects(spark: SparkSession, layout: FileLayout, paths: list[str]) -> DataFrame:
-    """Return what stands in lines of JSON; a line must be one object.
+    """Return the objects in lines of JSON; a line must be one object.
 
-    Spark reads the first value of a text and does not look at what follows.  As the only one of an array it must
-    be followed by a bracket that closes, so nothing else gets by but such a bracket in the line itself; and a line
-    that has one there is an array too if a brace follows.
+    Spark reads the first value of a text and ignores the rest.  As the only element of an array the value must
+    be followed by a closing bracket, so a line gets by only if it has such a bracket itself; and then it
+    is an array too if a brace follows.
     """
     from pyspark.sql import functions as F
     from pyspark.sql.types import ArrayType
@@ -129,8 +129,8 @@ def _objects(spark: SparkSession, layout: FileLayout, paths: list[str]) -> DataF
     found = [
         F.when(F.col(MISFIT).isNull(), first[name]).alias(cell_of(layout, name)) for name in layout.names
     ]
-    told = read.withColumn(MISFIT, F.when(F.coalesce(one, F.lit(False)), None).otherwise(F.col("value")))
-    return told.select(*found, MISFIT, FILE, BLOCK, ROW)
+    marked = read.withColumn(MISFIT, F.when(F.coalesce(one, F.lit(False)), None).otherwise(F.col("value")))
+    return marked.select(*found, MISFIT, FILE, BLOCK, ROW)
 
 
 def _texts(names: Iterable[str]) -> StructType:
@@ -140,9 +140,9 @@ def _texts(names: Iterable[str]) -> StructType:
 
 
 def _stood(frame: DataFrame, row: SparkColumn) -> list[SparkColumn]:
-    """Return where rows stood.  ``row``: what grows within a block, which is all that is asked of it."""
+    """Return the columns of a row's place.  ``row``: any number that grows within a block."""
     from pyspark.sql import functions as F
 
-    told = frame.metadataColumn("_metadata")
-    number = F.substring(told["file_name"], 1, _DIGITS).cast("int")
-    return [number.alias(FILE), told["file_block_start"].alias(BLOCK), row.alias(ROW)]
+    metadata = frame.metadataColumn("_metadata")
+    number = F.substring(metadata["file_name"], 1, _DIGITS).cast("int")
+    return [number.alias(FILE), metadata["file_block_start"].alias(BLOCK), row.alias(ROW)]

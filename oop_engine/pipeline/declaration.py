@@ -1,13 +1,13 @@
-"""Declaration: what the user says of raw events, in a TOML file; everything is checked before anything starts.
+"""Declaration: the user's description of raw events, in a TOML file; everything is checked before anything starts.
 
-    [columns]    what stands in the files, and of which type it is
+    [columns]    the columns of the files, and their types
     [computed]   further columns, as expressions over those above (``expression``)
     [refuse]     which rows are no events: reason = condition, an expression
-    [stream]     which column is the time, the arrival, the source, the group, and what is kept
-    [csv]        how the cells of a line are told apart
+    [stream]     which column is the time, the arrival, the source, the group, and which columns are kept
+    [csv]        how the cells of a line are separated
     [run]        the file of the graph, a policy, how results are divided
 
-A Python file may say the same: ``DECLARATION = {"columns": {...}, "stream": {...}}``.
+A Python file may have the same: ``DECLARATION = {"columns": {...}, "stream": {...}}``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SPARK_TYPES = {
     "int8": "tinyint", "int16": "smallint", "int32": "int", "int64": "bigint", "float32": "float",
     "float64": "double", "string": "string", "bool": "boolean", "date32": "date", "timestamp": "timestamp",
 }  # fmt: skip
-"""The types that a column can be declared as, and what Spark calls them."""
+"""The types that a column can be declared as, and their names in Spark."""
 
 _INTEGERS = ("int8", "int16", "int32", "int64")
 _INSTANTS = ("s", "ms", "us")  # Spark keeps microseconds
@@ -64,7 +64,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Declaration:
-    """What is known of raw events; see the module.  ``path``: the file that says it."""
+    """A description of raw events; see the module.  ``path``: the file of it."""
 
     path: Path
     columns: Mapping[str, Column]
@@ -104,11 +104,11 @@ class Declaration:
         return checked(text, [*self.columns, *above], self.place(table, name))
 
     def place(self, table: str, name: str) -> str:
-        """Return what is said of an expression in front of what is wrong with it."""
+        """Return the place of an expression, the start of an error about it."""
         return f"{self.path}: [{table}] {name if _NAME.fullmatch(name) else repr(name)}"
 
-    def told(self) -> dict[str, Any]:
-        """Return what decides how rows are read, as plain values."""
+    def of_rows(self) -> dict[str, Any]:
+        """Return the settings that decide how rows are read, as plain values."""
         shown = {name: vars(column) for name, column in self.columns.items()}
         rest = {k: v for k, v in vars(self).items() if k not in ("path", "graph", "policy", "partition")}
         return rest | {"columns": shown, "computed": dict(self.computed), "refuse": dict(self.refuse)}
@@ -146,7 +146,7 @@ def _of_toml(path: Path) -> dict[str, Any]:
 
 
 class _Reading:
-    """Turns plain values into a declaration, and says where they are of the wrong kind."""
+    """Turns plain values into a declaration; raises with the place of a value of the wrong kind."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -159,7 +159,7 @@ class _Reading:
         for name in ("stream", "csv", "run"):
             self._known(name, tables[name])
         stream, csv, run = tables["stream"], tables["csv"], tables["run"]
-        columns = {name: self._column(name, said) for name, said in tables["columns"].items()}
+        columns = {name: self._column(name, value) for name, value in tables["columns"].items()}
         computed = {name: self._text(tables["computed"], name, "computed") for name in tables["computed"]}
         if "time" not in stream:
             self._wrong('[stream] must name the time: time = "..."')
@@ -183,14 +183,14 @@ class _Reading:
             partition=self._text(run, "partition", "run", default=""),
         )
 
-    def _column(self, name: str, said: Any) -> Column:
-        if isinstance(said, str):
-            return Column(said)
-        if not isinstance(said, dict) or "type" not in said:
-            self._wrong(f"column {name!r} must be a type or {{type = ..., zone = ...}}; got {said!r}")
-        self._known("columns", said, f"column {name!r}")
-        texts = {key: self._text(said, key, f"columns.{name}") for key in said if key != "required"}
-        return Column(**texts, required=self._truth(said, "required", False))
+    def _column(self, name: str, given: Any) -> Column:
+        if isinstance(given, str):
+            return Column(given)
+        if not isinstance(given, dict) or "type" not in given:
+            self._wrong(f"column {name!r} must be a type or {{type = ..., zone = ...}}; got {given!r}")
+        self._known("columns", given, f"column {name!r}")
+        texts = {key: self._text(given, key, f"columns.{name}") for key in given if key != "required"}
+        return Column(**texts, required=self._truth(given, "required", False))
 
     def _known(self, table: str, found: dict[str, Any], what: str = "") -> None:
         for key in found:
@@ -230,46 +230,46 @@ class _Reading:
         raise UsageError(msg)
 
 
-def _check(said: Declaration) -> None:
+def _check(spec: Declaration) -> None:
     """Raise ``UsageError`` for the first thing that cannot be."""
-    for wrong in _wrongs(said):
-        msg = f"{said.path}: {wrong}"
+    for wrong in _wrongs(spec):
+        msg = f"{spec.path}: {wrong}"
         raise UsageError(msg)
 
 
-def _wrongs(said: Declaration) -> Iterable[str]:
-    names = [*said.columns, *said.computed]
-    if said.format not in FORMATS:
-        yield f"format must be one of {', '.join(FORMATS)}; got {said.format!r}"
-    if not said.columns:
+def _wrongs(spec: Declaration) -> Iterable[str]:
+    names = [*spec.columns, *spec.computed]
+    if spec.format not in FORMATS:
+        yield f"format must be one of {', '.join(FORMATS)}; got {spec.format!r}"
+    if not spec.columns:
         yield '[columns] must declare at least one column: name = "type"'
     for name in names:
         if not _NAME.fullmatch(name):
             yield f"column {name!r}: a name begins with a letter, then come letters, digits and '_'"
-    for name in said.computed.keys() & said.columns.keys():
+    for name in spec.computed.keys() & spec.columns.keys():
         yield f"[computed] {name!r} is a column of the files already: give it another name"
     folded = [name.lower() for name in names]
     for name in names:
         if folded.count(name.lower()) > 1:
-            yield f"column {name!r}: Spark tells no upper from lower case: names must differ by more than that"
-    for name, column in said.columns.items():
+            yield f"column {name!r}: Spark ignores case: names must differ by more than that"
+    for name, column in spec.columns.items():
         yield from _wrong_column(name, column)
-    named = {"time": [said.time], "arrival": [said.arrival] if said.arrival else []}
-    for key, wanted in (named | {"source": said.source, "by": said.by, "keep": said.keep}).items():
+    named = {"time": [spec.time], "arrival": [spec.arrival] if spec.arrival else []}
+    for key, wanted in (named | {"source": spec.source, "by": spec.by, "keep": spec.keep}).items():
         for name in wanted:
             if name not in names:
                 yield f"[stream] {key}: no column {name!r}; {did_you_mean(name, names)}"
-    for name in said.by:
-        if name not in said.stream:
+    for name in spec.by:
+        if name not in spec.stream:
             yield f"[stream] by: {name!r} must be kept: add it to keep"
     for table in ("computed", "refuse"):
-        for name in getattr(said, table):
-            said.expression(table, name)
-    if len(said.delimiter) != 1 or said.delimiter in _NO_DELIMITERS:
-        yield f"[csv] delimiter must be one character that stands in no cell; got {said.delimiter!r}"
-    if not re.fullmatch(r"[\w-]{1,60}", said.name):
-        yield f"name is made of letters, digits, '_' and '-', 60 at most; got {said.name!r}"
-    yield from _wrong_unit(said)
+        for name in getattr(spec, table):
+            spec.expression(table, name)
+    if len(spec.delimiter) != 1 or spec.delimiter in _NO_DELIMITERS:
+        yield f"[csv] delimiter must be one character that stands in no cell; got {spec.delimiter!r}"
+    if not re.fullmatch(r"[\w-]{1,60}", spec.name):
+        yield f"name is made of letters, digits, '_' and '-', 60 at most; got {spec.name!r}"
+    yield from _wrong_unit(spec)
 
 
 def _wrong_column(name: str, column: Column) -> Iterable[str]:
@@ -288,13 +288,13 @@ def _zones() -> frozenset[str]:
     return frozenset(zoneinfo.available_timezones())
 
 
-def _wrong_unit(said: Declaration) -> Iterable[str]:
-    column = said.columns.get(said.time)
+def _wrong_unit(spec: Declaration) -> Iterable[str]:
+    column = spec.columns.get(spec.time)
     if column is None:
         return  # it is computed, so Spark knows its type
-    if column.type in _INTEGERS and not said.unit:
-        yield f"[stream] time: {said.time!r} is an integer, so it needs a unit: {', '.join(TIME_UNITS)}, or a word"
-    if column.type == "timestamp" and said.unit not in ("", *_INSTANTS):
-        yield f"[stream] unit of a timestamp must be one of {', '.join(_INSTANTS)}; got {said.unit!r}"
+    if column.type in _INTEGERS and not spec.unit:
+        yield f"[stream] time: {spec.time!r} is an integer, so it needs a unit: {', '.join(TIME_UNITS)}, or a word"
+    if column.type == "timestamp" and spec.unit not in ("", *_INSTANTS):
+        yield f"[stream] unit of a timestamp must be one of {', '.join(_INSTANTS)}; got {spec.unit!r}"
     if column.type not in (*_INTEGERS, "timestamp"):
-        yield f"[stream] time: {said.time!r} must be an integer or a timestamp; got {column.type}"
+        yield f"[stream] time: {spec.time!r} must be an integer or a timestamp; got {column.type}"

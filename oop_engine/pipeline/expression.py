@@ -1,11 +1,11 @@
-"""Expressions: what a declaration may say in Spark SQL; all else is refused by name, before Spark starts.
+"""Expressions: the part of Spark SQL that a declaration may use; all else is refused by name, before Spark starts.
 
-A declaration is data, and Spark SQL can do more than compute: call Java, read files, tell settings and secrets.
-So no text of the user's reaches Spark.  An expression is cut into words, each must be known, and what Spark is
-given is put together anew of them:
+A declaration is data, and Spark SQL can do more than compute: call Java, read files, reveal settings and secrets.
+So no text of the user's reaches Spark.  An expression is cut into tokens, each must be on the list, and the text for
+Spark is built anew from them:
 
     columns     those that stand above, in backticks
-    functions   those of ``FUNCTIONS``: each tells a value by its arguments alone, always the same one
+    functions   those of ``FUNCTIONS``: deterministic, functions of their arguments alone
     words       AND, CASE, IS NULL, CAST(... AS a type), units of time
     the rest    numbers, texts in quotes, operators
 
@@ -55,10 +55,10 @@ weekday weekofyear year
 FUNCTIONS = frozenset(_FUNCTIONS.split())
 """The functions that an expression may call; none that runs Java, reads files, knows the time, or guesses."""
 
-_SPOKEN = (
+_KEYWORDS = (
     "and between case div else end escape false ilike in interval is like not null or rlike then true when"
 )
-_WORDS = frozenset(_SPOKEN.split())
+_WORDS = frozenset(_KEYWORDS.split())
 _CASTS = """
 bigint binary boolean byte date dec decimal double float int integer long numeric real short smallint string timestamp
 timestamp_ltz timestamp_ntz tinyint
@@ -97,10 +97,10 @@ _NONE = _Token("end", "")
 
 
 def checked(text: str, columns: Sequence[str], what: str) -> str:
-    """Return an expression that means what ``text`` means, for Spark.
+    """Return ``text`` as an expression for Spark.
 
-    ``columns``: what may be named.  Raises ``UsageError`` in the name of ``what`` for what is not known here.  Whether
-    the words make sense together is for Spark to say.  O(length of the text).
+    ``columns``: names that it may use.  Raises ``UsageError`` in the name of ``what`` for a token that is not on the
+    list.  The syntax is checked by Spark.  O(length of the text).
     """
     if len(text) > LONGEST:
         msg = f"{what}: has {len(text)} characters, {LONGEST} at most: compute a part of it as a column of its own"
@@ -126,8 +126,8 @@ class _Reading:
 
     def words(self) -> list[str]:
         if not self._tokens:
-            self._refuse("is empty", "say a value")
-        return [self._said(at, token) for at, token in enumerate(self._tokens)]
+            self._refuse("is empty", "give a value")
+        return [self._written(at, token) for at, token in enumerate(self._tokens)]
 
     def _cut(self) -> Iterator[_Token]:
         for match in _TOKEN.finditer(self._text):
@@ -138,7 +138,7 @@ class _Reading:
     def _at(self, at: int) -> _Token:
         return self._tokens[at] if 0 <= at < len(self._tokens) else _NONE
 
-    def _said(self, at: int, token: _Token) -> str:
+    def _written(self, at: int, token: _Token) -> str:
         match token.kind:
             case "text":
                 if "${" in token.text:
@@ -172,7 +172,7 @@ class _Reading:
         return self._column(token)
 
     def _is_unit(self, at: int) -> bool:
-        """Tell whether a word is a unit: of INTERVAL, or the first argument of what wants one."""
+        """Tell whether a word is a unit: of INTERVAL, or the first argument of a function that takes one."""
         if self._at(at).folded not in _UNITS:
             return False
         before, opened = self._at(at - 1), self._at(at - 2)
@@ -183,7 +183,7 @@ class _Reading:
         return False
 
     def _check_width(self, at: int) -> None:
-        """Refuse a width that is not said here, or is beyond reason: what it asks for is memory."""
+        """Refuse a width that is no literal, or too large: it costs memory."""
         depth = 0
         while self._at(at) is not _NONE and not (depth == 0 and self._at(at).text == ","):
             depth += {"(": 1, ")": -1}.get(self._at(at).text, 0)
@@ -201,7 +201,7 @@ class _Reading:
     def _one_of(self, token: _Token, known: Collection[str], kind: str) -> str:
         if token.folded not in known:
             close = difflib.get_close_matches(token.folded, known, n=1)
-            way = f"did you mean {close[0]!r}?" if close else "docs/pipeline.md lists what may"
+            way = f"did you mean {close[0]!r}?" if close else "docs/pipeline.md lists those that may"
             self._refuse(f"{kind} {token.text!r} may not be used in a declaration", way)
         return token.folded
 

@@ -1,4 +1,4 @@
-"""The graph of a pipeline: what the function ``graph`` in a Python file of the user returns.
+"""The graph of a pipeline: the result of the function ``graph`` in a Python file of the user.
 
 ``graph(schemas, policies)`` is given a schema and a policy for each source, by its name, and returns a
 ``Graph`` with sources of these names::
@@ -15,7 +15,7 @@ from typing import TypeAlias
 from oop_engine.core.errors import EngineError, UsageError
 from oop_engine.core.graph import Graph
 from oop_engine.core.schema import Schema
-from oop_engine.operators.edge.watermark import Policy
+from oop_engine.operators.policies.watermark import Policy
 from oop_engine.spark.state.fingerprint import fingerprint
 from oop_engine.system.python_file import load_file
 
@@ -58,7 +58,7 @@ def build(made: Build, path: Path, schemas: Mapping[str, Schema], policies: Mapp
 
 
 def described(graph: Graph) -> dict[str, list[str]]:
-    """Return what each node is and what feeds it, so that a changed graph is told from the same one."""
+    """Return each node with its inputs, as plain values, so that a changed graph can be recognized."""
     return {
         node.name: [node.describe(), " ".join(map(str, node.inputs)), fingerprint(node.operator)]
         for node in graph.plan().nodes

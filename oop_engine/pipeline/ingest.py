@@ -1,7 +1,7 @@
-"""Ingest: files of raw events become slices in order of arrival, a folder of them for each source.
+"""Ingest: files of raw events become segments in order of arrival, a folder of them for each source.
 
-    parse    every row once: what can be used, and what cannot with its reason, in one job
-    order    range partitions by arrival, each sorted and written as a slice; nothing comes to the driver
+    parse    every row once: usable rows, and the others with the reason, in one job
+    order    range partitions by arrival, each sorted and written as a segment; nothing comes to the driver
 
 Rows that arrive together keep the order of their files, and within a file that of its rows.
 """
@@ -20,8 +20,8 @@ from oop_engine.pipeline.cells import BLOCK, FILE, ROW, escaped
 from oop_engine.pipeline.declaration import Declaration
 from oop_engine.pipeline.inputs import FileLayout
 from oop_engine.pipeline.parse import RAW, REASON, SOURCE, SOURCE_PARTS, parsed
-from oop_engine.pipeline.slicing import MOST_SOURCES
-from oop_engine.pipeline.spark_errors import told
+from oop_engine.pipeline.segmenting import MOST_SOURCES
+from oop_engine.pipeline.spark_errors import as_trace_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,9 +51,9 @@ def prepare(
 
 
 def parse(rows: DataFrame, files: Sequence[Path], staged: Path, quarantine: Path) -> dict[str, Any]:
-    """Write what can be used to ``staged``, and what cannot to ``quarantine`` with raw row and reason.
+    """Write usable rows to ``staged``, and the others to ``quarantine`` with raw row and reason.
 
-    Returns how many rows there were, and what became of them: ``used`` by source, ``quarantined`` by source
+    Returns how many rows there were: ``used`` by source, ``quarantined`` by source
     and reason, ``rows_in`` by file.  Raises ``TraceError`` if a row was lost on the way.
     """
     from pyspark.sql import Observation
@@ -62,7 +62,7 @@ def parse(rows: DataFrame, files: Sequence[Path], staged: Path, quarantine: Path
     seen = Observation()
     fate = F.when(F.col(REASON).isNull(), _USED).otherwise(_REFUSED)
     counted = rows.observe(seen, F.count(F.lit(1)).alias("rows")).withColumn(_FATE, fate)
-    with told("a row could not be parsed", files):
+    with as_trace_errors("a row could not be parsed", files):
         counted.write.mode("overwrite").partitionBy(_FATE).parquet(str(staged))
     written = rows.sparkSession.read.schema(counted.schema).parquet(escaped(staged))
     _write_quarantine(written, files, quarantine)
@@ -83,7 +83,7 @@ def parse(rows: DataFrame, files: Sequence[Path], staged: Path, quarantine: Path
 
 
 def _counted(written: DataFrame) -> tuple[Counter[int], Counter[str], Counter[tuple[str | None, str]]]:
-    """Count what was written: by file; what can be used by source; what cannot by source and reason."""
+    """Count the written rows: by file; usable ones by source; the others by source and reason."""
     in_files: Counter[int] = Counter()
     used: Counter[str] = Counter()
     refused: Counter[tuple[str | None, str]] = Counter()
@@ -114,7 +114,7 @@ def _shown(path: Path) -> str:
 
 
 def order(rows: DataFrame, arrival: str | None, staged: Path, count: int, folder: Path) -> None:
-    """Write what was parsed to ``folder`` in ``count`` range partitions, a file for each source in each.
+    """Write the parsed rows to ``folder`` in ``count`` range partitions, a file for each source in each.
 
     A task writes the files of all sources side by side, so it sorts its rows by arrival alone.
     """
@@ -122,7 +122,7 @@ def order(rows: DataFrame, arrival: str | None, staged: Path, count: int, folder
 
     written = rows.sparkSession.read.schema(rows.withColumn(_FATE, F.lit("")).schema).parquet(escaped(staged))
     by = [*([arrival] if arrival else []), FILE, BLOCK, ROW]
-    with told("the rows could not be put in order"):
+    with as_trace_errors("the rows could not be put in order"):
         (
             written.filter(F.col(_FATE) == _USED)
             .drop(REASON, RAW, _FATE)

@@ -32,7 +32,7 @@ ARROW_TYPES = {
     "float64": pa.float64(), "string": pa.string(), "bool": pa.bool_(), "date32": pa.date32(),
     "timestamp": pa.timestamp("us", "UTC"),
 }  # fmt: skip
-"""What the types of a declaration are in Arrow."""
+"""Arrow types of the types of a declaration."""
 
 
 @dataclass(frozen=True)
@@ -150,5 +150,5 @@ def _check_type(path: Path, name: str, column: Column, found: pa.DataType) -> No
     if pa.types.is_date(found) and pa.types.is_timestamp(wanted):
         return
     if not fits(found, wanted):
-        msg = f"{path}: column {name!r} must be {column.type}; got {found}: declare it as what it is"
+        msg = f"{path}: column {name!r} must be {column.type}; got {found}: declare it as that"
         raise TraceError(msg)

@@ -1,9 +1,9 @@
 """The pipeline: raw events in, results and a manifest out, in steps of which each is done once.
 
 parse     files -> rows that can be used, and a quarantine with the reason for each that cannot
-order     -> slices in order of arrival, by source
+order     -> segments in order of arrival, by source
 profile   -> how late tuples are, by source and by group
-policy    -> what can be promised, for each source
+policy    -> the punctuation policy of each source
 run       -> results, by window
 """
 
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from oop_engine.core.errors import TraceError, UsageError
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length, to_units
-from oop_engine.pipeline import ingest, slicing
+from oop_engine.pipeline import ingest, segmenting
 from oop_engine.pipeline.cells import escaped
 from oop_engine.pipeline.declaration import Declaration
 from oop_engine.pipeline.graph_file import build, described, load_build
@@ -29,8 +29,8 @@ from oop_engine.pipeline.manifest import manifest, write_manifest
 from oop_engine.pipeline.measure import Measured, in_spark, measure
 from oop_engine.pipeline.policy import PolicyChoice, choose, read_policy
 from oop_engine.pipeline.running import Folders, default_partition, run_graph
-from oop_engine.pipeline.sliced import Sliced
-from oop_engine.pipeline.spark_errors import told
+from oop_engine.pipeline.segmented import Segmented
+from oop_engine.pipeline.spark_errors import as_trace_errors
 from oop_engine.pipeline.steps import Steps
 from oop_engine.spark.io.segments import SLICE_ROWS
 from oop_engine.spark.run import BatchDone, pieces_of
@@ -49,11 +49,11 @@ _SETTINGS = {"spark.driver.memory": "4g"}
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a pipeline is to do.
+    """The options of a pipeline.
 
     ``share``: the least share of tuples that are to be in time, if ``policy`` is "".  ``graph``: the file of the
     graph; None: that of the declaration.  ``until``: the last step to do.  ``slice_rows``: about how many
-    rows are in a slice.  ``batch``: run the graph in one batch, not in micro-batches.
+    rows are in a segment.  ``batch``: run the graph in one batch, not in micro-batches.
     """
 
     declaration: Declaration
@@ -77,20 +77,20 @@ def run_pipeline(
     on_step: Callable[[str], None] | None = None,
     on_batch: Callable[[BatchDone], None] | None = None,
 ) -> dict[str, Any]:
-    """Do what is not done yet, and return the manifest, which is in ``out/manifest.json`` too.
+    """Do the steps that are not done yet, and return the manifest, which is in ``out/manifest.json`` too.
 
     ``spark``: a session to use; None: one is made when it is needed.  Raises ``UsageError``, ``TraceError`` or
-    ``SetupError`` for what the user can mend, before anything runs where that can be known.
+    ``SetupError`` for errors that the user can mend, before anything runs where that can be known.
     """
     check_packages()
     with ExitStack() as stack:
         made = _Pipeline(wanted, spark, stack, on_step, on_batch)
-        with told("the pipeline failed", made.files):
+        with as_trace_errors("the pipeline failed", made.files):
             return made.run()
 
 
 class _Pipeline:
-    """One run of a pipeline; what is checked is checked when it is made."""
+    """One run of a pipeline; all checks are made when it is made."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class _Pipeline:
     ) -> None:
         self._wanted, self._said = wanted, wanted.declaration
         self._spark, self._stack, self._on_batch = spark, stack, on_batch
-        escaped(wanted.out.absolute())  # tells where Spark cannot read
+        escaped(wanted.out.absolute())  # raises where Spark cannot read
         self._inputs = find_inputs(wanted.inputs, self._said.format)
         self._layouts: list[FileLayout] = layouts(self._said, self._inputs)
         self._policy = wanted.policy or self._said.policy
@@ -129,9 +129,9 @@ class _Pipeline:
         work = (self._parse, self._order, self._profile, self._choose, self._run)
         for _, step in zip(STEPS[: STEPS.index(self._wanted.until) + 1], work, strict=False):
             step()
-        told = manifest(self._said, self._inputs, self._steps, self._start_s)
-        write_manifest(self._wanted.out / "manifest.json", told)
-        return told
+        written = manifest(self._said, self._inputs, self._steps, self._start_s)
+        write_manifest(self._wanted.out / "manifest.json", written)
+        return written
 
     def _file_of_graph(self) -> Path:
         if self._graph_file is None:
@@ -155,15 +155,15 @@ class _Pipeline:
             links = self._wanted.out.absolute() / "inputs"
             self._stack.callback(shutil.rmtree, links, ignore_errors=True)
             self._rows = ingest.prepare(self._session(), self._said, self._layouts, links)
-            slicing.stream_schema(self._said, self._rows)
+            segmenting.stream_schema(self._said, self._rows)
         return self._rows
 
     def _parse(self) -> None:
         out = self._wanted.out
-        given = {"declaration": self._said.told(), "files": [_identity(file) for file in self._inputs]}
+        given = {"declaration": self._said.of_rows(), "files": [_identity(file) for file in self._inputs]}
         both = [("parse", given), ("order", self._ordered_as())]
         if not self._steps.all_known(both) and not (out / "staged").exists():
-            self._steps.forget("parse")  # what it left is there no more
+            self._steps.forget("parse")  # its output is gone
         self._steps.do(
             "parse", given,
             lambda: ingest.parse(self._prepared(), self.files, out / "staged", out / "quarantine"), self._session,
@@ -178,29 +178,29 @@ class _Pipeline:
             shutil.rmtree(self._wanted.out / name, ignore_errors=True)
 
     def _put_in_order(self) -> dict[str, Any]:
-        out, used = self._wanted.out, self._steps.told("parse")["used"]
-        names = slicing.source_names(list(used)).values()
+        out, used = self._wanted.out, self._steps.result("parse")["used"]
+        names = segmenting.source_names(list(used)).values()
         total = sum(used.values())
         if not total:
             msg = f"no row can be used: all are in {out / 'quarantine'}, with the reasons"
             raise TraceError(msg)
-        schema = slicing.stream_schema(self._said, self._prepared())
+        schema = segmenting.stream_schema(self._said, self._prepared())
         if self._wanted.until == "run":
             self._try_graph(dict.fromkeys(names, schema))
-        Folders(out).release()  # a run over slices that were cut elsewhere cannot go on
+        Folders(out).release()  # a run over other segments cannot go on
         shutil.rmtree(out / "traces", ignore_errors=True)
         count = max(1, round(total / self._wanted.slice_rows))
         ingest.order(self._prepared(), self._said.arrival, out / "staged", count, out / "ordered")
-        told = slicing.collect_slices(out / "ordered", out / "traces", schema, self._said.arrival)
-        found = sum(source["rows"] for source in told["sources"].values())
+        made = segmenting.collect_segments(out / "ordered", out / "traces", schema, self._said.arrival)
+        found = sum(source["rows"] for source in made["sources"].values())
         if found != total:
             self._steps.forget("parse")
             msg = f"order: {total} rows went in and {found} came out: run it again"
             raise TraceError(msg)
-        return told
+        return made
 
     def _try_graph(self, schemas: Mapping[str, Schema]) -> None:
-        """Raise what is wrong with the graph as soon as its sources are known; no policy is chosen by then."""
+        """Raise for a wrong graph as soon as its sources are known; no policy is chosen by then."""
         policies = {
             name: read_policy(self._policy or "Ordered()", "policy", schemas[name]) for name in schemas
         }
@@ -218,15 +218,15 @@ class _Pipeline:
         shutil.rmtree(folder)
         return {name: measured.to_dict() for name, measured in found.items()}
 
-    def _sources(self) -> dict[str, Sliced]:
-        return slicing.open_slices(self._wanted.out / "traces")
+    def _sources(self) -> dict[str, Segmented]:
+        return segmenting.open_segments(self._wanted.out / "traces")
 
     def _choose(self) -> None:
         given = {"policy": self._policy} if self._policy else {"share": self._wanted.share}
         self._steps.do("policy", given, self._choices)
 
     def _choices(self) -> dict[str, Any]:
-        found = {name: Measured.of(told) for name, told in self._steps.told("profile").items()}
+        found = {name: Measured.of(plain) for name, plain in self._steps.result("profile").items()}
         if self._policy:
             schema = next(iter(self._sources().values())).schema
             read_policy(self._policy, "policy", schema)
@@ -238,7 +238,7 @@ class _Pipeline:
         schemas = {name: source.schema for name, source in sources.items()}
         policies = {
             name: read_policy(choice["policy"], f"policy of {name}", schemas[name])
-            for name, choice in self._steps.told("policy").items()
+            for name, choice in self._steps.result("policy").items()
         }
         file = self._file_of_graph()
         graph = build(self._build, file, schemas, policies)
@@ -256,13 +256,13 @@ class _Pipeline:
         )  # fmt: skip
 
     def _default_partition(self) -> Length:
-        profiles = [told["profile"] for told in self._steps.told("profile").values()]
+        profiles = [source["profile"] for source in self._steps.result("profile").values()]
         span = max(p["last"] for p in profiles) - min(p["first"] for p in profiles)
         return default_partition(span, profiles[0]["unit"])
 
 
 def _silent(step: str) -> None:
-    """Say nothing."""
+    """Report nothing."""
 
 
 def _identity(file: Input) -> list[Any]:

@@ -1,4 +1,4 @@
-"""The manifest: what went in and what came out, row by row, and what was chosen on the way.
+"""The manifest: an account of input and output, row by row, and the choices on the way.
 
 For each source, and for all together: rows in = used + late + quarantined.
 """
@@ -15,7 +15,7 @@ from typing import Any
 from oop_engine.core.errors import TraceError
 from oop_engine.pipeline.declaration import Declaration
 from oop_engine.pipeline.inputs import Input
-from oop_engine.pipeline.slicing import source_names
+from oop_engine.pipeline.segmenting import source_names
 from oop_engine.pipeline.steps import Steps
 
 __all__ = ["manifest", "write_manifest"]
@@ -29,17 +29,17 @@ def manifest(
 ) -> dict[str, Any]:
     """Return the manifest of the steps that are done.  Raises ``TraceError`` if rows are not accounted for."""
     done = steps.done
-    parsed = steps.told("parse")
+    parsed = steps.result("parse")
     files = [
         {"path": str(file.path), "bytes": file.nbytes, "rows": rows}
         for file, rows in zip(inputs, parsed["files"], strict=True)
     ]
-    late = steps.told("run")["late"] if "run" in done else {}
+    late = steps.result("run")["late"] if "run" in done else {}
     sources = _sources(parsed, late)
-    rows = {what: sum(source[what] for source in sources.values()) for what in ("rows", "used", "late")}
+    rows = {figure: sum(source[figure] for source in sources.values()) for figure in ("rows", "used", "late")}
     rows["quarantined"] = sum(sum(source["quarantined"].values()) for source in sources.values())
     if not parsed["rows"] == rows["rows"] == rows["used"] + rows["late"] + rows["quarantined"]:
-        msg = f"manifest: {parsed['rows']} rows went in, and what became of them does not add up: {rows}"
+        msg = f"manifest: {parsed['rows']} rows went in, and the counts of what became of them do not add up: {rows}"
         raise TraceError(msg)
     return {
         "name": declaration.name,
@@ -48,10 +48,10 @@ def manifest(
         "rows": rows,
         "quarantined": _by_reason(parsed["quarantined"]),
         "sources": sources,
-        "slices": steps.told("order")["slices"] if "order" in done else None,
-        "profile": {name: told["profile"] for name, told in _told(steps, "profile").items()},
-        "policy": _told(steps, "policy"),
-        "run": {key: value for key, value in _told(steps, "run").items() if key != "late"},
+        "slices": steps.result("order")["slices"] if "order" in done else None,
+        "profile": {name: source["profile"] for name, source in _result(steps, "profile").items()},
+        "policy": _result(steps, "policy"),
+        "run": {key: value for key, value in _result(steps, "run").items() if key != "late"},
         "seconds": {"start": round(start_s, 3)} | {name: mark["seconds"] for name, mark in done.items()},
         "done_before": [name for name, mark in done.items() if mark["again"]],
         "versions": {"python": platform.python_version()} | {name: _version(name) for name in _PACKAGES},
@@ -59,7 +59,7 @@ def manifest(
 
 
 def _sources(parsed: Mapping[str, Any], late: Mapping[str, int]) -> dict[str, dict[str, Any]]:
-    """Return what became of the rows of each source; those of which nobody knows whose they are come last."""
+    """Return the counts of rows of each source; rows whose source is unknown come last."""
     values = {q["source"] for q in parsed["quarantined"] if q["source"] is not None} | {*parsed["used"]}
     names: dict[str | None, str] = {value: _name(value, parsed["used"]) for value in sorted(values)}
     found: dict[str, dict[str, Any]] = {}
@@ -86,8 +86,8 @@ def _by_reason(refused: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     return dict(sorted(found.items(), key=lambda item: -item[1]))
 
 
-def _told(steps: Steps, name: str) -> dict[str, Any]:
-    return steps.told(name) if name in steps.done else {}
+def _result(steps: Steps, name: str) -> dict[str, Any]:
+    return steps.result(name) if name in steps.done else {}
 
 
 def _version(package: str) -> str | None:
@@ -97,8 +97,8 @@ def _version(package: str) -> str | None:
         return None
 
 
-def write_manifest(path: Path, told: Mapping[str, Any]) -> None:
+def write_manifest(path: Path, values: Mapping[str, Any]) -> None:
     """Write a manifest, whole or not at all."""
     unfinished = path.with_suffix(".part")
-    unfinished.write_text(json.dumps(told, indent=1, default=str), encoding="utf-8")
+    unfinished.write_text(json.dumps(values, indent=1, default=str), encoding="utf-8")
     unfinished.replace(path)

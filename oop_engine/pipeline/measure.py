@@ -1,13 +1,13 @@
-# Long: two passes over a source, and what the tasks of the first leave for the second.
-"""Measuring disorder at scale: lateness by source and by group, in two passes over slices, without collecting.
+# Long: two passes over a source, and the files that tasks of the first leave for the second.
+"""Measuring disorder at scale: lateness by source and by group, in two passes over segments, without collecting.
 
-The slices of a source are cut into runs, a task each.
+The segments of a source are divided into parts, a task each.
 
-    1   the largest time of each run, of all and of each group
-    2   how late every tuple of a run is, with what the runs before it have seen at most
+    1   the largest time of each part, of all and of each group
+    2   how late every tuple of a part is, given the largest times of the parts before it
 
 Lateness goes into histograms of fixed size that are added up (``traces.lateness``), so the figures
-are those of the embedded ``profile``.  What runs tell of their groups stays in files; a task and the driver
+are those of the embedded ``profile``.  The sums of groups stay in files; a task and the driver
 keep as many numbers as there are groups.
 """
 
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from oop_engine.core.group_index import GroupIndex
 from oop_engine.core.punctuation import NEVER
-from oop_engine.pipeline.sliced import Sliced
+from oop_engine.pipeline.segmented import Segmented
 from oop_engine.spark.session.failures import failure_of
 from oop_engine.traces.lateness import Histogram, OwnLateness
 from oop_engine.traces.profile import GroupProfile, Lateness
@@ -38,7 +38,7 @@ __all__ = ["InTasks", "Measured", "SourceProfile", "in_spark", "measure"]
 
 Ints = NDArray[np.int64]
 InTasks: TypeAlias = Callable[[Sequence[Any], Callable[[Any], Any]], list[Any]]
-"""Does a work for each of some jobs, anywhere, and returns the answers in their order."""
+"""Maps a function over jobs, anywhere, and returns the results in the order of the jobs."""
 
 _MOST_GROUPS = 20
 _DDL = "at int, body binary"
@@ -77,21 +77,21 @@ class Measured:
         return {"profile": asdict(self.profile), "lateness": _bins(self.lateness), "own": _bins(self.own)}
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> Measured:
-        """Return what ``to_dict`` told."""
-        said = dict(told["profile"])
-        said |= {key: said[key] and Lateness(**said[key]) for key in ("lateness", "own_lateness")}
-        said["by"] = tuple(said["by"])
-        said["groups"] = tuple(GroupProfile(**group) for group in said["groups"])
-        return cls(SourceProfile(**said), _histogram(told["lateness"]), _histogram(told["own"]))
+    def of(cls, plain: Mapping[str, Any]) -> Measured:
+        """Return the profile of a dictionary that ``to_dict`` made."""
+        profile = dict(plain["profile"])
+        profile |= {key: profile[key] and Lateness(**profile[key]) for key in ("lateness", "own_lateness")}
+        profile["by"] = tuple(profile["by"])
+        profile["groups"] = tuple(GroupProfile(**group) for group in profile["groups"])
+        return cls(SourceProfile(**profile), _histogram(plain["lateness"]), _histogram(plain["own"]))
 
 
 @dataclass(frozen=True)
-class _Run:
-    """Some slices of a source, one after the other; ``number``: among the runs of the source."""
+class _Part:
+    """Some segments of a source, one after the other; ``number``: among the parts of the source."""
 
     source: str
-    slices: Sliced
+    segments: Segmented
     by: tuple[str, ...]
     number: int
     start: int
@@ -103,18 +103,20 @@ class _Run:
 
     def pages(self) -> Iterator[tuple[Ints, list[pa.Array]]]:
         """Yield the times and the key columns, page by page; nothing else is read."""
-        schema = self.slices.schema.select(list(dict.fromkeys([self.slices.schema.progressing, *self.by])))
-        narrow = Sliced(self.slices.folder, schema, None, self.slices.clocks)
+        schema = self.segments.schema.select(
+            list(dict.fromkeys([self.segments.schema.progressing, *self.by]))
+        )
+        narrow = Segmented(self.segments.folder, schema, None, self.segments.clocks)
         for page in narrow.pages(self.start, self.stop):
             yield page.times, [page.column(name) for name in self.by]
 
     def index(self) -> GroupIndex:
-        return GroupIndex([self.slices.schema.type_of(name) for name in self.by])
+        return GroupIndex([self.segments.schema.type_of(name) for name in self.by])
 
 
 @dataclass
 class _Found:
-    """What a run tells of itself."""
+    """The figures of one part."""
 
     tuples: int
     first: int
@@ -124,37 +126,37 @@ class _Found:
 
 
 def measure(
-    in_tasks: InTasks, sources: Mapping[str, Sliced], by: tuple[str, ...], folder: Path, tasks: int
+    in_tasks: InTasks, sources: Mapping[str, Segmented], by: tuple[str, ...], folder: Path, tasks: int
 ) -> dict[str, Measured]:
-    """Return the disorder of each source; ``folder`` is for what tasks leave to each other.
+    """Return the disorder of each source; ``folder`` is for files that tasks exchange.
 
-    ``in_tasks``: what does the work (see ``in_spark``); ``tasks``: how many may run at once.  O(n log page)
+    ``in_tasks``: runs the tasks (see ``in_spark``); ``tasks``: how many may run at once.  O(n log page)
     time, twice the reading of time and key columns.
     """
     each = max(1, -(-2 * tasks // max(len(sources), 1)))
-    runs = [run for name in sources for run in _runs(name, sources[name], by, folder, each)]
+    parts = [part for name in sources for part in _parts(name, sources[name], by, folder, each)]
     folder.mkdir(parents=True, exist_ok=True)
-    largest: list[int] = in_tasks(runs, _largest)
-    before = [_before(runs, largest, at) for at in range(len(runs))]
-    found: list[_Found] = in_tasks([*zip(runs, before, strict=True)], _lateness)
+    largest: list[int] = in_tasks(parts, _largest)
+    before = [_before(parts, largest, at) for at in range(len(parts))]
+    found: list[_Found] = in_tasks([*zip(parts, before, strict=True)], _lateness)
     return {
-        name: _measured([run for run in runs if run.source == name], [
-            one for run, one in zip(runs, found, strict=True) if run.source == name
+        name: _measured([part for part in parts if part.source == name], [
+            one for part, one in zip(parts, found, strict=True) if part.source == name
         ])
         for name in sources
     }  # fmt: skip
 
 
-def _runs(name: str, slices: Sliced, by: tuple[str, ...], folder: Path, count: int) -> list[_Run]:
-    cuts = np.linspace(0, slices.count(), min(count, slices.count()) + 1).astype(int).tolist()
+def _parts(name: str, segments: Segmented, by: tuple[str, ...], folder: Path, count: int) -> list[_Part]:
+    cuts = np.linspace(0, segments.count(), min(count, segments.count()) + 1).astype(int).tolist()
     return [
-        _Run(name, slices, by, number, start, stop, str(folder))
+        _Part(name, segments, by, number, start, stop, str(folder))
         for number, (start, stop) in enumerate(itertools.pairwise(cuts))
     ]
 
 
 def in_spark(spark: SparkSession) -> InTasks:
-    """Return what does each of some jobs in a task of Spark, and returns the answers at the driver."""
+    """Return a function that maps over jobs, a Spark task for each, and collects the results at the driver."""
 
     def do(jobs: Sequence[Any], work: Callable[[Any], Any]) -> list[Any]:
         def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -165,52 +167,52 @@ def in_spark(spark: SparkSession) -> InTasks:
 
         with failure_of():
             rows = spark.range(0, len(jobs), 1, len(jobs)).mapInArrow(run, _DDL).toArrow().to_pylist()
-        told = {row["at"]: pickle.loads(row["body"]) for row in rows}
-        return [told[at] for at in range(len(jobs))]
+        results = {row["at"]: pickle.loads(row["body"]) for row in rows}
+        return [results[at] for at in range(len(jobs))]
 
     return do
 
 
-def _largest(run: _Run) -> int:
-    """First pass: return the largest time of a run, and leave those of its groups in a file."""
-    index, largest, tops = run.index(), NEVER, np.full(0, NEVER)
-    for times, keys in run.pages():
+def _largest(part: _Part) -> int:
+    """First pass: return the largest time of a part, and write those of its groups to a file."""
+    index, largest, tops = part.index(), NEVER, np.full(0, NEVER)
+    for times, keys in part.pages():
         largest = max(largest, int(times.max()))
-        if run.by:
+        if part.by:
             slots = index.encode(keys)
             tops = np.concatenate([tops, np.full(len(index) - len(tops), NEVER)])
             np.maximum.at(tops, slots, times)
-    _leave(run, "largest", index, np.arange(len(tops)), {"largest": tops})
+    _leave(part, "largest", index, np.arange(len(tops)), {"largest": tops})
     return largest
 
 
-def _before(runs: list[_Run], largest: list[int], at: int) -> int:
-    earlier = [top for run, top in zip(runs[:at], largest, strict=False) if run.source == runs[at].source]
+def _before(parts: list[_Part], largest: list[int], at: int) -> int:
+    earlier = [top for part, top in zip(parts[:at], largest, strict=False) if part.source == parts[at].source]
     return max(earlier, default=NEVER)
 
 
-def _lateness(job: tuple[_Run, int]) -> _Found:
-    """Second pass: return how late the tuples of a run are, after the runs before it."""
-    run, before = job
-    index, lateness, own = run.index(), Histogram(), Histogram()
+def _lateness(job: tuple[_Part, int]) -> _Found:
+    """Second pass: return how late the tuples of a part are, after the parts before it."""
+    part, before = job
+    index, lateness, own = part.index(), Histogram(), Histogram()
     within = OwnLateness(index)
-    for number in range(run.number if run.by else 0):
-        earlier = _left(run, number, "largest")
+    for number in range(part.number if part.by else 0):
+        earlier = _left(part, number, "largest")
         slots = index.encode(earlier.columns[:-1])
         within.add(earlier.column("largest").to_numpy(), slots)
     tuples, first, last = 0, -NEVER, before
     sums = np.zeros((4, len(index)))  # (tuples, out of order, most, behind; groups)
-    for times, keys in run.pages():
+    for times, keys in part.pages():
         behind = np.maximum(np.maximum.accumulate(times), last) - times
         lateness.add(behind)
         tuples, first, last = tuples + len(times), min(first, int(times.min())), max(last, int(times.max()))
-        if run.by:
+        if part.by:
             slots = index.encode(keys)
             late = within.add(times, slots)
             own.add(late)
             sums = _summed(sums, len(index), slots, late, behind)
     seen = np.flatnonzero(sums[0])
-    _leave(run, "groups", index, seen, {what: sums[row, seen] for row, what in enumerate(_SUMS)})
+    _leave(part, "groups", index, seen, {what: sums[row, seen] for row, what in enumerate(_SUMS)})
     return _Found(tuples, first, last, lateness, own)
 
 
@@ -228,39 +230,39 @@ def _summed(
     return sums
 
 
-def _leave(run: _Run, what: str, index: GroupIndex, slots: Ints, columns: Mapping[str, Any]) -> None:
-    if not run.by:
+def _leave(part: _Part, what: str, index: GroupIndex, slots: Ints, columns: Mapping[str, Any]) -> None:
+    if not part.by:
         return
-    names = [*(f"key {name}" for name in run.by), *columns]
+    names = [*(f"key {name}" for name in part.by), *columns]
     table = pa.RecordBatch.from_arrays([*index.keys(slots), *map(pa.array, columns.values())], names)
-    with pa.OSFile(str(run.file(what)), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+    with pa.OSFile(str(part.file(what)), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_batch(table)
 
 
-def _left(run: _Run, number: int, what: str) -> pa.RecordBatch:
-    path = _Run(run.source, run.slices, run.by, number, 0, 0, run.folder).file(what)
+def _left(part: _Part, number: int, what: str) -> pa.RecordBatch:
+    path = _Part(part.source, part.segments, part.by, number, 0, 0, part.folder).file(what)
     with pa.OSFile(str(path)) as source:
         return pa.ipc.open_file(source).get_batch(0)
 
 
-def _measured(runs: list[_Run], found: list[_Found]) -> Measured:
-    """Put together what the runs of a source have told."""
+def _measured(parts: list[_Part], found: list[_Found]) -> Measured:
+    """Merge the figures of all parts of a source."""
     lateness, own = _added(one.lateness for one in found), _added(one.own for one in found)
     tuples = sum(one.tuples for one in found)
     first = min((one.first for one in found if one.tuples), default=0)
     last = found[-1].last if tuples else 0
-    known, groups = _groups(runs) if runs[0].by else (0, ())
+    known, groups = _groups(parts) if parts[0].by else (0, ())
     return Measured(
         SourceProfile(
-            source=runs[0].source,
+            source=parts[0].source,
             tuples=tuples,
-            unit=runs[0].slices.schema.unit,
+            unit=parts[0].segments.schema.unit,
             first=first,
             last=last,
             rate=tuples / max(last - first, 1),
             lateness=Lateness.of(lateness),
-            by=runs[0].by,
-            own_lateness=Lateness.of(own) if runs[0].by else None,
+            by=parts[0].by,
+            own_lateness=Lateness.of(own) if parts[0].by else None,
             groups_known=known,
             groups=groups,
         ),
@@ -283,27 +285,27 @@ def _bins(seen: Histogram) -> dict[str, Any]:
     return {"bins": used.tolist(), "counts": seen.counts[used].tolist(), "most": seen.most}
 
 
-def _histogram(told: Mapping[str, Any]) -> Histogram:
+def _histogram(plain: Mapping[str, Any]) -> Histogram:
     found = Histogram()
-    found.counts[told["bins"]] = told["counts"]
-    found.total, found.most = sum(told["counts"]), told["most"]
+    found.counts[plain["bins"]] = plain["counts"]
+    found.total, found.most = sum(plain["counts"]), plain["most"]
     return found
 
 
-def _groups(runs: list[_Run]) -> tuple[int, tuple[GroupProfile, ...]]:
+def _groups(parts: list[_Part]) -> tuple[int, tuple[GroupProfile, ...]]:
     """Return how many groups there are, and the largest."""
-    index, sums = runs[0].index(), np.zeros((4, 0))
-    for run in runs:
-        told = _left(run, run.number, "groups")
-        slots = index.encode(told.columns[: len(run.by)])
+    index, sums = parts[0].index(), np.zeros((4, 0))
+    for part in parts:
+        batch = _left(part, part.number, "groups")
+        slots = index.encode(batch.columns[: len(part.by)])
         sums = np.pad(sums, ((0, 0), (0, len(index) - sums.shape[1])))
         for row, what in enumerate(_SUMS):
-            more = told.column(what).to_numpy()
+            more = batch.column(what).to_numpy()
             sums[row, slots] = (
                 np.maximum(sums[row, slots], more) if what == "most" else sums[row, slots] + more
             )
     largest = np.argsort(-sums[0], kind="stable")[:_MOST_GROUPS]
-    keys = pa.RecordBatch.from_arrays(index.keys(largest), names=list(runs[0].by)).to_pylist()
+    keys = pa.RecordBatch.from_arrays(index.keys(largest), names=list(parts[0].by)).to_pylist()
     rows = sums[:, largest].T.tolist()
     return len(index), tuple(
         GroupProfile(key, int(tuples), int(late), int(most), behind / tuples)

@@ -1,7 +1,7 @@
 """Parsing, as expressions of Spark: a row of text or of Parquet becomes the declared columns, or has a reason.
 
 Nothing is lost on the way: a value that does not fit its type is unreadable, never rounded, wrapped or
-guessed, and the row goes to quarantine with what it was.  The words for null are those of our traces.
+guessed, and the row goes to quarantine as it was.  The words for null are those of our traces.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 __all__ = ["RAW", "REASON", "SOURCE", "SOURCE_PARTS", "parsed"]
 
 RAW, REASON, SOURCE = "_raw", "_reason", "_source"
-"""Columns that go along: what the row was, why it is refused, and whose it is."""
+"""Columns that go along: the raw row, the reason to refuse it, and its source."""
 
 NULL_WORDS = ("", "NA", "N/A", "null", "NULL", "None")
 SOURCE_PARTS = "\x1f"
 
 _BAD = "_bad_"
 _SPELLED = r"""[\x01-\x1f\x7f"#%'*/:=?\\{\[\]^]"""
-_LONGEST_NAME = 200  # of 255 bytes, with room for what is put around it
+_LONGEST_NAME = 200  # of 255 bytes, with room for a prefix
 _ROUND = {"s": 1_000_000, "ms": 1_000}  # microseconds in a unit
 
 
@@ -113,15 +113,15 @@ def _recast(
 
 
 def _judged(rows: DataFrame, declaration: Declaration) -> DataFrame:
-    """Put the first reason to each row, its source, and leave what the stream has no use for."""
+    """Add the first reason to each row, and its source; drop columns that the stream does not use."""
     from pyspark.sql import functions as F
 
     reasons = [F.when(F.col(MISFIT).isNotNull(), F.lit(_misfit_of(declaration)))]
     for name, column in declaration.columns.items():
-        said = (
+        reason = (
             f"{name}: cannot be read as {column.type}" if column.type != "string" else f"{name}: is no UTF-8"
         )
-        reasons.append(F.when(F.col(f"{_BAD}{name}"), F.lit(said)))
+        reasons.append(F.when(F.col(f"{_BAD}{name}"), F.lit(reason)))
     for reason in declaration.refuse:
         reasons.append(F.when(_expression(rows, declaration, "refuse", reason), F.lit(reason)))
     needed = [name for name, column in declaration.columns.items() if column.required]
@@ -136,8 +136,8 @@ def _judged(rows: DataFrame, declaration: Declaration) -> DataFrame:
         )
     source = F.concat_ws(SOURCE_PARTS, *declaration.source) if declaration.source else F.lit(declaration.name)
     if declaration.source:
-        said = f"{' and '.join(declaration.source)}: too long for the name of a source, or no name"
-        reasons.append(F.when(~_is_name(source), F.lit(said)))
+        reason = f"{' and '.join(declaration.source)}: too long for the name of a source, or no name"
+        reasons.append(F.when(~_is_name(source), F.lit(reason)))
     reason = F.coalesce(*reasons)
     known = reduce(
         lambda a, b: a & b, [F.col(name).isNotNull() for name in declaration.source], _is_name(source)
@@ -178,7 +178,7 @@ def _expression(
         found = F.expr(declaration.expression(table, name))
         rows.select(found.alias("_tried"))
     except (AnalysisException, ParseException) as error:
-        said = str(error).strip().splitlines()[0]
-        msg = f"{declaration.place(table, name)}: {getattr(declaration, table)[name]!r}: {said}"
+        reason = str(error).strip().splitlines()[0]
+        msg = f"{declaration.place(table, name)}: {getattr(declaration, table)[name]!r}: {reason}"
         raise UsageError(msg) from error
     return found

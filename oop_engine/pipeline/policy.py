@@ -1,4 +1,4 @@
-"""Choosing a policy: what each would cost by the profile, and which loses no more tuples than may be, soonest.
+"""Choosing a policy: its cost by the profile, and the one of least delay that loses no more tuples than allowed.
 
 Ordered           nothing is out of order: no delay
 BoundedDisorder   the delay is the lateness that the wanted share of the tuples does not exceed
@@ -13,7 +13,7 @@ from typing import Any
 
 from oop_engine.core.errors import EngineError, UsageError
 from oop_engine.core.schema import Schema
-from oop_engine.operators.edge.watermark import POLICIES, Policy
+from oop_engine.operators.policies.watermark import POLICIES, Policy
 from oop_engine.pipeline.measure import Measured
 from oop_engine.traces.lateness import Histogram
 from oop_engine.traces.profile import Candidate
@@ -25,7 +25,7 @@ _WORTH = 2
 
 @dataclass(frozen=True)
 class PolicyChoice:
-    """The policy of a source, as text that ``read_policy`` reads; why it; and what there was to choose from."""
+    """The policy of a source, as text that ``read_policy`` reads; the reason; and the candidates."""
 
     policy: str
     reason: str

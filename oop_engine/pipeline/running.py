@@ -1,4 +1,4 @@
-"""Running the graph over the slices, and counting what came of every row."""
+"""Running the graph over the segments, with an account of every row."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from oop_engine.core.errors import TraceError
 from oop_engine.core.graph import Graph, Plan
 from oop_engine.core.units import TIME_UNITS, Length
-from oop_engine.pipeline.sliced import Sliced
+from oop_engine.pipeline.segmented import Segmented
 from oop_engine.spark.io.parquet import Parquet
 from oop_engine.spark.run import BatchDone, SparkOutcome, run_on_spark
 
@@ -43,7 +43,7 @@ class Folders:
         return False
 
     def release(self) -> None:
-        """Remove the checkpoint of a run that is not to go on; first what says that it could."""
+        """Remove the checkpoint of a run that is not to go on, its key first."""
         self._key.unlink(missing_ok=True)
         shutil.rmtree(self.checkpoint, ignore_errors=True)
 
@@ -51,7 +51,7 @@ class Folders:
 def run_graph(
     spark: SparkSession,
     graph: Graph,
-    sources: Mapping[str, Sliced],
+    sources: Mapping[str, Segmented],
     folders: Folders,
     *,
     key: str,
@@ -62,7 +62,7 @@ def run_graph(
     """Run ``graph``; return late tuples by source, and results by sink.
 
     A run in micro-batches that was stopped goes on where it was.  Raises ``TraceError`` if not every tuple of the
-    slices went in.
+    segments went in.
     """
     goes_on = folders.claim(key, anew=batch)
     wanted = sum(map(_rows, sources.values()))
@@ -74,7 +74,7 @@ def run_graph(
         )  # fmt: skip
 
     outcome = run()
-    if goes_on and outcome.tuples != wanted:  # what ended before the stop was not told again
+    if goes_on and outcome.tuples != wanted:  # batches before the stop are not counted again
         folders.claim(key, anew=True)
         outcome = run()
     if outcome.tuples != wanted:
@@ -92,7 +92,7 @@ def run_graph(
     }
 
 
-def _rows(source: Sliced) -> int:
+def _rows(source: Segmented) -> int:
     return sum(pq.read_metadata(path).num_rows for path in Path(source.folder).glob("*.parquet"))
 
 
@@ -103,7 +103,7 @@ def _late(plan: Plan, outcome: SparkOutcome) -> dict[str, int]:
         if plan.operator(node.name).makes_progress and node.name in outcome.statistics.operators:
             late = outcome.statistics.operators[node.name].counts.get("late", 0)
             source = node.name
-            while source not in found:  # generators have one input each, and stand at the edge
+            while source not in found:  # generators have one input each, and stand behind a source
                 source = plan.node(source).inputs[0].node
             found[source] += late
     return found

@@ -1,4 +1,4 @@
-"""What Spark raises about the user's data or expressions, as one line of ours."""
+"""Errors of Spark about the user's data or expressions, as a ``TraceError`` of one line."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from oop_engine.core.errors import TraceError
 from oop_engine.pipeline.cells import LINK
 from oop_engine.spark.session.failures import failure_of
 
-__all__ = ["told"]
+__all__ = ["as_trace_errors"]
 
 
-def told(what: str, files: Sequence[Path] = ()) -> AbstractContextManager[None]:
-    """Raise as a ``TraceError`` in the name of ``what`` what Spark raises; ``files``: those that went in.
+def as_trace_errors(what: str, files: Sequence[Path] = ()) -> AbstractContextManager[None]:
+    """Turn errors of Spark into a ``TraceError`` in the name of ``what``; ``files``: the input files.
 
     Such as DIVIDE_BY_ZERO of a computed column, or a file that is damaged.
     """

@@ -1,6 +1,6 @@
 """Steps: each leaves a mark when it is done; a step that has its mark is not done again.
 
-A mark says what the step was given, as a hash over all before it.  If that has changed, the
+A mark has a hash of the inputs of the step and of all steps before it.  If that has changed, the
 step is done again, and so is every later one.
 """
 
@@ -37,7 +37,7 @@ class Steps:
         (folder / _MARKS).mkdir(parents=True, exist_ok=True)
 
     def all_known(self, ahead: Sequence[tuple[str, Any]]) -> bool:
-        """Tell whether all of the next steps are done with what they are given now: names, and what is given."""
+        """Tell whether all of the next steps, names with inputs, are done with the inputs of now."""
         key = self._key
         for name, given in ahead:
             key = _hash(key, given)
@@ -49,13 +49,13 @@ class Steps:
         """Take the mark of a step away."""
         self._path(name).unlink(missing_ok=True)
 
-    def told(self, name: str) -> dict[str, Any]:
-        """Return what a step told that is done."""
+    def result(self, name: str) -> dict[str, Any]:
+        """Return the result of a step that is done."""
         found: dict[str, Any] = self.done[name]["told"]
         return found
 
     def key(self, given: Any) -> str:
-        """Return what the mark of the next step will say if it is given this."""
+        """Return the hash in the mark of the next step for these inputs."""
         return _hash(self._key, given)
 
     def do(
@@ -65,9 +65,9 @@ class Steps:
         work: Callable[[], dict[str, Any]],
         before: Callable[[], Any] | None = None,
     ) -> None:
-        """Do ``work`` unless it is done; keep what it tells, which is plain values.
+        """Do ``work`` unless it is done; keep its result, which is plain values.
 
-        ``before``: what must be there for it and takes time that is not its own.
+        ``before``: a preparation whose time is not counted as the step's.
         """
         key, mark = self.key(given), self._mark(name)
         again = mark.get("key") == key
@@ -77,8 +77,8 @@ class Steps:
             self._on_step(name)
             self.forget(name)
             began = time.perf_counter()
-            told = work()
-            mark = {"key": key, "seconds": round(time.perf_counter() - began, 3), "told": told}
+            result = work()
+            mark = {"key": key, "seconds": round(time.perf_counter() - began, 3), "told": result}
             unfinished = self._path(name).with_suffix(".part")
             unfinished.write_text(json.dumps(mark, indent=1, default=str))
             unfinished.replace(self._path(name))

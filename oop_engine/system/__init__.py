@@ -1,1 +1,1 @@
-"""What touches the machine: files, memory, clocks."""
+"""Access to the machine: files, memory, clocks."""

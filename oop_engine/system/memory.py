@@ -1,4 +1,4 @@
-"""Memory: what pages gave free is kept for the next pages.
+"""Memory: blocks that pages have freed are kept for the next pages.
 
 New memory is slow the first time it is written to: the system hands it out in pieces of 4 KiB, cleared, a
 microsecond or two each.  The allocator of glibc gives columns of a page back to the system as soon as they

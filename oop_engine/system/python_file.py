@@ -12,15 +12,15 @@ from oop_engine.core.errors import EngineError, UsageError
 __all__ = ["load_file"]
 
 
-def load_file(path: Path, what: str) -> ModuleType:
-    """Return the module in ``path``, a file of kind ``what``.
+def load_file(path: Path, kind: str) -> ModuleType:
+    """Return the module in ``path``, a file of this ``kind``.
 
     Raises ``UsageError`` if there is none, or it cannot be loaded; an ``EngineError`` of its own passes.
     """
     if not path.is_file():
-        msg = f"no {what} file at {path}"
+        msg = f"no {kind} file at {path}"
         raise UsageError(msg)
-    name = f"{what.lower()}_at_{path.stem}"  # a file json.py must not hide the module json
+    name = f"{kind.lower()}_at_{path.stem}"  # a file json.py must not hide the module json
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         msg = f"{path} is not a Python file"

@@ -1,9 +1,9 @@
 """Stopwatch: wall and CPU seconds, less those that went into compiling kernels.
 
 A kernel is compiled when it is first used on a machine, which takes seconds; later processes load it from a
-cache.  So the first that a process really compiles is told: by the logger ``oop_engine``, or as a program likes.
+cache.  So the first that a process really compiles is reported: by the logger ``oop_engine``, or as a program likes.
 Figures are to be the same the first time and the tenth, so time spent compiling counts for nothing but itself.
-Whoever compiles says so with ``COMPILED``.
+Compilations are counted in ``COMPILED``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["COMPILED", "CompileTime", "cpu", "wall"]
 
 @dataclass
 class CompileTime:
-    """What was compiled in this process, with all it calls.
+    """The kernels compiled in this process, with all they call.
 
     ``on_first`` is called before the first kernel is compiled; None: a line is logged.
     """
@@ -49,8 +49,8 @@ class CompileTime:
 def _log() -> None:
     import logging  # hardly ever
 
-    told = "compiling kernels, once on this machine, which takes some seconds; `oop-engine warm` does it beforehand"
-    logging.getLogger("oop_engine").warning(told)
+    message = "compiling kernels, once on this machine, which takes some seconds; `oop-engine warm` does it beforehand"
+    logging.getLogger("oop_engine").warning(message)
 
 
 COMPILED = CompileTime()

@@ -1,4 +1,4 @@
-"""Whole files: what is written appears under its name when it is whole, or not at all."""
+"""Whole files: a file appears under its name when it is whole, or not at all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ANEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | ge
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Give a file to write to; at the end it is ``path``, and on any error what was there stays.
+    """Give a file to write to; at the end it is ``path``, and on any error the earlier file stays.
 
     Until then it is hidden beside ``path``, made anew: never a file, or a link, that was there before.
     Raises ``OSError`` where it cannot be written.

@@ -1,4 +1,4 @@
-"""Case: an operator with parameters, and what its output must be."""
+"""Case: an operator with parameters, and the oracle of its output."""
 
 from __future__ import annotations
 

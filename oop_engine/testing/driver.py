@@ -1,4 +1,4 @@
-"""The kit for testing operators, ours and yours: drive one by hand, collect what it says."""
+"""The kit for testing operators, ours and yours: drive one by hand, collect its output."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ class Driver:
         self.out: list[list[Message]] = [[] for _ in operator.outputs]
 
     def feed(self, port: int, message: Message | str) -> list[tuple[int, Message]]:
-        """Hand over one message (or ``END``), as a runner does; return what it released, and remember it."""
+        """Hand over one message (or ``END``), as a runner does; return the emissions, and remember them."""
         match message:
             case Page():
-                said = list(self.operator.on_page(port, message))
+                emissions = list(self.operator.on_page(port, message))
             case str():
-                said = list(self.operator.on_end(port))
+                emissions = list(self.operator.on_end(port))
             case _:
                 taken = admitted(self.operator.inputs[port], self.operator.schemas_in[port], message)
-                said = list(handle(self.operator, port, taken, NEVER))
-        return self._note(said)
+                emissions = list(handle(self.operator, port, taken, NEVER))
+        return self._note(emissions)
 
     def clock(self, now: int) -> list[tuple[int, Message]]:
         """Let the arrival clock show ``now``."""

@@ -1,6 +1,6 @@
-"""GraphDriver: a whole graph, fed by hand; what each sink got is taken or expected step by step.
+"""GraphDriver: a whole graph, fed by hand; the rows of each sink are taken or expected step by step.
 
-Time is virtual and moves only as the test says, so a test of a heartbeat or of a lull does not wait.
+Time is virtual and only the test moves it, so a test of a heartbeat or of a lull does not wait.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["GraphDriver"]
 class GraphDriver:
     """Runs ``graph`` as it is fed: after each call all that follows from it has happened.
 
-    ``check``: hold every edge against its punctuation, as a test should.  What a sink has got stays until it is
+    ``check``: check every edge against its bounds, as a test should.  The rows of a sink stay until they are
     taken (``rows``, ``punctuation``, ``expect``).
 
     >>> import pyarrow as pa
@@ -94,11 +94,11 @@ class GraphDriver:
             raise AssertionError(msg)
 
     def state(self) -> State:
-        """Return what the whole graph holds now."""
+        """Return the state that the whole graph holds now."""
         return self._inline.statistics.state
 
     def counts(self, operator: str) -> dict[str, int]:
-        """Return what an operator has counted so far, such as its late tuples."""
+        """Return the counts of an operator so far, such as its late tuples."""
         return self._inline.operators[self._known("operator", operator, self._inline.operators)].counts()
 
     def move(self) -> None:

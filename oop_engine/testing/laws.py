@@ -41,7 +41,7 @@ _WIDER = {
 
 
 def oracle(case: Case, data: st.DataObject) -> None:
-    """The output is what the definition says, wherever pages are cut and punctuation comes."""
+    """The output is that of the definition, wherever pages are cut and punctuation comes."""
     script = draw_script(case, data)
     expected = case.oracle(rows_of(script, len(case.inputs)))
     _same_rows("the output is not the oracle's", _run(case, script).rows(), expected)
@@ -51,8 +51,8 @@ def order(case: Case, data: st.DataObject) -> None:
     """Order within the punctuation does not matter."""
     script = draw_script(case, data)
     other = draw_script(case, data, rows_of(script, len(case.inputs)))
-    what = "another order of arrival gives another output"
-    _same_rows(what, _run(case, other).rows(), _run(case, script).rows())
+    failure = "another order of arrival gives another output"
+    _same_rows(failure, _run(case, other).rows(), _run(case, script).rows())
 
 
 def cuts(case: Case, data: st.DataObject) -> None:
@@ -145,7 +145,7 @@ def fresh(case: Case, data: st.DataObject) -> None:
 
 
 def division(case: Case, data: st.DataObject) -> None:
-    """Copies that share the tuples out by partition keys give together what one operator gives."""
+    """Copies that divide the tuples by partition keys give together the output of one operator."""
     keys = case.operator.partition_keys(case.inputs)
     if keys == []:
         return  # one operator has to see everything
@@ -176,7 +176,7 @@ def descent(case: Case, data: st.DataObject) -> None:
 
 
 def sorting(case: Case, data: st.DataObject) -> None:
-    """What keeps order puts sorted streams out sorted."""
+    """An operator that keeps order puts sorted streams out sorted."""
     if not case.operator.keeps_order(case.inputs):
         return
     driver = _run(case, draw_script(case, data, ordered=True))
@@ -204,7 +204,7 @@ LAWS: list[Law] = [
 
 
 def check(case: Case, law: Law, examples: int = 20) -> None:
-    """Try ``law`` on ``case`` with ``examples`` random streams; Hypothesis shrinks what breaks it.
+    """Try ``law`` on ``case`` with ``examples`` random streams; Hypothesis shrinks a counterexample.
 
     Raises ``AssertionError`` or ``ContractError`` if the law does not hold.
     """
@@ -272,7 +272,7 @@ def _run(case: Case, script: Script, **cut: int) -> Driver:
 
 
 def _shares(message: Message, names: list[str]) -> list[Message]:
-    """Return what each copy gets: of a page the tuples of its keys, of punctuation all."""
+    """Return the input of each copy: of a page the tuples of its keys, of punctuation all."""
     if not isinstance(message, Page):
         return [message] * _COPIES
     owner = np.arange(len(message)) % _COPIES
@@ -295,18 +295,19 @@ def _come_from(name: str, rows: list[Row], sources: Sequence[str | None], given:
     known = {str(r[c]) for inputs, c in zip(given, sources, strict=True) if c for r in inputs}
     unknown = [row[name] for row in rows if str(row[name]) not in known] if known else []
     _must(
-        not unknown, f"column {name!r} says that it repeats {sources}, and has {unknown}, which are not there"
+        not unknown,
+        f"column {name!r} is declared to repeat {sources}, and has {unknown}, which are not there",
     )
 
 
-def _same_rows(what: str, got: list[Row], wanted: list[Row]) -> None:
+def _same_rows(failure: str, got: list[Row], wanted: list[Row]) -> None:
     found, expected = multiset(got), multiset(wanted)
     missing, extra = ([dict(r) for r in rest.elements()] for rest in (expected - found, found - expected))
-    _must(found == expected, f"{what}: missing {missing}, extra {extra}")
+    _must(found == expected, f"{failure}: missing {missing}, extra {extra}")
 
 
-def _same_messages(what: str, got: list[list[Message]], wanted: list[list[Message]]) -> None:
-    _must(got == wanted, f"{what}: {got}, not {wanted}")
+def _same_messages(failure: str, got: list[list[Message]], wanted: list[list[Message]]) -> None:
+    _must(got == wanted, f"{failure}: {got}, not {wanted}")
 
 
 def _must(holds: bool, otherwise: str) -> None:

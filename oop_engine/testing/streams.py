@@ -40,10 +40,10 @@ _PER_TYPE: list[tuple[Any, list[Any]]] = [
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happens on a port: a row, a promise, or a page cut (None)."""
+    """An event on a port: a row, a punctuation, or a page cut (None)."""
 
     port: int
-    what: Row | Punctuation | None
+    content: Row | Punctuation | None
 
 
 Script = list[Event]
@@ -127,9 +127,9 @@ def _one_port(draw: st.DrawFn, number: int, port: _Port, ordered: bool, grouped:
     contract = EdgeContract("drawn")
     for i in range(len(port.rows) + 1):
         for _ in range(draw(st.sampled_from([0, 0, 1, 1, 2]))):
-            for promise in draw(_promises(port, i, grouped)):
-                if promise is None or _is_kept(contract, promise):
-                    script.append(Event(number, promise))
+            for event in draw(_between(port, i, grouped)):
+                if event is None or _is_kept(contract, event):
+                    script.append(Event(number, event))
         if i < len(port.rows):
             script.append(Event(number, port.rows[i]))
     return script
@@ -150,18 +150,18 @@ def _arrivals(draw: st.DrawFn, port: _Port, ordered: bool) -> list[Row]:
     return sorted(rows, key=lambda r: r[time] + behind[str(r[key])])
 
 
-def _is_kept(contract: EdgeContract, promise: Punctuation) -> bool:
-    """Tell whether a promise takes none back, and note it."""
+def _is_kept(contract: EdgeContract, punctuation: Punctuation) -> bool:
+    """Tell whether a punctuation lowers no bound, and note it."""
     try:
-        contract.check(promise)
+        contract.check(punctuation)
     except ContractError:
         return False
     return True
 
 
 @st.composite
-def _promises(draw: st.DrawFn, port: _Port, done: int, grouped: bool) -> list[Punctuation | None]:
-    """Draw what is said before row ``done``: a page cut (None), or punctuation that holds."""
+def _between(draw: st.DrawFn, port: _Port, done: int, grouped: bool) -> list[Punctuation | None]:
+    """Draw the events before row ``done``: a page cut (None), or punctuation that holds."""
     grouped = grouped and bool(port.others)
     kind = draw(st.sampled_from(["cut", "linear", *(["groups", "race"] if grouped else [])]))
     if kind == "cut":
@@ -201,7 +201,7 @@ def _at_most(draw: st.DrawFn, to_come: list[int], after: list[int]) -> int:
 
 def rows_of(script: Script, ports: int) -> list[list[Row]]:
     """Return the rows of each port, in arrival order."""
-    return [[e.what for e in script if e.port == p and isinstance(e.what, dict)] for p in range(ports)]
+    return [[e.content for e in script if e.port == p and isinstance(e.content, dict)] for p in range(ports)]
 
 
 def as_messages(
@@ -224,12 +224,12 @@ def as_messages(
 
     port = 0
     for event in script:
-        if event.port != port or not isinstance(event.what, dict) or len(waiting) >= page_rows:
+        if event.port != port or not isinstance(event.content, dict) or len(waiting) >= page_rows:
             ship(port)
         port = event.port
-        if isinstance(event.what, dict):
-            waiting.append(event.what)
-        elif event.what is not None:
-            messages.append((port, event.what))
+        if isinstance(event.content, dict):
+            waiting.append(event.content)
+        elif event.content is not None:
+            messages.append((port, event.content))
     ship(port)
     return messages

@@ -73,7 +73,7 @@ class GroupProfile:
 
 @dataclass(frozen=True)
 class Candidate:
-    """The cost of a policy of ``oop_engine.operators.edge.policies`` on this trace.
+    """The cost of a policy of ``oop_engine.operators.policies.policies`` on this trace.
 
     ``late``: tuples behind the bound.  ``delay``: how much longer than in an ordered
     stream a result waits, in units of the progressing attribute.  ``state``: tuples

@@ -1,6 +1,6 @@
 """BufferingAggregate: window aggregation by keeping the tuples of open windows, in order.
 
-The in-order twin of ``WindowAggregate``, and what most systems do: the tuples of a window's
+The in-order twin of ``WindowAggregate``, and the usual way: the tuples of a window's
 extent are kept until the window is complete, and its aggregates are computed from them then.
 A tuple is looked at once for each window it is in, as it is in WID, but it stays meanwhile.
 
@@ -8,12 +8,12 @@ A tuple is looked at once for each window it is in, as it is in WID, but it stay
     Keep       every tuple (its columns that the query reads) until the last window it is in
                has closed; landmark windows keep all tuples.
     Propagate  linear, the end (start, by ``stamp``) of the earliest window still open, when
-               it has grown: a tuple, its input being sorted, promises as much as punctuation.
-               Group-wise and joint promises are dropped, for windows close in order.
+               it has grown: a tuple, its input being sorted, has the effect of a punctuation.
+               Group-wise and joint punctuation is dropped, for windows close in order.
     Cost       O(tuples of the extent) a window, in kernels.  Order needed: yes.
 
 With ``late=True`` there is a second input for the stragglers of a ``Sort`` with the generous
-policy: they are added to the extents still open (neither put out nor promised away), and are lost for closed
+policy: they are added to the extents still open (not put out, and not below the bound), and are lost for closed
 ones.  Counts: ``late_for_some`` stragglers lost for at least one extent, ``late_for_all`` those lost for
 all of theirs.
 
@@ -66,8 +66,8 @@ class BufferingAggregate(Operator):
     >>> from oop_engine.operators.windows import Tumbling
     >>> schema = Schema({"ts": pa.int64()}, "ts", "s")
     >>> count = BufferingAggregate(Tumbling(10), {"n": Count()}).opened(schema)
-    >>> (_, page), promise = count.on_page(0, Page.of(schema, {"ts": [3, 7, 12]}))
-    >>> page.to_pylist(), promise, count.state().tuples
+    >>> (_, page), punctuation = count.on_page(0, Page.of(schema, {"ts": [3, 7, 12]}))
+    >>> page.to_pylist(), punctuation, count.state().tuples
     ([{'window_start': 0, 'window_end': 10, 'n': 2}], (0, Linear(below=20)), 1)
     """
 
@@ -124,7 +124,7 @@ class BufferingAggregate(Operator):
         self._open = NEVER  # the first window not closed yet
         self._next = FOREVER  # the first window not put out yet, where every window is
         self._latest = NEVER  # the last window with a tuple
-        self._promised = self._reached = NEVER
+        self._bound = self._reached = NEVER
         self._late = self._dropped = 0
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
@@ -190,7 +190,7 @@ class BufferingAggregate(Operator):
         self._tuples, self._nbytes = len(page), page.held_bytes
 
     def _close(self, cut: int) -> Iterator[Emission]:
-        """Put out the windows below ``cut``, in order, and promise what that means."""
+        """Put out the windows below ``cut``, in order, and the bound that follows."""
         if cut <= self._open:
             return
         stop = min(cut, self._latest + 1) if self._latest != NEVER else NEVER
@@ -205,9 +205,9 @@ class BufferingAggregate(Operator):
             self._groups.keep(nothing)
         if self._every and self._next != FOREVER and cut != FOREVER:
             cut = min(cut, self._next)
-        if (promise := int(self._out.promise(cut))) > self._promised:
-            self._promised = promise
-            yield 0, Linear(promise)
+        if (bound := int(self._out.promise(cut))) > self._bound:
+            self._bound = bound
+            yield 0, Linear(bound)
 
     @property
     def _every(self) -> bool:
@@ -296,7 +296,7 @@ class BufferingAggregate(Operator):
             self._open,
             self._next,
             self._latest,
-            self._promised,
+            self._bound,
             self._reached,
             self._late,
             self._dropped,
@@ -309,7 +309,7 @@ class BufferingAggregate(Operator):
         self._extents.wids(page.times)
         self._hold(page, state.integers("slots", (len(page),), least=0, below=len(self._groups)))
         self._open, self._next, self._latest, *numbers = (state.part("numbers").integer(i) for i in range(7))
-        self._promised, self._reached, self._late, self._dropped = numbers
+        self._bound, self._reached, self._late, self._dropped = numbers
 
     def describe(self) -> str:
         asked = ", ".join(

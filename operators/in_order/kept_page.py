@@ -1,4 +1,4 @@
-"""Kept pages: what in-order operators hold until it is due, and how many bytes that keeps alive."""
+"""Kept pages: tuples that in-order operators hold until they are due, and the bytes that keeps alive."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class KeptPage:
         return [cls.of(page) for page in pages]
 
     def after(self, start: int) -> KeptPage:
-        """Return what is left from row ``start`` on, copied once it is less than half of what it keeps alive.
+        """Return the rows from ``start`` on, copied once they are less than half of the bytes they keep alive.
 
         So a row is copied once at most over its life.
         """

@@ -4,7 +4,7 @@ In-order operators behind a union need it: in a ``Meld`` the skew of the inputs 
 
     Pass       tuples up to the time that every input has reached, sorted (equal ones by input).
     Keep       every tuple beyond the slowest input: the skew of the inputs, or as much as
-               comes during a lull, unless punctuation tells that it is one.
+               comes during a lull, unless punctuation comes in it.
     Propagate  that time, each time it has grown.  Of punctuation only the linear kind counts.
     Cost       O(log inputs) a tuple, in bulk; O(inputs) a message.  Order needed: every
                input sorted by the progressing attribute.
@@ -73,7 +73,7 @@ class Merge(Operator):
         return True
 
     def open(self) -> None:
-        self._reached = Progress(len(self.inputs))  # what each input has come to
+        self._reached = Progress(len(self.inputs))  # how far each input has come
         self._waiting: list[list[KeptPage]] = [[] for _ in self.inputs]
         self._tuples = self._nbytes = 0  # of those that wait
 
@@ -90,15 +90,15 @@ class Merge(Operator):
             yield from self._advance(port, punctuation.below)
 
     def _advance(self, port: int, time: int) -> Iterator[Emission]:
-        for said in self._reached.advance(port, Linear(time)):
+        for grown in self._reached.advance(port, Linear(time)):
             going = [page for each in self._waiting for page in self._leaving(each, self._reached.linear)]
             if going:
                 page = concat(self.schemas_in[0], going)
                 yield 0, page.take(np.argsort(page.times, kind="stable")) if len(going) > 1 else page
-            yield 0, said
+            yield 0, grown
 
     def _leaving(self, waiting: list[KeptPage], reached: int) -> list[Page]:
-        """Take out what need not wait; equal tuples may go too, for none smaller follows."""
+        """Take out the tuples that need not wait; equal ones may go too, for none smaller follows."""
         whole = next((i for i, kept in enumerate(waiting) if kept.page.times[-1] > reached), len(waiting))
         going = [kept.page for kept in waiting[:whole]]
         for kept in waiting[:whole]:

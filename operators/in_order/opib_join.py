@@ -9,7 +9,7 @@ left tuples wait, and right ones for them.
                to come, can match them.  Never a result, but for those of as many left tuples
                as have about a page of them, to be sorted.
     Propagate  left time   the least of the left tuples that wait and of bL, linear only;
-               group-wise and joint promises are dropped.
+               group-wise and joint punctuation is dropped.
     Cost       O(log n) a tuple, O(log matches) a match, to sort those of a batch of left
                tuples.  Order needed: each input sorted by its progressing attribute; else
                ``ContractError``.
@@ -52,8 +52,8 @@ class OPIBJoin(Operator):
     >>> join = OPIBJoin(keys=[], band=Band(before=0, after=2)).opened(s, s)
     >>> list(join.on_page(0, Page.of(s, {"ts": [5, 7]})))
     [(0, Linear(below=5))]
-    >>> said = list(join.on_page(1, Page.of(s, {"ts": [7, 8]})))
-    >>> said[0][1].to_pylist(), said[1]
+    >>> output = list(join.on_page(1, Page.of(s, {"ts": [7, 8]})))
+    >>> output[0][1].to_pylist(), output[1]
     ([{'ts': 5, 'ts_right': 7}], (0, Linear(below=7)))
     """
 

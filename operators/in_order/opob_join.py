@@ -5,10 +5,10 @@ the matching: the price of order is a buffer of results.
 
     Pass       nothing at once: results leave in the order of their left timestamp.
     Keep       the tuples an OA-Join keeps, and every result until no result with a smaller
-               left timestamp can come.  The last tuple of an input tells how far it is; so
+               left timestamp can come.  The last tuple of an input is its progress; so
                does linear punctuation, in a lull.
     Propagate  left time   min(bL, bR - after), linear only (tumbling: min(bL, start of the
-               window of bR)); group-wise and joint promises are dropped.
+               window of bR)); group-wise and joint punctuation is dropped.
     Cost       O(log n) a tuple, O(log results buffered) a result.  Order needed: each input
                sorted by its progressing attribute; else ``ContractError``.
     Source     J. Li, "Window Queries over Data Streams", 7.3 (experiment 1).
@@ -44,8 +44,8 @@ class OPOBJoin(Operator):
     >>> join = OPOBJoin(keys=[], band=Band(before=0, after=2)).opened(s, s)
     >>> list(join.on_page(0, Page.of(s, {"ts": [5, 7]})))
     []
-    >>> said = list(join.on_page(1, Page.of(s, {"ts": [7, 8]})))
-    >>> said[0][1].to_pylist(), said[1]
+    >>> output = list(join.on_page(1, Page.of(s, {"ts": [7, 8]})))
+    >>> output[0][1].to_pylist(), output[1]
     ([{'ts': 5, 'ts_right': 7}], (0, Linear(below=6)))
     """
 
@@ -86,11 +86,11 @@ class OPOBJoin(Operator):
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
         if not isinstance(punctuation, Linear):
             return
-        for promise in self._held.advance(port, punctuation):
-            if isinstance(promise, Linear):
-                for page in self._results.release(promise.below):
+        for grown in self._held.advance(port, punctuation):
+            if isinstance(grown, Linear):
+                for page in self._results.release(grown.below):
                     yield 0, page
-            yield 0, promise
+            yield 0, grown
 
     def state(self) -> State:
         return self._held.state() + State(tuples=self._results.rows, nbytes=self._results.nbytes)

@@ -1,9 +1,9 @@
 """ReorderBuffer: tuples that wait for a bound, and leave sorted when it has passed them.
 
-What comes is sorted page by page into runs.  Small runs are merged with their neighbours;
-large ones are kept by their first time, so that a bound touches only the runs that have
-something to let go of, however long the rest still waits.  That is copied once it is less than
-half of what it was cut from, which it would keep alive.
+Each page becomes a sorted run.  Small sorted runs are merged with their neighbours;
+large ones are kept by their first time, so that a bound touches only those with tuples
+below it, however long the rest still waits.  The rest of a sorted run is copied once it is less than
+half of the memory that it keeps alive.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _Part = tuple[int, Page]
 
 @dataclass(frozen=True, eq=False)
 class _Run:
-    """Rows sorted by time.  ``serial``: what came earlier has a smaller one."""
+    """Rows sorted by time.  ``serial``: smaller for earlier rows."""
 
     serial: int
     kept: KeptPage
@@ -98,7 +98,7 @@ class ReorderBuffer:
         }
 
     def load(self, saved: Saved) -> None:
-        """Take what ``save`` returned; the buffer is empty."""
+        """Take the state that ``save`` returned; the buffer is empty."""
         pages, serials = KeptPage.loaded(saved.part("runs"), self._schema), saved.part("serials")
         runs = [self._run(serials.integer(i), page) for i, page in enumerate(pages)]
         settled = saved.integer("settled", least=0, most=len(runs))
@@ -107,7 +107,7 @@ class ReorderBuffer:
         self._serial = saved.integer("serial")
 
     def _cut(self, run: _Run, below: int) -> tuple[_Part, _Run | None]:
-        """Return what leaves of a run, and what stays of it."""
+        """Return the rows of a run that leave, and those that stay."""
         page = run.kept.page
         stop = len(page) if below == FOREVER else int(page.times.searchsorted(below))
         if stop == 0:

@@ -1,6 +1,6 @@
 """Sort: holds tuples back until none smaller can come, and lets them go in order.
 
-The edge of an in-order plan, and the twin of ``Punctuate``: the same policy tells the same
+It stands behind a source of an in-order plan, the twin of ``Punctuate``: the same policy gives the same
 bounds at the same tuples.  There the bound goes on as punctuation while the tuples pass;
 here the tuples wait for it.
 
@@ -10,7 +10,7 @@ here the tuples wait for it.
     Keep       every tuple that is not below the bound: ``slack`` of the stream.  With
                ``PerGroup`` the bounds of groups too.
     Propagate  the bound, after the tuples below it.  Linear punctuation that comes in counts
-               as a bound too; what holds for groups only tells which tuples are late.
+               as a bound too; bounds of groups only decide which tuples are late.
     Cost       O(log pages) a tuple, in bulk: pages are sorted when they come, and merged
                when they leave; and the delay, for every tuple.
     Source     thesis 8.1 and 2.4 (slack; Aurora's BSort), 6.1.5.2 (consistent and generous).
@@ -28,30 +28,30 @@ from oop_engine.core.punctuation import Linear, Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
-from oop_engine.operators.edge.edge_progress import EdgeProgress, PagePart
-from oop_engine.operators.edge.late import Slack
-from oop_engine.operators.edge.policies import PerGroup
-from oop_engine.operators.edge.watermark import Policy, check_policy
 from oop_engine.operators.in_order.reorder_buffer import ReorderBuffer
+from oop_engine.operators.policies.late import Slack
+from oop_engine.operators.policies.policies import PerGroup
+from oop_engine.operators.policies.source_progress import PagePart, SourceProgress
+from oop_engine.operators.policies.watermark import Policy, check_policy
 from oop_engine.operators.values.describe_value import describe_value
 
 __all__ = ["Sort"]
 
 
 class Sort(Operator):
-    """Sorts by the progressing attribute, as far as ``policy`` can tell what is complete.
+    """Sorts by the progressing attribute, up to the bound of ``policy``.
 
     ``granularity``: as in ``Punctuate``; tuples leave when a multiple of it is passed; None:
     at most once a page.  ``late``: ``"consistent"`` drops and counts a tuple that comes
     behind the bound; ``"generous"`` puts it out on a second output, ``late``, in the order
-    it came, for the window extents that are still open, and promises first what it is behind.  What is late
-    is what is late in a ``Punctuate`` of the same policy and granularity.  With ``PerGroup`` tuples leave by its
-    ``linear`` policy: sorted streams have no use for the progress of groups, but it tells which tuples are late.
+    it came, for the window extents that are still open, after the punctuation that it is behind.  The same
+    tuples are late as in a ``Punctuate`` of the same policy and granularity.  With ``PerGroup`` tuples leave by its
+    ``linear`` policy: sorted streams have no use for the progress of groups, but it decides which tuples are late.
     Raises ``GraphError`` if there is none, or if a length does not fit the stream.
 
     >>> import pyarrow as pa
     >>> from oop_engine.testing import Driver
-    >>> from oop_engine.operators.edge.policies import BoundedDisorder
+    >>> from oop_engine.operators.policies.policies import BoundedDisorder
     >>> schema = Schema({"ts": pa.int64()}, "ts", "s")
     >>> driver = Driver(Sort(BoundedDisorder(slack=5), granularity=10), schema)
     >>> driver.feed(0, Page.of(schema, {"ts": [9, 12, 6, 16, 8]}))
@@ -81,8 +81,8 @@ class Sort(Operator):
         self._progress(inputs[0])
         return super().output_schemas(inputs)
 
-    def _progress(self, schema: Schema) -> EdgeProgress:
-        return EdgeProgress(self._policy, self._granularity, schema, "Sort")
+    def _progress(self, schema: Schema) -> SourceProgress:
+        return SourceProgress(self._policy, self._granularity, schema, "Sort")
 
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return (column,) * len(inputs)
@@ -125,7 +125,7 @@ class Sort(Operator):
         self._waiting.add(page if as_it_came else page.owned())
 
     def _release(self, punctuation: Punctuation) -> Iterator[Emission]:
-        """Let go of the tuples below a bound, then promise it; bounds of groups only tell which tuples are late."""
+        """Release the tuples below a bound, then the punctuation; those of groups only decide which tuples are late."""
         if not isinstance(punctuation, Linear):
             return
         page = self._waiting.release(punctuation.below)

@@ -67,7 +67,7 @@ class SortedRows:
         return [kept.page.batch for kept in self._pages]
 
     def load(self, saved: Saved) -> None:
-        """Take what ``save`` returned."""
+        """Take the state that ``save`` returned."""
         self._pages = KeptPage.loaded(saved, self._schema)
         self._measure()
 

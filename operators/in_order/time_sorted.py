@@ -1,4 +1,4 @@
-"""Pages put in the order of the progressing attribute: what all that sorts has in common."""
+"""Pages put in the order of the progressing attribute, for all operators that sort."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def merged_pages(schema: Schema, pages: Sequence[Page]) -> Page:
     return page if _is_sorted(page) else page.take(np.argsort(page.times, kind="stable"))
 
 
-def last_time(page: Page, bound: int, what: str) -> int:
+def last_time(page: Page, bound: int, place: str) -> int:
     """Return how far an input has come with a page: its last time, or ``bound`` if it is empty.
 
-    The largest integer may be a time; that does not end the stream, so as much as one less is told of it.
+    The largest integer may be a time; that does not end the stream, so its progress is one less.
 
-    Raises ``ContractError`` in the name of ``what`` if it is not sorted, or behind ``bound``.
+    Raises ``ContractError`` in the name of ``place`` if it is not sorted, or behind ``bound``.
     """
     if not len(page):
         return bound
@@ -48,7 +48,7 @@ def last_time(page: Page, bound: int, what: str) -> int:
         late, after = times[back], before[back]
         name, unit = page.schema.progressing, page.schema.unit
         got = f"got {late} after {after} {unit} (row {back} of the page)"
-        msg = f"{what} must be sorted by {name!r}; {got}: put a Sort before it"
+        msg = f"{place} must be sorted by {name!r}; {got}: put a Sort before it"
         raise ContractError(msg)
     return max(min(int(times[-1]), FOREVER - 1), bound)
 

@@ -1,1 +1,1 @@
-"""What the three window joins share: their terms, the tuples each side keeps, their promises."""
+"""Parts that the three window joins share: their terms, the tuples each side keeps, their bounds."""

@@ -3,8 +3,8 @@
 A band is given with lengths (``"2 s"``); ``fitted`` turns it into a rule in the unit of the
 progressing attributes.  Sides are numbered 0 (left) and 1 (right).  A rule answers four
 questions: which timestamps of the other side a tuple can match (``reach``), from which
-timestamp on a side's tuples must be kept (``keep_from``), what the results promise
-(``promise``), and whether a box of both bounds meets the band (``meets``).
+timestamp on a side's tuples must be kept (``keep_from``), the bounds of the results
+(``output_bounds``), and whether a box of both bounds meets the band (``meets``).
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class Band:
     before: Length
     after: Length
 
-    def fitted(self, schema: Schema, what: str) -> BandRule:
+    def fitted(self, schema: Schema, place: str) -> BandRule:
         """Return the rule in the schema's unit; ``GraphError`` if the band is empty."""
-        before = schema.length(self.before, f"{what}: before")
-        after = schema.length(self.after, f"{what}: after")
+        before = schema.length(self.before, f"{place}: before")
+        after = schema.length(self.after, f"{place}: after")
         if before + after < 0:
             got = f"before={before}, after={after}"
-            msg = f"{what}: before + after must be at least 0 {schema.unit}; got {got}: the band is empty"
+            msg = f"{place}: before + after must be at least 0 {schema.unit}; got {got}: the band is empty"
             raise GraphError(msg)
         return BandRule(before, after)
 
@@ -55,13 +55,13 @@ class TumblingBand:
     range: Length
     origin: Length = 0
 
-    def fitted(self, schema: Schema, what: str) -> TumblingRule:
+    def fitted(self, schema: Schema, place: str) -> TumblingRule:
         """Return the rule in the schema's unit; ``GraphError`` unless the range is positive."""
-        length = schema.length(self.range, f"{what}: range")
+        length = schema.length(self.range, f"{place}: range")
         if length <= 0:
-            msg = f"{what}: range must be more than 0 {schema.unit}; got {self.range!r}"
+            msg = f"{place}: range must be more than 0 {schema.unit}; got {self.range!r}"
             raise GraphError(msg)
-        return TumblingRule(length, schema.length(self.origin, f"{what}: origin"))
+        return TumblingRule(length, schema.length(self.origin, f"{place}: origin"))
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class BandRule:
     """A band in whole units.
 
     >>> rule = BandRule(before=2, after=5)
-    >>> rule.promise(left=60, right=61)
+    >>> rule.output_bounds(left=60, right=61)
     (56, 58)
     """
 
@@ -84,19 +84,19 @@ class BandRule:
     def keep_from(self, side: int, bound: Bound) -> Bound:
         """Return the least timestamp a tuple of ``side`` must have to match anything yet.
 
-        ``bound``: what the *other* side has promised.  Left tuples are kept while
+        ``bound``: that of the *other* side.  Left tuples are kept while
         ``bound <= ts + after``, right ones while ``bound <= ts + before``.
         """
         return shift(bound, -(self.after if side == 0 else self.before))
 
-    def promise(self, left: int, right: int) -> tuple[int, int]:
+    def output_bounds(self, left: int, right: int) -> tuple[int, int]:
         """Return the bounds of the left and of the right timestamp of later results."""
         return min(left, self.keep_from(0, right)), min(right, self.keep_from(1, left))
 
     def meets(self, left: int, right: int) -> bool:
         """Tell whether the corner of the box ``l.ts < left, r.ts < right`` is in the band.
 
-        If it is not, one individual promise already says all that the box would say.
+        If it is not, one individual bound already implies the box.
         """
         if NEVER in (left, right) or FOREVER in (left, right):
             return left == right == FOREVER
@@ -107,7 +107,7 @@ class BandRule:
 class TumblingRule:
     """Windows of one length in whole units.
 
-    >>> TumblingRule(range=60, origin=0).promise(left=70, right=130)
+    >>> TumblingRule(range=60, origin=0).output_bounds(left=70, right=130)
     (70, 60)
     """
 
@@ -128,7 +128,7 @@ class TumblingRule:
             return np.where((bound == NEVER) | (bound == FOREVER), bound, self._start(bound))
         return bound if bound in (NEVER, FOREVER) else self._start(bound)
 
-    def promise(self, left: int, right: int) -> tuple[int, int]:
+    def output_bounds(self, left: int, right: int) -> tuple[int, int]:
         """Return the bounds of the left and of the right timestamp of later results."""
         return min(left, self.keep_from(0, right)), min(right, self.keep_from(1, left))
 

@@ -31,7 +31,7 @@ Rows = NDArray[np.int32]
 
 
 class JoinIndex:
-    """Stored tuples of one side; a tuple's key is told by its code, see ``KeyCodes``."""
+    """Stored tuples of one side; a tuple's key is known by its code, see ``KeyCodes``."""
 
     def __init__(self) -> None:
         self._runs: list[SortedRun] = []
@@ -40,7 +40,7 @@ class JoinIndex:
         self.groups = 0
         """How many keys they have, those of each run by themselves."""
         self.nbytes = 0
-        """Bytes of the tuples held and of what finds them."""
+        """Bytes of the tuples held and of their index."""
 
     def add(self, batch: pa.RecordBatch, rows: Rows, codes: Ints, times: Ints) -> None:
         """Store some ``rows`` of a batch; ``codes`` and ``times`` are of these.
@@ -83,7 +83,7 @@ class JoinIndex:
         return [run.save() for run in self._runs]
 
     def load(self, saved: Sequence[Saved], fields: pa.Schema) -> None:
-        """Take what ``save`` returned of tuples with these columns."""
+        """Take the state that ``save`` returned of tuples with these columns."""
         self._runs = [SortedRun.loaded(run, fields) for run in saved]
         self._measure()
 

@@ -94,7 +94,7 @@ def _value_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _is_same(a: pa.Array, b: pa.Array) -> bool:
-    """Tell whether two arrays are one in memory; of what is held nothing can take the place."""
+    """Tell whether two arrays are one in memory; memory that is held is not used again."""
     where = [(x.offset, len(x), *(y and (y.address, y.size) for y in x.buffers())) for x in (a, b)]
     return where[0] == where[1]
 

@@ -27,7 +27,7 @@ Living = tuple[pa.RecordBatch, Rows, Ints, Ints]
 class SortedRun:
     """Some ``rows`` (entries,) of a ``batch``, with the ``codes`` and ``times`` of these.
 
-    What is dead is only counted, until half of the entries are: by a bound for all it is
+    Dead entries are only counted, until half of all are: by a bound for all it is
     the oldest entries, which are sorted for that when there is a second such bound; by
     bounds for keys it is any, and then they are marked.
     """
@@ -41,7 +41,7 @@ class SortedRun:
         self.batch = batch
         self.live = len(rows)
         self._payload = int(batch.get_total_buffer_size())
-        self._extent = np.array([times.min(), times.max()])  # what has died is older
+        self._extent = np.array([times.min(), times.max()])  # dead entries are older
         self._by_time: tuple[Rows, Ints] | None = None  # entries, and their times, in time order
         self._buried = 0  # how many of these are dead
         self._alive: NDArray[np.bool_] | None = None  # (entries,)  None: all from ``_extent`` on are
@@ -102,7 +102,7 @@ class SortedRun:
         return np.flatnonzero(alive).astype(np.int32)
 
     def living(self) -> Living:
-        """Return what is alive: a batch, and rows of it with their codes and times."""
+        """Return the live entries: a batch, and rows of it with their codes and times."""
         entries = self.alive()
         codes, times = np.ascontiguousarray(self._entries[entries].T)
         return self.batch, self._rows[entries], codes, times

@@ -1,8 +1,8 @@
-"""The state of a window join: what both sides keep, and what both inputs have promised.
+"""The state of a window join: the tuples of both sides, and the bounds of both inputs.
 
-Promises are held in one ``Progress`` of two inputs, in terms of the *left* timestamp of
+Bounds are held in one ``Progress`` of two inputs, in terms of the *left* timestamp of
 results: the left input's bound as it is, and of the right input's bound the least left
-timestamp that is still kept.  Their minimum, linear or of a group, is the output's promise.
+timestamp that is still kept.  Their minimum, linear or of a group, is the output's bound.
 Key columns go by their position there, which both sides share, instead of by name.
 """
 
@@ -51,7 +51,7 @@ class JoinState:
         return self.rule.keep_from(side, self.bounds[1 - side])
 
     def arrive(self, side: int, page: Page, keep_from: int | None = None) -> Iterator[pa.RecordBatch]:
-        """Yield the joined tuples of a page, then store what can match something later.
+        """Yield the joined tuples of a page, then store the tuples that can match something later.
 
         ``keep_from`` overrides the rule of the same name; with ``FOREVER`` nothing is stored.
         """
@@ -67,16 +67,16 @@ class JoinState:
             self._sides[side].add(page.batch, stays, codes[stays], page.times[stays])
 
     def advance(self, port: int, punctuation: Punctuation) -> list[Punctuation]:
-        """Take a promise of input ``port`` and purge; return what is newly promised on the left time.
+        """Take a punctuation of input ``port`` and purge; return the punctuation on the left time that has grown.
 
-        Of group-wise promises only those on key columns are of use; joint ones are of none.
+        Of group-wise punctuation only that on key columns is of use; joint punctuation is of none.
         """
         match punctuation:
             case Linear(below) if below > self.bounds[port]:
                 self.bounds[port] = below
                 self.purge(1 - port, self.keep_from(1 - port))
                 linear = below if port == 0 else self.rule.keep_from(0, below)
-                return self._said(self._progress.advance(port, Linear(linear)))
+                return self._named(self._progress.advance(port, Linear(linear)))
             case GroupWise() if self._is_on_keys(port, punctuation):
                 groups = self._by_position(port, punctuation.groups)
                 return self._advance_groups(port, GroupWise(groups, punctuation.below))
@@ -92,7 +92,7 @@ class JoinState:
         return page if valid.all() else page.filter(valid)
 
     def state(self) -> State:
-        """Return what is held; a group of both sides, or of several runs of one, counts for each."""
+        """Return the state; a group of both sides, or of several runs of one, counts for each."""
         return State(
             tuples=sum(side.tuples for side in self._sides),
             groups=sum(side.groups for side in self._sides) + self._progress.groups,
@@ -108,7 +108,7 @@ class JoinState:
         }
 
     def load(self, saved: Saved) -> None:
-        """Take what ``save`` returned."""
+        """Take the state that ``save`` returned."""
         bounds, sides = saved.part("bounds"), saved.part("sides")
         self.bounds = [bounds.integer(0), bounds.integer(1)]
         self._progress.load(saved.part("progress"))
@@ -123,7 +123,7 @@ class JoinState:
         return np.flatnonzero(stays).astype(np.int32)
 
     def _own(self, side: int, keys: pa.RecordBatch) -> Ints:
-        """Return ``keep_from`` of each key, as far as that key and all others have been promised."""
+        """Return ``keep_from`` of each key, by the bounds of that key and of all."""
         if side == 0:
             return self._progress.bounds(keys, port=1)
         return self.rule.keep_from(1, self._progress.bounds(keys, port=0))
@@ -157,23 +157,27 @@ class JoinState:
     def _is_on_keys(self, port: int, punctuation: GroupWise) -> bool:
         return 0 < len(set(punctuation.attributes) & set(self._keys[port])) == len(punctuation.attributes)
 
-    def _advance_groups(self, port: int, promise: GroupWise) -> list[Punctuation]:
-        """Take a promise on key positions."""
+    def _advance_groups(self, port: int, punctuation: GroupWise) -> list[Punctuation]:
+        """Take a punctuation on key positions."""
         side = 1 - port
-        before, keep_from = self._own(side, promise.groups), self.rule.keep_from(side, promise.below)
+        before, keep_from = self._own(side, punctuation.groups), self.rule.keep_from(side, punctuation.below)
         grown = keep_from > before
         if grown.any():
-            self._purge_groups(side, promise.filter(grown), before[grown], keep_from[grown])
-        left = promise if port == 0 else GroupWise(promise.groups, self.rule.keep_from(0, promise.below))
-        return self._said(self._progress.advance(port, left))
+            self._purge_groups(side, punctuation.filter(grown), before[grown], keep_from[grown])
+        left = (
+            punctuation
+            if port == 0
+            else GroupWise(punctuation.groups, self.rule.keep_from(0, punctuation.below))
+        )
+        return self._named(self._progress.advance(port, left))
 
-    def _purge_groups(self, side: int, promise: GroupWise, before: Ints, keep_from: Ints) -> None:
-        """Drop the tuples of the groups of a promise with ``before <= time < keep_from``."""
-        if len(promise.attributes) < len(self._keys[side]):
-            self._purge_some_keys(side, GroupWise(promise.groups, keep_from))
+    def _purge_groups(self, side: int, punctuation: GroupWise, before: Ints, keep_from: Ints) -> None:
+        """Drop the tuples of the groups of a punctuation with ``before <= time < keep_from``."""
+        if len(punctuation.attributes) < len(self._keys[side]):
+            self._purge_some_keys(side, GroupWise(punctuation.groups, keep_from))
             return
-        groups = [promise.groups.column(str(i)) for i in range(len(self._keys[side]))]
-        valid = _all_valid(groups, len(promise))
+        groups = [punctuation.groups.column(str(i)) for i in range(len(self._keys[side]))]
+        valid = _all_valid(groups, len(punctuation))
         groups = [column.filter(pa.array(valid)) for column in groups]
         self._purge_keys(side, groups, before[valid], keep_from[valid])
 
@@ -204,12 +208,12 @@ class JoinState:
 
         self._sides[side].purge_entries(due)
 
-    def _said(self, promises: list[Punctuation]) -> list[Punctuation]:
-        return [self._by_name(p) if isinstance(p, GroupWise) else p for p in promises]
+    def _named(self, punctuation: list[Punctuation]) -> list[Punctuation]:
+        return [self._by_name(p) if isinstance(p, GroupWise) else p for p in punctuation]
 
-    def _by_name(self, promise: GroupWise) -> GroupWise:
-        names = [self._keys[0][int(position)] for position in promise.attributes]
-        return GroupWise(promise.groups.rename_columns(names), promise.below)
+    def _by_name(self, punctuation: GroupWise) -> GroupWise:
+        names = [self._keys[0][int(position)] for position in punctuation.attributes]
+        return GroupWise(punctuation.groups.rename_columns(names), punctuation.below)
 
 
 def _all_valid(columns: Sequence[pa.Array], rows: int) -> NDArray[np.bool_]:

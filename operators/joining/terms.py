@@ -1,4 +1,4 @@
-"""What a window join joins: keys, band, residual predicate, and the columns it puts out."""
+"""The terms of a window join: keys, band, residual predicate, and the columns it puts out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Keys = tuple[tuple[str, str], ...]
 """Pairs of a left and a right column that must be equal."""
 
 Residual: TypeAlias = pc.Expression | Callable[[pa.RecordBatch], pa.Array | NDArray[np.bool_]]
-"""What else must hold of a joined tuple: an expression, or a function from joined columns to a mask."""
+"""A condition on a joined tuple: an expression, or a function from joined columns to a mask."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ class JoinTerms:
         names = self.right_names(left, right)
         clashes = sorted({name for name in names if name in left.names or names.count(name) > 1})
         if clashes:
-            what = f"right columns clash even with suffix {self.suffix!r}; got {clashes}"
-            msg = f"{self.operator}: {what}: choose another suffix"
+            clash = f"right columns clash even with suffix {self.suffix!r}; got {clashes}"
+            msg = f"{self.operator}: {clash}: choose another suffix"
             raise GraphError(msg)
         fields = [pa.field(n, f.type) for n, f in zip(names, right.fields, strict=True)]
         schema = Schema(pa.schema([*left.fields, *fields]), left.progressing, left.unit)
@@ -118,6 +118,6 @@ class JoinTerms:
         try:
             self.passing(nothing)
         except Exception as error:  # whatever a user's function raises on no rows, it is a wrong graph
-            what = f"residual must give a boolean for each joined tuple; got {error}"
-            msg = f"{self.operator}: {what}: the columns are {', '.join(schema.names)}"
+            condition = f"residual must give a boolean for each joined tuple; got {error}"
+            msg = f"{self.operator}: {condition}: the columns are {', '.join(schema.names)}"
             raise GraphError(msg) from error

@@ -1,4 +1,4 @@
-"""Group match: which of the known groups a punctuation speaks of."""
+"""Group match: which of the known groups a punctuation has bounds for."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Integers = NDArray[np.int64]
 
 
 def matching(groups: GroupIndex, by: Sequence[str], punctuation: GroupWise) -> tuple[Integers, Integers]:
-    """Return the slots of ``groups`` that it speaks of, and for each its row that does.
+    """Return the slots of ``groups`` that it has bounds for, and the row of each in it.
 
     ``by`` names the columns of ``groups``; those of the punctuation are some of them.
     O(groups it names), or where it names only some of ``by``, O(groups there are).

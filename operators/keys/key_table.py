@@ -33,7 +33,7 @@ class KeyTable:
     """
 
     def __init__(self) -> None:
-        self._keys = np.zeros(_LEAST, np.int64)  # (room,)  by code; what stands for null is never compared
+        self._keys = np.zeros(_LEAST, np.int64)  # (room,)  by code; the entry of null is never compared
         self._sizes = np.array([0, -1])  # how many codes there are, the code of null
         self._allot(_LEAST, None)
 
@@ -80,7 +80,7 @@ class KeyTable:
             self._allot(*found)
 
     def _range(self, values: NDArray[Any]) -> tuple[int, int]:
-        """Return the least and the greatest of the keys and ``values``; what stands for null may be among them."""
+        """Return the least and the greatest of the keys and ``values``; the entry of null may be among them."""
         ends = [
             int(end) for of in (self._keys[: len(self)], values) if of.size for end in (of.min(), of.max())
         ]

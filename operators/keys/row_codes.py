@@ -43,7 +43,7 @@ def _coded(column: pa.Array) -> Integers:
     """Number the values of a column by first sight."""
     if pa.types.is_signed_integer(column.type) and not column.null_count:
         return KeyTable().encode(column.to_numpy())
-    if pa.types.is_dictionary(column.type):  # its numbers tell apart what differs
+    if pa.types.is_dictionary(column.type):  # its numbers differ where values do
         column = column.indices
     try:
         coded = column.dictionary_encode(null_encoding="encode")

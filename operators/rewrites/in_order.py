@@ -5,9 +5,9 @@
     OAJoin           ->  OPOBJoin, OPIBJoin   by ``join``
     WindowAggregate  ->  BufferingAggregate
     SlicedAggregate  ->  BufferingAggregate   for each definition, then Project, which names it, and Merge
-    all others       ->  themselves           if they say that they keep order (``Operator.keeps_order``)
+    all others       ->  themselves           if they keep order (``Operator.keeps_order``)
 
-What is late in one is late in the other, so exact plans give equal results (thesis ch. 8,
+The same tuples are late in both, so exact plans give equal results (thesis ch. 8,
 where the two architectures are compared on one plan).
 """
 
@@ -22,7 +22,6 @@ from oop_engine.core.graph import Graph, Node, Plan, Stream
 from oop_engine.core.operator import Operator
 from oop_engine.operators.aggregate import Aggregate
 from oop_engine.operators.bucket import Bucket
-from oop_engine.operators.edge.late import Late, Slack
 from oop_engine.operators.in_order.buffering_aggregate import BufferingAggregate
 from oop_engine.operators.in_order.merge import Merge
 from oop_engine.operators.in_order.opib_join import OPIBJoin
@@ -30,6 +29,7 @@ from oop_engine.operators.in_order.opob_join import OPOBJoin
 from oop_engine.operators.in_order.sort import Sort
 from oop_engine.operators.meld import Meld
 from oop_engine.operators.oa_join import OAJoin
+from oop_engine.operators.policies.late import Late, Slack
 from oop_engine.operators.project import Project
 from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.select import Select
@@ -51,7 +51,7 @@ def in_order(
     late tuple is dropped from all of its windows (consistent) or only from those that have
     closed (generous); the latter needs each ``Sort`` to lead to a ``BufferingAggregate``, with nothing between them
     that keeps tuples: late ones go through copies of it, side by side with the others.
-    Raises ``GraphError`` for what has no in-order twin: an operator of which it is not known that it keeps order.
+    Raises ``GraphError`` for an operator that has no in-order twin and does not keep order.
     O(nodes).
     """
     twin, plan = Graph(f"{graph.name} (in order)"), graph.plan()
@@ -83,7 +83,7 @@ def _add(twin: Graph, plan: Plan, node: Node, operator: Operator, join: str, sla
 def _add_definition(
     twin: Graph, name: str, of: SlicedAggregate, window: str, inputs: list[Stream], slack: Slack
 ) -> Stream:
-    """Add what the definition ``window`` gives, in rows like those of all definitions."""
+    """Add the results of the definition ``window``, in rows like those of all definitions."""
     late = slack is Slack.GENEROUS
     alone = BufferingAggregate(of.windows[window], of.aggregates, of.by, stamp=of.stamp, late=late)
     columns = [*of.by, "window", "window_start", "window_end", *of.aggregates]
@@ -117,16 +117,16 @@ def _twin(plan: Plan, name: str, join: str, slack: Slack) -> Operator:
     if operator.keeps_order(plan.inputs(name)):
         return operator
     msg = (
-        f"node {name!r}: {operator.describe()} has no in-order twin: what comes to it in order must leave in order, "
-        f"and {type(operator).__name__}.keeps_order() says no: return True there, or run the graph as it is"
+        f"node {name!r}: {operator.describe()} has no in-order twin: sorted input must leave sorted, "
+        f"and {type(operator).__name__}.keeps_order() is False: return True there, or run the graph as it is"
     )
     raise GraphError(msg)
 
 
 def _late(twin: Graph, plan: Plan, stream: Stream, to: Node) -> Stream:
-    """Return the late tuples of a stream: they go from the Sort through copies of what stands between.
+    """Return the late tuples of a stream: they go from the Sort through copies of the operators between.
 
-    Each copy is of an operator that keeps nothing, so that it does to them what it does to the others.
+    Each copy is of an operator that keeps nothing, so it treats them like the others.
     """
     before = plan.node(stream.node)
     operator = before.operator
@@ -136,8 +136,8 @@ def _late(twin: Graph, plan: Plan, stream: Stream, to: Node) -> Stream:
     if operator is None or not alone or operator.partition_keys(plan.inputs(before.name)) is not None:
         kind = "a source" if operator is None else type(operator).__name__
         msg = (
-            f"node {to.name!r}: generous slack needs one Punctuate before it, and between them only what keeps nothing "
-            f"(Select, Split, Apply, Project); {before.name} ({kind}) is in between: use consistent slack"
+            f"node {to.name!r}: generous slack needs one Punctuate before it, and between them only "
+            f"Select, Split, Apply, Project; {before.name} ({kind}) is in between: use consistent slack"
         )
         raise GraphError(msg)
     name = f"{before.name}_late"

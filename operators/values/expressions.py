@@ -1,4 +1,4 @@
-"""Expressions: what Select, Project, Apply and Split compute from the columns of a page.
+"""Expressions that Select, Project, Apply and Split compute from the columns of a page.
 
 An expression is one of
 
@@ -9,8 +9,8 @@ An expression is one of
   ``lambda batch: np.hypot(batch["x"], batch["y"])``.  Only a named function of a module
   can be pickled.
 
-Types are found when a graph is built, by evaluation on a page of no rows.  They are what
-Arrow makes of it: in an expression ``int64 * 2.5`` is a 32-bit float; cast the column to
+Types are found when a graph is built, by evaluation on a page of no rows.  They are those
+of Arrow: in an expression ``int64 * 2.5`` is a 32-bit float; cast the column to
 ``float64`` first if it matters.
 """
 
@@ -31,45 +31,45 @@ __all__ = ["Expression", "evaluate", "filled", "mask_of", "require_boolean", "te
 Expression: TypeAlias = str | pc.Expression | Callable[[pa.RecordBatch], pa.Array | NDArray[Any]]
 
 
-def types_of(what: str, expressions: Sequence[Expression], schema: Schema) -> list[pa.DataType]:
+def types_of(place: str, expressions: Sequence[Expression], schema: Schema) -> list[pa.DataType]:
     """Return the Arrow type of each expression over ``schema``.
 
-    Raises ``GraphError`` in the name of ``what`` for unknown columns, and for whatever does
+    Raises ``GraphError`` in the name of ``place`` for unknown columns, and for whatever does
     not evaluate on a page of no rows.
 
     >>> types_of("Apply", [pc.field("ts") > 5], Schema({"ts": pa.int64()}, "ts", "s"))
     [DataType(bool)]
     """
-    return [_type_of(what, expression, schema) for expression in expressions]
+    return [_type_of(place, expression, schema) for expression in expressions]
 
 
-def require_boolean(what: str, expressions: Sequence[Expression], schema: Schema) -> None:
-    """Raise ``GraphError`` in the name of ``what`` unless all expressions are true or false."""
-    for expression, kind in zip(expressions, types_of(what, expressions, schema), strict=True):
+def require_boolean(place: str, expressions: Sequence[Expression], schema: Schema) -> None:
+    """Raise ``GraphError`` in the name of ``place`` unless all expressions are true or false."""
+    for expression, kind in zip(expressions, types_of(place, expressions, schema), strict=True):
         if not pa.types.is_boolean(kind):
-            msg = f"{what}: a predicate must be boolean; {text_of(expression)} is {kind}: compare it with something"
+            msg = f"{place}: a predicate must be boolean; {text_of(expression)} is {kind}: compare it with something"
             raise GraphError(msg)
 
 
 def evaluate(
-    what: str, expressions: Sequence[Expression], types: Sequence[pa.DataType], batch: pa.RecordBatch
+    place: str, expressions: Sequence[Expression], types: Sequence[pa.DataType], batch: pa.RecordBatch
 ) -> list[pa.Array]:
     """Return the value of each expression, one a row, in its type as found by ``types_of``.
 
     O(rows); about 40 us a page for all ``pyarrow.compute`` expressions together.  Raises
-    ``ContractError`` in the name of ``what`` if the data do not let it (division by zero,
-    another type or number of rows than promised).
+    ``ContractError`` in the name of ``place`` if the data do not let it (division by zero,
+    another type or number of rows than declared).
     """
     try:
         arrays = _arrays(expressions, batch)
         arrays = [a if a.type == kind else a.cast(kind) for a, kind in zip(arrays, types, strict=True)]
     except pa.ArrowException as error:
-        msg = f"{what}: {', '.join(map(text_of, expressions))} cannot be evaluated on a page: {error}"
+        msg = f"{place}: {', '.join(map(text_of, expressions))} cannot be evaluated on a page: {error}"
         raise ContractError(msg) from error
     for expression, array in zip(expressions, arrays, strict=True):
         if len(array) != batch.num_rows:
             msg = (
-                f"{what}: one value a row; {text_of(expression)} gave {len(array)} for {batch.num_rows} rows"
+                f"{place}: one value a row; {text_of(expression)} gave {len(array)} for {batch.num_rows} rows"
             )
             raise ContractError(msg)
     return arrays
@@ -91,21 +91,21 @@ def text_of(expression: Expression) -> str:
     return getattr(expression, "__name__", "a function") if callable(expression) else str(expression)
 
 
-def _type_of(what: str, expression: Expression, schema: Schema) -> pa.DataType:
+def _type_of(place: str, expression: Expression, schema: Schema) -> pa.DataType:
     if isinstance(expression, str):
-        schema.require([expression], what)
+        schema.require([expression], place)
         return schema.type_of(expression)
     if not (isinstance(expression, pc.Expression) or callable(expression)):
-        msg = f"{what}: {expression!r} is no column name, pyarrow.compute expression or function of a record batch"
+        msg = f"{place}: {expression!r} is no column name, pyarrow.compute expression or function of a record batch"
         raise GraphError(msg)
     nothing = pa.RecordBatch.from_pylist([], schema=schema.fields)
     try:
         kind = _arrays([expression], nothing)[0].type
     except Exception as error:  # a function may raise anything
-        msg = f"{what}: {text_of(expression)} does not evaluate on an empty page of {schema}: {error}"
+        msg = f"{place}: {text_of(expression)} does not evaluate on an empty page of {schema}: {error}"
         raise GraphError(msg) from error
     if pa.types.is_null(kind):
-        msg = f"{what}: {text_of(expression)} has no type on an empty page: give one, pa.array(values, type=...)"
+        msg = f"{place}: {text_of(expression)} has no type on an empty page: give one, pa.array(values, type=...)"
         raise GraphError(msg)
     return kind
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from oop_engine import Schema
 from oop_engine.core.graph import Graph
 from oop_engine.operators.aggregates import Avg, Count
-from oop_engine.operators.edge.watermark import Policy
 from oop_engine.operators.meld import Meld
+from oop_engine.operators.policies.watermark import Policy
 from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Sliding

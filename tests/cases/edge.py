@@ -6,8 +6,12 @@ import pyarrow as pa
 
 from oop_engine import Schema
 from oop_engine.operators.describe import Describe
-from oop_engine.operators.edge.late import Late
-from oop_engine.operators.edge.policies import (
+from oop_engine.operators.guard import Guard
+from oop_engine.operators.in_order.merge import Merge
+from oop_engine.operators.in_order.sort import Sort
+from oop_engine.operators.meld import Meld
+from oop_engine.operators.policies.late import Late
+from oop_engine.operators.policies.policies import (
     BoundedCount,
     BoundedDisorder,
     Heartbeat,
@@ -15,10 +19,6 @@ from oop_engine.operators.edge.policies import (
     PerGroup,
     Upstream,
 )
-from oop_engine.operators.guard import Guard
-from oop_engine.operators.in_order.merge import Merge
-from oop_engine.operators.in_order.sort import Sort
-from oop_engine.operators.meld import Meld
 from oop_engine.operators.punctuate import Punctuate
 from tests.cases import Case, Row
 from tests.naive.progress import guard_by_stream

@@ -212,7 +212,7 @@ def test_inexact_plans_are_counted_and_not_claimed(tmp_path: Path) -> None:
     assert [(c.verdict, c.figures["missing and wrong in those"]) for c in found.claims] == [
         ("not checked", 1)
     ]
-    assert found.claims[0].claim.startswith("every plan that promises to be exact")
+    assert found.claims[0].claim.startswith("every plan that is to be exact")
 
 
 TRUTH = {

@@ -53,22 +53,22 @@ def test_who_keeps_his_word_passes(messages: list[Message]) -> None:
     [
         (
             [Linear(5), page((7, "a", 0)), page((5, "a", 0), (4, "b", 0))],
-            "tuple {'ts': 4, 'k': 'b', 'ts_right': 0} came after the promise of nothing with ts < 5 (page 2, row 1)",
+            "tuple {'ts': 4, 'k': 'b', 'ts_right': 0} came after a punctuation that excluded ts < 5 (page 2, row 1)",
         ),
-        ([groups(a=5, b=9), page((6, "a", 0), (8, "b", 0))], "with ts < 9 (page 1, row 1)"),
+        ([groups(a=5, b=9), page((6, "a", 0), (8, "b", 0))], "excluded ts < 9 (page 1, row 1)"),
         ([groups(a=FOREVER), page((10**9, "a", 0))], f"ts < {FOREVER}"),
         ([groups(a=FOREVER), Linear(3), page((10**9, "a", 0))], f"ts < {FOREVER}"),
         ([groups(a=5), Linear(7), page((6, "b", 0))], "ts < 7"),
         ([Linear(5), GroupWise.of({"k": ["a"], "ts_right": [1]}, [9]), page((8, "a", 1))], "ts < 9"),
-        ([Joint.of(ts=5, ts_right=7), page((4, "a", 6))], "nothing with ts < 5 and ts_right < 7"),
+        ([Joint.of(ts=5, ts_right=7), page((4, "a", 6))], "excluded ts < 5 and ts_right < 7"),
         (
             [Joint.of(ts=5, ts_right=7), Joint.of(ts=4, ts_right=9), page((4, "a", 6))],
             "ts < 5 and ts_right < 7",
         ),
         ([Joint.of(ts_right=7), Joint.of(ts_right=8), page((9, "a", 7))], "ts_right < 8"),
-        ([Linear(5), Linear(4)], "promise 4 takes back the promise 5"),
-        ([groups(a=5), groups(a=4)], "promise 4 for {'k': 'a'} takes back the promise 5"),
-        ([groups(a=5), groups(a=4, b=9)], "promise 4 for {'k': 'a'} takes back the promise 5"),
+        ([Linear(5), Linear(4)], "bound 4 is below the bound 5 before it"),
+        ([groups(a=5), groups(a=4)], "bound 4 for {'k': 'a'} is below the bound 5 before it"),
+        ([groups(a=5), groups(a=4, b=9)], "bound 4 for {'k': 'a'} is below the bound 5 before it"),
     ],
     ids=range(12),
 )
@@ -84,14 +84,14 @@ def test_of_a_group_that_has_ended_less_may_be_said_but_nothing_may_come() -> No
     edge = EdgeContract("edge")
     for message in (groups(a=FOREVER), groups(a=4)):
         edge.check(message)
-    with pytest.raises(ContractError, match="came after the promise"):
+    with pytest.raises(ContractError, match="came after a punctuation"):
         edge.check(page((10**9, "a", 0)))
 
 
 def test_attributes_in_another_order_are_the_same_group() -> None:
     edge = EdgeContract("edge")
     edge.check(GroupWise.of({"k": ["a"], "ts_right": [1]}, [9]))
-    with pytest.raises(ContractError, match="takes back"):
+    with pytest.raises(ContractError, match="is below the bound"):
         edge.check(GroupWise.of({"ts_right": [1], "k": ["a"]}, [8]))
 
 

@@ -172,7 +172,7 @@ def test_a_source_that_lies_is_caught_at_its_edge() -> None:
     inline.push("source", Linear(5))
     with pytest.raises(ContractError, match=r"^edge 'source -> o0': tuple {'ts': 4, 'id': 1} came after"):
         inline.push("source", page_of([(4, 1)]))
-    with pytest.raises(ContractError, match="edge 'source -> o0': promise 4 takes back the promise 5"):
+    with pytest.raises(ContractError, match="edge 'source -> o0': bound 4 is below the bound 5 before it"):
         inline.push("source", Linear(4))
 
 

@@ -51,7 +51,7 @@ def test_promise_is_the_least_of_the_results_to_come(rule: Rule, matches) -> Non
     pairs = [(a, b) for a in TIMES for b in TIMES if matches(a, b)]
     for left, right in BOUNDS:
         to_come = [(a, b) for a, b in pairs if a >= left or b >= right]
-        assert rule.promise(left, right) == (min(a for a, _ in to_come), min(b for _, b in to_come))
+        assert rule.output_bounds(left, right) == (min(a for a, _ in to_come), min(b for _, b in to_come))
 
 
 @each_rule
@@ -59,7 +59,7 @@ def test_a_box_that_misses_the_band_says_no_more_than_a_slab(rule: Rule, matches
     pairs = {(a, b) for a in TIMES for b in TIMES if matches(a, b)}
     for left, right in BOUNDS:
         box = {(a, b) for a, b in pairs if a < left and b < right}
-        promised_left, promised_right = rule.promise(left, right)
+        promised_left, promised_right = rule.output_bounds(left, right)
         slabs = (
             {(a, b) for a, b in pairs if a < promised_left},
             {(a, b) for a, b in pairs if b < promised_right},
@@ -72,8 +72,8 @@ def test_sentinels_stay(rule: Rule, matches) -> None:
     for side in (0, 1):
         assert (rule.keep_from(side, NEVER), rule.keep_from(side, FOREVER)) == (NEVER, FOREVER)
         assert rule.keep_from(side, np.array([NEVER, FOREVER])).tolist() == [NEVER, FOREVER]
-    assert rule.promise(FOREVER, 60) == (rule.keep_from(0, 60), 60)
-    assert rule.promise(NEVER, 60) == (NEVER, NEVER)
+    assert rule.output_bounds(FOREVER, 60) == (rule.keep_from(0, 60), 60)
+    assert rule.output_bounds(NEVER, 60) == (NEVER, NEVER)
     assert rule.meets(FOREVER, FOREVER)
     assert not rule.meets(NEVER, NEVER)
     assert not rule.meets(FOREVER, 60)

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from oop_engine import FOREVER, Graph, GroupWise, Linear, Page, Schema, replay
 from oop_engine.operators.aggregates import Count
-from oop_engine.operators.edge.late import Late, Slack
-from oop_engine.operators.edge.policies import (
+from oop_engine.operators.in_order.sort import Sort
+from oop_engine.operators.policies.late import Late, Slack
+from oop_engine.operators.policies.policies import (
     BoundedCount,
     BoundedDisorder,
     Heartbeat,
@@ -22,8 +23,7 @@ from oop_engine.operators.edge.policies import (
     PerGroup,
     Upstream,
 )
-from oop_engine.operators.edge.watermark import Policy
-from oop_engine.operators.in_order.sort import Sort
+from oop_engine.operators.policies.watermark import Policy
 from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.window_aggregate import WindowAggregate

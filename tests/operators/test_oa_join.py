@@ -319,7 +319,7 @@ def test_keeps_and_promises_exactly_what_the_definition_says(
         ]
         assert d.operator.state().tuples == len(kept)
         for key in ("a", "b", "c"):
-            promise, _ = rule.promise(*(h.bound({"k": key}) for h in heard))
+            promise, _ = rule.output_bounds(*(h.bound({"k": key}) for h in heard))
             assert said.bounds(pa.RecordBatch.from_pydict({"k": [key]})).tolist() == [promise]
     left, right = rows_of(script, 2)
     times = lambda a, b: (

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, NEVER, GraphError, Page, Schema
-from oop_engine.operators.edge.policies import (
+from oop_engine.operators.policies.policies import (
     BoundedCount,
     BoundedDisorder,
     Heartbeat,
@@ -17,7 +17,7 @@ from oop_engine.operators.edge.policies import (
     PerGroup,
     Upstream,
 )
-from oop_engine.operators.edge.watermark import Watermark, cut_rows, floored
+from oop_engine.operators.policies.watermark import Watermark, cut_rows, floored
 from tests.naive.progress import bounded_count, bounded_disorder, least_next, ordered
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s")

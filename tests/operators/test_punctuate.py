@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from oop_engine import FOREVER, NEVER, GraphError, GroupWise, LateTuple, Linear, Page, Schema
 from oop_engine.core.contract import EdgeContract
-from oop_engine.operators.edge import group_progress as module
-from oop_engine.operators.edge.late import Late
-from oop_engine.operators.edge.policies import (
+from oop_engine.operators.in_order.sort import Sort
+from oop_engine.operators.policies import group_progress as module
+from oop_engine.operators.policies.late import Late
+from oop_engine.operators.policies.policies import (
     BoundedCount,
     BoundedDisorder,
     Heartbeat,
@@ -19,7 +20,6 @@ from oop_engine.operators.edge.policies import (
     PerGroup,
     Upstream,
 )
-from oop_engine.operators.in_order.sort import Sort
 from oop_engine.operators.punctuate import Punctuate
 from oop_engine.testing import END, Driver
 from tests.naive.progress import bounded_count, bounded_disorder, ordered, punctuate, punctuate_groups
@@ -219,7 +219,7 @@ def test_raise_names_the_tuple_and_the_promise():
     driver = Driver(Punctuate(BoundedDisorder(5), 10, Late.RAISE), SCHEMA)
     driver.feed(0, times(20, 31))
     with pytest.raises(
-        LateTuple, match=r"tuple ts=12 \(row 3 of the stream\) came behind the promise ts >= 20 \(unit s\)"
+        LateTuple, match=r"tuple ts=12 \(row 3 of the stream\) came behind the bound ts >= 20 \(unit s\)"
     ):
         driver.feed(0, times(25, 12))
 

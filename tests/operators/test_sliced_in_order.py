@@ -7,8 +7,8 @@ import pytest
 
 from oop_engine import Graph, Page, Schema
 from oop_engine.operators.aggregates import Count, Sum
-from oop_engine.operators.edge.late import Slack
-from oop_engine.operators.edge.policies import BoundedDisorder
+from oop_engine.operators.policies.late import Slack
+from oop_engine.operators.policies.policies import BoundedDisorder
 from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.sliced_aggregate import SlicedAggregate

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from oop_engine import FOREVER, GraphError, GroupWise, Linear, Page, Schema
 from oop_engine.core.contract import EdgeContract
 from oop_engine.core.graph import Graph
-from oop_engine.operators.edge.policies import (
+from oop_engine.operators.in_order import reorder_buffer as module
+from oop_engine.operators.in_order.sort import Sort
+from oop_engine.operators.policies.policies import (
     BoundedCount,
     BoundedDisorder,
     Heartbeat,
@@ -19,8 +21,6 @@ from oop_engine.operators.edge.policies import (
     PerGroup,
     Upstream,
 )
-from oop_engine.operators.in_order import reorder_buffer as module
-from oop_engine.operators.in_order.sort import Sort
 from oop_engine.runners.replay import replay
 from oop_engine.testing import END, Driver
 from tests.naive.progress import bounded_count, bounded_disorder, ordered, punctuate

@@ -44,8 +44,8 @@ Expected = dict[str, Counter[tuple[Any, ...]]]
 """Of each sink: the rows, as a multiset of the values of the columns that are compared."""
 
 _MODULES = (
-    "aggregates", "joining.bands", "describe", "distinct", "edge.late", "meld", "oa_join", "edge.policies", "project",
-    "punctuate", "select", "window_aggregate", "windows",
+    "aggregates", "joining.bands", "describe", "distinct", "policies.late", "meld", "oa_join", "policies.policies",
+    "project", "punctuate", "select", "window_aggregate", "windows",
 )  # fmt: skip
 _VOCABULARY: dict[str, Any] = {}
 for _module in _MODULES:

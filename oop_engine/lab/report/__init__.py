@@ -1,1 +1,1 @@
-"""What a person reads: tables for the terminal, drawings, curves, and the page that has it all."""
+"""Output for people: tables for the terminal, drawings, curves, and the page that has it all."""

@@ -1,4 +1,4 @@
-"""The table of runs, once for all who show it: what each column says and how."""
+"""The table of runs, once for all who show it: the meaning and the format of each column."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ _FIGURES = (
         "results that the true answer has not, or has otherwise (n/a: not checked)",
         attrgetter("wrong"),
     ),
-    Figure("late", lambda run: count(run.late), 3, "tuples that came behind a promise", attrgetter("late")),
+    Figure("late", lambda run: count(run.late), 3, "tuples that came behind a bound", attrgetter("late")),
     Figure(
         "peak tuples",
         lambda run: count(run.peak_tuples),
@@ -134,14 +134,14 @@ _FIGURES = (
         "latency p50",
         lambda run: seconds(run.latency_p50_ms / 1000),
         7,
-        "from promise to result, wall time",
+        "from punctuation to result, wall time",
         attrgetter("latency_p50_ms"),
     ),
     Figure(
         "latency p99",
         lambda run: seconds(run.latency_p99_ms / 1000),
         6,
-        "from promise to result, wall time",
+        "from punctuation to result, wall time",
         attrgetter("latency_p99_ms"),
     ),
     Figure("CPU", lambda run: seconds(run.cpu_s), 5, "of the graph itself", attrgetter("cpu_s")),

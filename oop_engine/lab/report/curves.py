@@ -28,7 +28,7 @@ Chart = dict[str, Any]
 
 
 def state_curves(runs: Sequence[Run]) -> list[Chart]:
-    """Return what each run keeps over its virtual time; of a long run a band, lowest, median, highest."""
+    """Return the state of each run over its virtual time; of a long run a band, lowest, median, highest."""
     moments, banded, states, unit = binned(runs)
     drawn, charts = styles(runs), []
     for field, title in enumerate(STATES):
@@ -128,7 +128,7 @@ def _values(array: NDArray[Any]) -> list[float | None]:
 
 
 def _plain(value: float) -> float | None:
-    """Return a number as short as it may be; none for what is not finite."""
+    """Return a number as short as it may be; none if it is not finite."""
     if not math.isfinite(value):
         return None
     return int(value) if value == int(value) and abs(value) < 2**53 else float(f"{value:.6g}")

@@ -1,4 +1,4 @@
-"""The profile of a trace as tables: how late tuples are, by group, and what generators would cost."""
+"""The profile of a trace as tables: how late tuples are, by group, and the cost of policies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHAPES = {
 
 
 def profile_tables(profile: Profile) -> Group:
-    """Return what the trace is like, then lateness, groups and candidates as tables."""
+    """Return a summary of the trace, then lateness, groups and candidates as tables."""
     shape = f"shape: {profile.shape}, {_SHAPES[profile.shape]}"
     if profile.shape == "block":
         length = _span(profile, profile.block_length)
@@ -70,7 +70,7 @@ def _candidates(profile: Profile) -> Group:
         for c in profile.candidates
     ]
     headings = ["Punctuate(...)", "tuples late", "delay", "tuples an in-order plan keeps"]
-    return grid("what a generator would cost", headings, rows, words=headings[:1])
+    return grid("cost of a policy", headings, rows, words=headings[:1])
 
 
 def _span(profile: Profile, value: float) -> str:

@@ -39,7 +39,7 @@ _STYLE = """
 
 @dataclass(frozen=True)
 class _Box:
-    """What stands in a node: its name, and what it does in a few short lines."""
+    """The text of a node: its name, and its parameters in a few short lines."""
 
     node: Node
     lines: list[str]
@@ -64,7 +64,7 @@ class _Box:
 def draw(variants: Sequence[Variant], *, heading: bool = True) -> str:
     """Return the plans of ``variants`` side by side, as one SVG document.
 
-    A diamond on an edge says that punctuation travels there.  Raises ``GraphError`` if a
+    A diamond on an edge marks punctuation.  Raises ``GraphError`` if a
     graph is not sound.
     """
     pictures = [_picture(variant) for variant in variants]
@@ -102,7 +102,7 @@ class _Picture:
 
 
 def _folded(text: str) -> list[str]:
-    """Break a line at spaces and behind brackets and commas; what is too long for a line is cut."""
+    """Break a line at spaces and behind brackets and commas; a word too long for a line is cut."""
     pieces = [word[i : i + _WRAP] for word in _PIECES.findall(text) for i in range(0, len(word), _WRAP)]
     lines = [""]
     for piece in pieces:

@@ -1,4 +1,4 @@
-"""What a comparison comes to, in a sentence or two with figures: for better or for worse."""
+"""The result of a comparison, in a sentence or two with figures: for better or for worse."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ _FEWER = 1.05  # a ratio nearer to one than this is no difference worth a senten
 
 
 def headline(comparison: Comparison) -> str:
-    """Return in two or three sentences, with figures, what came out."""
+    """Return the result in two or three sentences, with figures."""
     runs = shown_runs(comparison)
     pair = headline_runs(runs)
     if pair is None:
         return _alone(comparison, runs) if runs else "There is no plan, so nothing was run."
-    said = f"{_where(comparison, pair[1])}{_kept(*pair)}, and {_answered(*pair)}. {agreement(pair)}"
-    return f"{said[0].upper()}{said[1:]}{_chosen(pair) if len(runs) > len(pair) else ''}"
+    text = f"{_where(comparison, pair[1])}{_kept(*pair)}, and {_answered(*pair)}. {agreement(pair)}"
+    return f"{text[0].upper()}{text[1:]}{_chosen(pair) if len(runs) > len(pair) else ''}"
 
 
 def _alone(comparison: Comparison, runs: Sequence[Run]) -> str:
-    """There is one order: tell what its best plan came to."""
+    """Return the result of the best plan, where there is one order."""
     run = min(runs, key=_rank)
     kept = f"{order_word(run)} keeps {size(run.peak_state_bytes)} at its peak"
-    said = f"{_where(comparison, run)}{kept}, and its median answer comes {_behind(run)}. {agreement([run])}"
+    text = f"{_where(comparison, run)}{kept}, and its median answer comes {_behind(run)}. {agreement([run])}"
     other = "out of order" if run.order == "in" else "in order"
-    return f"{said[0].upper()}{said[1:]} No plan {other} was run to set it against."
+    return f"{text[0].upper()}{text[1:]} No plan {other} was run to set it against."
 
 
 def headline_runs(runs: Sequence[Run]) -> tuple[Run, Run] | None:
@@ -44,7 +44,7 @@ def headline_runs(runs: Sequence[Run]) -> tuple[Run, Run] | None:
 
 
 def _rank(run: Run) -> tuple[float, ...]:
-    """Return what the best plan has the least of; a delay of no results is the longest."""
+    """Return a key that is least for the best plan; a delay of no results is the longest."""
     delays = (run.delay_p50_s, run.delay_p99_s)
     return (not run.exact, *(math.inf if math.isnan(d) else d for d in delays), run.peak_state_bytes)
 
@@ -58,14 +58,14 @@ def agreement(runs: Sequence[Run]) -> str:
     ]
     results, last = f"{count(runs[-1].results)} results", runs[-1]
     if not all(run.checked for run in runs):
-        said = (
+        text = (
             "the answers differ"
             if off
             else "the answers are equal"
             if len(runs) > 1
             else f"there are {results}"
         )
-        return f"Whether they are right was not checked ({last.why}); {said}."
+        return f"Whether they are right was not checked ({last.why}); {text}."
     if off:
         return f"Not all results are the brute-force answer's ({'; '.join(off)})."
     return f"{'Both give' if len(runs) > 1 else 'It gives'} the brute-force answer, all {results} of it."
@@ -82,7 +82,7 @@ def _kept(ordered: Run, free: Run) -> str:
 
 def _answered(ordered: Run, free: Run) -> str:
     if math.isnan(ordered.delay_p50_s + free.delay_p50_s):
-        return "no answer came before the end of the trace that tells of a delay"
+        return "no answer came before the end of the trace, so there is no delay"
     gain = ordered.delay_p50_s - free.delay_p50_s
     if abs(gain) < 1e-3 * max(abs(ordered.delay_p50_s), abs(free.delay_p50_s), 1e-9):
         return f"its median answer comes at the same time ({_behind(free)})"

@@ -91,7 +91,7 @@
 
   /* The play: what had happened by the moment of the slider. */
   const make = (root, of) => {
-    const canvas = $("canvas", { className: "stage", role: "img", ariaLabel: "Tuples, promises and answers up to the moment of the slider" });
+    const canvas = $("canvas", { className: "stage", role: "img", ariaLabel: "Tuples, bounds and answers up to the moment of the slider" });
     const slider = $("input", { type: "range", min: 0, max: 1000, value: 1000, ariaLabel: "moment" });
     const button = $("button", { type: "button", className: "go", textContent: "▶ play" });
     const clock = $("output"), plans = $("div", { className: "now" }), tip = $("div", { className: "tip", hidden: true });
@@ -163,7 +163,7 @@
         const at = until(p.kept.x, now) - 1, answers = until(p.answers.x, now), late = until(p.late.x, now) && Math.round(until(p.late.x, now) * p.late.of / p.late.x.length);
         const sum = p.answers.n.slice(0, answers).reduce((a, b) => a + b, 0), bound = until(p.linear.x, now) - 1;
         lines[i].textContent = (at < 0 ? "nothing kept" : [bytes(p.kept.bytes[at]), number(p.kept.tuples[at]) + " tuples", number(p.kept.partials[at]) + " partials"].join(" · "))
-          + " · " + number(sum) + " answers" + (late ? " · " + number(late) + " late" : "") + (bound < 0 ? "" : " · promised up to " + when(p.linear.y[bound]));
+          + " · " + number(sum) + " answers" + (late ? " · " + number(late) + " late" : "") + (bound < 0 ? "" : " · bound " + when(p.linear.y[bound]));
         if (hidden.has(i)) return;
         c.strokeStyle = css("--" + p.order); c.lineWidth = p.order === "in" ? 2.6 : 1.5; c.setLineDash(p.dash.map(d => d * 1.6));
         const n = until(p.kept.x, now); if (!n) return;

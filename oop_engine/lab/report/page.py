@@ -31,9 +31,9 @@ UPLOT = "1.6.32"
 """The version of the library of curves that a page carries."""
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 _PLAYED = (
-    "A dot is a tuple: when it came, against when it is from; one on the dotted line came at once. Below its line a "
-    "plan has been promised that nothing comes any more, so the line closes the windows whose ends it passes. A ring "
-    "is an answer as it leaves, at the end of its window; a cross a tuple that came behind the promise. "
+    "A dot is a tuple: its arrival, against its event time; one on the dotted line came at once. The line of a plan is "
+    "its bound: no tuple comes below it any more, so it closes the windows whose ends it passes. A ring "
+    "is an answer as it leaves, at the end of its window; a cross a tuple that came behind the bound. "
 )
 _LESS = "\\u003c"
 _WORDS = ("plan",)
@@ -72,12 +72,12 @@ def _scripts(comparison: Comparison, play: Play | None) -> str:
     charts = {"state": state_curves(runs) if _has_states(runs) else [], "delays": delay_curves(runs)}
     if sweep is not None and _swept(comparison):
         charts["sweep"] = sweep_figures(comparison.runs, sweep)
-    told = json.dumps(
+    data = json.dumps(
         plain({"charts": charts, "play": play and play.data}), separators=(",", ":"), allow_nan=False
     )
     library = re.sub(r"^/\*!.*?\*/\s*", "", _file("vendor/uPlot.iife.min.js"))
     return (
-        f'<script type="application/json" id="data">{told.replace("<", _LESS)}</script>\n'
+        f'<script type="application/json" id="data">{data.replace("<", _LESS)}</script>\n'
         f"<script>\n/* uPlot {UPLOT}\n\n{_file('vendor/LICENSE')}*/\n{library}\n{_file('page.js')}</script>\n"
     )
 
@@ -107,7 +107,7 @@ def _bound(text: str) -> str:
 
 def _about(comparison: Comparison) -> str:
     rest = _asked(comparison)[1:]
-    return _section("What is asked", _paragraphs(rest)) if rest else ""
+    return _section("The question", _paragraphs(rest)) if rest else ""
 
 
 def _asked(comparison: Comparison) -> list[str]:
@@ -134,9 +134,9 @@ def _listed(part: str) -> str:
 
 def _words(part: str) -> str:
     """Return words with their code and stress, as docstrings have them."""
-    said = " ".join(escape(part).split())
-    said = re.sub(r"``(.+?)``|`([^`]+)`", lambda m: f"<code>{m[1] or m[2]}</code>", said)
-    return re.sub(r"(?<![\w*])\*(?=\S)([^*]+?)(?<=\S)\*(?![\w*])", r"<em>\1</em>", said)
+    text = " ".join(escape(part).split())
+    text = re.sub(r"``(.+?)``|`([^`]+)`", lambda m: f"<code>{m[1] or m[2]}</code>", text)
+    return re.sub(r"(?<![\w*])\*(?=\S)([^*]+?)(?<=\S)\*(?![\w*])", r"<em>\1</em>", text)
 
 
 def _tiles(comparison: Comparison) -> str:
@@ -178,9 +178,9 @@ def _tile_list(tiles: Sequence[tuple[str, str, str]]) -> str:
 def _play(comparison: Comparison, play: Play | None) -> str:
     if play is None:
         return ""
-    caption = f"{_point(comparison, shown_runs(comparison)[0])}{play.told} {_PLAYED}"
+    caption = f"{_point(comparison, shown_runs(comparison)[0])}{play.caption} {_PLAYED}"
     if any(plan["middle"]["x"] for plan in play.data["plans"]):
-        caption += "Finely dotted: what has been promised of half of the groups by themselves. "
+        caption += "Finely dotted: the bound that half of the groups have passed. "
     drawing = plots.scene(play.data, "play-scene")
     labelled = drawing.replace("<svg ", f'<svg role="img" aria-label="{escape(caption, quote=True)}" ', 1)
     still = f'<div class="still">{labelled}</div>'
@@ -208,7 +208,7 @@ def _plans(comparison: Comparison) -> str:
             f'<div class="panel of-{variant.order}"><h3>{head}</h3>{_inline(draw([variant], heading=False))}</div>'
         )
     caption = (
-        "Data flow from the sources at the top to the sink. A diamond says that punctuation travels on that edge; "
+        "Data flow from the sources at the top to the sink. A diamond marks an edge with punctuation; "
         "point at a box or an edge for its full text or its schema."
     )
     body = f'<div class="plans">{"".join(figures)}</div><figcaption>{caption}</figcaption>'
@@ -226,7 +226,7 @@ def _state(comparison: Comparison) -> str:
         return ""
     banded = plots.binned(runs)[1]
     caption = (
-        f"{_point(comparison, runs[0])}What each plan keeps, over the time of the arrivals (virtual time)."
+        f"{_point(comparison, runs[0])}The state of each plan, over the time of the arrivals (virtual time)."
     )
     if banded:
         caption += (
@@ -272,10 +272,10 @@ def _claims(comparison: Comparison) -> str:
 def _claim(claim: Claim) -> str:
     sign, paint = _MARKS[claim.verdict]
     of_class = claim.verdict.replace(" ", "-")
-    said = (
+    statement = (
         f'<p aria-label="{claim.verdict}"><span class="mark {paint}">{sign}</span>{escape(claim.claim)}</p>'
     )
-    return f'<li class="{of_class}">{said}{_figures_of(claim)}</li>'
+    return f'<li class="{of_class}">{statement}{_figures_of(claim)}</li>'
 
 
 def _figures_of(claim: Claim) -> str:
@@ -313,7 +313,7 @@ def _runs(comparison: Comparison) -> str:
     table = f'<table class="sortable"><thead><tr>{heads}</tr></thead><tbody>{"".join(lines)}</tbody></table>'
     note = (
         '<p class="note">Delay: from the end of the window, in virtual time. Latency: from the punctuation to the '
-        "result that it released, in wall time. Point at a heading for what it says.</p>"
+        "result that it released, in wall time. Point at a heading for its meaning.</p>"
     )
     return _section(
         "All runs",
@@ -332,7 +332,7 @@ def _cell(column: Figure, run: Run) -> str:
 
 
 def _number(value: float | None) -> str:
-    """Return what a column is sorted by; what is not known comes last."""
+    """Return the key to sort a column by; unknown values come last."""
     return "1e308" if value is None or not math.isfinite(value) else repr(value)
 
 
@@ -355,7 +355,7 @@ def _foot(comparison: Comparison) -> str:
 
 
 def _again(comparison: Comparison) -> str:
-    """Return the command that makes the same runs: a scenario of a file by its path, what is not default set."""
+    """Return the command that makes the same runs; a scenario of a file is given by its path."""
     scenario = comparison.scenario
     defaults = {name: parameter.default for name, parameter in scenario.parameters.items()}
     fixed = {k: v for k, v in comparison.parameters.items() if v != defaults.get(k)}

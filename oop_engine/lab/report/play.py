@@ -1,7 +1,7 @@
 """The play-by-play: a stretch of the run, as it was recorded, for one slider over the time of the arrivals.
 
-Tuples are dots, when they came against when they are from; the promise of each plan is a line below which nothing
-is to come any more, so it closes the windows it passes; an answer is a mark where it left.
+Tuples are dots, arrival against event time; the bound of each plan is a line below which no tuple comes any more,
+so it closes the windows it passes; an answer is a mark where it left.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _YEAR_S = 366 * 86_400
 
 @dataclass(frozen=True)
 class Play:
-    """``data``: what the page's script is given, plain values; ``told``: what is shown of what, in words."""
+    """``data``: input of the page's script, plain values; ``caption``: which part of the run is shown."""
 
     data: dict[str, Any]
-    told: str
+    caption: str
 
 
 def played(runs: Sequence[Run]) -> Play | None:
-    """Return the stretch that tells most of ``runs`` (of one point of the sweep); None: nothing was recorded."""
+    """Return the most interesting stretch of ``runs`` (of one point of the sweep); None: nothing was recorded."""
     known = [(run, run.recording) for run in runs if run.recording is not None]
     if not known or not known[0][1].arrivals.size:
         return None
@@ -63,16 +63,16 @@ def played(runs: Sequence[Run]) -> Play | None:
         "dots": {"x": (arrivals[dots] - first).tolist(), "y": (times[dots] - first).tolist()},
         "plans": [_plan(run, of, first, last, late[id(run)], drawn[run.order, run.variant]) for run, of in known],
     }  # fmt: skip
-    return Play(data, _told(inside.size, every, arrivals.size, whole=came.whole))
+    return Play(data, _caption(inside.size, every, arrivals.size, whole=came.whole))
 
 
-def _told(tuples: int, every: int, total: int, *, whole: bool) -> str:
-    said = (
+def _caption(tuples: int, every: int, total: int, *, whole: bool) -> str:
+    text = (
         f"A stretch of the run with {count(tuples)} of its {'' if whole else 'first '}{count(total)} tuples"
     )
     if every > 1:
-        said += f", one in {count(every)} of them drawn"
-    return f"{said}. Nothing is simulated: dots, lines and marks are what the runs recorded."
+        text += f", one in {count(every)} of them drawn"
+    return f"{text}. Nothing is simulated: dots, lines and marks are what the runs recorded."
 
 
 def _stretch(known: Sequence[tuple[Run, Recording]], arrivals: Integers, late: Integers) -> tuple[int, int]:
@@ -90,7 +90,7 @@ def _stretch(known: Sequence[tuple[Run, Recording]], arrivals: Integers, late: I
 
 
 def _plan(run: Run, of: Recording, first: int, last: int, late: Integers, style: Style) -> dict[str, Any]:
-    """Return what one plan did, moments and times counted from ``first``."""
+    """Return the events of one plan, moments and times counted from ``first``."""
     moments, states = of.states[:, 0], of.states[:, 1:]
     kept = _thinned(moments, states, first, last)
     arrivals, times = of.arrivals[late], of.times[late]
@@ -150,7 +150,7 @@ def _answers(run: Run, first: int, last: int) -> dict[str, list[int]]:
 
 
 def _slide(ends: Integers) -> int:
-    """Return how far apart the ends of windows mostly are, 0 where that cannot be told."""
+    """Return how far apart the ends of windows mostly are, 0 where that is unknown."""
     return int(np.median(np.diff(ends))) if ends.size > 1 else 0
 
 

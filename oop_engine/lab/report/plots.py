@@ -60,7 +60,7 @@ class Style:
 
 
 def styles(runs: Sequence[Run]) -> dict[tuple[str, str], Style]:
-    """Return a style for each plan, by order and name: the colour tells the order, the dashes the name."""
+    """Return a style for each plan, by order and name: the colour is of the order, the dashes are of the name."""
     names = list(dict.fromkeys(run.variant for run in runs))
     found: dict[tuple[str, str], Style] = {}
     for run in runs:
@@ -187,7 +187,7 @@ DELAYS: tuple[tuple[str, Callable[[Run], NDArray[np.float64]]], ...] = (
 
 
 def scene(play: dict[str, Any], name: str) -> str:
-    """Return the stretch of a play as it was at its end: tuples, promises and answers."""
+    """Return the stretch of a play as it was at its end: tuples, bounds and answers."""
     scale, unit = (
         time_scale((play["last"] - play["first"]) * play["scale"]) if play["time"] else (1.0, play["unit"])
     )

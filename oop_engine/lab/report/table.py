@@ -70,22 +70,22 @@ def claim_lines(claims: Sequence[Claim]) -> list[Text]:
 
 
 def operator_table(statistics: Statistics) -> Group:
-    """Return what each operator took in, put out, kept at most, and what it counted."""
+    """Return the input, output, peak state and counts of each operator."""
     rows = []
     for name, operator in statistics.operators.items():
         came = _sum(edge for title, edge in statistics.edges.items() if title.endswith(f" -> {name}"))
         streams = {title.partition(" -> ")[0]: edge for title, edge in statistics.edges.items()}
         went = _sum(edge for stream, edge in streams.items() if stream.partition(".")[0] == name)
-        said = ", ".join(f"{what} {count(n)}" for what, n in operator.counts.items())
+        counted = ", ".join(f"{name} {count(n)}" for name, n in operator.counts.items())
         rows.append(
             [
                 name, count(came.tuples), count(went.tuples), count(went.punctuations), count(operator.peak.tuples),
                 count(operator.peak.partials), count(operator.peak.groups), size(operator.peak.nbytes),
-                seconds(operator.busy_s), said,
+                seconds(operator.busy_s), counted,
             ]
         )  # fmt: skip
     headings = [
-        "operator", "tuples in", "tuples out", "promises", "peak tuples", "partials", "groups", "state", "busy",
+        "operator", "tuples in", "tuples out", "punctuation", "peak tuples", "partials", "groups", "state", "busy",
         "counted",
     ]  # fmt: skip
     return grid("operators", headings, rows, words=("operator", "counted"), fold=("counted",))
@@ -106,7 +106,7 @@ def result_table(title: str, results: pa.Table, rows: int) -> Group:
 
 
 def scenario_table(scenarios: Sequence[Scenario]) -> Group:
-    """Return the scenarios, their parameters with defaults, and what is swept."""
+    """Return the scenarios, their parameters with defaults, and their sweeps."""
     rows = []
     for scenario in scenarios:
         sweep = scenario.sweep
@@ -115,7 +115,7 @@ def scenario_table(scenarios: Sequence[Scenario]) -> Group:
         )
         knobs = [f"{name}={p.default}  {p.about}" for name, p in scenario.parameters.items()]
         rows.append([scenario.name, scenario.title, "\n".join(knobs), values.rstrip()])
-    headings = ["name", "what it is", "parameters", "sweep"]
+    headings = ["name", "question", "parameters", "sweep"]
     return grid("scenarios", headings, rows, words=headings, fold=headings[1:])
 
 

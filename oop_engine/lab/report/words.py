@@ -30,7 +30,7 @@ def count(value: float) -> str:
 
 
 def late_in(where: str, late: int, tuples: int) -> str:
-    """Return how many of a run's tuples were late, and what to do about it.
+    """Return how many of a run's tuples were late, and the way out.
 
     >>> late_in("guess", 93, 1000)
     'guess: 93 of 1,000 tuples were late (9.3 %): allow for more disorder, or divert them (late=Late.DIVERT)'
@@ -41,7 +41,7 @@ def late_in(where: str, late: int, tuples: int) -> str:
 
 
 def advised(late: object) -> str:
-    """Return what was said of late tuples, and what to do about it."""
+    """Return a message about late tuples, with the way out."""
     return f"{late}: allow for more disorder, or divert them (late=Late.DIVERT)"
 
 

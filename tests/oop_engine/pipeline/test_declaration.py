@@ -85,7 +85,7 @@ def test_those_that_come_along_are_right(name: str) -> None:
         ('ts = "int64"', 'ts = {type = "int64", unit = "ms"}', "column 'ts' has no 'unit'"),
         ('ts = "int64"', 'ts = "float64"', "must be an integer or a timestamp; got float64"),
         ('ts = "int64"', 'ts = "int64"\n_x = "string"', "'_x': a name begins with a letter"),
-        ('ts = "int64"', 'ts = "int64"\nTS = "string"', "no upper from lower case"),
+        ('ts = "int64"', 'ts = "int64"\nTS = "string"', "Spark ignores case"),
         (
             "Europe/Berlin",
             "Europe/Berlni",
@@ -174,7 +174,7 @@ def test_a_type_of_parquet_that_does_not_fit(tmp_path: Path) -> None:
     said = load_declaration(written(tmp_path, 'format = "parquet"\n' + GOOD))
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"ts": [True], "at": ["01/02/2020 10:00"], "link": ["a"]}), path)
-    with pytest.raises(EngineError, match="'ts' must be int64; got bool: declare it as what it is"):
+    with pytest.raises(EngineError, match="'ts' must be int64; got bool: declare it as that"):
         layouts(said, find_inputs([path], "parquet"))
     path.write_bytes(b"nothing")
     with pytest.raises(TraceError, match="cannot be read"):

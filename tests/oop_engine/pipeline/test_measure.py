@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from oop_engine import Page, Schema
 from oop_engine.pipeline.measure import measure
-from oop_engine.pipeline.sliced import Sliced, slice_name
+from oop_engine.pipeline.segmented import Segmented, segment_name
 from oop_engine.traces import profile, write_trace
 
 SCHEMA = Schema({"ts": pa.int64(), "link": pa.string(), "key": pa.int64()}, "ts", "ms")
@@ -24,7 +24,7 @@ def here(jobs: Sequence[Any], work: Callable[[Any], Any]) -> list[Any]:
     return [work(job) for job in jobs]
 
 
-def sliced(folder: Path, slices: list[Rows]) -> tuple[Sliced, list[Page]]:
+def sliced(folder: Path, slices: list[Rows]) -> tuple[Segmented, list[Page]]:
     pages = [
         Page.of(SCHEMA, dict(zip(SCHEMA.names, zip(*rows, strict=True), strict=True)))
         for rows in slices
@@ -33,8 +33,8 @@ def sliced(folder: Path, slices: list[Rows]) -> tuple[Sliced, list[Page]]:
     for number, rows in enumerate(slices):
         if rows:
             page = Page.of(SCHEMA, dict(zip(SCHEMA.names, map(list, zip(*rows, strict=True)), strict=True)))
-            write_trace(folder / slice_name(number), SCHEMA, [page])
-    return Sliced(str(folder), SCHEMA, None, (None,) * len(slices)), pages
+            write_trace(folder / segment_name(number), SCHEMA, [page])
+    return Segmented(str(folder), SCHEMA, None, (None,) * len(slices)), pages
 
 
 row = st.tuples(st.integers(-50, 5000), st.sampled_from(["a", "b", None]), st.integers(0, 3))

@@ -20,7 +20,7 @@ import pytest
 from oop_engine.core.errors import TraceError, UsageError
 from oop_engine.pipeline.declaration import load_declaration
 from oop_engine.pipeline.job import Wanted, run_pipeline
-from oop_engine.pipeline.slicing import open_slices
+from oop_engine.pipeline.segmenting import open_segments
 from oop_engine.scenarios.nyc_flights import SCENARIO
 from oop_engine.spark.run import BatchDone
 from oop_engine.traces import profile
@@ -146,7 +146,7 @@ def test_every_row_is_used_or_in_quarantine_with_its_reason(spark: SparkSession,
     table = refused.select(["reason", "raw"]).to_pylist()
     probes = [json.loads(row["raw"]) for row in table if row["reason"] == "is a probe"]
     assert all(list(probe) == list(CELLS) and probe["link"] == "probe" for probe in probes)
-    slices = open_slices(tmp_path / "out" / "traces")
+    slices = open_segments(tmp_path / "out" / "traces")
     assert set(slices) == {"a", "b__c_"}
     for name, link in (("a", "a"), ("b__c_", 'b;"c"')):
         pages = slices[name].pages(0, slices[name].count())
@@ -256,7 +256,7 @@ def test_the_flights_are_those_of_the_scenario(spark: SparkSession, january: Pat
     assert told["rows"] == {"rows": JANUARY, "used": JANUARY - 606, "late": 0, "quarantined": 606}
     assert told == json.loads((out / "manifest.json").read_text())
 
-    for name, source in open_slices(out / "traces").items():
+    for name, source in open_segments(out / "traces").items():
         messages = (message for number in range(source.count()) for message in source.read(number))
         whole, mine = profile(messages, source.schema, ("carrier",)).to_dict(), told["profile"][name]
         assert {key: whole[key] for key in mine if key not in ("source", "by", "groups")} == {

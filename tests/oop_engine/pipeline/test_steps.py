@@ -21,7 +21,7 @@ def run(folder: Path, first: int, second: int, fail: bool = False) -> list[str]:
         return {"answer": second}
 
     steps.do("two", {"n": second}, work)
-    assert [steps.told(name)["answer"] for name in ("one", "two")] == [first, second]
+    assert [steps.result(name)["answer"] for name in ("one", "two")] == [first, second]
     return did
 
 

@@ -43,7 +43,7 @@ from oop_engine.operators import (
     Tumbling,
     WindowAggregate,
 )
-from oop_engine.operators.edge.policies import Heartbeat
+from oop_engine.operators.policies.policies import Heartbeat
 from oop_engine.spark import run
 from oop_engine.spark.io.segments import Files, spool
 from oop_engine.spark.io.sinks import Parquet

@@ -1,4 +1,4 @@
-"""GroupProgress: the bounds of each group by itself, for what stands at the edge (``PerGroup``)."""
+"""GroupProgress: the bounds of each group by itself, for ``PerGroup``."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, shift
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
-from oop_engine.operators.edge.policies import PerGroup
-from oop_engine.operators.edge.watermark import floored
 from oop_engine.operators.kernels.ordering import due, nth_largest
 from oop_engine.operators.keys.key_table import KeyTable
+from oop_engine.operators.policies.policies import PerGroup
+from oop_engine.operators.policies.watermark import floored
 
 __all__ = ["GroupProgress"]
 
@@ -27,13 +27,13 @@ _EPOCHS = 1 << 62  # more than there can ever be
 
 
 class GroupProgress:
-    """What each group can promise, and when it is time to say so.
+    """The bound of each group, and when a punctuation for it is due.
 
-    ``bounds``: of the page at hand, what the group of each row can promise after it, int64 (rows,).
+    ``bounds``: of the page at hand, the bound of each row's group after it, int64 (rows,).
     """
 
-    def __init__(self, policy: PerGroup, schema: Schema, granularity: int | None, what: str) -> None:
-        self._count, self._slack = policy.lag(schema, what)
+    def __init__(self, policy: PerGroup, schema: Schema, granularity: int | None, place: str) -> None:
+        self._count, self._slack = policy.lag(schema, place)
         self.granularity = granularity
         self._fields = pa.schema([schema.fields.field(name) for name in policy.by])
         self._index = GroupIndex(self._fields.types, KeyTable)
@@ -51,15 +51,15 @@ class GroupProgress:
         return self._index.nbytes + self._largest.nbytes + self._table.nbytes
 
     def take(self, page: Page, before: int, linear: Ints) -> Ints:
-        """Take in a page; return the rows after which promises of groups are due."""
+        """Take in a page; return the rows after which punctuation of groups is due."""
         self._slots = self._index.encode([page.column(name) for name in self._fields.names])
         self._grow(len(self._index))
         trailing = np.minimum(nth_largest(page.times, self._slots, self._largest), FOREVER - 1)
         self.bounds = floored(shift(trailing, -self._slack), self.granularity)
         if self.granularity is None:
             return np.array([len(page)])
-        promised = np.concatenate([[before], linear])
-        return np.flatnonzero(due(self.bounds, self._slots, promised, self._table, self._last)) + 1
+        stream = np.concatenate([[before], linear])
+        return np.flatnonzero(due(self.bounds, self._slots, stream, self._table, self._last)) + 1
 
     def note(self, start: int, stop: int) -> None:
         """Let rows of the page at hand pass: their bounds hold from now on."""
@@ -70,7 +70,7 @@ class GroupProgress:
         self._slots = self.bounds = np.empty(0, np.int64)
 
     def grown(self, linear: int) -> GroupWise | None:
-        """Return all that can be promised and has not been; it is then said."""
+        """Return the punctuation of all groups whose bound has grown since the last one."""
         size = len(self._index)
         now, sent = self._table[_NOW, :size], self._table[_SENT, :size]
         slots = np.flatnonzero(now > np.maximum(sent, linear))
@@ -86,9 +86,9 @@ class GroupProgress:
         self.forget(linear)
 
     def forget(self, linear: int) -> None:
-        """Let go of groups of which the stream promises as much, once they are the most.
+        """Let go of groups whose bound the stream has reached, once they are the most.
 
-        Nothing can be told from outside: where they come again, they start behind ``linear``.
+        That cannot be seen from outside: where they come again, they start behind ``linear``.
         """
         size = len(self._index)
         kept = shift(self._largest[:size].max(axis=1), -self._slack) > linear

@@ -1,4 +1,4 @@
-"""What a policy is: a value that makes a watermark, the running bound of one stream.  The policies are in ``policies``.
+"""The protocol of policies: a value that makes a watermark, the running bound of one stream; see ``policies``.
 
 A policy of your own is a ``Policy``, or a ``Lag``, with ``@register_policy`` on top: a declaration may then name it.
 """
@@ -49,16 +49,16 @@ class Watermark:
         """Return the bound after each row, int64 (rows,), never decreasing within the page."""
         return np.full(len(page), NEVER)
 
-    def over(self, page: Page, promised: int, granularity: int | None) -> tuple[int, Late | None]:
-        """Return what is promised after a page that came as a whole, and which rows are late, bool (rows,).
+    def over(self, page: Page, bound: int, granularity: int | None) -> tuple[int, Late | None]:
+        """Return the bound after a page that came as a whole, and which rows are late, bool (rows,).
 
-        A row is late if it is behind what held by then, as if each row before it had come by itself.
-        None: no row is late.
+        ``bound``: the one before it.  A row is late if it is behind the bound that held by then, as if each
+        row before it had come by itself.  None: no row is late.
         """
-        after = np.maximum(floored(self.after(page), granularity), promised)
+        after = np.maximum(floored(self.after(page), granularity), bound)
         late = page.times[1:] < after[:-1]
-        late = np.concatenate([page.times[:1] < promised, late])
-        return (int(after[-1]) if len(page) else promised), (late if late.any() else None)
+        late = np.concatenate([page.times[:1] < bound, late])
+        return (int(after[-1]) if len(page) else bound), (late if late.any() else None)
 
     def on_clock(self, now: int) -> int:
         """Return the bound that holds because the arrival clock shows ``now``."""
@@ -74,17 +74,17 @@ class Watermark:
         return {}
 
     def load(self, saved: Saved) -> None:
-        """Take what ``save`` returned."""
+        """Take the state that ``save`` returned."""
 
 
 class Policy(ABC):
-    """What is known of a source.  Values of the same parameters are equal and can be pickled."""
+    """An assumption about a source.  Values of the same parameters are equal and can be pickled."""
 
     @abstractmethod
-    def watermark(self, schema: Schema, what: str) -> Watermark:
+    def watermark(self, schema: Schema, place: str) -> Watermark:
         """Return a fresh watermark for the whole stream.
 
-        Raises ``GraphError`` in the name of ``what`` if the parameters do not fit the schema.
+        Raises ``GraphError`` in the name of ``place`` if the parameters do not fit the schema.
         """
 
 
@@ -107,11 +107,11 @@ class Lag(Policy):
     """A policy that trails the largest values: the ``count + 1``-th largest, minus ``slack``."""
 
     @abstractmethod
-    def lag(self, schema: Schema, what: str) -> tuple[int, int]:
+    def lag(self, schema: Schema, place: str) -> tuple[int, int]:
         """Return ``count`` and ``slack``, in units of the progressing attribute."""
 
-    def watermark(self, schema: Schema, what: str) -> Watermark:
-        return _Trailing(*self.lag(schema, what))
+    def watermark(self, schema: Schema, place: str) -> Watermark:
+        return _Trailing(*self.lag(schema, place))
 
 
 class _Trailing(Watermark):
@@ -131,10 +131,10 @@ class _Trailing(Watermark):
         # A tuple may have the largest integer as its time; that does not end the stream.
         return shift(np.minimum(found, FOREVER - 1, out=found), -self._slack)
 
-    def over(self, page: Page, promised: int, granularity: int | None) -> tuple[int, Late | None]:
+    def over(self, page: Page, bound: int, granularity: int | None) -> tuple[int, Late | None]:
         if self._largest.size > 1:
-            return super().over(page, promised, granularity)
-        times, memory = page.times, np.array([self._largest[0, 0], promised])
+            return super().over(page, bound, granularity)
+        times, memory = page.times, np.array([self._largest[0, 0], bound])
         late = np.empty(times.size, np.bool_)
         found = trail(times, self._slack, granularity or 1, memory, late)
         self._largest[0, 0] = memory[0]
@@ -151,18 +151,18 @@ class _Trailing(Watermark):
         self._largest = saved.integers("largest", self._largest.shape)
 
 
-def check_policy(policy: object, what: str) -> None:
-    """Raise ``GraphError`` in the name of ``what`` unless ``policy`` is one."""
+def check_policy(policy: object, place: str) -> None:
+    """Raise ``GraphError`` in the name of ``place`` unless ``policy`` is one."""
     if not isinstance(policy, Policy):
-        msg = f"{what}: policy must be a value such as Ordered() or BoundedDisorder('5 s'); got {policy!r}"
+        msg = f"{place}: policy must be a value such as Ordered() or BoundedDisorder('5 s'); got {policy!r}"
         raise GraphError(msg)
 
 
-def length_of(length: Length, schema: Schema, what: str, least: int = 0) -> int:
+def length_of(length: Length, schema: Schema, place: str, least: int = 0) -> int:
     """Return a length in the schema's unit.  Raises ``GraphError`` if it is below ``least``."""
-    found = schema.length(length, what)
+    found = schema.length(length, place)
     if found < least:
-        msg = f"{what} must be at least {least} {schema.unit}; got {length!r}"
+        msg = f"{place} must be at least {least} {schema.unit}; got {length!r}"
         raise GraphError(msg)
     return found
 
@@ -175,8 +175,8 @@ def floored(bounds: Bounds, granularity: int | None) -> Bounds:
     return np.where((bounds < NEVER + granularity) | (bounds == FOREVER), bounds, whole)
 
 
-def cut_rows(after: Bounds, promised: int) -> NDArray[np.int64]:
-    """Return where a page is cut, so that each promise that grew follows its tuple at once."""
-    if not after.size or after[-1] == promised:
+def cut_rows(after: Bounds, before: int) -> NDArray[np.int64]:
+    """Return where a page is cut, so that each bound that grew follows its tuple at once."""
+    if not after.size or after[-1] == before:
         return np.empty(0, np.int64)
-    return np.flatnonzero(after > np.concatenate([[promised], after[:-1]])) + 1
+    return np.flatnonzero(after > np.concatenate([[before], after[:-1]])) + 1

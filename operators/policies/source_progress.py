@@ -1,10 +1,10 @@
-"""EdgeProgress: what a stream promises after a policy, and which of its tuples are late.
+"""SourceProgress: the bounds of a stream under a policy, and which of its tuples are late.
 
-``Punctuate`` and ``Sort`` share it: what is late in one is late in the other, to the tuple.
+``Punctuate`` and ``Sort`` share it: a tuple is late in both or in none.
 
-A tuple is late if it is behind what held for its stream or its group when it came.  With a granularity that is
-what had been *promised*: at its multiples, at once.  Without one it is the bound that the tuples before it give, row
-by row, while the promise goes out once a page, at its end.  So what is late depends on the tuples and the clock, never
+A tuple is late if it is behind the bound that held for its stream or its group when it came.  With a granularity that
+is the bound *put out*: at its multiples, at once.  Without one it is the bound that follows from the tuples before it,
+row by row, while punctuation goes out once a page, at its end.  So lateness depends on the tuples and the clock, never
 on where pages end.
 """
 
@@ -23,20 +23,20 @@ from oop_engine.core.punctuation import FOREVER, Linear, Punctuation, passed
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
-from oop_engine.operators.edge.group_progress import GroupProgress
-from oop_engine.operators.edge.policies import PerGroup
-from oop_engine.operators.edge.watermark import Policy, cut_rows, floored, length_of
+from oop_engine.operators.policies.group_progress import GroupProgress
+from oop_engine.operators.policies.policies import PerGroup
+from oop_engine.operators.policies.watermark import Policy, cut_rows, floored, length_of
 
-__all__ = ["EdgeProgress", "PagePart"]
+__all__ = ["PagePart", "SourceProgress"]
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
 class PagePart(NamedTuple):
-    """Rows of a page between two promises.
+    """Rows of a page between two punctuations.
 
-    ``late``: which ones are, bool (rows,); None: none is.  ``bounds``: what each had to keep to, int64 (rows,) or
+    ``late``: which ones are, bool (rows,); None: none is.  ``bounds``: the bound for each, int64 (rows,) or
     one for all; None where the page was taken as a whole.
     """
 
@@ -45,20 +45,20 @@ class PagePart(NamedTuple):
     bounds: int | Ints | None = None
 
 
-class EdgeProgress:
-    """Promises of one stream after ``policy``, at multiples of ``granularity`` (None: at the end of each page).
+class SourceProgress:
+    """Punctuation of one stream under ``policy``, at multiples of ``granularity`` (None: at the end of each page).
 
-    Raises ``GraphError`` in the name of ``what`` if a length or a column does not fit ``schema``.
+    Raises ``GraphError`` in the name of ``place`` if a length or a column does not fit ``schema``.
     """
 
-    def __init__(self, policy: Policy, granularity: Length | None, schema: Schema, what: str) -> None:
-        self._watermark = policy.watermark(schema, what)
+    def __init__(self, policy: Policy, granularity: Length | None, schema: Schema, place: str) -> None:
+        self._watermark = policy.watermark(schema, place)
         self._every: int | None = None
         if granularity is not None:
-            self._every = length_of(granularity, schema, f"{what}: granularity", least=1)
+            self._every = length_of(granularity, schema, f"{place}: granularity", least=1)
         self._groups: GroupProgress | None = None
         if isinstance(policy, PerGroup):
-            self._groups = GroupProgress(policy, schema, self._every, what)
+            self._groups = GroupProgress(policy, schema, self._every, place)
         self._progress = Progress(1, remember_ended=True)
 
     @property
@@ -67,10 +67,10 @@ class EdgeProgress:
         return self._watermark.clock_every
 
     def take(self, page: Page, *, apart: bool = False) -> Iterable[PagePart | Punctuation]:
-        """Return the parts of a page, and behind each what can be promised then.
+        """Return the parts of a page, and behind each the punctuation that holds then.
 
         A page with arrivals is cut where a multiple of the granularity is passed.  Others stay whole, unless there
-        are groups, or it must be known what was promised before each late tuple (``apart``).
+        are groups, or the bound before each late tuple must be known (``apart``).
         """
         if (page.arrival is None or self._every is None) and self._groups is None and not apart:
             return self._whole(page)
@@ -102,7 +102,7 @@ class EdgeProgress:
         return [PagePart(page, late), *(self._progress.advance(0, Linear(below)) if below > before else ())]
 
     def _held(self, page: Page, before: int, linear: Ints) -> tuple[Ints | None, Ints]:
-        """Return what each row has to keep to, if that grows within a part; and where promises are due."""
+        """Return the bound for each row, if that grows within a part; and where punctuation is due."""
         stops = cut_rows(linear, before)
         held = None
         if self._every is None:
@@ -129,7 +129,7 @@ class EdgeProgress:
         yield PagePart(part, late if late.any() else None, bounds)
 
     def upstream(self, punctuation: Punctuation) -> Iterator[Punctuation]:
-        """Take a promise of the source itself; yield what it adds."""
+        """Take a punctuation of the source itself; yield the bounds that grow by it."""
         before = self._progress.linear
         yield from self._progress.advance(0, punctuation)
         if self._groups is not None and self._progress.linear > before:
@@ -137,7 +137,7 @@ class EdgeProgress:
             self._groups.overtaken(self._progress.linear)
 
     def clock(self, now: int) -> Iterator[Punctuation]:
-        """Learn that the arrival clock shows ``now``; yield what can be promised for that."""
+        """Learn that the arrival clock shows ``now``; yield the punctuation that follows."""
         below = int(floored(np.array([self._watermark.on_clock(now)]), self._every)[0])
         if below > self._progress.linear:
             yield from self._advance(below)
@@ -150,7 +150,7 @@ class EdgeProgress:
             yield from self._progress.advance(0, grown)
 
     def state(self) -> State:
-        """Return what is held: groups, and bytes."""
+        """Return the state: groups, and bytes."""
         nbytes = self._watermark.nbytes + self._progress.nbytes
         groups = self._progress.groups
         if self._groups is not None:
@@ -166,7 +166,7 @@ class EdgeProgress:
         }
 
     def load(self, saved: Saved) -> None:
-        """Take what ``save`` returned."""
+        """Take the state that ``save`` returned."""
         self._watermark.load(saved.part("watermark"))
         if self._groups is not None:
             self._groups.load(saved.part("groups"))
@@ -174,7 +174,7 @@ class EdgeProgress:
 
 
 def _before_late(page: Page, held: Ints, before: int, linear: Ints) -> Ints:
-    """Return the rows that are late behind more than was promised so far: the promise has to go first."""
+    """Return the rows that are late behind a bound not put out yet: its punctuation has to go first."""
     rows = np.flatnonzero(page.times < held)
     rows = rows[rows > 0]
     return rows[cut_rows(linear[rows - 1], before) - 1]

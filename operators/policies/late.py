@@ -1,4 +1,4 @@
-"""What becomes of a tuple that comes behind a promise: never silently lost (thesis 6.1.5, 8.1)."""
+"""Policies for tuples that come behind a bound: none is lost silently (thesis 6.1.5, 8.1)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ __all__ = ["Late", "Slack"]
 
 
 class Late(Enum):
-    """What an operator at the edge does with a tuple that it cannot let through."""
+    """The action of ``Punctuate`` or ``Guard`` on a tuple that it cannot let through."""
 
     DROP = "drop"
     """Leave it out, and count it."""
     DIVERT = "divert"
     """Put it out on a port of its own, and count it."""
     RAISE = "raise"
-    """Stop with an error that names the tuple and the promise."""
+    """Stop with an error that names the tuple and the bound."""
 
     def ports(self, name: str) -> tuple[str, ...]:
         """Return the output ports of an operator that may divert to ``name``."""

@@ -1,4 +1,4 @@
-"""Slicing: the files that Spark wrote become numbered slices, a folder for each source, and an index of them all."""
+"""The files that Spark wrote become numbered segments, a folder for each source, and an index of them all."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from oop_engine.core.units import TIME_UNITS
 from oop_engine.pipeline.declaration import SPARK_TYPES, Declaration
 from oop_engine.pipeline.inputs import ARROW_TYPES
 from oop_engine.pipeline.parse import SOURCE, SOURCE_PARTS
-from oop_engine.pipeline.sliced import Sliced, slice_name
+from oop_engine.pipeline.segmented import Segmented, segment_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["MOST_SOURCES", "collect_slices", "open_slices", "source_names", "stream_schema"]
+__all__ = ["MOST_SOURCES", "collect_segments", "open_segments", "source_names", "stream_schema"]
 
 MOST_SOURCES = 256
 
@@ -41,14 +41,14 @@ def stream_schema(declaration: Declaration, rows: DataFrame) -> Schema:
     if declaration.arrival is not None:
         arrival = _arrow(declaration, declaration.arrival, kinds[declaration.arrival])
         if not (_is_time(arrival) and pa.types.is_timestamp(arrival) == pa.types.is_timestamp(time)):
-            said = f"{kinds[declaration.time]} and {kinds[declaration.arrival]}"
+            types = f"{kinds[declaration.time]} and {kinds[declaration.arrival]}"
             msg = (
-                f"{declaration.path}: time and arrival must both be timestamps, or both integers; got {said}"
+                f"{declaration.path}: time and arrival must both be timestamps, or both integers; got {types}"
             )
             raise UsageError(msg)
     if not _is_time(time) or (pa.types.is_integer(time) and not declaration.unit):
-        said = f"{declaration.time!r} is {kinds[declaration.time]}"
-        msg = f"{declaration.path}: time {said}: it must be a timestamp, or an integer with a unit"
+        time = f"{declaration.time!r} is {kinds[declaration.time]}"
+        msg = f"{declaration.path}: time {time}: it must be a timestamp, or an integer with a unit"
         raise UsageError(msg)
     if pa.types.is_timestamp(time):
         found[declaration.time] = pa.timestamp(declaration.unit or "us", "UTC")
@@ -73,36 +73,36 @@ def source_names(values: list[str]) -> dict[str, str]:
     """
     names = {value: re.sub(r"[^\w-]", "_", value.replace(SOURCE_PARTS, "-")) for value in sorted(values)}
     if len(names) > MOST_SOURCES:
-        msg = f"there are {len(names)} sources, {MOST_SOURCES} at most: let what tells them apart be a group (by)"
+        msg = f"there are {len(names)} sources, {MOST_SOURCES} at most: name their column in by, as a group, instead"
         raise UsageError(msg)
     for value, name in names.items():
         if list(names.values()).count(name) > 1:
-            msg = f"source {value!r}: another source is named {name!r} too: compute a column that tells them apart"
+            msg = f"source {value!r}: another source is named {name!r} too: compute a column that distinguishes them"
             raise UsageError(msg)
     return names
 
 
-def collect_slices(written: Path, folder: Path, schema: Schema, arrival: str | None) -> dict[str, Any]:
-    """Move what Spark wrote to ``folder`` and write the index; return rows and bytes by source."""
+def collect_segments(written: Path, folder: Path, schema: Schema, arrival: str | None) -> dict[str, Any]:
+    """Move the files of Spark to ``folder`` and write the index; return rows and bytes by source."""
     parts = {path: unquote(path.parent.name.partition("=")[2]) for path in written.glob(f"{SOURCE}=*/part-*")}
     names = source_names(list(set(parts.values())))
     ids = {path: int(match[1]) for path in parts if (match := _PART.match(path.name))}
     numbers = {part: number for number, part in enumerate(sorted(set(ids.values())))}
     clocks: list[list[int] | None] = [None] * len(numbers)
-    told = {name: {"rows": 0, "bytes": 0, "slices": 0} for name in names.values()}
+    totals = {name: {"rows": 0, "bytes": 0, "slices": 0} for name in names.values()}
     for path, value in sorted(parts.items()):
         number, name = numbers[ids[path]], names[value]
         (folder / name).mkdir(parents=True, exist_ok=True)
         meta = pq.read_metadata(path)
         if arrival is not None:
             clocks[number] = _joined(clocks[number], _span(meta, arrival, schema))
-        for what, more in (("rows", meta.num_rows), ("bytes", path.stat().st_size), ("slices", 1)):
-            told[name][what] += more
-        path.rename(folder / name / slice_name(number))
-    for name in told:
+        for figure, more in (("rows", meta.num_rows), ("bytes", path.stat().st_size), ("slices", 1)):
+            totals[name][figure] += more
+        path.rename(folder / name / segment_name(number))
+    for name in totals:
         (folder / name / _ENDED).touch()
     index = {
-        "sources": told,
+        "sources": totals,
         "clocks": _running(clocks),
         "fields": base64.b64encode(schema.fields.serialize()).decode(),
         "time": schema.progressing,
@@ -110,23 +110,25 @@ def collect_slices(written: Path, folder: Path, schema: Schema, arrival: str | N
         "arrival": arrival,
     }
     (folder / _INDEX).write_text(json.dumps(index, indent=1))
-    return {"sources": told, "slices": len(numbers)}
+    return {"sources": totals, "slices": len(numbers)}
 
 
-def open_slices(folder: Path) -> dict[str, Sliced]:
+def open_segments(folder: Path) -> dict[str, Segmented]:
     """Return the sources that were collected in ``folder``."""
     index = json.loads((folder / _INDEX).read_text())
     fields = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(index["fields"])))
     schema = Schema(fields, index["time"], index["unit"])
     clocks = tuple(tuple(clock) if clock else None for clock in index["clocks"])
-    return {name: Sliced(str(folder / name), schema, index["arrival"], clocks) for name in index["sources"]}
+    return {
+        name: Segmented(str(folder / name), schema, index["arrival"], clocks) for name in index["sources"]
+    }
 
 
 def _span(meta: pq.FileMetaData, column: str, schema: Schema) -> tuple[int, int]:
     """Return the least and the largest arrival of a file in the unit of the stream, by its statistics."""
     at = meta.schema.names.index(column)
-    told = [meta.row_group(group).column(at).statistics for group in range(meta.num_row_groups)]
-    ends = [min(s.min for s in told), max(s.max for s in told)]
+    groups = [meta.row_group(group).column(at).statistics for group in range(meta.num_row_groups)]
+    ends = [min(s.min for s in groups), max(s.max for s in groups)]
     if isinstance(ends[0], int):
         return ends[0], ends[1]
     micros = pa.array(ends, pa.timestamp("us", "UTC")).cast(pa.int64()).to_pylist()

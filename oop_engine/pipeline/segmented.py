@@ -1,7 +1,7 @@
-"""Sliced: a source as ingest wrote it: Parquet files in order of arrival, cut at the same moments as the other sources.
+"""A source as ingest wrote it: segments, Parquet files in order of arrival, cut at the same moments as other sources.
 
-So a slice of a slow source goes with a slice of a fast one, and no source runs ahead.  A source
-that had nothing to say in a slice has no file for it.
+So a segment of a slow source goes with a segment of a fast one, and no source runs ahead.  A source
+without a row in a segment has no file for it.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 from oop_engine.traces.trace import open_trace
 
-__all__ = ["Sliced", "slice_name"]
+__all__ = ["Segmented", "segment_name"]
 
 _PAGE_ROWS = 1 << 18
 
 
 @dataclass(frozen=True)
-class Sliced:
-    """A source in slices (see ``runners.spark.slices.Slices``).
+class Segmented:
+    """A source in segments (see ``oop_engine.spark.io.segments``).
 
-    ``arrival``: the column of arrival times; None: rows arrive in their order.  ``clocks``: for each slice the
+    ``arrival``: the column of arrival times; None: rows arrive in their order.  ``clocks``: for each segment the
     first arrival of all sources, and the last one up to its end; None where there is no arrival column.
     """
 
@@ -34,31 +34,31 @@ class Sliced:
     clocks: tuple[tuple[int, int] | None, ...]
 
     def count(self) -> int:
-        """Return the number of slices."""
+        """Return the number of segments."""
         return len(self.clocks)
 
     def ended(self) -> bool:
-        """Return True: all that went in has been sliced."""
+        """Return True: no more segments will come."""
         return True
 
     def read(self, number: int) -> Iterator[Message]:
-        """Yield the pages of a slice."""
-        path = Path(self.folder) / slice_name(number)
+        """Yield the pages of a segment."""
+        path = Path(self.folder) / segment_name(number)
         if path.exists():
             yield from open_trace(path, self.schema, arrival=self.arrival, page_rows=_PAGE_ROWS)
 
     def clock(self, number: int) -> tuple[int, int] | None:
-        """Return the first arrival of all, and the last one up to the end of the slice."""
+        """Return the first arrival of all, and the last one up to the end of the segment."""
         return self.clocks[number]
 
     def pages(self, start: int, stop: int) -> Iterator[Page]:
-        """Yield the pages of slices ``start`` to ``stop``."""
+        """Yield the pages of segments ``start`` to ``stop``."""
         for number in range(start, stop):
             for message in self.read(number):
                 assert isinstance(message, Page)
                 yield message
 
 
-def slice_name(number: int) -> str:
-    """Return the name of the file of a slice."""
+def segment_name(number: int) -> str:
+    """Return the name of the file of a segment."""
     return f"{number:06d}.parquet"

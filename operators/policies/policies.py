@@ -1,7 +1,7 @@
-"""Policies: what a source is known to keep to, and what it can therefore promise (thesis 8.1).
+"""Policies: assumptions about the disorder of a source, and the bounds that follow (thesis 8.1).
 
 A policy is a value: parameters only.  ``Punctuate`` and its in-order twin ``Sort`` ask it
-for a *watermark*, the running state that tells after each tuple which bound holds.  All
+for a *watermark*, the running state with the bound that holds after each tuple.  All
 bounds are exclusive: equal values may still come.
 
     policy            assumes of the source                       tuples wait for     keeps
@@ -33,7 +33,7 @@ from oop_engine.core.punctuation import FOREVER, NEVER, shift
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
-from oop_engine.operators.edge.watermark import Bounds, Lag, Policy, Watermark, length_of, register_policy
+from oop_engine.operators.policies.watermark import Bounds, Lag, Policy, Watermark, length_of, register_policy
 
 __all__ = ["BoundedCount", "BoundedDisorder", "Heartbeat", "Ordered", "PerGroup", "Upstream"]
 
@@ -46,7 +46,7 @@ class Ordered(Lag):
     Costs no delay and one integer.  A tuple smaller than one before it is late.
     """
 
-    def lag(self, schema: Schema, what: str) -> tuple[int, int]:
+    def lag(self, schema: Schema, place: str) -> tuple[int, int]:
         return 0, 0
 
 
@@ -61,8 +61,8 @@ class BoundedDisorder(Lag):
 
     slack: Length
 
-    def lag(self, schema: Schema, what: str) -> tuple[int, int]:
-        return 0, length_of(self.slack, schema, f"{what}: slack")
+    def lag(self, schema: Schema, place: str) -> tuple[int, int]:
+        return 0, length_of(self.slack, schema, f"{place}: slack")
 
 
 @register_policy
@@ -85,7 +85,7 @@ class BoundedCount(Lag):
             msg = f"BoundedCount: n must be at least 0 tuples; got n={self.n}"
             raise GraphError(msg)
 
-    def lag(self, schema: Schema, what: str) -> tuple[int, int]:
+    def lag(self, schema: Schema, place: str) -> tuple[int, int]:
         return self.n, 0
 
 
@@ -94,10 +94,10 @@ class BoundedCount(Lag):
 class Upstream(Policy):
     """The stream brings its own punctuation, and nothing else is known of it.
 
-    Costs nothing; delay is the source's.  What is behind that punctuation is late.
+    Costs nothing; delay is the source's.  A tuple behind that punctuation is late.
     """
 
-    def watermark(self, schema: Schema, what: str) -> Watermark:
+    def watermark(self, schema: Schema, place: str) -> Watermark:
         return Watermark()
 
 
@@ -110,7 +110,7 @@ class Heartbeat(Policy):
     clock minus ``slack``, the larger of it and ``policy``'s (Gigascope, thesis 8.1).  Also
     when all sources are silent, for the clock is asked every ``every`` (default: the
     threshold).  A tuple that ends such a silence moves the bound the same way, after itself.
-    Assumes that what comes after a lull comes at most ``slack`` after its time: an outage
+    Assumes that tuples after a lull come at most ``slack`` after their time: an outage
     whose tuples are sent on later makes these late.  A page without arrivals counts as
     arrived at the next tick.  Ticks grow sparse in a silence of more than 2,000 of them
     (``oop_engine.core.ticks``).  Costs two integers and a tick.
@@ -128,13 +128,13 @@ class Heartbeat(Policy):
             msg = f"Heartbeat is for a whole stream; got {inner} in it: write PerGroup(..., linear=Heartbeat(...))"
             raise GraphError(msg)
 
-    def watermark(self, schema: Schema, what: str) -> Watermark:
-        threshold = length_of(self.threshold, schema, f"{what}: threshold")
-        slack = length_of(self.slack, schema, f"{what}: slack")
+    def watermark(self, schema: Schema, place: str) -> Watermark:
+        threshold = length_of(self.threshold, schema, f"{place}: threshold")
+        slack = length_of(self.slack, schema, f"{place}: slack")
         every = max(threshold, 1)
         if self.every is not None:
-            every = length_of(self.every, schema, f"{what}: every", least=1)
-        return _Lull(self.policy.watermark(schema, what), threshold, slack, every)
+            every = length_of(self.every, schema, f"{place}: every", least=1)
+        return _Lull(self.policy.watermark(schema, place), threshold, slack, every)
 
 
 @register_policy
@@ -143,8 +143,8 @@ class PerGroup(Policy):
     """``policy`` holds in each group of ``by`` by itself; nobody waits for another's disorder.
 
     ``policy``: ``Ordered``, ``BoundedDisorder``, ``BoundedCount``, or another ``Lag``.  Makes group-wise
-    punctuation.  Nothing is promised of groups not seen yet, so the stream as a whole makes
-    no progress unless ``linear`` says what holds for it; that is also what lets go of the
+    punctuation.  Groups not seen yet have no bound, so the stream as a whole makes
+    no progress without a policy ``linear`` for it; its bound also lets go of the
     groups that no longer come (state: count + 5 integers a group, and its key).
     Raises ``GraphError`` for other policies, and if ``by`` names no columns.
     """
@@ -168,19 +168,19 @@ class PerGroup(Policy):
             msg = f"PerGroup: by must name different columns, at least one; got by={self.by}"
             raise GraphError(msg)
 
-    def watermark(self, schema: Schema, what: str) -> Watermark:
-        schema.require(self.by, f"{what}: by")
-        self.lag(schema, what)
-        return (self.linear or Upstream()).watermark(schema, what)
+    def watermark(self, schema: Schema, place: str) -> Watermark:
+        schema.require(self.by, f"{place}: by")
+        self.lag(schema, place)
+        return (self.linear or Upstream()).watermark(schema, place)
 
-    def lag(self, schema: Schema, what: str) -> tuple[int, int]:
+    def lag(self, schema: Schema, place: str) -> tuple[int, int]:
         """Return the ``lag`` of each group."""
         assert isinstance(self.policy, Lag)
-        return self.policy.lag(schema, what)
+        return self.policy.lag(schema, place)
 
 
 class _Lull(Watermark):
-    """What ``inner`` knows; in a silence longer than ``threshold``, the clock minus ``slack``."""
+    """The bound of ``inner``; in a silence longer than ``threshold``, the clock minus ``slack``."""
 
     def __init__(self, inner: Watermark, threshold: int, slack: int, every: int) -> None:
         self._inner, self._threshold, self._slack = inner, threshold, slack

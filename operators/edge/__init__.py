@@ -1,1 +1,0 @@
-"""What makes progress at the edge of a graph."""

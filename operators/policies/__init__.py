@@ -1,0 +1,1 @@
+"""Policies of punctuation, and the progress of a source under them."""
