@@ -7,49 +7,26 @@ that every operator keeps, on random streams; those two need Hypothesis and pyte
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from oop_engine.core.errors import SetupError
-from oop_engine.testing.case import Case, Row
-from oop_engine.testing.driver import END, Driver, multiset
-from oop_engine.testing.graph_driver import GraphDriver
+from oop_engine.system.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from oop_engine.testing.laws import LAWS, check, contract_suite, draw_script
-    from oop_engine.testing.streams import Event, Script, as_messages, row_lists, rows_of, scripts
+    from oop_engine.testing.case import Case as Case, Row as Row
+    from oop_engine.testing.driver import END as END, Driver as Driver, multiset as multiset
+    from oop_engine.testing.graph_driver import GraphDriver as GraphDriver
+    from oop_engine.testing.laws import LAWS as LAWS, check as check
+    from oop_engine.testing.laws import contract_suite as contract_suite, draw_script as draw_script
+    from oop_engine.testing.streams import Event as Event, Script as Script, as_messages as as_messages
+    from oop_engine.testing.streams import row_lists as row_lists, rows_of as rows_of, scripts as scripts
+else:
+    _load, __dir__ = lazy_names(__name__)
 
-__all__ = [
-    "END",
-    "LAWS",
-    "Case",
-    "Driver",
-    "Event",
-    "GraphDriver",
-    "Row",
-    "Script",
-    "as_messages",
-    "check",
-    "contract_suite",
-    "draw_script",
-    "multiset",
-    "row_lists",
-    "rows_of",
-    "scripts",
-]
-
-_LAWS = ("LAWS", "check", "contract_suite", "draw_script")
-_STREAMS = ("Event", "Script", "as_messages", "row_lists", "rows_of", "scripts")
-
-
-def __getattr__(name: str) -> Any:
-    """Load the laws and the strategies when they are first used."""
-    if name not in (*_LAWS, *_STREAMS):
-        msg = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(msg)
-    try:
-        module = importlib.import_module(f"{__name__}.{'laws' if name in _LAWS else 'streams'}")
-    except ModuleNotFoundError as error:
-        msg = f"oop_engine.testing.{name} needs {error.name}: pip install 'oop-engine[testing]'"
-        raise SetupError(msg) from error
-    return getattr(module, name)
+    def __getattr__(name: str) -> object:
+        """Load a name when it is first used."""
+        try:
+            return _load(name)
+        except ModuleNotFoundError as error:
+            msg = f"oop_engine.testing.{name} needs {error.name}: pip install 'oop-engine[testing]'"
+            raise SetupError(msg) from error
