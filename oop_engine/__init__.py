@@ -84,6 +84,10 @@ if TYPE_CHECKING:  # to extend
         Watermark as Watermark,
         register_policy as register_policy,
     )
+    from oop_engine.operators.slicing.accumulators import (
+        Accumulator as Accumulator,
+        register_accumulator as register_accumulator,
+    )
     from oop_engine.operators.windows import Extents as Extents, Windows as Windows
     from oop_engine.spark.io.sink import (
         BatchResults as BatchResults,

@@ -68,6 +68,10 @@ if TYPE_CHECKING:  # values: windows, aggregates, policies, and what yours are m
         register_policy as register_policy,
     )
     from oop_engine.operators.joining.bands import Band as Band, TumblingBand as TumblingBand
+    from oop_engine.operators.slicing.accumulators import (
+        Accumulator as Accumulator,
+        register_accumulator as register_accumulator,
+    )
     from oop_engine.operators.values.expressions import Expression as Expression
     from oop_engine.operators.windows import (
         Extents as Extents,

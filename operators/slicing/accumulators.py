@@ -9,7 +9,7 @@ registered for that kind.  It then runs wherever the others do: by windows, pane
 ...         return (page.column(self.part.column).fill_null(1).to_numpy(zero_copy_only=False),)
 ...     def combine(self, a, b):
 ...         return (a[0] * b[0],)
->>> register("product", Product)
+>>> register_accumulator("product", Product)
 >>> accumulator(Part("product", "x")).reduce((np.array([2.0, 3.0, 4.0]),), np.array([0, 2]))
 (array([6., 4.]),)
 
@@ -31,7 +31,7 @@ from oop_engine.operators.kernels import monoids
 from oop_engine.operators.slicing.accumulator import Accumulator, Compiled, SumOverflowError
 from oop_engine.operators.slicing.part_columns import fixed, known, values
 
-__all__ = ["Accumulator", "Compiled", "SumOverflowError", "accumulator", "foldable", "register"]
+__all__ = ["Accumulator", "Compiled", "SumOverflowError", "accumulator", "foldable", "register_accumulator"]
 
 Integers = NDArray[np.int64]
 
@@ -122,13 +122,14 @@ _KINDS: dict[str, Callable[[Part], Accumulator]] = {
 _OURS = frozenset(_KINDS)
 
 
-def register(kind: str, of: Callable[[Part], Accumulator]) -> None:
+def register_accumulator(kind: str, of: Callable[[Part], Accumulator]) -> None:
     """Let parts of ``kind`` be kept by what ``of`` returns for them, an accumulator's class as a rule.
 
     Raises ``GraphError`` for a kind of the engine's own.
     """
     if kind in _OURS:
-        msg = f"register: a kind must be a new one; got {kind!r}, which the engine has: name your parts otherwise"
+        got = f"got {kind!r}, which the engine has: name your parts otherwise"
+        msg = f"register_accumulator: a kind must be a new one; {got}"
         raise GraphError(msg)
     _KINDS[kind] = of
 
@@ -138,7 +139,7 @@ def accumulator(part: Part) -> Accumulator:
     if part.kind not in _KINDS:
         msg = (
             f"parts of kind {part.kind!r} have no accumulator; there are some for {', '.join(_KINDS)}: "
-            f"register one with oop_engine.operators.slicing.accumulators.register"
+            f"register one with oop_engine.register_accumulator"
         )
         raise GraphError(msg)
     return _KINDS[part.kind](part)

@@ -16,7 +16,7 @@ from oop_engine.operators.slicing.accumulators import (
     Compiled,
     SumOverflowError,
     accumulator,
-    register,
+    register_accumulator,
 )
 
 USER = UserDefined(
@@ -177,4 +177,4 @@ def test_a_kind_must_be_known_and_ours_stay():
     with pytest.raises(GraphError, match="'unheard of' have no accumulator"):
         accumulator(Part("unheard of"))
     with pytest.raises(GraphError, match="must be a new one; got 'sum'"):
-        register("sum", Compiled)
+        register_accumulator("sum", Compiled)
