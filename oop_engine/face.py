@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from oop_engine.core.errors import UsageError
@@ -32,7 +32,8 @@ def run(
     last: ``batch``, ``checkpoint``, ``sink``, ``spark`` for a session of yours...  A feed is an iterable of
     messages in order of arrival, or Arrow data: a data frame, table, relation, reader, or some of them in a list (see
     ``page.pages``); on Spark it may also be a trace, a folder of traces, or a DataFrame of Spark.
-    Raises ``UsageError`` for another runner.
+    Inside a running event loop, and for asynchronous feeds, ``await arun(graph, feeds)``.
+    Raises ``UsageError`` for another runner, and for feeds that this one cannot read.
 
     >>> import pyarrow as pa
     >>> from oop_engine import Page, Schema
@@ -46,8 +47,18 @@ def run(
         case "inline" | "local":
             return replay(graph, feeds, on=on, **options)
         case "spark":
+            _check_no_live(graph, feeds)
             from oop_engine.spark.run import run_on_spark
 
             return run_on_spark(graph, feeds, **options)
     msg = f"run: on must be 'inline', 'local' or 'spark'; got {on!r}"
     raise UsageError(msg)
+
+
+def _check_no_live(graph: Graph, feeds: Mapping[str, Any]) -> None:
+    if live := [name for name, feed in feeds.items() if isinstance(feed, AsyncIterable)]:
+        msg = (
+            f"graph {graph.name!r}: on Spark a feed is read again after a failure; got asynchronous ones for "
+            f"{', '.join(live)}: write them to a folder of traces, or await arun(graph, feeds)"
+        )
+        raise UsageError(msg)

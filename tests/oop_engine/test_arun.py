@@ -248,6 +248,13 @@ async def test_what_needs_a_running_loop_names_the_way_out(ask: Callable[[], Any
         await ask()
 
 
+def test_spark_reads_no_live_feed() -> None:
+    with pytest.raises(
+        UsageError, match=r"on Spark a feed is read again .* got asynchronous ones for source: write"
+    ):
+        run(chain(Operator()), {"source": Feed([])}, on="spark")
+
+
 async def test_live_feeds_have_a_pace_of_their_own() -> None:
     with pytest.raises(
         UsageError, match="asynchronous feeds have a pace of their own; got speed=2: leave it out"
