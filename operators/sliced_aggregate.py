@@ -36,7 +36,6 @@ from oop_engine.core.punctuation import Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation
-from oop_engine.operators.slicing.accumulators import foldable
 from oop_engine.operators.slicing.shared_slices import Slicing, shared
 from oop_engine.operators.slicing.slice_groups import SliceGroups
 from oop_engine.operators.slicing.slice_results import SliceResults
@@ -58,7 +57,7 @@ class SlicedAggregate(Operator):
     Output: ``by``, ``window`` (the definition's name, a string), ``window_start``, ``window_end``, the aggregates;
     progressing attribute is ``window_end`` (``window_start`` if ``stamp="start"``), of the input's type and unit.  The
     rows of a definition are those of ``WindowAggregate``.  Definitions are ``Tumbling`` or ``Sliding``.
-    Raises ``GraphError`` if others are given, or a ``UserDefined`` aggregate, or if lengths, columns, types or names
+    Raises ``GraphError`` if others are given, or if lengths, columns, types or names
     do not fit; ``ContractError`` if an integer sum passes 64 bits.
 
     >>> import pyarrow as pa
@@ -102,9 +101,6 @@ class SlicedAggregate(Operator):
 
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
         results = self._results(inputs[0])
-        if not foldable(results.parts):
-            msg = f"{_WHAT}: a UserDefined aggregate has no kernel for slices: use a WindowAggregate for each"
-            raise GraphError(msg)
         for slicing in shared(results.definitions):
             if slicing.longest > MOST_WINDOWS:
                 name = list(self.windows)[int(slicing.shape[3, -1])]

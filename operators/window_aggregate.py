@@ -51,7 +51,6 @@ from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation
 from oop_engine.operators.consolidate import Consolidate
 from oop_engine.operators.partial_aggregate import PartialAggregate
-from oop_engine.operators.slicing.accumulators import foldable
 from oop_engine.operators.slicing.row_windows import RowWindows, slidable
 from oop_engine.operators.slicing.window_assigner import Tagger, bind
 from oop_engine.operators.slicing.window_limits import check_overlap
@@ -72,7 +71,7 @@ class WindowAggregate(Operator):
     ``window_end`` (``window_start`` if ``stamp="start"``), of the input's type and unit; in
     tuple-based windows it is a number of tuples, unit ``rows``.  A group without a tuple in a
     window gives no result there, unless ``empty``.  ``strategy``: "windows" (WID, as in the
-    thesis), "panes", which takes windows of one length, no ``empty`` ones and no ``UserDefined``,
+    thesis), "panes", which takes windows of one length and no ``empty`` ones,
     "adaptive" (AdaptWID), which takes windows of one length over the attribute and no ``empty``
     ones, "stacks" (two stacks, Hammer Slide), which takes tuple-based windows without groups, or "auto":
     by stacks where that can be, by panes where that is sooner, adapting once groups are sparse.
@@ -112,8 +111,8 @@ class WindowAggregate(Operator):
         results = self._results(inputs[0])
         if self.strategy == "panes" and not self._has_panes(results):
             msg = (
-                "WindowAggregate: strategy='panes' needs windows of one length, no empty ones, and no "
-                f"UserDefined aggregate; got {self.describe()}: leave the choice to strategy='auto'"
+                "WindowAggregate: strategy='panes' needs windows of one length, and no empty ones; "
+                f"got {self.describe()}: leave the choice to strategy='auto'"
             )
             raise GraphError(msg)
         if self.strategy == "adaptive" and not can_adapt(self._query(results, inputs[0])):
@@ -145,7 +144,7 @@ class WindowAggregate(Operator):
         return Query(results, schema, self.by, read, self.empty)
 
     def _has_panes(self, results: Results) -> bool:
-        return not (self.empty or results.extents.landmark) and foldable(results.parts)
+        return not (self.empty or results.extents.landmark)
 
     def _has_stacks(self, results: Results) -> bool:
         whole = results.extents.over is Over.ROWS and not (self.by or self.empty)

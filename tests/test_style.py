@@ -67,6 +67,7 @@ ASKED_FOR = {  # by a class that others derive from, which documents them
     for path, bases in {
         "oop_engine/core/operator.py": ["Operator"],
         "operators/policies/watermark.py": ["Watermark", "Policy", "Lag"],
+        "operators/aggregates/base.py": ["Aggregation"],
     }.items()
     for name, _ in public(parsed(ROOT / path))
     if name.partition(".")[0] in bases

@@ -8,6 +8,7 @@ whole columns in NumPy, from ``identity``, ``prepare`` and ``combine`` alone; ``
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -144,7 +145,7 @@ class Compiled(Accumulator):
 
     monoid: monoids.Monoid
 
-    @property
+    @cached_property
     def _loops(self) -> monoids.Loops:
         return monoids.loops(self.monoid)
 

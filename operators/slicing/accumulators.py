@@ -3,13 +3,13 @@
 An aggregate with a state of its own is an ``Aggregation`` whose parts are of a new kind, and an ``Accumulator`` that is
 registered for that kind.  It then runs wherever the others do: by windows, panes, slices, in order, in two halves.
 
->>> class Product(Accumulator):
+>>> @register_accumulator("product")
+... class Product(Accumulator):
 ...     identity = (np.float64(1),)
 ...     def prepare(self, page, times):
 ...         return (page.column(self.part.column).fill_null(1).to_numpy(zero_copy_only=False),)
 ...     def combine(self, a, b):
 ...         return (a[0] * b[0],)
->>> register_accumulator("product", Product)
 >>> accumulator(Part("product", "x")).reduce((np.array([2.0, 3.0, 4.0]),), np.array([0, 2]))
 (array([6., 4.]),)
 
@@ -20,24 +20,55 @@ state that is to be combined in compiled loops see ``Compiled`` and ``oop_engine
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.core.errors import GraphError
 from oop_engine.core.page import Page
+from oop_engine.core.registry import Registry
 from oop_engine.operators.aggregates import Arrays, Part, UserDefined
 from oop_engine.operators.kernels import monoids
 from oop_engine.operators.slicing.accumulator import Accumulator, Compiled, SumOverflowError
 from oop_engine.operators.slicing.part_columns import fixed, known, values
 
-__all__ = ["Accumulator", "Compiled", "SumOverflowError", "accumulator", "foldable", "register_accumulator"]
+__all__ = [
+    "ACCUMULATORS",
+    "Accumulator",
+    "Compiled",
+    "SumOverflowError",
+    "accumulator",
+    "is_compiled",
+    "register_accumulator",
+]
 
 Integers = NDArray[np.int64]
 
 _LIMITS = np.iinfo(np.int64)
 
 
+ACCUMULATORS = Registry[type[Accumulator]]("accumulator of parts")
+"""What keeps parts, by their kinds."""
+
+A = TypeVar("A", bound=type[Accumulator])
+
+
+def register_accumulator(*kinds: str) -> Callable[[A], A]:
+    """Let parts of some ``kinds`` be kept by a class; a decorator.
+
+    Raises ``UsageError`` for a kind that an accumulator of another module keeps.
+    """
+
+    def register(of: A) -> A:
+        for kind in kinds:
+            ACCUMULATORS.register(kind, of, of.__module__)
+        return of
+
+    return register
+
+
+@register_accumulator("count")
 class _Count(Compiled):
     monoid = monoids.Counted()
     identity = (np.int64(0),)
@@ -48,6 +79,7 @@ class _Count(Compiled):
         return (known(page, self.part.column),)
 
 
+@register_accumulator("sum")
 class _Sum(Compiled):
     def __init__(self, part: Part) -> None:
         super().__init__(part)
@@ -56,6 +88,7 @@ class _Sum(Compiled):
         self.invertible = not part.floating
 
 
+@register_accumulator("min", "max")
 class _Extreme(Compiled):
     def __init__(self, part: Part) -> None:
         super().__init__(part)
@@ -63,6 +96,7 @@ class _Extreme(Compiled):
         self.identity = (_nothing(part),)
 
 
+@register_accumulator("first", "last")
 class _Edge(Compiled):
     def __init__(self, part: Part) -> None:
         super().__init__(part)
@@ -73,18 +107,20 @@ class _Edge(Compiled):
         return values(page, self.part), fixed(times), known(page, self.part.column)
 
 
+@register_accumulator("moments")
 class _Moments(Compiled):
     monoid = monoids.Moments()
     identity = np.int64(0), np.float64(0), np.float64(0)
 
 
+@register_accumulator("user")
 class _User(Accumulator):
     """A user-defined state, behind a column that tells whether there is one."""
 
     def __init__(self, part: Part) -> None:
         super().__init__(part)
-        assert part.user is not None
-        self._user: UserDefined = part.user
+        assert isinstance(part.user, UserDefined)
+        self._user = part.user
         self.identity = np.bool_(False), *(np.dtype(name).type(0) for name in part.user.state_types)
 
     def prepare(self, page: Page, times: Integers) -> Arrays:
@@ -109,42 +145,15 @@ def _nothing(part: Part) -> np.generic:
     return np.int64(_LIMITS.min if part.kind in ("max", "last") else _LIMITS.max)
 
 
-_KINDS: dict[str, Callable[[Part], Accumulator]] = {
-    "count": _Count,
-    "sum": _Sum,
-    "min": _Extreme,
-    "max": _Extreme,
-    "first": _Edge,
-    "last": _Edge,
-    "moments": _Moments,
-    "user": _User,
-}
-_OURS = frozenset(_KINDS)
-
-
-def register_accumulator(kind: str, of: Callable[[Part], Accumulator]) -> None:
-    """Let parts of ``kind`` be kept by what ``of`` returns for them, an accumulator's class as a rule.
-
-    Raises ``GraphError`` for a kind of the engine's own.
-    """
-    if kind in _OURS:
-        got = f"got {kind!r}, which the engine has: name your parts otherwise"
-        msg = f"register_accumulator: a kind must be a new one; {got}"
-        raise GraphError(msg)
-    _KINDS[kind] = of
-
-
 def accumulator(part: Part) -> Accumulator:
     """Return what keeps ``part``; raises ``GraphError`` for a kind that is not registered."""
-    if part.kind not in _KINDS:
-        msg = (
-            f"parts of kind {part.kind!r} have no accumulator; there are some for {', '.join(_KINDS)}: "
-            f"register one with oop_engine.register_accumulator"
-        )
+    if part.kind not in ACCUMULATORS:
+        known = ", ".join(ACCUMULATORS)
+        msg = f"a part must be of a kind that has an accumulator ({known}); got {part.kind!r}: register_accumulator"
         raise GraphError(msg)
-    return _KINDS[part.kind](part)
+    return ACCUMULATORS[part.kind](part)
 
 
-def foldable(parts: Sequence[Part]) -> bool:
-    """Tell whether each of ``parts`` is kept by compiled loops."""
+def is_compiled(parts: Sequence[Part]) -> bool:
+    """Tell whether each of ``parts`` is kept by compiled loops: others take a Python step to put windows together."""
     return all(isinstance(accumulator(part), Compiled) for part in parts)

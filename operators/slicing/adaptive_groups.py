@@ -33,7 +33,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import Linear, Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
-from oop_engine.operators.slicing.accumulators import foldable
+from oop_engine.operators.slicing.accumulators import is_compiled
 from oop_engine.operators.slicing.closed import Closed, joined
 from oop_engine.operators.slicing.pane_block import PaneBlock
 from oop_engine.operators.slicing.pane_ring import Panes, PaneSumOverflowError
@@ -265,4 +265,4 @@ def eager_bytes(results: Results) -> tuple[EagerBytes, bool]:
     fixed = panes.rectangle.back_bytes + PaneBlock.COLUMN_BYTES
     block = EagerBytes(panes.rectangle.cell_bytes, fixed, extents.slide / panes.rectangle.step)
     least = min(table, block, key=lambda eager: eager.threshold(extents.range or 0, 1))
-    return (block, True) if least is block and foldable(results.parts) else (table, False)
+    return (block, True) if least is block and is_compiled(results.parts) else (table, False)

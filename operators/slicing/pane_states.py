@@ -36,7 +36,9 @@ class PaneStates:
     """
 
     def __init__(self, parts: Sequence[Part], cells: int, like: PaneStates | None = None) -> None:
-        self.accumulators = list(map(accumulator, parts))
+        self.accumulators: list[Accumulator] = (
+            list(map(accumulator, parts)) if like is None else like.accumulators
+        )
         self.tuples: NDArray[Any] = np.zeros(cells, np.int32 if like is None else like.tuples.dtype)
         self._most: int = 0 if like is None else like._most
         self.columns: list[Arrays | None] = [

@@ -25,7 +25,7 @@ from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels import pane_rows as kernels
 from oop_engine.operators.kernels.panes import Geometry
 from oop_engine.operators.kernels.slices import measure, plan
-from oop_engine.operators.slicing.accumulators import Accumulator, Compiled, SumOverflowError, accumulator
+from oop_engine.operators.slicing.accumulators import Accumulator, SumOverflowError, is_compiled
 from oop_engine.operators.slicing.closed import Closed
 from oop_engine.operators.slicing.pane_states import PaneStates
 
@@ -45,10 +45,10 @@ window of one group by itself."""
 def is_dense(geometry: Geometry, windows: int, closing: int, parts: Sequence[Part]) -> bool:
     """Tell whether it pays to sweep over ``windows`` windows, of which groups have at most ``closing`` in all."""
     rows = 3 * windows + geometry.length
-    each = _CELL * geometry.groups + (
-        0 if all(isinstance(accumulator(part), Compiled) for part in parts) else _ROW
-    )
-    return geometry.length <= _LONG and _KERNEL + rows * each < _STEP * closing
+    least = _KERNEL + rows * _CELL * geometry.groups
+    if geometry.length > _LONG or least >= _STEP * closing:
+        return False
+    return is_compiled(parts) or least + rows * _ROW < _STEP * closing
 
 
 class Sweep:

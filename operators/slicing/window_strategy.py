@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from oop_engine.core.schema import Schema
-from oop_engine.operators.slicing.accumulators import foldable
+from oop_engine.operators.slicing.accumulators import is_compiled
 from oop_engine.operators.slicing.adaptive_groups import WIDE, AdaptiveGroups, eager_bytes
 from oop_engine.operators.slicing.pane_costs import gain, in_panes
 from oop_engine.operators.slicing.tuple_tail import Tail
@@ -61,7 +61,7 @@ def can_adapt(query: Query) -> bool:
 
 def makes_table(query: Query, choice: Choice) -> bool:
     """Tell whether some tuples may get a partial aggregate for each window that they are in."""
-    return not (choice.kept == "adaptive" and foldable(query.results.parts))
+    return not (choice.kept == "adaptive" and is_compiled(query.results.parts))
 
 
 def chosen(query: Query, asked: str = "auto") -> Choice:
@@ -70,10 +70,10 @@ def chosen(query: Query, asked: str = "auto") -> Choice:
         return Choice("windows", False, "windows, as asked: a partial aggregate for each (group, window)")
     if asked == "adaptive":
         return Choice("adaptive", True, f"adaptive, as asked: {_switching(query)}")
-    if obstacle := _obstacle(query):
-        return Choice("windows", False, f"windows: {obstacle}")
     if asked == "panes":
         return Choice("panes", False, f"panes, as asked: {_costs(query)}")
+    if obstacle := _obstacle(query):
+        return Choice("windows", False, f"windows: {obstacle}")
     if gain(query.results.extents, 1) > 1:
         return Choice("windows", False, f"windows: by panes it is {_costs(query)}")
     if not can_adapt(query):
@@ -84,12 +84,16 @@ def chosen(query: Query, asked: str = "auto") -> Choice:
 
 
 def _obstacle(query: Query) -> str:
-    """Return why windows cannot be put together from panes, or nothing."""
+    """Return why windows cannot be put together from panes, or not soon; or nothing."""
     if query.results.extents.landmark:
         return "a landmark window has no fixed number of panes"
     if query.empty:
         return "empty=True asks for windows that no pane tells of"
-    return "" if foldable(query.results.parts) else "a UserDefined aggregate has no kernel for panes"
+    return (
+        ""
+        if is_compiled(query.results.parts)
+        else "a state without compiled loops takes long to put together from panes"
+    )
 
 
 def _costs(query: Query) -> str:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, ContractError, GraphError, GroupWise, Joint, Linear, Page, Schema
-from oop_engine.operators.aggregates import Count, Max, Sum, UserDefined
+from oop_engine.operators.aggregates import Count, Max, Sum
 from oop_engine.operators.sliced_aggregate import SlicedAggregate
 from oop_engine.operators.slicing import slice_ring, slice_windows
 from oop_engine.operators.window_aggregate import WindowAggregate
@@ -234,11 +234,6 @@ def test_it_describes_itself_and_can_be_sent():
         ({"a": TupleBased(5, 1)}, {"n": Count()}, "use a WindowAggregate for it"),
         ({"a": Tumbling(0)}, {"n": Count()}, "'a': range must be > 0"),
         ({"a": Tumbling(5)}, {"window": Count()}, "the definition's name"),
-        (
-            {"a": Tumbling(5)},
-            {"n": UserDefined(tuple, lambda a, b: a, tuple, ("v",), ("int64",), pa.int64())},
-            "no kernel for slices",
-        ),
     ],
 )
 def test_what_is_refused(windows, aggregates, says):

@@ -1,0 +1,100 @@
+"""Base of all aggregates: a value that names its columns, checks types and says of which parts it is made."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from oop_engine.core.errors import GraphError
+from oop_engine.core.schema import Schema
+
+__all__ = ["Aggregation", "Arrays", "OfColumn", "Part", "fewer", "stored"]
+
+Arrays = tuple[NDArray[Any], ...]
+
+
+class Part(NamedTuple):
+    """A partial aggregate: its ``kind``, its column, its number type.
+
+    ``oop_engine.operators.slicing.accumulators`` says how a kind is kept, and how to add one.
+    """
+
+    kind: str
+    column: str | None = None
+    floating: bool = False
+    user: Aggregation | None = None
+
+
+class Aggregation(ABC):
+    """Base of all aggregates."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns it reads."""
+        return ()
+
+    @abstractmethod
+    def result_type(self, schema: Schema, what: str) -> pa.DataType:
+        """Return the type of its results; raise ``GraphError`` in the name of ``what`` if there is none."""
+
+    @abstractmethod
+    def parts(self, schema: Schema) -> tuple[Part, ...]:
+        """Return the partial aggregates it is made of."""
+
+    @abstractmethod
+    def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
+        """Return its results, of type ``kind``, one for each row of its parts' states."""
+
+
+@dataclass(frozen=True)
+class OfColumn(Aggregation):
+    """An aggregate of one column's values."""
+
+    column: str
+
+    ordered: ClassVar[bool] = False  # dates and booleans will do, not only numbers
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column,)
+
+    def result_type(self, schema: Schema, what: str) -> pa.DataType:
+        schema.require(self.columns, f"{what}: {self}")
+        kind = schema.type_of(self.column)
+        if not (_is_number(kind) or (self.ordered and _is_instant(kind))):
+            wanted = "a number, a bool, a date or a time" if self.ordered else "an integer or a float"
+            msg = f"{what}: {self} needs {wanted}; {self.column!r} is {kind}: cast it before"
+            raise GraphError(msg)
+        return self._type(kind)
+
+    def _type(self, kind: pa.DataType) -> pa.DataType:
+        return pa.float64()
+
+    def _floating(self, schema: Schema) -> bool:
+        return bool(pa.types.is_floating(schema.type_of(self.column)))
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    signed = pa.types.is_integer(kind) and not pa.types.is_uint64(kind)
+    return bool(signed or pa.types.is_floating(kind))
+
+
+def _is_instant(kind: pa.DataType) -> bool:
+    instant = pa.types.is_temporal(kind) and not pa.types.is_interval(kind)
+    return bool(instant or pa.types.is_boolean(kind))
+
+
+def fewer(number: NDArray[Any], least: int) -> NDArray[np.bool_] | None:
+    """Return where ``number`` is below ``least``, or None if it is nowhere."""
+    return None if number.size == 0 or stored(number).min() >= least else number < least
+
+
+def stored(number: NDArray[Any]) -> NDArray[Any]:
+    """Return a column, or its one value where that is stored once for all rows."""
+    return number[:1] if number.strides == (0,) else number

@@ -1,0 +1,35 @@
+"""Counting: of tuples, or of values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from oop_engine.core.schema import Schema
+from oop_engine.operators.aggregates.base import Aggregation, Arrays, Part
+
+__all__ = ["Count"]
+
+
+@dataclass(frozen=True)
+class Count(Aggregation):
+    """Number of tuples, or of the non-null values of ``column``: int64, 0 for none."""
+
+    column: str | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return () if self.column is None else (self.column,)
+
+    def result_type(self, schema: Schema, what: str) -> pa.DataType:
+        schema.require(self.columns, f"{what}: {self}")
+        return pa.int64()
+
+    def parts(self, schema: Schema) -> tuple[Part, ...]:
+        return (Part("count", self.column),)
+
+    def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
+        return pa.array(np.ascontiguousarray(states[0][0]), kind)

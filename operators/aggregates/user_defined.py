@@ -1,0 +1,65 @@
+"""User-defined aggregates: of functions over whole arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from oop_engine.core.errors import GraphError
+from oop_engine.core.schema import Schema
+from oop_engine.operators.aggregates.base import Aggregation, Arrays, Part
+
+__all__ = ["UserDefined"]
+
+
+@dataclass(frozen=True)
+class UserDefined(Aggregation):
+    """An aggregate of your own, as functions over whole arrays.
+
+    ``lift(*columns)`` gets Arrow arrays and returns a tuple of NumPy arrays, the states of
+    single tuples; ``combine(a, b)`` merges two tuples of arrays element by element and must
+    be commutative and associative, for tuples come in any order; ``lower(state)`` returns
+    the results, a NumPy or Arrow array.  ``state_types`` are the NumPy dtypes of the state,
+    numbers or booleans, ``reads`` the columns.  The result of no tuples is null.  Use functions that can
+    be pickled.
+
+    >>> import numpy as np, pyarrow as pa
+    >>> product = UserDefined(
+    ...     lift=lambda x: (x.to_numpy(zero_copy_only=False).astype("float64"),),
+    ...     combine=lambda a, b: (a[0] * b[0],),
+    ...     lower=lambda state: state[0],
+    ...     reads=("x",), state_types=("float64",), returns=pa.float64())
+    """
+
+    lift: Callable[..., Arrays]
+    combine: Callable[[Arrays, Arrays], Arrays]
+    lower: Callable[[Arrays], Any]
+    reads: tuple[str, ...]
+    state_types: tuple[str, ...]
+    returns: pa.DataType
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.reads
+
+    def result_type(self, schema: Schema, what: str) -> pa.DataType:
+        schema.require(self.reads, f"{what}: UserDefined")
+        for name in self.state_types:
+            if np.dtype(name).kind not in "biufc":
+                msg = f"{what}: UserDefined: state types must be numbers or booleans; got {name!r}"
+                raise GraphError(msg)
+        return self.returns
+
+    def parts(self, schema: Schema) -> tuple[Part, ...]:
+        return (Part("user", user=self),)
+
+    def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
+        present, *state = states[0]
+        lowered = self.lower(tuple(array[present] for array in state))
+        values = pa.array(lowered).cast(kind)
+        place = np.cumsum(present) - 1
+        return values.take(pa.array(place, pa.int64(), mask=~present))
