@@ -1,17 +1,17 @@
-"""Backlog: what waits in front of an operator, put together where that changes no result.
+"""Backlog: the messages that wait in front of an operator, combined where that changes no result.
 
-Each message costs an operator some tens of microseconds, whatever is in it.  So what has come meanwhile
-is handed over in *runs*: the pages of a port as one page, and then its promises, of the linear ones
-only the largest.  A promise may always be moved behind tuples that came after it: it still holds, for they keep to
-it.  Between ports there is no order to keep.
+Each message costs an operator some tens of microseconds, whatever its size.  So messages that have come meanwhile
+are handed over in *batches*: the pages of a port as one page, and then its punctuation, of the linear ones
+only the one with the largest bound.  A punctuation may always be moved behind tuples that came after it: it still
+holds, for they are not below its bound.  Between ports there is no order to keep.
 
-What would change results, or their virtual time, is left as it came:
+Messages are left as they came where results, or their virtual time, would change:
 
 * The end of a port, and a tick of the clock, are never passed.
-* Messages of different moments of virtual time stay apart, and so do pages with arrivals: what leaves without a
-  promise (a match, a late tuple) has the moment of the last tuple of its page.
-* Up to the edge nobody has to keep to a promise yet, and what comes behind one is late.  So promises stay
-  where they are.
+* Messages of different moments of virtual time stay apart, and so do pages with arrivals: output that no punctuation
+  releases (a match, a late tuple) has the moment of the last tuple of its page.
+* Up to a generator of punctuation tuples may be behind a bound, and are late then.  So punctuation stays
+  where it is.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from oop_engine.core.page import Page, concat
 from oop_engine.core.punctuation import Linear
 from oop_engine.runners.dispatch import Signal
 
-__all__ = ["MOST", "Backlog", "Leave", "Letter", "leaves"]
+__all__ = ["MOST", "Backlog", "Envelope", "Leave", "leaves"]
 
 MOST = 65_536
-"""Tuples of a page that is put together."""
+"""The most tuples of a combined page."""
 
 
-class Letter(NamedTuple):
-    """A message on its way: to which port, its virtual time, and when (wall) what released it left the edge."""
+class Envelope(NamedTuple):
+    """A message on its way: its port, its virtual time, and when (wall) the punctuation that released it was made."""
 
     port: int
     message: Message | Signal
@@ -44,71 +44,71 @@ class Letter(NamedTuple):
 
 
 class Leave(NamedTuple):
-    """What may be put together: pages, and perhaps promises, which are moved behind them."""
+    """Which messages may be combined: pages, and perhaps punctuation, which is moved behind them."""
 
-    promises: bool = True
+    punctuation: bool = True
 
-    def moment(self, letter: Letter) -> int | None:
-        """Return what letters must have in common to be one run; None: this one stands alone."""
-        message = letter.message
+    def moment(self, envelope: Envelope) -> int | None:
+        """Return the moment that envelopes of one batch have in common; None: this one stands alone."""
+        message = envelope.message
         if isinstance(message, Page):
-            return letter.now if message.arrival is None else None
-        return None if isinstance(message, Signal) or not self.promises else letter.now
+            return envelope.now if message.arrival is None else None
+        return None if isinstance(message, Signal) or not self.punctuation else envelope.now
 
 
 @dataclass(slots=True)
-class _Run:
+class _Batch:
     moment: int | None
-    letters: list[Letter] = field(default_factory=list)
+    envelopes: list[Envelope] = field(default_factory=list)
     rows: int = 0
     nbytes: int = 0
 
 
 class Backlog:
-    """Letters in the order they came, as ``leave`` allows in runs.
+    """Envelopes in the order they came, in batches as ``leave`` allows.
 
-    ``letters``: how many there are; ``nbytes``: what was told of their sizes; ``len``: how many runs.
+    ``envelopes``: how many there are; ``nbytes``: the sum of their sizes; ``len``: how many batches.
     """
 
     def __init__(self, leave: Leave) -> None:
         self._leave = leave
-        self._runs: deque[_Run] = deque()
-        self.letters = self.nbytes = 0
+        self._batches: deque[_Batch] = deque()
+        self.envelopes = self.nbytes = 0
 
     def __len__(self) -> int:
-        return len(self._runs)
+        return len(self._batches)
 
-    def add(self, letter: Letter, nbytes: int) -> None:
-        """Take one more letter.  O(1)."""
-        moment = self._leave.moment(letter)
-        rows = len(letter.message) if isinstance(letter.message, Page) else 0
-        last = self._runs[-1] if self._runs else None
+    def add(self, envelope: Envelope, nbytes: int) -> None:
+        """Add one more envelope.  O(1)."""
+        moment = self._leave.moment(envelope)
+        rows = len(envelope.message) if isinstance(envelope.message, Page) else 0
+        last = self._batches[-1] if self._batches else None
         if last is None or moment is None or last.moment != moment or last.rows + rows > MOST:
-            self._runs.append(last := _Run(moment))
-        last.letters.append(letter)
+            self._batches.append(last := _Batch(moment))
+        last.envelopes.append(envelope)
         last.rows += rows
         last.nbytes += nbytes
-        self.letters += 1
+        self.envelopes += 1
         self.nbytes += nbytes
 
-    def take(self) -> list[Letter]:
-        """Return the first run, put together; there must be one.  O(its tuples)."""
-        run = self._runs.popleft()
-        self.letters -= len(run.letters)
-        self.nbytes -= run.nbytes
-        if len(run.letters) == 1:
-            return run.letters
-        ports: dict[int, list[Letter]] = {}
-        for letter in run.letters:
-            ports.setdefault(letter.port, []).append(letter)
-        return [one for letters in ports.values() for one in _together(letters)]
+    def take(self) -> list[Envelope]:
+        """Return the first batch, combined; there must be one.  O(its tuples)."""
+        batch = self._batches.popleft()
+        self.envelopes -= len(batch.envelopes)
+        self.nbytes -= batch.nbytes
+        if len(batch.envelopes) == 1:
+            return batch.envelopes
+        ports: dict[int, list[Envelope]] = {}
+        for envelope in batch.envelopes:
+            ports.setdefault(envelope.port, []).append(envelope)
+        return [one for envelopes in ports.values() for one in _together(envelopes)]
 
 
 def leaves(plan: Plan) -> dict[str, Leave]:
-    """Return for each operator what may be put together in front of it: what those behind it can do with."""
+    """Return for each operator which messages may be combined in front of it."""
     operators = {node.name: plan.operator(node.name) for node in plan.of_kind("operator")}
-    edge = _up_to(plan, {name for name, operator in operators.items() if operator.makes_progress})
-    return {name: Leave(name not in edge) for name in operators}
+    generators = _up_to(plan, {name for name, operator in operators.items() if operator.makes_progress})
+    return {name: Leave(name not in generators) for name in operators}
 
 
 def _up_to(plan: Plan, names: set[str]) -> set[str]:
@@ -119,19 +119,19 @@ def _up_to(plan: Plan, names: set[str]) -> set[str]:
     return names
 
 
-def _together(letters: Sequence[Letter]) -> list[Letter]:
-    """Return the letters of one port: pages as one, then its promises, of the linear ones the largest."""
-    pages: list[Letter] = []
-    promises: list[Letter] = []
-    linear: list[Letter] = []
-    for letter in letters:
-        kind = pages if isinstance(letter.message, Page) else promises
-        (linear if isinstance(letter.message, Linear) else kind).append(letter)
-    return _as_one(pages) + promises + _largest(linear)
+def _together(envelopes: Sequence[Envelope]) -> list[Envelope]:
+    """Return the envelopes of one port: pages as one, then its punctuation, of the linear ones the largest."""
+    pages: list[Envelope] = []
+    punctuation: list[Envelope] = []
+    linear: list[Envelope] = []
+    for envelope in envelopes:
+        kind = pages if isinstance(envelope.message, Page) else punctuation
+        (linear if isinstance(envelope.message, Linear) else kind).append(envelope)
+    return _as_one(pages) + punctuation + _largest(linear)
 
 
-def _as_one(pages: Sequence[Letter]) -> list[Letter]:
-    messages = [letter.message for letter in pages if isinstance(letter.message, Page)]
+def _as_one(pages: Sequence[Envelope]) -> list[Envelope]:
+    messages = [envelope.message for envelope in pages if isinstance(envelope.message, Page)]
     if len(messages) < 2:
         return list(pages)
     try:
@@ -141,11 +141,11 @@ def _as_one(pages: Sequence[Letter]) -> list[Letter]:
     return [_for_all(pages, page)]
 
 
-def _largest(linear: Sequence[Letter]) -> list[Letter]:
-    bounds = [letter.message.below for letter in linear if isinstance(letter.message, Linear)]
+def _largest(linear: Sequence[Envelope]) -> list[Envelope]:
+    bounds = [envelope.message.below for envelope in linear if isinstance(envelope.message, Linear)]
     return [_for_all(linear, Linear(max(bounds)))] if bounds else []
 
 
-def _for_all(letters: Sequence[Letter], message: Message) -> Letter:
-    """Return one letter for some, which has waited as long as the first of them."""
-    return letters[-1]._replace(message=message, born=min(letter.born for letter in letters))
+def _for_all(envelopes: Sequence[Envelope], message: Message) -> Envelope:
+    """Return one envelope for some, which has waited as long as the first of them."""
+    return envelopes[-1]._replace(message=message, born=min(envelope.born for envelope in envelopes))

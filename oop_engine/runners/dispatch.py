@@ -1,4 +1,4 @@
-"""What every runner shares: which handler a message belongs to, and what a sink is told."""
+"""Parts that every runner shares: the handler for a message, and the result for a sink."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Result", "Route", "Signal", "Watch", "handle", "not_open", "statisti
 
 
 class Signal(Enum):
-    """What travels beside messages."""
+    """Signals that travel beside messages."""
 
     END = "nothing more comes on this port"
     TICK = "the arrival clock has moved"
@@ -29,7 +29,7 @@ class Result(NamedTuple):
     """A message that reached a sink.
 
     ``now``: the virtual time of that; ``waited_s``: wall seconds since the punctuation (or
-    page) that released it left the edge of the graph.
+    page) that released it left the generator of punctuation.
     """
 
     sink: str
@@ -45,7 +45,7 @@ class Watch(Protocol):
         """Learn that a message of ``stream`` goes to ``node`` at the virtual time ``now``."""
 
     def kept(self, now: int, state: State) -> None:
-        """Learn what the whole graph holds after something was done."""
+        """Learn the state of the whole graph after an event."""
 
 
 class Route:
@@ -60,7 +60,7 @@ class Route:
         self.contract = EdgeContract(self._name) if check else None
 
     def noted(self, message: Message) -> Message:
-        """Return a message in the types of the edge; count it, and hold it against what was promised."""
+        """Return a message in the types of the edge; count it, and check it against the bounds."""
         if not isinstance(message, (Page, Linear)):
             message = fitted(message, self._schema, self._name)
         self.count.count(message)
@@ -70,7 +70,7 @@ class Route:
 
 
 def handle(operator: Operator, port: int, message: Message | Signal, now: int) -> Iterator[Emission]:
-    """Return what ``operator`` has to say to a message."""
+    """Return the emissions of ``operator`` for a message."""
     if isinstance(message, Page):
         return iter(operator.on_page(port, message))
     if not isinstance(message, Signal):

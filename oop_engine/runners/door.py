@@ -1,4 +1,4 @@
-"""The door of a source: what may come in, decided in one place for every runner.
+"""The door of a source: messages are validated in one place for every runner.
 
 A message is a page of the source's schema or a punctuation, and nothing else.  A page in another unit or by another
 attribute has the same columns and would be counted as if it were right; a record batch or a text would go
@@ -35,7 +35,7 @@ def messages(schema: Schema, feed: Iterable[Any]) -> Iterator[Message]:
 
 
 def admitted(place: str, schema: Schema, message: object) -> Message:
-    """Return a message that may enter by a source of ``schema``; ``place`` says in errors which one that is.
+    """Return a message that may enter by a source of ``schema``; ``place`` names it in errors.
 
     Raises ``ContractError`` for anything but a page of that very schema (columns, progressing attribute, unit), or a
     punctuation about its columns with bounds that are int64.  Group-wise ones get the types of the columns, and
@@ -51,16 +51,16 @@ def admitted(place: str, schema: Schema, message: object) -> Message:
     return _in_its_types(place, schema, message)
 
 
-def _in_its_types(place: str, schema: Schema, promise: Punctuation) -> Punctuation:
-    match promise:
+def _in_its_types(place: str, schema: Schema, punctuation: Punctuation) -> Punctuation:
+    match punctuation:
         case Linear(below):
             _check_bound(place, below)
         case Joint(bounds):
             for _, below in bounds:
                 _check_bound(place, below)
         case GroupWise():
-            return once_each(fitted(promise, schema, place))
-    return fitted(promise, schema, place)
+            return once_each(fitted(punctuation, schema, place))
+    return fitted(punctuation, schema, place)
 
 
 def _in_words(wanted: Schema, got: Schema) -> str:
@@ -77,9 +77,9 @@ def _columns(schema: Schema) -> str:
 def _check_bound(place: str, below: object) -> None:
     whole = isinstance(below, int | np.integer) and not isinstance(below, bool)
     if not (whole and NEVER <= below <= FOREVER):  # type: ignore[operator]
-        _refuse(place, f"the bound of a promise must be an integer of 64 bits; got {_short(below)}")
+        _refuse(place, f"the bound of a punctuation must be an integer of 64 bits; got {_short(below)}")
 
 
-def _refuse(place: str, what: str) -> NoReturn:
-    msg = f"{place}: {what}"
+def _refuse(place: str, reason: str) -> NoReturn:
+    msg = f"{place}: {reason}"
     raise ContractError(msg)

@@ -1,6 +1,6 @@
-"""Faults: an error of an operator tells where it happened, and over which message.
+"""Faults: an error of an operator names its place, and the message.
 
-Errors of ours stay what they are and get the place in front; any other comes out as an ``OperatorError``
+Errors of ours keep their type and get the place in front; any other comes out as an ``OperatorError``
 whose cause it is.  So does a ``CancelledError`` that an operator or a receiver of results raises: asyncio
 would take it for a task that somebody cancelled, and nobody would learn of the rows that are lost.
 """
@@ -18,10 +18,10 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import GroupWise
 from oop_engine.runners.dispatch import Result, Signal
 
-__all__ = ["FAULTS", "blame", "deliver", "taken", "told"]
+__all__ = ["FAULTS", "blame", "deliver", "taken", "wrapped"]
 
 FAULTS = (Exception, CancelledError)
-"""What an operator may raise that is an error of its own."""
+"""Exceptions of an operator that are errors of its own."""
 
 
 def blame(
@@ -34,36 +34,36 @@ def blame(
     if isinstance(error, EngineError):
         error.args = (f"{place}: {error}",)
         raise error
-    raise told(place, error) from error
+    raise wrapped(place, error) from error
 
 
 def deliver(graph: str, receiver: Callable[[Result], object], result: Result) -> object:
-    """Hand a result over to whoever receives it; what that raises is its own, but for a ``CancelledError``.
+    """Hand a result over to its receiver; an error of that is raised as it is, but for a ``CancelledError``.
 
-    Return what it returned: of an asynchronous receiver that is what remains to be done, see ``taken``.
+    Return its return value: of an asynchronous receiver an awaitable, see ``taken``.
     """
     try:
         return receiver(result)
     except CancelledError as error:
-        raise told(_at_sink(graph, result), error) from error
+        raise wrapped(_at_sink(graph, result), error) from error
 
 
 async def taken(graph: str, result: Result, taking: object) -> None:
-    """Wait until an asynchronous receiver has taken a result; ``taking``: what it returned when it got that."""
+    """Wait until an asynchronous receiver has taken a result; ``taking``: the return value of ``deliver``."""
     try:
         if isawaitable(taking):
             await taking
     except CancelledError as error:
         if (task := current_task()) is not None and task.cancelling():
             raise
-        raise told(_at_sink(graph, result), error) from error
+        raise wrapped(_at_sink(graph, result), error) from error
 
 
 def _at_sink(graph: str, result: Result) -> str:
     return f"graph {graph!r}, sink {result.sink!r}, {_in_words(result.message)}"
 
 
-def told(place: str, error: BaseException) -> OperatorError:
+def wrapped(place: str, error: BaseException) -> OperatorError:
     """Return the error to raise for one that is none of ours; give it as the cause."""
     return OperatorError(f"{place}: {type(error).__name__}: {error}")
 
@@ -77,8 +77,8 @@ def _in_words(message: Message | Signal) -> str:
         case Signal():
             return "a tick of the clock"
         case GroupWise():
-            return f"promise about {_number(len(message), 'group')} of {', '.join(message.attributes)}"
-    return f"promise {message}"
+            return f"punctuation for {_number(len(message), 'group')} of {', '.join(message.attributes)}"
+    return f"punctuation {message}"
 
 
 def _times(page: Page) -> str:
@@ -91,5 +91,5 @@ def _times(page: Page) -> str:
     return f", {page.schema.progressing} {times.min()} to {times.max()} {page.schema.unit}"
 
 
-def _number(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+def _number(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

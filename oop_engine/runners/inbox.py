@@ -8,17 +8,17 @@ from oop_engine.core.operator import Message, Operator
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import GroupWise
 from oop_engine.core.sizes import row_bytes
-from oop_engine.runners.backlog import Backlog, Leave, Letter
+from oop_engine.runners.backlog import Backlog, Envelope, Leave
 from oop_engine.runners.dispatch import Signal
 
 __all__ = ["Inbox"]
 
 _EACH = 1024
-"""Bytes of a message, beside what is in it."""
+"""Bytes of a message, beside its content."""
 
 
 class Inbox:
-    """What ``operator`` has not taken yet.
+    """The mailbox of ``operator``: messages that it has not taken yet.
 
     It is full when there are ``capacity`` runs (see ``backlog``), or when there are ``capacity`` messages
     and they have ``room`` bytes.  So it never holds more than ``capacity`` messages, or, of small ones, ``room``
@@ -36,7 +36,7 @@ class Inbox:
     def full(self) -> bool:
         """Whether a writer has to wait."""
         backlog = self._backlog
-        if backlog.letters < self._capacity:
+        if backlog.envelopes < self._capacity:
             return False
         return len(backlog) >= self._capacity or backlog.nbytes >= self._room
 
@@ -46,7 +46,7 @@ class Inbox:
         return not len(self._backlog)
 
     async def wait(self) -> None:
-        """Wait until there is room.  Raises what ``fail`` was told."""
+        """Wait until there is room.  Raises the error that ``fail`` was given."""
         while self.full and self._fault is None:
             self._emptied.clear()
             await self._emptied.wait()
@@ -58,19 +58,19 @@ class Inbox:
         self._fault = error
         self._emptied.set()
 
-    def put(self, letter: Letter) -> None:
-        """Add a letter; the inbox must not be full."""
-        self._backlog.add(letter, self._bytes(letter.port, letter.message))
+    def put(self, envelope: Envelope) -> None:
+        """Add an envelope; the inbox must not be full."""
+        self._backlog.add(envelope, self._bytes(envelope.port, envelope.message))
         self._filled.set()
 
-    async def take(self) -> list[Letter]:
-        """Return what is next, put together; waits until there is something."""
+    async def take(self) -> list[Envelope]:
+        """Return the next batch, combined; waits until there is one."""
         while self.empty:
             self._filled.clear()
             await self._filled.wait()
-        letters = self._backlog.take()
+        envelopes = self._backlog.take()
         self._emptied.set()
-        return letters
+        return envelopes
 
     def _bytes(self, port: int, message: Message | Signal) -> int:
         if isinstance(message, Page):

@@ -1,8 +1,8 @@
 """Inline: the synchronous runner, for tests, replays in virtual time, and tasks of others.
 
 It is a discrete-event simulation.  Every message has a moment of virtual time, and the
-earliest one goes first, so when a promise releases results does not depend on how the trace
-was cut into pages or on the number of sources.  (What leaves without a promise, such as a
+earliest one goes first, so when a punctuation releases results does not depend on how the trace
+was cut into pages or on the number of sources.  (Output that no punctuation releases, such as a
 match of a join, has the moment of its page's last tuple.)  Without arrival times it is
 first come, first served.
 """
@@ -34,8 +34,8 @@ _OWN, _OWN_NAME = "", "Inline"  # no node has an empty name
 class Inline:
     """Runs ``graph`` as messages are pushed; ``on_result`` gets everything that reaches a sink.
 
-    ``on_end`` is told the name of a sink when its stream has ended.  ``check=True`` holds every
-    edge against its promises (``contract``).  ``watch`` is told what passes and what is kept.
+    ``on_end`` is called with the name of a sink when its stream has ended.  ``check=True`` checks every
+    edge against its bounds (``contract``).  ``watch`` sees messages and states.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Inline:
     def push(self, source: str, message: Message, now: int | None = None) -> None:
         """Queue a message of a source.
 
-        A page's moments are its arrivals; a promise of the source itself came at ``now``
+        A page's moments are its arrivals; a punctuation of the source itself came at ``now``
         (default: with the page before it).
         """
         if source not in self._last or source in self._ended:
@@ -154,7 +154,7 @@ class Inline:
             raise
 
     def _save(self) -> dict[str, Any]:
-        """Return what has ended, and when each source was last heard of."""
+        """Return which sources have ended, and the last moment of each."""
         open_ports = {name: sorted(worker.open_ports) for name, worker in self._workers.items()}
         return {"open_ports": open_ports, "last": self._last, "ended": sorted(self._ended)}
 

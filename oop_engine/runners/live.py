@@ -1,6 +1,6 @@
 """Live: asynchronous feeds, each read by a task of its own, pushed into a graph as they come.
 
-Nothing is put in order between feeds, for nobody knows what a silent one will bring.  The arrival clock shows the
+Nothing is put in order between feeds, for a silent one may still bring earlier tuples.  The arrival clock shows the
 latest arrival that has come from any of them, so a ``Heartbeat`` behind a silent feed goes on while another one brings
 something.
 """
@@ -28,7 +28,7 @@ __all__ = ["Live"]
 class Live:
     """Reads feeds into ``runner``; the clock ticks every ``ticks`` (None: never).
 
-    ``see`` is told each message that has gone in.  Without ``arrivals`` pages lose theirs.
+    ``see`` is called with each message that has gone in.  Without ``arrivals`` pages lose theirs.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Live:
 
 
 async def _each(feed: AsyncIterable[Any] | Iterable[Any]) -> AsyncIterator[Any]:
-    """Yield what is in a feed of either kind; Arrow data as a whole."""
+    """Yield the items of a feed of either kind; Arrow data as a whole."""
     if isinstance(feed, AsyncIterable):
         async for given in feed:
             yield given

@@ -2,7 +2,7 @@
 
 A full queue makes its writers wait, back to the sources: memory stays bounded however
 fast they are.  One inbox per operator means that a graph without cycles cannot block
-itself.  An operator that is behind takes together what waits for it (``backlog``); one that is not takes
+itself.  An operator that is behind takes the messages that wait for it together (``backlog``); one that is not takes
 each message as it comes.  The first error, or Ctrl-C, cancels every task before it is raised; who pushes from
 another task has it too.
 """
@@ -19,10 +19,10 @@ from oop_engine.core.graph import Graph, Stream
 from oop_engine.core.operator import Message, Operator
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
-from oop_engine.runners.backlog import Letter, leaves
+from oop_engine.runners.backlog import Envelope, leaves
 from oop_engine.runners.dispatch import Result, Route, Signal, handle, not_open, statistics_of
 from oop_engine.runners.door import admitted
-from oop_engine.runners.faults import FAULTS, blame, deliver, taken, told
+from oop_engine.runners.faults import FAULTS, blame, deliver, taken, wrapped
 from oop_engine.runners.inbox import Inbox
 from oop_engine.system.memory import keep_freed
 from oop_engine.system.stopwatch import wall
@@ -35,7 +35,7 @@ class Local:
 
     ``capacity``: how many messages an operator's queue holds; of small ones it holds ``room`` bytes.  Leaving
     the block ends the sources that are still open and waits until everything has been worked off.
-    ``on_result`` may be asynchronous: while it waits, what leads to its sink waits too, back to who pushes::
+    ``on_result`` may be asynchronous: while it waits, the operators before it wait too, back to the pusher::
 
         async with Local(graph, print) as local:
             await local.push("packets", page)
@@ -139,7 +139,7 @@ class Local:
     def in_step(self) -> bool:
         """Whether the virtual time of results is that of ``Inline`` even if pushes do not wait for each other.
 
-        It is if no operator has several inputs.  Else one of them may be ahead by what the queues hold: then a
+        It is if no operator has several inputs.  Else one of them may be ahead by the messages in its queue: then a
         result that waited for the other has the latest arrival that has been seen, which is later.
         """
         return all(len(operator.inputs) == 1 for operator in self.operators.values())
@@ -155,7 +155,7 @@ class Local:
             await self.end(source)
 
     def _stop(self, error: BaseException) -> None:
-        """Let every task that pushes, now or later, have the error: nobody takes what it brings."""
+        """Raise the error in every task that pushes, now or later: its messages have no taker."""
         if self._fault is None:
             cancelled = UsageError(f"graph {self.plan.name!r}: it was cancelled; nothing can follow")
             self._fault = error if isinstance(error, Exception) else cancelled
@@ -168,7 +168,9 @@ class Local:
         except asyncio.CancelledError as error:
             if (task := asyncio.current_task()) is not None and task.cancelling():
                 raise
-            failed = told(f"graph {self.plan.name!r}, operator {name!r} ({type(operator).__name__})", error)
+            failed = wrapped(
+                f"graph {self.plan.name!r}, operator {name!r} ({type(operator).__name__})", error
+            )
             self._stop(failed)
             raise failed from error
         except Exception as error:
@@ -178,70 +180,70 @@ class Local:
     async def _work_off(self, name: str, operator: Operator) -> None:
         ports = self._open_ports[name]
         while ports:
-            letters = await self._inbox[name].take()
+            envelopes = await self._inbox[name].take()
             self._busy += 1
-            for found in letters:
-                letter = self._in_time(name, found)
-                if letter.message is not Signal.TICK:
-                    await self._handle(name, operator, letter)
-                if letter.message is Signal.END:
-                    ports.discard(letter.port)
-                if isinstance(letter.message, Signal):
-                    await self._tick(name, operator, letter)
+            for found in envelopes:
+                envelope = self._in_time(name, found)
+                if envelope.message is not Signal.TICK:
+                    await self._handle(name, operator, envelope)
+                if envelope.message is Signal.END:
+                    ports.discard(envelope.port)
+                if isinstance(envelope.message, Signal):
+                    await self._tick(name, operator, envelope)
             if not ports:
                 self.statistics.operators[name].counts = operator.counts()
                 for routes in self._routes[name]:
-                    await self._send(routes, Signal.END, letter.now, letter.born)
+                    await self._send(routes, Signal.END, envelope.now, envelope.born)
             self._busy -= 1
             self._rested.set()
 
-    def _in_time(self, name: str, letter: Letter) -> Letter:
-        """Return a letter as it counts here: inputs are not in step, and nothing follows before its cause."""
-        if letter.message is Signal.TICK:
-            return letter
+    def _in_time(self, name: str, envelope: Envelope) -> Envelope:
+        """Return an envelope with the virtual time here: inputs are not in step, and no effect precedes its cause."""
+        if envelope.message is Signal.TICK:
+            return envelope
         latest = self._latest[name]
-        if letter.now < latest:
-            return letter._replace(now=latest)
-        self._latest[name] = letter.now
-        return letter
+        if envelope.now < latest:
+            return envelope._replace(now=latest)
+        self._latest[name] = envelope.now
+        return envelope
 
-    async def _tick(self, name: str, operator: Operator, letter: Letter) -> None:
+    async def _tick(self, name: str, operator: Operator, envelope: Envelope) -> None:
         """Let the clock move here, and then behind, once it has on every open port: no tick overtakes a page."""
         ticks = self._ticks[name]
-        if letter.message is Signal.TICK:
-            ticks[letter.port] = letter.now
+        if envelope.message is Signal.TICK:
+            ticks[envelope.port] = envelope.now
         now = min((ticks[port] for port in self._open_ports[name]), default=NEVER)
         if now <= self._clock[name]:
             return
         self._clock[name] = now
-        tick = Letter(0, Signal.TICK, now, letter.born)
+        tick = Envelope(0, Signal.TICK, now, envelope.born)
         if operator.clock_every:
             await self._handle(name, operator, tick)
         for routes in self._routes[name]:
             await self._send(routes, *tick[1:])
 
-    async def _handle(self, name: str, operator: Operator, letter: Letter) -> None:
-        """Work off one message; what it yields goes out before the next step is asked for."""
-        now, busy_s, emissions = letter.now, 0.0, None
+    async def _handle(self, name: str, operator: Operator, envelope: Envelope) -> None:
+        """Handle one message; each emission goes out before the next one is asked for."""
+        now, busy_s, emissions = envelope.now, 0.0, None
         while True:
             began = wall()
             try:
                 if emissions is None:
-                    emissions = iter(handle(operator, letter.port, letter.message, now))
+                    emissions = iter(handle(operator, envelope.port, envelope.message, now))
                 found = next(emissions, None)
             except FAULTS as error:
-                blame(error, self.plan.name, name, operator, letter.port, letter.message)
+                blame(error, self.plan.name, name, operator, envelope.port, envelope.message)
             busy_s += wall() - began
             if found is None:
                 break
             port, message = found
             if operator.makes_progress and operator.moment is not None:
-                # The letter has the last arrival of its page, the operator that of the row it has come to.
-                now = operator.moment if isinstance(letter.message, Page) else max(now, operator.moment)
+                # The envelope has the last arrival of its page, the operator that of the row it has come to.
+                now = operator.moment if isinstance(envelope.message, Page) else max(now, operator.moment)
             if isinstance(message, Page) and operator.makes_progress:
                 now = now if message.arrival is None or not len(message) else int(message.arrival[-1])
                 message = message.without_arrival()
-            born = began if operator.makes_progress else letter.born
+            born = began if operator.makes_progress else envelope.born
             await self._send(self._routes[name][port], message, now, born)
         self.statistics.observe(name, operator.state(), now, busy_s)
 
@@ -254,7 +256,7 @@ class Local:
             if route.inbox is not None:
                 if route.inbox.full:
                     await route.inbox.wait()
-                route.inbox.put(Letter(route.port, message, now, born))
+                route.inbox.put(Envelope(route.port, message, now, born))
             elif not isinstance(message, Signal):
                 result = Result(route.node, message, now, wall() - born)
                 if (taking := deliver(self.plan.name, self._on_result, result)) is not None:

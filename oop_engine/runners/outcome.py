@@ -1,4 +1,4 @@
-"""Outcome: what a run gave, and who keeps it meanwhile."""
+"""Outcome: the results and figures of a run, and their collector."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _SHOWN = 20  # rows in a notebook
 
 @dataclass
 class Outcome:
-    """What a run gave.
+    """The results and figures of a run.
 
     ``results``: a table a sink, rows in the order they came.  ``emitted``: for each row the
-    virtual time when it came, int64, in the unit of the attribute.  Behind an operator of several inputs ``on="local"``
-    tells it to a page: never earlier than it was, and no later than the end of the pages that had begun to arrive
-    by then; for pages of one moment each it is exact.  ``waited_s``: for each row
-    the wall seconds since its release left the edge.  ``tuples``: how many went in.
+    virtual time when it came, int64, in the unit of the attribute.  Behind an operator of several inputs it is,
+    with ``on="local"``, exact to a page: never too early, and no later than the end of the pages that had begun to
+    arrive by then; for pages of one moment each it is exact.  ``waited_s``: for each row
+    the wall seconds since the punctuation that released it was made.  ``tuples``: how many went in.
     ``wall_s`` and ``cpu_s`` are the graph's own, without reading the feeds and compiling kernels; with
     asynchronous feeds (``arun``) the waiting for them is in ``wall_s``.
     """
@@ -45,7 +45,7 @@ class Outcome:
 
     @property
     def late(self) -> LateTuples:
-        """The tuples that came behind a promise: how many (``total``), and at which operators."""
+        """The tuples that came behind a bound: how many (``total``), and at which operators."""
         return self.statistics.late
 
     def _repr_html_(self) -> str:
@@ -60,7 +60,7 @@ class Outcome:
 
 
 class Collector:
-    """Keeps what reaches the sinks, each with its schema in ``schemas``."""
+    """Keeps the results of the sinks, each with its schema in ``schemas``."""
 
     def __init__(self, schemas: Mapping[str, Schema]) -> None:
         self._schemas = schemas
@@ -69,14 +69,14 @@ class Collector:
         self._waited: dict[str, list[NDArray[np.float64]]] = {name: [] for name in schemas}
 
     def __call__(self, result: Result) -> None:
-        """Take what reached a sink."""
+        """Take a result."""
         if isinstance(page := result.message, Page):
             self._pages[result.sink].append(page)
             self._emitted[result.sink].append(np.full(len(page), result.now))
             self._waited[result.sink].append(np.full(len(page), result.waited_s))
 
     def outcome(self, statistics: Statistics, tuples: int, wall_s: float, cpu_s: float) -> Outcome:
-        """Return what was kept, and the figures of the run.  O(rows)."""
+        """Return the results, and the figures of the run.  O(rows)."""
         return Outcome(
             {name: _table(schema, self._pages[name]) for name, schema in self._schemas.items()},
             {name: _joined(parts, np.int64) for name, parts in self._emitted.items()},

@@ -55,16 +55,16 @@ def replay(
     A feed, or anything in it, may be Arrow data: a data frame, table, record batch, relation or reader goes in as
     pages of the source's schema (see ``page.pages``).
     Feeds are read side by side, as they are needed: by their arrivals, or a message of each by turns where
-    they have none (see ``schedule``).  They may be endless: what is done is forgotten, if ``on_result`` takes
+    they have none (see ``schedule``).  They may be endless: nothing of the past is kept, if ``on_result`` takes
     the results.
 
     ``on``: ``"inline"``, a plain loop, or ``"local"``, asyncio, in an event loop of its own; inside a running one
     ``await arun(...)`` does the same.
     ``speed``: wall pace, 1.0 is real time; None: virtual time.  ``flat_out`` ignores
-    arrivals.  ``check`` holds every edge against its promises.  ``on_tuples`` is told how
-    many tuples went in, page by page; ``on_result`` gets what reaches a sink (then
-    nothing is collected and ``results`` is empty).  If much has come of a source without a promise, and nothing in the
-    graph makes any of it, that is logged (``waiting``): results then wait for its end.
+    arrivals.  ``check`` checks every edge against its bounds.  ``on_tuples`` is called with the number of
+    tuples that went in, page by page; ``on_result`` with each result (then
+    nothing is collected and ``results`` is empty).  If much has come of a source without punctuation, and no operator
+    makes any of it, that is logged (``waiting``): results then wait for its end.
     ``watch``, inline only, looks on.
     Raises ``UsageError`` if the feeds are not the graph's sources, or need an event loop, ``ContractError`` if the
     arrivals of a feed go back.
@@ -95,11 +95,11 @@ async def arun(
     A feed may also be an asynchronous iterable.  If one of them is, all are live: each is read by a task of its own,
     and goes in as it comes; the arrival clock shows the latest arrival that has come from any of them.  So nobody
     waits for a feed that is silent.  Otherwise they are merged by arrival.
-    ``on_result`` may be asynchronous: while it waits, what leads to its sink waits too, back to the feeds.  It
+    ``on_result`` may be asynchronous: while it waits, the operators before its sink wait too, back to the feeds.  It
     is called for results of one sink one after the other.
     A feed is read no further than the queues have room.  When a run fails or is cancelled, no task is left, and
     asynchronous feeds have been closed.
-    Raises what ``replay`` raises, and ``UsageError`` for a ``speed`` with live feeds.
+    Raises as ``replay`` does, and ``UsageError`` for a ``speed`` with live feeds.
 
     >>> import asyncio
     >>> import pyarrow as pa
@@ -133,7 +133,7 @@ def _check_no_loop(graph: str) -> None:
 
 
 class _Replay:
-    """A graph and its feeds, checked; how they are read, and what is counted."""
+    """A graph and its feeds, checked; how they are read, and the counts."""
 
     def __init__(
         self,
@@ -169,14 +169,14 @@ class _Replay:
         return speed * TIME_UNITS[unit]
 
     def check_runs_without_a_loop(self, on_result: object) -> None:
-        """Raise ``UsageError`` for what only an event loop can wait for."""
+        """Raise ``UsageError`` for feeds and receivers that only an event loop can wait for."""
         if self.live or iscoroutinefunction(on_result):
-            what = "a feed" if self.live else "on_result"
-            msg = f"graph {self._graph!r}: {what} is asynchronous: await arun(graph, feeds) instead"
+            awaited = "a feed" if self.live else "on_result"
+            msg = f"graph {self._graph!r}: {awaited} is asynchronous: await arun(graph, feeds) instead"
             raise UsageError(msg)
 
     def steps(self, ticks: int | None) -> Iterator[Step]:
-        """Yield what the feeds do; the clock ticks every ``ticks``."""
+        """Yield the steps of the feeds; the clock ticks every ``ticks``."""
         ticks = None if self._flat_out else ticks
         feeds = {name: messages(schema, self._feeds[name]) for name, schema in self._schemas.items()}
         steps = schedule(feeds, [every for every in (self._cut_every, ticks) if every], ticks)
@@ -190,7 +190,7 @@ class _Replay:
         await live.read({name: (schema, self._feeds[name]) for name, schema in self._schemas.items()})
 
     def outcome(self, statistics: Statistics) -> Outcome:
-        """Return what was collected and counted."""
+        """Return the results and counts."""
         return self.collector.outcome(statistics, self._counted.tuples, *self._counted.spent())
 
 

@@ -1,9 +1,9 @@
-"""Schedule: what of several feeds is read next, and when it comes.
+"""Schedule: the order in which several feeds are read, and the moment of each message.
 
 Feeds whose pages have arrivals are merged by these.  Of the others nobody knows when they come, so they come by turns,
 a message of each in the order in which the feeds are given.  Where some feeds have arrivals, a message of each
-feed without comes before each message of those, at its moment; what is left when those have ended comes
-at the last arrival.  So all feeds are read side by side, no further than what comes next, and the same way every time.
+feed without comes before each message of those, at its moment; the rest, when those have ended, comes
+at the last arrival.  So all feeds are read side by side, no further than needed, and the same way every time.
 A feed has arrivals if its first page with tuples has; a page without, further on, comes with the page before it.
 """
 
@@ -26,7 +26,7 @@ from oop_engine.runners.dispatch import Signal
 __all__ = ["Step", "check_arrivals", "cut_page", "schedule"]
 
 _PEEKED = 1000
-"""Promises that a feed may begin with; with more it is one without arrivals."""
+"""Punctuations that a feed may begin with; with more it is one without arrivals."""
 
 
 class Step(NamedTuple):
@@ -44,7 +44,7 @@ class Step(NamedTuple):
 
 
 def schedule(feeds: Mapping[str, Iterable[Message]], cuts: list[int], ticks: int | None) -> Iterator[Step]:
-    """Yield what the feeds do, in the order told above; pages are cut at multiples of each of ``cuts``.
+    """Yield the steps of the feeds, in the order of the module; pages are cut at multiples of each of ``cuts``.
 
     ``ticks``: how often the clock ticks, in between; None: never.  Raises ``ContractError`` if the
     arrivals of a feed go back, or begin after pages without.
@@ -62,7 +62,7 @@ def schedule(feeds: Mapping[str, Iterable[Message]], cuts: list[int], ticks: int
 
 
 def _begun(feed: Iterable[Message]) -> tuple[bool, Iterator[Message]]:
-    """Tell whether a feed has arrivals; return it with what had to be read for that."""
+    """Tell whether a feed has arrivals; return it with the messages that had to be read for that."""
     messages, read = iter(feed), list[Message]()
     for message in itertools.islice(messages, _PEEKED):
         read.append(message)
@@ -146,7 +146,7 @@ def _with_ticks(steps: Iterator[Step], every: int) -> Iterator[Step]:
 
 
 def _with_until(steps: Iterator[Step]) -> Iterator[Step]:
-    """Tell with each step when the next one comes: what is earlier can be done."""
+    """Yield each step with the moment of the next one: anything earlier can be done."""
     last: Step | None = None
     for step in steps:
         if last is not None:

@@ -1,4 +1,4 @@
-"""Workers: what is at the nodes of a graph under ``Inline``, and what it does with an event.
+"""Workers: the nodes of a graph under ``Inline``, and their handling of events.
 
 The way of a small page is a few calls a hop: who takes an event is in the event, and where it goes from there was
 looked up when the graph was opened.  An operator that takes pages as ``Operator`` does (``Meld``) passes them on, so
@@ -24,8 +24,8 @@ from oop_engine.system.stopwatch import wall
 __all__ = ["Agenda", "Delivery", "Event", "InlineRoute", "Worker"]
 
 Event = tuple[int, int, int, "Worker | Delivery", int, Message | Signal, int, float]
-"""What is to be done: moment, again, serial; by whom, at which port, with what; the clock then, and when (wall) what
-released it left the edge.  A plain tuple: each hop of a message makes one.
+"""An event to handle: moment, again, serial; worker, port, message; the clock then, and when (wall) the punctuation
+that released it was made.  A plain tuple: each hop of a message makes one.
 
 The heap orders by the first three, and no two have the same serial.  ``again`` is 1 where a handler that was left in
 the middle goes on, which is after all else that has the same moment.
@@ -35,7 +35,7 @@ _NOTHING: Message | Signal = Signal.END
 
 
 class Agenda:
-    """What is to be done in a graph, the earliest moment first; who looks on, and the figures of the run."""
+    """The events to handle in a graph, the earliest moment first; the watch, and the figures of the run."""
 
     def __init__(self, plan: Plan, statistics: Statistics, watch: Watch | None) -> None:
         self.plan, self.statistics, self.watch = plan, statistics, watch
@@ -76,7 +76,7 @@ class Delivery:
         self.name, self._graph, self._on_result, self._on_end = name, graph, on_result, on_end
 
     def take(self, event: Event, began: float) -> float:
-        """Hand over what has come; return when (wall) that was done."""
+        """Hand over a result; return when (wall) that was done."""
         _, _, _, _, _, message, now, born = event
         if not isinstance(message, Signal):
             deliver(self._graph, self._on_result, Result(self.name, message, now, began - born))
@@ -95,11 +95,11 @@ class Worker:
         self.open_ports = set(range(len(operator.inputs)))
         self.in_hand = False
         self._passes = type(operator).on_page is Operator.on_page and not operator.makes_progress
-        self._emissions: Iterator[Emission] | None = None  # what it still has to say ...
+        self._emissions: Iterator[Emission] | None = None  # the rest of its output ...
         self._port, self._message = 0, _NOTHING  # ... to which message
 
     def take(self, event: Event, began: float) -> float:
-        """Do what is due; return when (wall) that was done."""
+        """Handle an event; return when (wall) that was done."""
         moment, again, _, _, port, message, now, born = event
         if self._emissions is not None:  # it must be done with the last message first
             began = self._work(event, began, one=bool(again))
@@ -119,7 +119,7 @@ class Worker:
         return self._work(event, began, one=self.operator.makes_progress and message.arrival is not None)
 
     def _work(self, event: Event, began: float, *, one: bool = False) -> float:
-        """Queue what the operator yields: all of it, or ``one`` emission and the rest of the work."""
+        """Queue the emissions of the operator: all of them, or ``one`` and the rest of the work."""
         moment, _, _, _, _, _, now, born = event
         operator, agenda = self.operator, self._agenda
         seen, released = (moment if one else now), (began if operator.makes_progress else born)
@@ -169,9 +169,9 @@ class Worker:
         return moment
 
     def _follow(self, moment: int) -> None:
-        """Do what follows at once from a message that is not worked off yet, so that its output does not pile up.
+        """Handle the events that follow at once from an unfinished message, so that its output does not pile up.
 
-        What waits for an operator that is in the middle of a message stays where it is.
+        Events for an operator that is in the middle of a message stay where they are.
         """
         heap, waiting, began = self._agenda.heap, list[Event](), wall()
         self.in_hand = True

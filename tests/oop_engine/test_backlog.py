@@ -10,86 +10,89 @@ from hypothesis import strategies as st
 from oop_engine import FOREVER, NEVER, GroupWise, Linear, Message, Operator, Page, Schema
 from oop_engine.core.graph import Graph
 from oop_engine.core.punctuation import Joint
-from oop_engine.runners.backlog import MOST, Backlog, Leave, Letter, leaves
+from oop_engine.runners.backlog import MOST, Backlog, Envelope, Leave, leaves
 from oop_engine.runners.dispatch import Signal
 from oop_engine.runners.inbox import Inbox
 from tests.oop_engine.toys import SCHEMA, Hold, Promise, Union, chain, page_of
 
-INSIDE, UP_TO_EDGE = Leave(), Leave(promises=False)
+INSIDE, UP_TO_EDGE = Leave(), Leave(punctuation=False)
 
 
-def letters(*messages: Message | Signal, port: int = 0, now: int = NEVER) -> list[Letter]:
-    return [Letter(port, message, now, float(number)) for number, message in enumerate(messages)]
+def envelopes(*messages: Message | Signal, port: int = 0, now: int = NEVER) -> list[Envelope]:
+    return [Envelope(port, message, now, float(number)) for number, message in enumerate(messages)]
 
 
-def taken(leave: Leave, *given: Letter) -> list[list[Letter]]:
+def taken(leave: Leave, *given: Envelope) -> list[list[Envelope]]:
     """Return what an operator is given, turn by turn."""
     backlog = Backlog(leave)
-    for letter in given:
-        backlog.add(letter, 1)
-    assert (backlog.letters, backlog.nbytes) == (len(given), len(given))
+    for envelope in given:
+        backlog.add(envelope, 1)
+    assert (backlog.envelopes, backlog.nbytes) == (len(given), len(given))
     runs = [backlog.take() for _ in range(len(backlog))]
-    assert (backlog.letters, backlog.nbytes) == (0, 0)
+    assert (backlog.envelopes, backlog.nbytes) == (0, 0)
     return runs
 
 
-def messages(runs: list[list[Letter]]) -> list[list[object]]:
-    return [[letter.message for letter in run] for run in runs]
+def messages(runs: list[list[Envelope]]) -> list[list[object]]:
+    return [[envelope.message for envelope in run] for run in runs]
 
 
 def test_pages_become_one_and_promises_follow_them() -> None:
     one, two, three = page_of([(3, 1)]), page_of([(5, 2), (4, 3)]), page_of([(9, 4)])
     group = GroupWise.of({"id": [1, 2]}, [7, 8])
     joint = Joint.of(id=3, ts=9)
-    given = letters(one, Linear(2), two, group, Linear(4), joint, three)
+    given = envelopes(one, Linear(2), two, group, Linear(4), joint, three)
     [run] = taken(INSIDE, *given)
     whole = page_of([(3, 1), (5, 2), (4, 3), (9, 4)])
-    assert [letter.message for letter in run] == [whole, group, joint, Linear(4)]
-    assert [letter.born for letter in run] == [0, 3, 5, 1]  # as long as the first of them has waited
+    assert [envelope.message for envelope in run] == [whole, group, joint, Linear(4)]
+    assert [envelope.born for envelope in run] == [0, 3, 5, 1]  # as long as the first of them has waited
 
 
 def test_a_smaller_promise_takes_nothing_back() -> None:
-    assert messages(taken(INSIDE, *letters(Linear(9), Linear(4)))) == [[Linear(9)]]
+    assert messages(taken(INSIDE, *envelopes(Linear(9), Linear(4)))) == [[Linear(9)]]
 
 
 @pytest.mark.parametrize("signal", [Signal.END, Signal.TICK])
 def test_nothing_passes_an_end_or_a_tick(signal: Signal) -> None:
     page = page_of([(3, 1)])
-    runs = taken(INSIDE, *letters(page, page, signal, page, Linear(2)))
+    runs = taken(INSIDE, *envelopes(page, page, signal, page, Linear(2)))
     assert messages(runs) == [[page_of([(3, 1), (3, 1)])], [signal], [page, Linear(2)]]
 
 
 def test_moments_stay_apart() -> None:
     page = page_of([(3, 1)])
     runs = taken(
-        INSIDE, *letters(page, Linear(1), now=5), *letters(page, page, now=6), *letters(Linear(2), now=7)
+        INSIDE,
+        *envelopes(page, Linear(1), now=5),
+        *envelopes(page, page, now=6),
+        *envelopes(Linear(2), now=7),
     )
     assert messages(runs) == [[page, Linear(1)], [page_of([(3, 1), (3, 1)])], [Linear(2)]]
 
 
 def test_arrivals_stay_apart() -> None:
     pages = [page_of([(3, 1)], [4]), page_of([(5, 2)], [4]), page_of([(5, 3)])]
-    assert messages(taken(INSIDE, *letters(*pages, now=4))) == [[page] for page in pages]
+    assert messages(taken(INSIDE, *envelopes(*pages, now=4))) == [[page] for page in pages]
 
 
 def test_promises_stay_where_nobody_keeps_to_them_yet() -> None:
     one, two = page_of([(3, 1)]), page_of([(5, 2)])
-    runs = taken(UP_TO_EDGE, *letters(one, two, Linear(4), two, one, Linear(5), Linear(6)))
+    runs = taken(UP_TO_EDGE, *envelopes(one, two, Linear(4), two, one, Linear(5), Linear(6)))
     joined = [page_of([(3, 1), (5, 2)])], [page_of([(5, 2), (3, 1)])]
     assert messages(runs) == [joined[0], [Linear(4)], joined[1], [Linear(5)], [Linear(6)]]
 
 
 def test_a_page_that_is_put_together_has_a_size() -> None:
     page = page_of([(ts, ts) for ts in range(MOST // 4)])
-    assert [len(run[0].message) for run in taken(INSIDE, *letters(*[page] * 9))] == [MOST, MOST, MOST // 4]  # type: ignore[arg-type]
+    assert [len(run[0].message) for run in taken(INSIDE, *envelopes(*[page] * 9))] == [MOST, MOST, MOST // 4]  # type: ignore[arg-type]
     large = page_of([(ts, ts) for ts in range(MOST + 1)])
-    assert messages(taken(INSIDE, *letters(large, large))) == [[large], [large]]
+    assert messages(taken(INSIDE, *envelopes(large, large))) == [[large], [large]]
 
 
 def test_what_fits_into_no_column_stays_apart() -> None:
     schema = Schema({"ts": pa.int64(), "k": pa.dictionary(pa.int8(), pa.string())}, "ts", "s")
     pages = [Page.of(schema, {"ts": [*range(100)], "k": [f"{name}{n}" for n in range(100)]}) for name in "ab"]
-    assert messages(taken(INSIDE, *letters(*pages, Linear(3)))) == [[*pages, Linear(3)]]
+    assert messages(taken(INSIDE, *envelopes(*pages, Linear(3)))) == [[*pages, Linear(3)]]
 
 
 PAGES = st.lists(st.integers(0, 20), min_size=1, max_size=4).map(lambda ts: page_of([(t, t) for t in ts]))
@@ -104,14 +107,14 @@ SENT = st.lists(
 def test_nothing_is_lost_and_nothing_comes_too_early(
     sent: list[tuple[int, Message | Signal, int]], leave: Leave
 ) -> None:
-    runs = taken(leave, *(Letter(port, message, now, 0.0) for port, message, now in sent))
+    runs = taken(leave, *(Envelope(port, message, now, 0.0) for port, message, now in sent))
     got = [(one.port, one.message, one.now) for run in runs for one in run]
     assert ticks(got) == ticks(sent)
     for port in (0, 1):
         assert rows(got, port) == rows(sent, port)
         assert promised(got, port) == promised(sent, port)
         assert all(m >= n for m, n in zip(rows_before(got, port), rows_before(sent, port), strict=True))
-    if leave.promises:
+    if leave.punctuation:
         return
     assert [s for s in sent if not isinstance(s[1], Page)] == [g for g in got if not isinstance(g[1], Page)]
 
@@ -155,13 +158,13 @@ async def test_an_inbox_holds_so_many_messages_or_so_many_bytes_of_small_ones() 
     inbox = Inbox(operator, INSIDE, capacity=4, room=20_000)
     held = 0
     while not inbox.full:
-        inbox.put(Letter(0, page_of([(1, 1)]), NEVER, 0.0))
+        inbox.put(Envelope(0, page_of([(1, 1)]), NEVER, 0.0))
         held += 1
     assert held == -(-20_000 // (1024 + 16))
     inbox = Inbox(operator, INSIDE, capacity=4, room=20_000)
     for now in range(4):
         assert not inbox.full
-        inbox.put(Letter(0, page_of([(1, 1)]), now, 0.0))
+        inbox.put(Envelope(0, page_of([(1, 1)]), now, 0.0))
     assert inbox.full  # there is nothing to put together
     waiting = asyncio.ensure_future(inbox.wait())
     await asyncio.sleep(0)
@@ -172,7 +175,7 @@ async def test_an_inbox_holds_so_many_messages_or_so_many_bytes_of_small_ones() 
     inbox = Inbox(operator, INSIDE, capacity=4, room=20_000)
     for _ in range(4):
         assert not inbox.full
-        inbox.put(Letter(0, large, NEVER, 0.0))
+        inbox.put(Envelope(0, large, NEVER, 0.0))
     assert inbox.full
 
 
@@ -185,5 +188,5 @@ async def test_an_inbox_counts_texts_and_groups() -> None:
         inbox = Inbox(Operator().opened(schema), INSIDE, capacity=2, room=60_000)
         for _ in range(2):
             assert not inbox.full
-            inbox.put(Letter(0, message, NEVER, 0.0))
+            inbox.put(Envelope(0, message, NEVER, 0.0))
         assert inbox.full

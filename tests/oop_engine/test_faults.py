@@ -110,8 +110,8 @@ def test_a_cancelled_error_of_a_state_does_not_let_local_hang() -> None:
     ("at", "words"),
     [
         (lambda m: isinstance(m, Page), "page of 2 rows, ts 5 to 130 s"),
-        (lambda m: isinstance(m, Linear), r"promise Linear\(below=\d+\)"),
-        (lambda m: isinstance(m, GroupWise), "promise about 1 group of id"),
+        (lambda m: isinstance(m, Linear), r"punctuation Linear\(below=\d+\)"),
+        (lambda m: isinstance(m, GroupWise), "punctuation for 1 group of id"),
         (lambda m: m == "end", "the end of its input"),
     ],
     ids=["page", "linear", "groups", "end"],
