@@ -37,7 +37,7 @@ from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Sliding
 from oop_engine.scenarios.truth import windows
-from oop_engine.spark.plan.balance import Balance, Balancer, even_map, unevenness
+from oop_engine.spark.plan.balance import Balance, Balancer, even_assignment, unevenness
 from oop_engine.spark.plan.key_groups import key_groups
 from oop_engine.traces.disorder import Disorder, Link
 
@@ -133,11 +133,11 @@ def shares(values: Values, *, balanced: bool) -> list[float]:
     """
     pages = [page for page in feeds(values)["events"] if isinstance(page, Page)]
     of = key_groups([pa.concat_arrays([page.column("key") for page in pages])], Balance().groups)
-    balancer = Balancer(Balance(), {0: even_map(Balance().groups, SHARDS)}, SHARDS)
+    balancer = Balancer(Balance(), {0: even_assignment(Balance().groups, SHARDS)}, SHARDS)
     found = []
     for number, at in enumerate(range(0, of.size, BATCH)):
         loads = np.bincount(of[at : at + BATCH], minlength=Balance().groups)
-        found.append(unevenness(balancer.maps[0], loads, SHARDS) / SHARDS)
+        found.append(unevenness(balancer.assignments[0], loads, SHARDS) / SHARDS)
         if balanced:
             balancer.take(number, {0: loads.tolist()})
     return found

@@ -94,7 +94,7 @@ def ours(spark: SparkSession, graph: Graph, trace: Trace, files: int, *, batch: 
         feeds,
         spark=spark,
         batch=batch,
-        slices_per_batch=max(1, files // len(sources)),
+        segments_per_batch=max(1, files // len(sources)),
         on_batch=lambda b: batches.append(Batch(b.tuples, *each.lap())),
     )
     return Measured(*whole.lap(), batches, done.results["out"])

@@ -284,7 +284,7 @@ class OnSpark:
         began = time.perf_counter()
         outcome = run_on_spark(
             variant.graph, feeds(), spark=spark, batch=batch, checkpoint=self.checkpoint, groups=self.groups,
-            balance=self.balance, slice_rows=self.batch_tuples or BATCH_TUPLES, slices_per_batch=1,
+            balance=self.balance, segment_rows=self.batch_tuples or BATCH_TUPLES, segments_per_batch=1,
             on_batch=lambda done: tell(progress(done)),
         )  # fmt: skip
         late = outcome.statistics.count("late")

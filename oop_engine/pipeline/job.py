@@ -32,7 +32,7 @@ from oop_engine.pipeline.running import Folders, default_partition, run_graph
 from oop_engine.pipeline.segmented import Segmented
 from oop_engine.pipeline.spark_errors import as_trace_errors
 from oop_engine.pipeline.steps import Steps
-from oop_engine.spark.io.segments import SLICE_ROWS
+from oop_engine.spark.io.segments import SEGMENT_ROWS
 from oop_engine.spark.run import BatchDone, pieces_of
 from oop_engine.spark.session.session import active_session, session
 from oop_engine.spark.session.settings import check_packages
@@ -65,7 +65,7 @@ class Wanted:
     partition: str = ""
     until: str = "run"
     batch: bool = False
-    slice_rows: int = SLICE_ROWS
+    slice_rows: int = SEGMENT_ROWS
     master: str | None = None
     settings: dict[str, str] = field(default_factory=dict)
 

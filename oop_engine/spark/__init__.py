@@ -1,1 +1,1 @@
-"""The same graphs on Apache Spark, through PySpark: nothing is loaded before it is asked for."""
+"""Running a graph on Apache Spark, through PySpark; nothing of it is loaded before it is asked for."""

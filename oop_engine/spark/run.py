@@ -5,97 +5,37 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
-from functools import reduce
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import pyarrow as pa
-
-from oop_engine.core.errors import UsageError
-from oop_engine.core.graph import Graph, Plan, Stream
-from oop_engine.core.operator import Message
-from oop_engine.core.schema import Schema
-from oop_engine.core.statistics import LateTuples, Statistics
-from oop_engine.spark.io.frames import check_frames, is_frame, letters_of_frame
-from oop_engine.spark.io.segments import SLICE_ROWS, Files, Slices, spool
+from oop_engine.core.graph import Graph, Stream
+from oop_engine.spark.io.feeds import Feed, check_feeds, schemas_of, segments_of
+from oop_engine.spark.io.frames import check_frames, is_frame
+from oop_engine.spark.io.segments import SEGMENT_ROWS, Segments
 from oop_engine.spark.io.sinks import Lasting, Memory, Sink
-from oop_engine.spark.io.to_sink import ToSink, batch_results
-from oop_engine.spark.plan.assignments import Control
-from oop_engine.spark.plan.balance import Balance, Move
-from oop_engine.spark.plan.cut import SHARDS, Cut, cut
+from oop_engine.spark.outcome import BatchDone, ShardDone, SparkOutcome
+from oop_engine.spark.plan.balance import Balance
 from oop_engine.spark.plan.fusion import Score
-from oop_engine.spark.plan.two_level import scaled
-from oop_engine.spark.session.failures import failure_of
+from oop_engine.spark.plan.pieces import SHARDS, Cut
+from oop_engine.spark.plan.two_level import pieces_of
+from oop_engine.spark.query import SparkQuery
 from oop_engine.spark.session.session import session
 from oop_engine.spark.session.settings import check_packages
-from oop_engine.spark.session.waiting import interruptible, terminable
+from oop_engine.spark.session.waiting import terminable
 from oop_engine.spark.state.checkpoint import Checkpoint
-from oop_engine.spark.state.state_files import COPIES, HEADS
+from oop_engine.spark.state.state_files import SOURCE_CHAINS, SUBTASKS
 from oop_engine.spark.tasks.job import Job, addresses_of, check_travels
-from oop_engine.spark.tasks.record import DDL, NOTE
-from oop_engine.spark.tasks.rows import in_task, letters_of
-from oop_engine.spark.tasks.stage_task import through_levels
-from oop_engine.spark.tasks.task_metrics import Totals
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
-    from pyspark.sql.streaming import DataStreamReader
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["BatchDone", "Feed", "ShardDone", "SparkOutcome", "pieces_of", "run_on_spark"]
 
-State: TypeAlias = Literal["files", "store"]
-Feed = Any
-"""A source: ``Slices``, the path of a trace or of a folder of traces, messages (``Iterable[Message]``, which are
-spooled first), or a DataFrame of Spark."""
-
-
-@dataclass(frozen=True)
-class BatchDone:
-    """One micro-batch: its number, the tuples that came in with it, results, wall seconds; shards, if there are."""
-
-    number: int
-    tuples: int
-    results: int
-    wall_s: float
-    shards: tuple[ShardDone, ...] = ()
-
-
-@dataclass(frozen=True)
-class ShardDone:
-    """What a shard did in a micro-batch: its tuples, and the CPU seconds its task took over them."""
-
-    operator: str
-    shard: int
-    tuples: int
-    spent_s: float
-
-
-@dataclass
-class SparkOutcome:
-    """What a run on Spark gave.
-
-    ``results``: a table for each sink of the graph if they were kept in ``Memory``, else empty.
-    ``tuples``: how many came in since the query was first started.  ``batches``: one by one; the first also
-    pays for what Spark and its Python workers load once.  ``start_s``: wall seconds until Spark was there.
-    ``moves``: when key groups were moved between shards.
-    """
-
-    results: dict[str, pa.Table]
-    statistics: Statistics
-    tuples: int
-    batches: list[BatchDone]
-    start_s: float
-    wall_s: float
-    cut: Cut = field(repr=False)
-    moves: list[Move] = field(default_factory=list)
-
-    @property
-    def late(self) -> LateTuples:
-        """The tuples that came behind a promise since the query was first started: how many, and at which operators."""
-        return self.statistics.late
+StatePlace: TypeAlias = Literal["files", "store"]
 
 
 def run_on_spark(
@@ -113,9 +53,9 @@ def run_on_spark(
     rates: Mapping[Stream, int] | None = None,
     split: bool = True,
     balance: Balance | bool = False,
-    state: State = "files",
-    slices_per_batch: int = 4,
-    slice_rows: int = SLICE_ROWS,
+    state: StatePlace = "files",
+    segments_per_batch: int = 4,
+    segment_rows: int = SEGMENT_ROWS,
     quick: bool = False,
     on_batch: Callable[[BatchDone], None] | None = None,
     settings: Mapping[str, Any] | None = None,
@@ -134,13 +74,13 @@ def run_on_spark(
     sink
         Where results go; None: ``Memory``.
     follow
-        Wait for more slices until interrupted; else stop when all there are have been read.
+        Wait for more segments until interrupted; else stop when all there are have been read.
     groups
         Key groups of a component; None: two a partition.
     score, rates
         How operators are fused (see ``fusion``).
     split
-        Split aggregates that one task would have to work on alone (see ``split``).
+        Split aggregates that one task would have to work on alone (see ``two_level``).
     balance
         Work on aggregates by a key in shards, one a partition, and move key groups from one to another as
         soon as they are not loaded alike (see ``balance``).  For keys that are far from equally frequent: the
@@ -148,95 +88,30 @@ def run_on_spark(
     state
         Where micro-batches leave the states of components: in files of the checkpoint, or in Spark's state
         store, which takes longer and which tools of Spark know.
-    slices_per_batch, slice_rows
-        How many slices a source gives to a micro-batch, and how many tuples are in a slice that is spooled.
+    segments_per_batch, segment_rows
+        How many segments a source gives to a micro-batch, and how many tuples are in a segment that is spooled.
 
     Raises ``GraphError`` for a graph that cannot be cut up or sent to tasks, ``UsageError`` for feeds that do
     not fit it and for a checkpoint of another graph, ``SetupError`` for a missing Java or package, all before
     anything runs; and what an operator or a trace raised in a task.
     """
     check_packages()
-    plan = graph.plan()
-    _check_feeds(plan, feeds)
+    check_feeds(graph.plan(), feeds)
     began = time.perf_counter()
     with ExitStack() as stack:
         stack.enter_context(terminable())
         kept = Checkpoint(_folder(checkpoint, stack))
-        check_travels(plan)
-        frames = {name: feed for name, feed in feeds.items() if is_frame(feed)}
-        check_frames(frames, _schemas(plan), batch=batch)
-        balanced = bool(balance)
-        plan = pieces_of(graph, unordered=frames, split=split, balance=balanced).plan  # tells what cannot run
-        kept.check(plan, batch=batch, state=state)
-        sink = sink or Memory()
-        sink.start({n.name: plan.schema(n.inputs[0]) for n in plan.of_kind("sink")}, kept.query())
-        if isinstance(sink, Lasting) and not batch:
-            sink.check(kept.made())
-        sources = _slices(plan, {n: f for n, f in feeds.items() if n not in frames}, kept.folder, slice_rows)
+        asked = _Asked(
+            graph, feeds, kept, sink or Memory(), batch=batch, groups=groups, score=score, rates=rates, split=split,
+            balance=balance, state=state, segments_per_batch=segments_per_batch, segment_rows=segment_rows,
+        )  # fmt: skip
+        asked.check()
+        sources = asked.sources()
         spark = spark or stack.enter_context(session(master, settings, quick=quick))
-        partitions, groups = kept.sizes(int(str(spark.conf.get("spark.sql.shuffle.partitions"))), groups)
-        pieces = pieces_of(
-            graph, groups, score, rates, frames, split=split, balance=balanced, shards=partitions
-        )
-        sources = kept.keep(pieces, sources, (partitions, groups), batch=batch, state=state)
-        job = Job(
-            pieces,
-            addresses_of(pieces, partitions),
-            sources,
-            partitions,
-            heads=str(kept.folder / HEADS),
-            copies=str(kept.folder / COPIES) if state == "files" else "",
-            maps=str(kept.folder / "maps") if pieces.at(SHARDS) and not batch else "",
-            slices_per_batch=slices_per_batch,
-        )
-        how = balance if isinstance(balance, Balance) else Balance()
-        run = _Run(spark, job, frames, sink, kept, on_batch, how)
+        query = asked.query(spark, sources, on_batch)
         start_s = time.perf_counter() - began
-        run.all_at_once() if batch else run.in_batches(follow=follow)
-        results = sink.results() if isinstance(sink, Memory) else {}
-        wall_s = time.perf_counter() - began - start_s
-        return SparkOutcome(
-            results,
-            run.totals.statistics(),
-            run.totals.tuples,
-            run.batches,
-            start_s,
-            wall_s,
-            pieces,
-            run.moves,
-        )
-
-
-def pieces_of(
-    graph: Graph,
-    groups: int = 1,
-    score: Score = "components",
-    rates: Mapping[Stream, int] | None = None,
-    unordered: Collection[str] = (),
-    *,
-    split: bool = True,
-    balance: bool = False,
-    shards: int = 1,
-) -> Cut:
-    """Return ``graph`` as it is split and cut up to run."""
-    twin, in_shards = scaled(graph, unordered, split=split, balance=balance)
-    return cut(
-        twin,
-        groups=groups,
-        score=score,
-        rates=rates,
-        unordered=unordered,
-        shards=shards,
-        in_shards=in_shards,
-    )
-
-
-def _check_feeds(plan: Plan, feeds: Mapping[str, Feed]) -> None:
-    sources = [node.name for node in plan.of_kind("source")]
-    if set(feeds) != set(sources):
-        got = ", ".join(feeds) or "none"
-        msg = f"graph {plan.name!r} has the sources {', '.join(sources)}; got feeds for {got}: give one for each"
-        raise UsageError(msg)
+        query.all_at_once() if batch else query.in_batches(follow=follow)
+        return asked.outcome(query, start_s, time.perf_counter() - began - start_s)
 
 
 def _folder(checkpoint: str | Path | None, stack: ExitStack) -> Path:
@@ -247,129 +122,90 @@ def _folder(checkpoint: str | Path | None, stack: ExitStack) -> Path:
     return folder
 
 
-def _slices(plan: Plan, feeds: Mapping[str, Feed], folder: Path, rows: int) -> dict[str, Slices]:
-    """Return every source in slices; those given as messages are spooled together."""
-    schemas = _schemas(plan)
-    found: dict[str, Slices] = {}
-    messages: dict[str, Iterable[Message]] = {}
-    for name, feed in feeds.items():
-        match feed:
-            case str() | Path():
-                found[name] = Files(str(Path(feed).absolute()), schemas[name])
-            case Slices():
-                found[name] = feed
-            case _:
-                messages[name] = feed
-    if messages:
-        spooled = spool(messages, {name: schemas[name] for name in messages}, folder / "feeds", rows)
-        found |= spooled
-    return {name: found[name] for name in schemas if name in found}
+@dataclass(frozen=True)
+class _Asked:
+    """A run as it was asked for: it is checked before Spark is there, and becomes a query once it is."""
 
+    graph: Graph
+    feeds: Mapping[str, Feed]
+    kept: Checkpoint
+    sink: Sink
+    batch: bool
+    groups: int | None
+    score: Score
+    rates: Mapping[Stream, int] | None
+    split: bool
+    balance: Balance | bool
+    state: StatePlace
+    segments_per_batch: int
+    segment_rows: int
 
-def _schemas(plan: Plan) -> dict[str, Schema]:
-    return {node.name: plan.schema(Stream(node.name)) for node in plan.of_kind("source")}
+    @cached_property
+    def frames(self) -> dict[str, DataFrame]:
+        """The feeds that are DataFrames of Spark."""
+        return {name: feed for name, feed in self.feeds.items() if is_frame(feed)}
 
+    def check(self) -> None:
+        """Raise what keeps the run from starting, and start the sink."""
+        plan = self.graph.plan()
+        check_travels(plan)
+        check_frames(self.frames, schemas_of(plan), batch=self.batch)
+        plan = pieces_of(
+            self.graph, unordered=self.frames, split=self.split, balance=bool(self.balance)
+        ).plan  # tells what cannot run
+        self.kept.check(plan, batch=self.batch, state=self.state)
+        sinks = {node.name: plan.schema(node.inputs[0]) for node in plan.of_kind("sink")}
+        self.sink.start(sinks, self.kept.query())
+        if isinstance(self.sink, Lasting) and not self.batch:
+            self.sink.check(self.kept.made())
 
-class _Run:
-    """One run of a job; it puts together what its tasks tell."""
+    def sources(self) -> dict[str, Segments]:
+        """Return the other feeds in segments."""
+        others = {name: feed for name, feed in self.feeds.items() if name not in self.frames}
+        return segments_of(self.graph.plan(), others, self.kept.folder, self.segment_rows)
 
-    def __init__(
+    def query(
         self,
         spark: SparkSession,
-        job: Job,
-        frames: Mapping[str, DataFrame],
-        sink: Sink,
-        kept: Checkpoint,
+        sources: Mapping[str, Segments],
         on_batch: Callable[[BatchDone], None] | None,
-        balance: Balance,
-    ) -> None:
-        from oop_engine.spark.io.source import LetterSource
+    ) -> SparkQuery:
+        """Return the query, as large as the checkpoint says, or the session."""
+        shuffled = int(str(spark.conf.get("spark.sql.shuffle.partitions")))
+        partitions, groups = self.kept.sizes(shuffled, self.groups)
+        pieces = pieces_of(
+            self.graph, groups, self.score, self.rates, self.frames,
+            split=self.split, balance=bool(self.balance), shards=partitions,
+        )  # fmt: skip
+        read = self.kept.keep(pieces, sources, (partitions, groups), batch=self.batch, state=self.state)
+        how = self.balance if isinstance(self.balance, Balance) else Balance()
+        job = self._job(pieces, read, partitions)
+        return SparkQuery(spark, job, self.frames, self.sink, self.kept, on_batch, how)
 
-        spark.dataSource.register(LetterSource)
-        self._spark, self._job, self._frames, self._sink = spark, job, frames, sink
-        self._kept = kept
-        self._packed = job.packed()
-        self._stored = not job.copies  # in Spark's store
-        self._on_batch = on_batch or (lambda done: None)
-        edges = [edge for edge in job.cut.edges if edge.component is None]
-        self._schemas = {edge.number: (edge.sink, edge.schema) for edge in edges}
-        self._control = Control(balance, job.cut, job.maps) if job.maps else None
-        self._last = time.perf_counter()
-        self.totals = Totals()
-        self.batches: list[BatchDone] = []
-
-    @property
-    def moves(self) -> list[Move]:
-        """When key groups were moved."""
-        return [] if self._control is None else self._control.moves
-
-    def in_batches(self, *, follow: bool) -> None:
-        """Run a streaming query until everything has been read, or for ever."""
-        letters = self._letters(self._spark.readStream)
-        if self._stored:
-            from oop_engine.spark.tasks.store_task import through_store
-
-            letters = through_store(letters, self._packed)
-        writer = letters.writeStream.foreachBatch(self._batch).option(
-            "checkpointLocation", str(self._kept.folder / "spark")
+    def _job(self, pieces: Cut, sources: Mapping[str, Segments], partitions: int) -> Job:
+        folder = self.kept.folder
+        return Job(
+            pieces,
+            addresses_of(pieces, partitions),
+            sources,
+            partitions,
+            chains=str(folder / SOURCE_CHAINS),
+            subtasks=str(folder / SUBTASKS) if self.state == "files" else "",
+            assignments=str(folder / "maps") if pieces.at(SHARDS) and not self.batch else "",
+            segments_per_batch=self.segments_per_batch,
         )
-        trigger: dict[str, Any] = {"processingTime": "0 seconds"} if follow else {"availableNow": True}
-        with failure_of():
-            query = writer.trigger(**trigger).start()
-            try:
-                interruptible(query.awaitTermination, query.stop)
-            finally:
-                with suppress(Exception):  # it has failed, or its JVM is gone: what is raised tells why
-                    query.stop()
 
-    def all_at_once(self) -> None:
-        """Run one batch."""
-        letters = self._letters(self._spark.read)
-        with failure_of():
-            interruptible(lambda: self._batch(letters, None), self._spark.sparkContext.cancelAllJobs)
-
-    def _letters(self, reader: DataFrameReader | DataStreamReader) -> DataFrame:
-        """Return the letters of all sources."""
-        schemas = _schemas(self._job.cut.plan)
-        parts = [
-            letters_of_frame(frame, name, schemas[name], self._job) for name, frame in self._frames.items()
-        ]
-        if self._job.sources:
-            parts.append(reader.format("oop-engine").option("job", self._packed.text).load())
-        return reduce(lambda one, other: one.union(other), parts)
-
-    def _batch(self, letters: DataFrame, number: int | None) -> None:
-        """Run the tasks of a micro-batch, or of everything, hand results to the sink, take down what was told."""
-        work = self._sink.worker()
-        to_sink = ToSink(work, self._schemas, number or 0)
-        states = {} if number is None else self._kept.begin(number)
-        if self._stored and number is not None:
-            done = letters.mapInArrow(in_task(to_sink), DDL)
-        else:
-            done = through_levels(letters, self._packed, batch=number, states=states, last=to_sink)
-        arrived = [letter for part in done.toArrow().to_batches() for letter in letters_of(part)]
-        results = batch_results(work, self._schemas, (letter for letter in arrived if letter.edge != NOTE))
-        made = self._sink.commit(number or 0, results)
-        before = self.totals.tuples
-        self.totals.take(letter for letter in arrived if letter.edge == NOTE)
-        if number is not None:
-            self._kept.end(number, self.totals.states, made)
-        self._tell(number or 0, before, results.tuples)
-
-    def _tell(self, number: int, before: int, results: int) -> None:
-        """Say that a micro-batch is done; ``before``: tuples until then."""
-        if self._control is not None:
-            self._control.take(number, self.totals.loads())
-        now = time.perf_counter()
-        done = BatchDone(number, self.totals.tuples - before, results, now - self._last, self._shards())
-        self._last = now
-        self.batches.append(done)
-        self._on_batch(done)
-
-    def _shards(self) -> tuple[ShardDone, ...]:
-        spent = self.totals.spent()
-        return tuple(
-            ShardDone(component.name, shard, *spent.get((component.name, shard), (0, 0.0)))
-            for component in self._job.cut.at(SHARDS)
-            for shard in range(component.groups)
+    def outcome(self, query: SparkQuery, start_s: float, wall_s: float) -> SparkOutcome:
+        """Return what the query gave."""
+        results = self.sink.results() if isinstance(self.sink, Memory) else {}
+        totals = query.totals
+        return SparkOutcome(
+            results,
+            totals.statistics(),
+            totals.tuples,
+            query.batches,
+            start_s,
+            wall_s,
+            query.cut,
+            query.moves,
         )

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from oop_engine import EngineError, SnapshotError, UsageError, replay
 from oop_engine.testing import multiset
-from tests.oop_engine.spark.stand_in import SLICES, add_slices, go_on, graph, pages, results
+from tests.oop_engine.spark.stand_in import SEGMENTS, add_segments, go_on, graph, pages, results
 
 Damage = Callable[[Path, Path, float], None]
 FIRST = 4  # slices of the left source that are there at the first start
@@ -58,7 +58,7 @@ DAMAGES = [deleted, emptied, cut, flipped, swapped, replaced]
 def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A query that has read the slices there were."""
     place = tmp_path_factory.mktemp("begun")
-    add_slices(place, 0, FIRST)
+    add_segments(place, 0, FIRST)
     go_on(place)
     return place
 
@@ -78,7 +78,7 @@ def outcome(begun: Path, damage: Callable[[Path], None]) -> str:
     shutil.rmtree(place, ignore_errors=True)
     shutil.copytree(begun, place)
     damage(place)
-    add_slices(place, FIRST, SLICES)
+    add_segments(place, FIRST, SEGMENTS)
     try:
         go_on(place)
     except EngineError as error:

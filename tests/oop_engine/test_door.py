@@ -11,7 +11,7 @@ import pytest
 
 from oop_engine import FOREVER, NEVER, ContractError, GroupWise, Joint, Linear, Message, Page, Schema, replay
 from oop_engine.core.graph import Graph
-from oop_engine.spark.io.segments import spool
+from oop_engine.spark.io.spool import spool
 
 S = Schema({"ts": pa.int64(), "other": pa.int64()}, "ts", "s")
 COLUMNS = {"ts": [0, 61], "other": [0, 600]}

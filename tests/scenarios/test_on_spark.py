@@ -11,7 +11,7 @@ from oop_engine import replay
 from oop_engine.core.graph import Stream
 from oop_engine.lab.answers import missing_and_wrong
 from oop_engine.lab.scenario import load
-from oop_engine.spark.io.segments import spool
+from oop_engine.spark.io.spool import spool
 from oop_engine.spark.run import run_on_spark
 from tests.oop_engine.spark.together import Together
 
@@ -38,14 +38,14 @@ def test_scenario(name: str, spark: SparkSession, tmp_path: Path) -> None:
     variants = [v for v in scenario.variants(values) if v.exact]
     plan = variants[0].graph.plan()
     schemas = {node.name: plan.schema(Stream(node.name)) for node in plan.of_kind("source")}
-    slices = spool(scenario.feeds(values), schemas, tmp_path, rows=12_000 if name == "netflow" else 2_500)
+    segments = spool(scenario.feeds(values), schemas, tmp_path, rows=12_000 if name == "netflow" else 2_500)
     together = Together()
     for variant in variants:
-        together.join(variant.graph, slices)
+        together.join(variant.graph, segments)
     expected = [replay(variant.graph, scenario.feeds(values)).results for variant in variants]
     for batch in (False, True):
         outcome = run_on_spark(
-            together.graph, together.sources, spark=spark, batch=batch, groups=3, slices_per_batch=1
+            together.graph, together.sources, spark=spark, batch=batch, groups=3, segments_per_batch=1
         )
         for number, (variant, results) in enumerate(zip(variants, expected, strict=True)):
             for sink, table in results.items():

@@ -1,1 +1,1 @@
-"""Where tuples come from and results go."""
+"""Sources in segments, DataFrames, and sinks: where tuples come from and results go."""

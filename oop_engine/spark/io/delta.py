@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from oop_engine.core.errors import SetupError, UsageError
 from oop_engine.core.schema import Schema
-from oop_engine.spark.io.parquet import Table, WriteFiles, by_table, folder_of, sizes_of
+from oop_engine.spark.io.parquet import ResultTable, WriteFiles, by_table, folder_of, sizes_of
 from oop_engine.spark.io.result_folder import ResultFolder, Written, batch_of
 from oop_engine.spark.io.sink import BatchResults
 
@@ -34,7 +34,7 @@ class Delta:
     folder: str | Path
     exactly_once: str = "exactly once, a batch at a time"
     _query: str = field(default="", init=False)
-    _tables: dict[str, Table] = field(default_factory=dict, init=False)
+    _tables: dict[str, ResultTable] = field(default_factory=dict, init=False)
 
     def start(self, schemas: Mapping[str, Schema], query: str) -> None:
         """Check the package, folders and types; remove what killed runs left unfinished.
@@ -46,7 +46,7 @@ class Delta:
             raise SetupError(msg)
         self._query = query
         self._tables = {
-            name: Table(folder_of("Delta", self.folder, name), schema, _stored(name, schema.fields))
+            name: ResultTable(folder_of("Delta", self.folder, name), schema, _stored(name, schema.fields))
             for name, schema in schemas.items()
         }
         for table in self._tables.values():
@@ -92,7 +92,7 @@ class Delta:
             raise folder.error(msg)
         folder.check({place: size for place, size in files.items() if place in there})
 
-    def _add(self, batch: int, table: Table, files: list[Written]) -> bool:
+    def _add(self, batch: int, table: ResultTable, files: list[Written]) -> bool:
         """Add files to a table; tell if they were not there already."""
         from deltalake import CommitProperties, DeltaTable, Schema, Transaction
         from deltalake.transaction import create_table_with_add_actions

@@ -22,12 +22,12 @@ from oop_engine.runners.dispatch import Signal
 from oop_engine.spark.plan.routing import Router
 from oop_engine.spark.tasks.job import Job
 from oop_engine.spark.tasks.record import DDL
-from oop_engine.spark.tasks.task_metrics import frame_note
+from oop_engine.spark.tasks.task_metrics import frame_record
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["check_frames", "is_frame", "letters_of_frame"]
+__all__ = ["check_frames", "is_frame", "records_of_frame"]
 
 _LAST = 1 << 38  # behind all batches of a partition, and all partitions
 _BATCHES = 1 << 20  # Arrow batches of a partition
@@ -54,25 +54,25 @@ def check_frames(frames: Mapping[str, DataFrame], schemas: Mapping[str, Schema],
             raise UsageError(msg)
 
 
-def letters_of_frame(frame: DataFrame, source: str, schema: Schema, job: Job) -> DataFrame:
-    """Return the rows of ``frame`` as letters; rows without a time are left out and counted."""
+def records_of_frame(frame: DataFrame, source: str, schema: Schema, job: Job) -> DataFrame:
+    """Return the rows of ``frame`` as records; rows without a time are left out and counted."""
     columns = frame.select(*schema.names)
-    letters = columns.mapInArrow(_to_letters(job, source, schema), DDL)
+    records = columns.mapInArrow(_to_records(job, source, schema), DDL)
     if frame.isStreaming:
-        return letters
+        return records
     one = frame.sparkSession.range(1)
-    return letters.union(one.mapInArrow(_the_end(job, source), DDL))
+    return records.union(one.mapInArrow(_the_end(job, source), DDL))
 
 
 def _router(job: Job, source: str) -> tuple[Router, tuple[str, ...]]:
-    head = next(head for head in job.cut.heads if head.source == source)
-    return Router(job.cut, job.addresses, head.outlets), tuple(head.outlets)
+    chain = next(chain for chain in job.cut.chains if chain.source == source)
+    return Router(job.cut, job.addresses, chain.outlets), tuple(chain.outlets)
 
 
 Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def _to_letters(job: Job, source: str, schema: Schema) -> Work:
+def _to_records(job: Job, source: str, schema: Schema) -> Work:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
@@ -87,8 +87,8 @@ def _to_letters(job: Job, source: str, schema: Schema) -> Work:
             rows, refused = rows + len(page), refused + batch.num_rows - len(page)
             for outlet in outlets:
                 router.say(outlet, page)
-            yield batch_of(list(router.letters(partition * _BATCHES + number)))
-        yield batch_of([frame_note(source, partition, rows, refused)])
+            yield batch_of(list(router.records(partition * _BATCHES + number)))
+        yield batch_of([frame_record(source, partition, rows, refused)])
 
     return run
 
@@ -101,7 +101,7 @@ def _the_end(job: Job, source: str) -> Work:
         if sum(batch.num_rows for batch in batches):
             for outlet in outlets:
                 router.say(outlet, Signal.END)
-            yield batch_of(list(router.letters(_LAST)))
+            yield batch_of(list(router.records(_LAST)))
 
     return run
 

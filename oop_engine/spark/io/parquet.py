@@ -19,13 +19,13 @@ from oop_engine.core.units import TIME_UNITS, Length
 from oop_engine.spark.io.result_folder import ResultFile, ResultFolder, Written, place_of
 from oop_engine.spark.io.sink import BatchResults, Receipt
 
-__all__ = ["Parquet", "Table", "WriteFiles", "by_table", "sizes_of"]
+__all__ = ["Parquet", "ResultTable", "WriteFiles", "by_table", "sizes_of"]
 
 _DAY_S = 86_400
 
 
 @dataclass(frozen=True)
-class Table:
+class ResultTable:
     """Where the results of one sink go: a folder, the columns of its files, and what it is divided by.
 
     ``width``: how much of the progressing attribute goes into one folder below; 0: there are none.
@@ -58,14 +58,16 @@ class Parquet:
     may_go: bool = False
     exactly_once: str = "exactly once"
     _query: str = field(default="", init=False)
-    _tables: dict[str, Table] = field(default_factory=dict, init=False)
+    _tables: dict[str, ResultTable] = field(default_factory=dict, init=False)
     _again: bool = field(default=True, init=False)
 
     def start(self, schemas: Mapping[str, Schema], query: str) -> None:
         """Check folders and types; remove what killed runs left unfinished."""
         self._query, self._again = query, True
         self._tables = {
-            name: Table(folder_of("Parquet", self.folder, name), schema, schema.fields, self._width(schema))
+            name: ResultTable(
+                folder_of("Parquet", self.folder, name), schema, schema.fields, self._width(schema)
+            )
             for name, schema in schemas.items()
         }
         for name, table in self._tables.items():
@@ -116,7 +118,7 @@ class Parquet:
 class WriteFiles:
     """Writes the results of one partition to unfinished files: one a table, and folder of windows."""
 
-    tables: Mapping[str, Table]
+    tables: Mapping[str, ResultTable]
 
     def __call__(
         self, batch: int, partition: int, results: Iterable[tuple[str, Message]]

@@ -1,8 +1,8 @@
-"""The data source of Spark that reads our traces, runs their heads and puts out letters.
+"""The data source of Spark that reads our traces, runs their source chains and puts out records.
 
-One task a source and micro-batch.  The offset is the number of slices that have been read, for
+One task a source and micro-batch.  The offset is the number of segments that have been read, for
 each source; one more than there are says that the source has ended.  Where there are shards, the
-version of their map is in the offset too.
+version of their assignment is in the offset too.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from oop_engine.spark.io.segments import Files
-from oop_engine.spark.plan.assignments import MapFolder
-from oop_engine.spark.plan.balance import Maps
+from oop_engine.spark.plan.assignments import AssignmentFolder
+from oop_engine.spark.plan.balance import Assignments
 from oop_engine.spark.state.manifest import Manifest
-from oop_engine.spark.state.state_files import HEADS, States
+from oop_engine.spark.state.state_files import SOURCE_CHAINS, StateFiles
 from oop_engine.spark.tasks.job import Job, PackedJob
-from oop_engine.spark.tasks.record import DDL, Letter
+from oop_engine.spark.tasks.record import DDL, Record
 from oop_engine.spark.tasks.rows import batches_of
-from oop_engine.spark.tasks.source_chain import HeadRun
-from oop_engine.spark.tasks.task_metrics import state_note
+from oop_engine.spark.tasks.source_chain import SourceChainRun
+from oop_engine.spark.tasks.task_metrics import state_record
 
-__all__ = ["LetterSource"]
+__all__ = ["RecordSource"]
 
 Offset = dict[str, int]
-_MAP = "(map)"  # beside the sources; none can have this name
+_ASSIGNMENT = "(map)"  # beside the sources; none can have this name
 
 
-class LetterSource(DataSource):
+class RecordSource(DataSource):
     """``spark.read.format("oop-engine").option("job", job.to_text())``, or ``readStream``."""
 
     @classmethod
@@ -46,7 +46,7 @@ class LetterSource(DataSource):
         return "oop-engine"
 
     def schema(self) -> str:
-        """Return the columns of letters."""
+        """Return the columns of records."""
         return DDL
 
     def reader(self, schema: Any) -> DataSourceReader:
@@ -59,11 +59,19 @@ class LetterSource(DataSource):
 
 
 class _Part(InputPartition):
-    """Slices of one source, the map of the shards then, and the file with the state of its head ("": there is none)."""
+    """Segments of one source, the assignments of then, and the file with the state of its chain ("": there is none)."""
 
-    def __init__(self, source: str, start: int, stop: int, maps: Maps | None = None, state: str = "") -> None:
+    def __init__(
+        self, source: str, start: int, stop: int, assignments: Assignments | None = None, state: str = ""
+    ) -> None:
         super().__init__(source)
-        self.source, self.start, self.stop, self.maps, self.state = source, start, stop, maps, state
+        self.source, self.start, self.stop, self.assignments, self.state = (
+            source,
+            start,
+            stop,
+            assignments,
+            state,
+        )
 
 
 class _BatchReader(DataSourceReader):
@@ -79,13 +87,13 @@ class _BatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Part)
-        yield from batches_of(_head(self._job, partition).run(partition.start, partition.stop))
+        yield from batches_of(_chain(self._job, partition).run(partition.start, partition.stop))
 
 
 class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, packed: PackedJob) -> None:
         self._packed = packed
-        self._maps = MapFolder(packed.job.maps) if packed.job.maps else None
+        self._assignments = AssignmentFolder(packed.job.assignments) if packed.job.assignments else None
         self._target: Offset | None = None
 
     @property
@@ -94,60 +102,66 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> Offset:
         nothing = dict.fromkeys(self._job.sources, 0)
-        return nothing if self._maps is None else nothing | {_MAP: self._maps.newest()}
+        return nothing if self._assignments is None else nothing | {_ASSIGNMENT: self._assignments.newest()}
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        return ReadMaxFiles(self._job.slices_per_batch)
+        return ReadMaxFiles(self._job.segments_per_batch)
 
     def prepareForTriggerAvailableNow(self) -> None:
         self._target = _available(self._job)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         there = self._target or _available(self._job)
-        most = max(there.values()) if isinstance(limit, ReadAllAvailable) else self._job.slices_per_batch
+        most = max(there.values()) if isinstance(limit, ReadAllAvailable) else self._job.segments_per_batch
         latest = {source: max(start[source], min(there[source], start[source] + most)) for source in there}
-        if self._maps is None:
+        if self._assignments is None:
             return latest
         moved = any(
             latest[source] > start[source] for source in there
-        )  # a new map alone is no reason for a batch
-        return latest | {_MAP: self._maps.newest() if moved else start[_MAP]}
+        )  # a new assignment alone is no reason for a batch
+        return latest | {_ASSIGNMENT: self._assignments.newest() if moved else start[_ASSIGNMENT]}
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
-        maps = None if self._maps is None else self._maps.read(end[_MAP])
+        assignments = None if self._assignments is None else self._assignments.read(end[_ASSIGNMENT])
         read = ((source, start[source], end[source]) for source in self._job.sources)
-        return [_Part(source, at, to, maps, self._state_at(source, at)) for source, at, to in read if to > at]
+        return [
+            _Part(source, at, to, assignments, self._state_at(source, at))
+            for source, at, to in read
+            if to > at
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Part)
-        yield from batches_of(self._letters(partition))
+        yield from batches_of(self._records(partition))
 
     def commit(self, end: Offset) -> None:
-        """Do nothing: slices stay where they are."""
+        """Do nothing: segments stay where they are."""
 
-    def _letters(self, part: _Part) -> Iterator[Letter]:
-        states = States.of_checkpoint(self._job.heads)
-        head = _head(self._job, part)
+    def _records(self, part: _Part) -> Iterator[Record]:
+        states = StateFiles.of_checkpoint(self._job.chains)
+        chain = _chain(self._job, part)
         if part.state:
-            head.restore(states.load(part.source, part.state))
-        yield from head.run(part.start, part.stop)
-        yield state_note(f"{HEADS}{part.source}", states.save(part.source, part.stop, head.snapshot()))
+            chain.restore(states.load(part.source, part.state))
+        yield from chain.run(part.start, part.stop)
+        yield state_record(
+            f"{SOURCE_CHAINS}{part.source}", states.save(part.source, part.stop, chain.snapshot())
+        )
 
-    def _state_at(self, source: str, slices: int) -> str:
-        """Return the file with the state of the head of ``source`` after so many slices."""
-        if not slices:
+    def _state_at(self, source: str, segments: int) -> str:
+        """Return the file with the state of the source chain of ``source`` after so many segments."""
+        if not segments:
             return ""
-        folder = Path(self._job.heads).parent
-        return (Manifest.read(folder) or Manifest(folder)).state_at(f"{HEADS}{source}", slices)
+        folder = Path(self._job.chains).parent
+        return (Manifest.read(folder) or Manifest(folder)).state_at(f"{SOURCE_CHAINS}{source}", segments)
 
 
 def _available(job: Job) -> Offset:
-    for slices in job.sources.values():
-        if isinstance(slices, Files) and slices.known:
-            slices.look()
-    return {name: slices.count() + slices.ended() for name, slices in job.sources.items()}
+    for segments in job.sources.values():
+        if isinstance(segments, Files) and segments.known:
+            segments.look()
+    return {name: segments.count() + segments.ended() for name, segments in job.sources.items()}
 
 
-def _head(job: Job, part: _Part) -> HeadRun:
-    head = next(head for head in job.cut.heads if head.source == part.source)
-    return HeadRun(job.cut, head, job.addresses, job.sources[part.source], part.maps)
+def _chain(job: Job, part: _Part) -> SourceChainRun:
+    chain = next(chain for chain in job.cut.chains if chain.source == part.source)
+    return SourceChainRun(job.cut, chain, job.addresses, job.sources[part.source], part.assignments)

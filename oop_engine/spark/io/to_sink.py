@@ -13,7 +13,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 from oop_engine.runners.dispatch import Signal
 from oop_engine.spark.io.sink import BatchResults, Receipt, SinkWork
-from oop_engine.spark.tasks.record import NOTE, Letter, unpack_letter
+from oop_engine.spark.tasks.record import METRICS, Record, unpack_messages
 
 __all__ = ["Outlets", "ToSink", "batch_results"]
 
@@ -23,52 +23,52 @@ Outlets: TypeAlias = Mapping[int, tuple[str, Schema]]
 
 @dataclass(frozen=True)
 class ToSink:
-    """Hands results to the sink's part in tasks; notes follow what that returns.  No part: results pass."""
+    """Hands results to the sink's part in tasks; metrics follow what that returns.  No part: results pass."""
 
     work: SinkWork | None
     outlets: Outlets
     batch: int
 
-    def __call__(self, letters: Iterator[Letter]) -> Iterator[Letter]:
+    def __call__(self, records: Iterator[Record]) -> Iterator[Record]:
         """Yield what is to reach the driver."""
         if self.work is None:
-            yield from letters
+            yield from records
             return
-        notes: list[Letter] = []
+        metrics: list[Record] = []
         partition = _partition()
         edges = {name: edge for edge, (name, _) in self.outlets.items()}
-        for receipt in self.work(self.batch, partition, _results(letters, self.outlets, notes)):
-            yield Letter(0, edges[receipt.sink], partition, 0, receipt.tuples, receipt.body)
-        yield from notes
+        for receipt in self.work(self.batch, partition, _results(records, self.outlets, metrics)):
+            yield Record(0, edges[receipt.sink], partition, 0, receipt.tuples, receipt.body)
+        yield from metrics
 
 
-def batch_results(work: SinkWork | None, outlets: Outlets, letters: Iterable[Letter]) -> BatchResults:
-    """Return what ``ToSink`` has let through to the driver, without the notes."""
+def batch_results(work: SinkWork | None, outlets: Outlets, records: Iterable[Record]) -> BatchResults:
+    """Return what ``ToSink`` has let through to the driver, without the metrics."""
     if work is None:
-        return BatchResults(tables=_tables(outlets, letters))
-    receipts = (Receipt(outlets[letter.edge][0], letter.tuples, letter.body) for letter in letters)
+        return BatchResults(tables=_tables(outlets, records))
+    receipts = (Receipt(outlets[record.edge][0], record.tuples, record.body) for record in records)
     return BatchResults(tuple(receipts))
 
 
 def _results(
-    letters: Iterable[Letter], outlets: Outlets, notes: list[Letter]
+    records: Iterable[Record], outlets: Outlets, metrics: list[Record]
 ) -> Iterator[tuple[str, Message]]:
-    """Yield results with the names of their sinks, and put notes aside."""
-    for letter in letters:
-        if letter.edge == NOTE:
-            notes.append(letter)
+    """Yield results with the names of their sinks, and put metrics aside."""
+    for record in records:
+        if record.edge == METRICS:
+            metrics.append(record)
             continue
-        name, schema = outlets[letter.edge]
-        for message in unpack_letter(schema, letter.body):
+        name, schema = outlets[record.edge]
+        for message in unpack_messages(schema, record.body):
             if not isinstance(message, Signal):
                 yield name, message
 
 
-def _tables(outlets: Outlets, letters: Iterable[Letter]) -> dict[str, pa.Table]:
+def _tables(outlets: Outlets, records: Iterable[Record]) -> dict[str, pa.Table]:
     found: dict[str, list[pa.RecordBatch]] = {name: [] for name, _ in outlets.values()}
-    for letter in letters:
-        name, schema = outlets[letter.edge]
-        found[name] += [m.batch for m in unpack_letter(schema, letter.body) if isinstance(m, Page)]
+    for record in records:
+        name, schema = outlets[record.edge]
+        found[name] += [m.batch for m in unpack_messages(schema, record.body) if isinstance(m, Page)]
     return {n: pa.Table.from_batches(found[n], schema=schema.fields) for n, schema in outlets.values()}
 
 

@@ -1,1 +1,1 @@
-"""A graph cut into stages, and its keys divided among subtasks."""
+"""A graph cut into source chains and components, and its keys divided among subtasks and shards."""

@@ -1,7 +1,7 @@
-"""Maps of key groups to shards, in files named by their version.
+"""Assignments of key groups to shards, in files named by their version.
 
 The version belongs to the offset that Spark writes down before it runs a micro-batch.  So a batch
-that is run again, by a query that was killed too, has the map that it had.
+that is run again, by a query that was killed too, has the assignment that it had.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from oop_engine.core.errors import SnapshotError
-from oop_engine.spark.plan.balance import Balance, Balancer, Maps, Move, even_map
-from oop_engine.spark.plan.cut import SHARDS, Cut
+from oop_engine.spark.plan.balance import Assignments, Balance, Balancer, Move, even_assignment
+from oop_engine.spark.plan.pieces import SHARDS, Cut
 
-__all__ = ["Control", "MapFolder"]
+__all__ = ["AssignmentFolder", "Control"]
 
 _KEPT = 16  # versions; Spark goes back by one batch at most, and there is one version a batch at most
 
 
-class MapFolder:
+class AssignmentFolder:
     """The versions in ``folder``, from 0 on; only the driver reads and writes them."""
 
     def __init__(self, folder: str) -> None:
@@ -29,8 +29,8 @@ class MapFolder:
         """Return the last version; -1: there is none."""
         return max(self._versions(), default=-1)
 
-    def read(self, version: int) -> Maps:
-        """Return the maps of a version; raises ``SnapshotError`` if they cannot be read."""
+    def read(self, version: int) -> Assignments:
+        """Return the assignments of a version; raises ``SnapshotError`` if they cannot be read."""
         path = self._path(version)
         try:
             found = json.loads(path.read_text())
@@ -40,12 +40,12 @@ class MapFolder:
             msg = f"{path} {what}: put it back as it was, or begin anew with an empty folder"
             raise SnapshotError(msg) from error
 
-    def add(self, maps: Maps) -> None:
+    def add(self, assignments: Assignments) -> None:
         """Write the next version, whole or not at all; forget old ones."""
         self._folder.mkdir(parents=True, exist_ok=True)
         version = self.newest() + 1
         unfinished = self._folder / f"{version}.part"
-        unfinished.write_text(json.dumps(maps))
+        unfinished.write_text(json.dumps(assignments))
         unfinished.replace(self._path(version))
         for old in sorted(self._versions())[:-_KEPT]:
             self._path(old).unlink()
@@ -60,22 +60,22 @@ class MapFolder:
 class Control:
     """Watches micro-batches at the driver, and writes the next version when groups are to move.
 
-    It goes on from the newest version that is there, or begins with even maps.
+    It goes on from the newest version that is there, or begins with even assignments.
     """
 
     def __init__(self, how: Balance, cut: Cut, folder: str) -> None:
-        self._folder = MapFolder(folder)
+        self._folder = AssignmentFolder(folder)
         components = cut.at(SHARDS)
-        even = {component.number: even_map(how.groups, component.groups) for component in components}
+        even = {component.number: even_assignment(how.groups, component.groups) for component in components}
         known = self._folder.newest()
-        maps = self._folder.read(known) if known >= 0 else {}
-        if any(not 0 <= place < components[0].groups for places in maps.values() for place in places):
-            msg = f"{folder}: map {known} has other shards than there are: begin anew with an empty folder"
+        assignments = self._folder.read(known) if known >= 0 else {}
+        if any(not 0 <= place < components[0].groups for places in assignments.values() for place in places):
+            msg = f"{folder}: assignment {known} has other shards than there are: begin anew with an empty folder"
             raise SnapshotError(msg)
-        if {number: len(places) for number, places in maps.items()} != dict.fromkeys(even, how.groups):
-            maps = even  # the first start, or another number of groups
-            self._folder.add(maps)
-        self._balancer = Balancer(how, maps, components[0].groups)
+        if {number: len(places) for number, places in assignments.items()} != dict.fromkeys(even, how.groups):
+            assignments = even  # the first start, or another number of groups
+            self._folder.add(assignments)
+        self._balancer = Balancer(how, assignments, components[0].groups)
 
     @property
     def moves(self) -> list[Move]:
@@ -85,4 +85,4 @@ class Control:
     def take(self, batch: int, loads: Mapping[int, Sequence[int]]) -> None:
         """Take the tuples of each key group in a micro-batch, by component."""
         if self._balancer.take(batch, loads):
-            self._folder.add(self._balancer.maps)
+            self._folder.add(self._balancer.assignments)

@@ -1,6 +1,6 @@
 """Balance: which shard works on which key groups, and when that changes.
 
-A *map* says for each key group which shard its tuples go to.  Shards keep nothing, so a new map
+An *assignment* says for each key group which shard its tuples go to.  Shards keep nothing, so a new assignment
 takes effect at once, between two micro-batches, and no state has to move: partial aggregates of
 one group that were made in two places are merged behind them (instant migration).
 
@@ -23,21 +23,21 @@ from numpy.typing import ArrayLike, NDArray
 from oop_engine.core.errors import UsageError
 
 __all__ = [
+    "Assignment",
+    "Assignments",
     "Balance",
     "Balancer",
-    "Map",
-    "Maps",
     "Move",
-    "even_map",
+    "even_assignment",
     "loads_of_shards",
     "rebalanced",
     "unevenness",
 ]
 
-Map: TypeAlias = tuple[int, ...]
+Assignment: TypeAlias = tuple[int, ...]
 """The shard of each key group."""
-Maps: TypeAlias = Mapping[int, Map]
-"""The map of each component that runs in shards, by its number."""
+Assignments: TypeAlias = Mapping[int, Assignment]
+"""The assignment of each component that runs in shards, by its number."""
 Loads: TypeAlias = NDArray[np.int64]
 
 
@@ -46,7 +46,7 @@ class Balance:
     """When groups are moved.
 
     ``threshold``: as soon as the most loaded shard has more than this times the mean.  ``groups``: into how
-    many key groups a map divides the keys; more can be spread more evenly.  ``memory``: how much the
+    many key groups an assignment divides the keys; more can be spread more evenly.  ``memory``: how much the
     micro-batches before weigh against the last one, so that a moment's peak moves nothing.
     Raises ``UsageError`` if a value is out of range.
     """
@@ -74,10 +74,10 @@ class Balance:
 
 @dataclass(frozen=True)
 class Move:
-    """A new map of one component: how many groups moved, and ``unevenness`` before and after.
+    """A new assignment of one component: how many groups moved, and ``unevenness`` before and after.
 
     Both are of the loads that were seen so far.  ``indivisible``: a group that has more than the share of a
-    shard all by itself, if there is one: no map makes that even.
+    shard all by itself, if there is one: no assignment makes that even.
     """
 
     batch: int
@@ -88,8 +88,8 @@ class Move:
     indivisible: int | None
 
 
-def even_map(groups: int, shards: int) -> Map:
-    """Return a map that gives all shards the same number of groups.
+def even_assignment(groups: int, shards: int) -> Assignment:
+    """Return an assignment that gives all shards the same number of groups.
 
     >>> even_map(5, 2)
     (0, 1, 0, 1, 0)
@@ -112,8 +112,8 @@ def unevenness(places: Sequence[int], loads: ArrayLike, shards: int) -> float:
     return float(of.max() * shards / of.sum()) if of.any() else 1.0
 
 
-def rebalanced(places: Sequence[int], loads: Sequence[int], shards: int) -> Map:
-    """Return a map under which no shard has more than the most loaded one had.
+def rebalanced(places: Sequence[int], loads: Sequence[int], shards: int) -> Assignment:
+    """Return an assignment under which no shard has more than the most loaded one had.
 
     Group after group goes from the most to the least loaded shard, each time that which makes
     the two most alike, until no single move makes the most loaded shard better.
@@ -134,22 +134,22 @@ def rebalanced(places: Sequence[int], loads: Sequence[int], shards: int) -> Map:
 
 
 class Balancer:
-    """Watches the loads of micro-batches, and says when the maps are to change."""
+    """Watches the loads of micro-batches, and says when the assignments are to change."""
 
-    def __init__(self, how: Balance, maps: Maps, shards: int) -> None:
+    def __init__(self, how: Balance, assignments: Assignments, shards: int) -> None:
         self._how, self._shards = how, shards
         self._seen: dict[int, NDArray[np.float64]] = {}
-        self.maps: dict[int, Map] = dict(maps)
+        self.assignments: dict[int, Assignment] = dict(assignments)
         self.moves: list[Move] = []
 
     def take(self, batch: int, loads: Mapping[int, Sequence[int]]) -> bool:
-        """Take the tuples of each key group in a micro-batch; return whether ``maps`` have changed."""
+        """Take the tuples of each key group in a micro-batch; return whether ``assignments`` have changed."""
         moves = [move for number in loads if (move := self._look(batch, number, loads[number])) is not None]
         self.moves += moves
         return bool(moves)
 
     def _look(self, batch: int, component: int, loads: Sequence[int]) -> Move | None:
-        seen, now = self._remembered(component, loads), self.maps[component]
+        seen, now = self._remembered(component, loads), self.assignments[component]
         before = unevenness(now, seen, self._shards)
         if before <= self._how.threshold:
             return None
@@ -157,7 +157,7 @@ class Balancer:
         after = unevenness(then, seen, self._shards)
         if before - after < self._how.gain:
             return None
-        self.maps[component] = then
+        self.assignments[component] = then
         moved = sum(a != b for a, b in zip(now, then, strict=True))
         most = int(seen.argmax())
         alone = seen[most] * self._shards > seen.sum()

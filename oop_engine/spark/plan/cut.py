@@ -1,15 +1,15 @@
 """Stages: a graph cut up for Spark.
 
-What belongs to one source alone, up to the first operator that can be divided, is its *head*: it runs
+What belongs to one source alone, up to the first operator that can be divided, is its *source chain*: it runs
 where the source is read, tuple after tuple in order of arrival.  Everything behind is fused into
 components (``fusion``), each with a number of key groups.  A component is at the level behind all
 that feed it, and a level is one shuffle and one stateful operator of Spark: all its components are in it.
 
-    source -> head --+-- level 1: component, component --+-- level 2: component -- sinks
-    source -> head --+                                    |
-                     +------------------------------------+   (rows for later levels pass by)
+    source -> chain --+-- level 1: component, component --+-- level 2: component -- sinks
+    source -> chain --+                                   |
+                      +-----------------------------------+   (records for later levels pass by)
 
-Operators that are to be balanced are in components of their own, at level 0, between heads and level 1:
+Operators that are to be balanced are in components of their own, at level 0, between source chains and level 1:
 they run in *shards*, which keep nothing, so that their tuples may go elsewhere in the next micro-batch.
 """
 
@@ -22,93 +22,10 @@ from functools import cached_property
 from oop_engine.core.errors import GraphError
 from oop_engine.core.graph import Graph, Plan, Stream
 from oop_engine.core.operator import Operator
-from oop_engine.core.schema import Schema
 from oop_engine.spark.plan.fusion import Division, Nodes, Score, division, fused, repeats
+from oop_engine.spark.plan.pieces import SHARDS, Component, Cut, Edge, SourceChain
 
-__all__ = ["SHARDS", "Component", "Cut", "Edge", "Head", "cut"]
-
-SHARDS = 0
-"""The level of components that run in shards."""
-
-
-@dataclass(frozen=True)
-class Edge:
-    """Where a stream goes to: a component, or a sink (``component`` None).
-
-    ``keys``: the columns by which its tuples find their key group; none: any will do.
-    ``channels``: how many copies of what is before write to it.  ``owner``: the columns by which those
-    are divided, where the stream still has them: a promise for groups of these holds for all channels.
-    """
-
-    number: int
-    stream: Stream
-    schema: Schema
-    component: int | None
-    sink: str = ""
-    keys: tuple[str, ...] = ()
-    channels: int = 1
-    owner: tuple[str, ...] | None = None
-
-    @property
-    def name(self) -> str:
-        """The name of the source that stands for this edge in the graph of its component."""
-        return f"edge-{self.number}"
-
-
-@dataclass(frozen=True)
-class Head:
-    """What runs where source ``source`` is read; its sinks are named as ``outlets`` has them."""
-
-    source: str
-    nodes: tuple[str, ...]
-    graph: Graph
-    outlets: dict[str, tuple[int, ...]]  # sink of ``graph`` -> the edges its stream goes to
-
-
-@dataclass(frozen=True)
-class Component:
-    """Operators that run together, in ``groups`` copies.
-
-    ``attributes``: what it is divided by, as its first operators name it; ``anyhow``: nothing is kept
-    of tuples, so they may be anywhere; ``ordered``: tuples must stay in the order they were sent.
-    At the level ``SHARDS`` the copies are shards, and a map says which of them has a key.
-    """
-
-    number: int
-    nodes: tuple[str, ...]
-    level: int
-    groups: int
-    attributes: tuple[str, ...]
-    anyhow: bool
-    ordered: bool
-    inlets: tuple[int, ...]
-    graph: Graph
-    outlets: dict[str, tuple[int, ...]]
-
-    @property
-    def name(self) -> str:
-        """The names of its operators."""
-        return " + ".join(self.nodes)
-
-
-@dataclass(frozen=True)
-class Cut:
-    """A graph in heads, components and the edges between."""
-
-    plan: Plan
-    heads: tuple[Head, ...]
-    components: tuple[Component, ...]
-    edges: tuple[Edge, ...]
-    clock_every: int | None = None
-
-    @property
-    def levels(self) -> int:
-        """How many shuffles to operators with state there are, one behind the other."""
-        return max((c.level for c in self.components), default=0)
-
-    def at(self, level: int) -> list[Component]:
-        """Return the components of a level (1 is the first with state)."""
-        return [c for c in self.components if c.level == level]
+__all__ = ["cut"]
 
 
 def cut(
@@ -125,9 +42,9 @@ def cut(
 
     ``unordered``: sources that cannot be read in order of arrival in one place, so that all
     of their operators are in components.  ``score`` and ``rates``: see ``fusion``.  ``in_shards``: operators
-    behind heads that keep nothing of tuples and are to run in ``shards``, and by which columns these are found.
+    behind source chains that keep nothing of tuples and are to run in ``shards``, and by which columns these are found.
     Raises ``GraphError`` for what cannot run on Spark: an operator that keeps state and cannot be saved,
-    or one that wants the arrival clock and is not at the head of a source.
+    or one that wants the arrival clock and is not at the source chain of a source.
     """
     return _Cutter(graph.plan(), groups, score, rates or {}, unordered, shards, in_shards or {}).cut()
 
@@ -145,19 +62,19 @@ class _Cutter:
 
     def cut(self) -> Cut:
         every = self._check_operators()
-        heads = [self._head(node.name) for node in self.plan.of_kind("source")]
+        chains = [self._chain(node.name) for node in self.plan.of_kind("source")]
         for component in self.components:
             self._add_inlets(component)
         for node in self.plan.of_kind("sink"):
             stream = self._full(node.inputs[0])
             self.edges.append(Edge(len(self.edges), stream, self.plan.schema(stream), None, node.name))
         components = [self._component(number) for number in range(len(self.components))]
-        finished = [self._with_outlets(head) for head in heads]
+        finished = [self._with_outlets(chain) for chain in chains]
         return Cut(self.plan, tuple(finished), tuple(components), tuple(self.edges), every)
 
     @cached_property
     def source_of(self) -> dict[str, str]:
-        """The source of each node that is in a head."""
+        """The source of each node that is in a source chain."""
         found = {n.name: n.name for n in self.plan.of_kind("source")}
         for node in self.plan.of_kind("operator"):
             sources = {found.get(s.node, "") for s in node.inputs}
@@ -193,7 +110,7 @@ class _Cutter:
                 levels[number] = 1 + max((levels[b] for b in before if b not in (-1, number)), default=0)
         return levels
 
-    def _copies(self, number: int) -> int:
+    def _subtasks(self, number: int) -> int:
         if number < len(self.in_shards):
             return self.shards
         how = self.divisions[number]
@@ -219,9 +136,9 @@ class _Cutter:
                 raise GraphError(msg)
         return min(ticking, default=None)
 
-    def _head(self, source: str) -> Head:
+    def _chain(self, source: str) -> SourceChain:
         nodes = tuple(n for n, s in self.source_of.items() if s == source and n != source)
-        return Head(source, nodes, Graph(f"{self.plan.name}: head of {source}"), {})
+        return SourceChain(source, nodes, Graph(f"{self.plan.name}: source chain of {source}"), {})
 
     def _add_inlets(self, nodes: Nodes) -> None:
         """Add an edge for each stream that comes in; one for all its uses with the same keys."""
@@ -241,7 +158,7 @@ class _Cutter:
     def _edge(self, stream: Stream, number: int, columns: tuple[str, ...]) -> Edge:
         before = self.component_of.get(stream.node)
         channels, owner = 1, None
-        if before is not None and (channels := self._copies(before)) > 1:
+        if before is not None and (channels := self._subtasks(before)) > 1:
             how = self.divisions[before]
             owner = repeats(self.plan, self.components[before], stream, how.keys) if how.keys else None
         schema = self.plan.schema(stream)
@@ -263,7 +180,7 @@ class _Cutter:
             number=number,
             nodes=self._in_order(nodes),
             level=self.levels[number],
-            groups=self._copies(number),
+            groups=self._subtasks(number),
             attributes=tuple(next(iter(key.values())) for key in how.keys),
             anyhow=how.anyhow,
             ordered=any(self.plan.operator(n).needs_order for n in nodes),
@@ -281,17 +198,17 @@ class _Cutter:
         edge = next(e for e in self.edges if (e.component, e.stream, e.keys) == (number, stream, columns))
         return Stream(edge.name, "out")
 
-    def _with_outlets(self, head: Head) -> Head:
-        source = self.plan.node(head.source)
+    def _with_outlets(self, chain: SourceChain) -> SourceChain:
+        source = self.plan.node(chain.source)
         assert source.schema is not None
-        head.graph.source(head.source, source.schema)
-        for name in head.nodes:
-            head.graph.add(name, self.plan.operator(name), *self.plan.node(name).inputs)
-        return Head(
-            head.source,
-            head.nodes,
-            head.graph,
-            self._outlets(head.graph, frozenset([head.source, *head.nodes])),
+        chain.graph.source(chain.source, source.schema)
+        for name in chain.nodes:
+            chain.graph.add(name, self.plan.operator(name), *self.plan.node(name).inputs)
+        return SourceChain(
+            chain.source,
+            chain.nodes,
+            chain.graph,
+            self._outlets(chain.graph, frozenset([chain.source, *chain.nodes])),
         )
 
     def _outlets(self, graph: Graph, nodes: Nodes) -> dict[str, tuple[int, ...]]:

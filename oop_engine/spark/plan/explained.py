@@ -1,12 +1,12 @@
-"""A cut graph in words: its heads, its stages, the shuffles between, and why."""
+"""A cut graph in words: its source chains, its stages, the shuffles between, and why."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from oop_engine.spark.plan.cut import SHARDS, Component, Cut, Edge
 from oop_engine.spark.plan.fusion import Division, Nodes, division
+from oop_engine.spark.plan.pieces import SHARDS, Component, Cut, Edge
 
 __all__ = ["explained", "plain"]
 
@@ -15,10 +15,10 @@ def explained(cut: Cut) -> str:
     """Return what runs where, a paragraph a stage."""
     shards = [SHARDS] if cut.at(SHARDS) else []
     lines = [f"{cut.plan.name}: {_number(cut.levels + len(shards), 'shuffle')}"]
-    for head in cut.heads:
-        does = " + ".join(head.nodes) or "nothing, tuples go on as they are"
-        lines.append(f"  where {head.source!r} is read: {does}")
-        lines += [f"    -> {_goes(cut, cut.edges[n])}" for numbers in head.outlets.values() for n in numbers]
+    for chain in cut.chains:
+        does = " + ".join(chain.nodes) or "nothing, tuples go on as they are"
+        lines.append(f"  where {chain.source!r} is read: {does}")
+        lines += [f"    -> {_goes(cut, cut.edges[n])}" for numbers in chain.outlets.values() for n in numbers]
     for level in [*shards, *range(1, cut.levels + 1)]:
         lines.append(f"  {'shards' if level == SHARDS else f'stage {level}'}, behind a shuffle")
         for component in cut.at(level):
@@ -51,7 +51,7 @@ def reasons(cut: Cut, component: Component) -> Iterator[str]:
 
 def plain(cut: Cut) -> dict[str, Any]:
     """Return the same as plain values, for JSON."""
-    heads = [{"source": head.source, "operators": list(head.nodes)} for head in cut.heads]
+    chains = [{"source": chain.source, "operators": list(chain.nodes)} for chain in cut.chains]
     stages = [
         [
             {
@@ -67,7 +67,7 @@ def plain(cut: Cut) -> dict[str, Any]:
         ]
         for level in range(SHARDS if cut.at(SHARDS) else 1, cut.levels + 1)
     ]
-    return {"shuffles": len(stages), "heads": heads, "stages": stages}
+    return {"shuffles": len(stages), "heads": chains, "stages": stages}
 
 
 def _why(how: Division | None) -> str:
@@ -85,7 +85,7 @@ def _spread(component: Component) -> str:
         by = ", ".join(component.attributes)
         return f"in {_number(component.groups, 'shard')}, which keep nothing; key groups of {by} move between them"
     if component.groups == 1:
-        return "in one copy: nothing divides it"
+        return "in one subtask: nothing divides it"
     by = "anyhow" if component.anyhow else f"by {', '.join(component.attributes)}"
     return f"in {_number(component.groups, 'key group')}, divided {by}"
 

@@ -1,4 +1,4 @@
-"""Key groups: which of the copies of an operator a tuple belongs to.
+"""Key groups: which of the subtasks of an operator a tuple belongs to.
 
 A key group is a set of keys that travel and live together.  Its number follows from the
 values of the key columns alone, so that every process, today and after a restart, finds the same.

@@ -14,28 +14,28 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import GroupWise
 from oop_engine.runners.dispatch import Signal
 from oop_engine.runners.inline import Inline
-from oop_engine.spark.plan.balance import Maps
-from oop_engine.spark.plan.cut import Cut, Edge
+from oop_engine.spark.plan.balance import Assignments
 from oop_engine.spark.plan.key_groups import key_groups
-from oop_engine.spark.tasks.record import Letter, Said, gathered, pack_letter
+from oop_engine.spark.plan.pieces import Cut, Edge
+from oop_engine.spark.tasks.record import EdgeMessage, Record, gathered, pack_messages
 
-__all__ = ["LETTERS_A_NUMBER", "Addresses", "Router"]
+__all__ = ["RECORDS_A_NUMBER", "Addresses", "Router"]
 
 Addresses = tuple[tuple[int, ...], ...]
 """For each component the number that stands for each of its key groups where Spark groups."""
 
 
-LETTERS_A_NUMBER = 1 << 24
-"""How many letters of one number keep their order."""
+RECORDS_A_NUMBER = 1 << 24
+"""How many records of one number keep their order."""
 
 
 @dataclass
 class Router:
-    """Puts what one copy says into letters; copies are told apart by ``channel``.
+    """Puts what one subtask says into records; subtasks are told apart by ``channel``.
 
     Pages are divided by the keys of the edge, promises about groups of these keys too; all
     other promises, and the end, go to every group.  Without keys a page goes to the groups in turn.
-    Where ``maps`` has a component, the copies of that are shards, and it says which groups each has.
+    Where ``assignments`` has a component, the subtasks of that are shards, and it says which groups each has.
     """
 
     cut: Cut
@@ -43,11 +43,11 @@ class Router:
     outlets: dict[str, tuple[int, ...]]
     channel: int = 0
     home: int = -1  # no key group has it
-    maps: Maps = field(default_factory=dict)
+    assignments: Assignments = field(default_factory=dict)
     _loads: dict[int, NDArray[np.int64]] = field(default_factory=dict)
-    _said: list[tuple[str, Said]] = field(default_factory=list)
+    _said: list[tuple[str, EdgeMessage]] = field(default_factory=list)
     _turn: int = 0
-    _sent: int = 0  # letters of one number
+    _sent: int = 0  # records of one number
 
     def inline(self, graph: Graph) -> Inline:
         """Return a runner of ``graph`` that says here what reaches its sinks, and when they end."""
@@ -57,12 +57,12 @@ class Router:
             on_end=lambda sink: self.say(sink, Signal.END),
         )
 
-    def say(self, outlet: str, message: Said) -> None:
+    def say(self, outlet: str, message: EdgeMessage) -> None:
         """Take a message that left the graph by the sink ``outlet``."""
         self._said.append((outlet, message))
 
-    def letters(self, seq: int) -> Iterator[Letter]:
-        """Yield all that was said since the last time, as letters of the number ``seq``."""
+    def records(self, seq: int) -> Iterator[Record]:
+        """Yield all that was said since the last time, as records of the number ``seq``."""
         said, self._said, self._sent = self._said, [], 0
         for outlet, edges in self.outlets.items():
             own = [message for name, message in said if name == outlet]
@@ -75,34 +75,34 @@ class Router:
                     yield from self._to(edge, [message], seq)
 
     def loads(self) -> dict[int, list[int]]:
-        """Return the tuples of each key group since the last time, for each component that has a map."""
+        """Return the tuples of each key group since the last time, for each component that has an assignment."""
         loads, self._loads = self._loads, {}
         return {component: counts.tolist() for component, counts in loads.items()}
 
     def _in_order(self, edge: Edge) -> bool:
         return edge.component is not None and self.cut.components[edge.component].ordered
 
-    def _to(self, edge: Edge, said: list[Said], seq: int) -> Iterator[Letter]:
+    def _to(self, edge: Edge, said: list[EdgeMessage], seq: int) -> Iterator[Record]:
         if edge.component is None:
             pages = [message for message in said if isinstance(message, Page)]
-            yield from self._letter(edge, self.home, pages, seq)
+            yield from self._record(edge, self.home, pages, seq)
             return
         numbers = self.addresses[edge.component]
-        parts: list[list[Said]] = [[] for _ in numbers]
+        parts: list[list[EdgeMessage]] = [[] for _ in numbers]
         for message in said:
             for group, part in self._divided(edge, message, len(numbers)):
                 parts[group].append(part)
         for number, messages in zip(numbers, parts, strict=True):
-            yield from self._letter(edge, number, messages, seq)
+            yield from self._record(edge, number, messages, seq)
 
-    def _letter(self, edge: Edge, target: int, said: Iterable[Said], seq: int) -> Iterator[Letter]:
+    def _record(self, edge: Edge, target: int, said: Iterable[EdgeMessage], seq: int) -> Iterator[Record]:
         messages = list(said)
         if messages:
-            place = seq * LETTERS_A_NUMBER + self._sent
+            place = seq * RECORDS_A_NUMBER + self._sent
             self._sent += 1
-            yield Letter(target, edge.number, self.channel, place, *pack_letter(messages))
+            yield Record(target, edge.number, self.channel, place, *pack_messages(messages))
 
-    def _divided(self, edge: Edge, message: Said, groups: int) -> Iterator[tuple[int, Said]]:
+    def _divided(self, edge: Edge, message: EdgeMessage, groups: int) -> Iterator[tuple[int, EdgeMessage]]:
         if groups == 1:
             yield 0, message
         elif isinstance(message, Page) and not edge.keys:
@@ -121,9 +121,9 @@ class Router:
     def _owners(
         self, edge: Edge, columns: list[pa.Array], groups: int, *, count: bool = False
     ) -> NDArray[np.int64]:
-        """Return the copy that each row belongs to; ``count``: its tuples are a load."""
+        """Return the subtask that each row belongs to; ``count``: its tuples are a load."""
         assert edge.component is not None
-        places = self.maps.get(edge.component)
+        places = self.assignments.get(edge.component)
         if places is None:
             return key_groups(columns, groups)
         of = key_groups(columns, len(places))
@@ -134,7 +134,7 @@ class Router:
 
 
 def _page_parts(page: Page, owner: NDArray[np.int64], groups: int) -> Iterator[tuple[int, Page]]:
-    """Yield the rows of each copy, in their order.  O(rows)."""
+    """Yield the rows of each subtask, in their order.  O(rows)."""
     order = np.argsort(owner.astype(np.uint16 if groups < 1 << 16 else np.int64), kind="stable")
     together = page.take(order)
     ends = np.cumsum(np.bincount(owner, minlength=groups)).tolist()

@@ -1,8 +1,8 @@
 """Splitting: aggregates that one place would have to work on alone, in halves that scale.
 
 A window aggregate without ``by`` has to see every tuple, so one task would get them all.  Split
-(``oop_engine/core/halves.py``), its first half goes wherever the tuples are, in the head of their source or
-in all copies of what is before; only its partial aggregates are brought together.
+(``oop_engine/core/halves.py``), its first half goes wherever the tuples are, in the source chain of their source or
+in all subtasks of what is before; only its partial aggregates are brought together.
 
 An aggregate with ``by`` is divided by that, which is good as long as no key group has much more than
 others.  To be balanced it is split too; the first half then runs in shards (``shards``).
@@ -12,19 +12,45 @@ Source: compute and consolidate: Madsen, Zhou, Su, Enorm, DEBS 2016, sections 4 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from oop_engine.core.errors import GraphError
-from oop_engine.core.graph import Graph
+from oop_engine.core.graph import Graph, Stream
 from oop_engine.core.halves import consolidated
 from oop_engine.core.operator import Operator
 from oop_engine.core.schema import Schema
 from oop_engine.spark.plan.cut import cut
+from oop_engine.spark.plan.fusion import Score
+from oop_engine.spark.plan.pieces import Cut
 
-__all__ = ["Columns", "scaled"]
+__all__ = ["Columns", "pieces_of", "scaled"]
 
 Columns = dict[str, tuple[str, ...]]
 """By which columns the tuples of a node find their shard."""
+
+
+def pieces_of(
+    graph: Graph,
+    groups: int = 1,
+    score: Score = "components",
+    rates: Mapping[Stream, int] | None = None,
+    unordered: Collection[str] = (),
+    *,
+    split: bool = True,
+    balance: bool = False,
+    shards: int = 1,
+) -> Cut:
+    """Return ``graph`` as it is split and cut up to run."""
+    twin, in_shards = scaled(graph, unordered, split=split, balance=balance)
+    return cut(
+        twin,
+        groups=groups,
+        score=score,
+        rates=rates,
+        unordered=unordered,
+        shards=shards,
+        in_shards=in_shards,
+    )
 
 
 def scaled(
@@ -33,8 +59,8 @@ def scaled(
     """Return ``graph`` so that it scales, and the nodes that are to run in shards.
 
     ``split``: split aggregates that would stay whole behind a shuffle.  ``balance``: split those with
-    ``by`` whose tuples all come from heads, and have their first halves run in shards.  ``unordered``:
-    sources without a head (see ``stages.cut``).
+    ``by`` whose tuples all come from source chains, and have their first halves run in shards.  ``unordered``:
+    sources without a source chain (see ``stages.cut``).
     A graph that needs order is returned as it is, and so is one where there is nothing to do.
     """
     plan = graph.plan()
@@ -58,12 +84,12 @@ def _staying_whole(graph: Graph, unordered: Collection[str]) -> Iterator[str]:
 
 
 def _to_balance(graph: Graph, unordered: Collection[str]) -> Iterator[tuple[str, Columns]]:
-    """Yield each aggregate with ``by`` whose first halves can be next to heads, and the columns of those."""
+    """Yield each aggregate with ``by`` whose first halves can be next to source chains, and the columns of those."""
     for node in graph.plan().of_kind("operator"):
         halves = _first_halves(graph, node.name)
         if halves and all(halves.values()):
             twin = cut(_split(graph, [node.name]), groups=2, unordered=unordered)
-            if halves.keys() <= {name for head in twin.heads for name in head.nodes}:
+            if halves.keys() <= {name for chain in twin.chains for name in chain.nodes}:
                 yield node.name, halves
 
 

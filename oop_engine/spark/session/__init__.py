@@ -1,1 +1,1 @@
-"""The session of Spark, its Java, and how both end."""
+"""The session of Spark: its Java, its settings, its failures, and how it ends."""

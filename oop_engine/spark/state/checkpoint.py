@@ -6,10 +6,10 @@ manifest.json   how far the query is, and hashes of all that it needs to go on
 feeds/          what was spooled
 slices/         the names of files that were found in the folder of a source, in this order
 maps/           which shard has which key groups, by version
-heads/          states of heads, by offset
-copies/         states of the copies of components, by micro-batch
+heads/          states of source chains, by offset
+copies/         states of the subtasks of components, by micro-batch
 results.jsonl   the files that sinks have written, a line a micro-batch
-spark/          Spark's own: offsets, commits; the states of copies, if they are in its store
+spark/          Spark's own: offsets, commits; the states of subtasks, if they are in its store
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from typing import Any
 
 from oop_engine.core.errors import SnapshotError, UsageError
 from oop_engine.core.graph import Node, Plan
-from oop_engine.spark.io.segments import SPOOLED, Files, Slices
-from oop_engine.spark.plan.cut import Cut
+from oop_engine.spark.io.segments import Files, Segments
+from oop_engine.spark.io.spool import SPOOLED
+from oop_engine.spark.plan.pieces import Cut
 from oop_engine.spark.state.fingerprint import fingerprint
 from oop_engine.spark.state.ledger import NOTHING, Ledger, Mark
 from oop_engine.spark.state.manifest import MANIFEST, Manifest
 from oop_engine.spark.state.spark_log import METADATA, next_batch, offset_of
-from oop_engine.spark.state.state_files import COPIES, HEADS, QUERY, version_of
+from oop_engine.spark.state.state_files import QUERY, SOURCE_CHAINS, SUBTASKS, version_of
 
 __all__ = ["Checkpoint"]
 
@@ -124,12 +125,12 @@ class Checkpoint:
     def keep(
         self,
         cut: Cut,
-        sources: Mapping[str, Slices],
+        sources: Mapping[str, Segments],
         sizes: tuple[int, int],
         *,
         batch: bool = False,
         state: str = "files",
-    ) -> dict[str, Slices]:
+    ) -> dict[str, Segments]:
         """Write down how the query runs, or make sure that it runs as it did; clear away what a kill left.
 
         Returns ``sources``, with a place for the names of files that they find.
@@ -138,7 +139,7 @@ class Checkpoint:
             "graph": _described(cut.plan),
             "sizes": sizes,
             "components": [list(component.nodes) for component in cut.components],
-            "sources": {name: type(slices).__name__ for name, slices in sources.items()},
+            "sources": {name: type(segments).__name__ for name, segments in sources.items()},
             "batch": batch,
             "state": state,
         }
@@ -150,7 +151,7 @@ class Checkpoint:
             self._manifest.fix(["id", QUERY, SPOOLED])
         for left in self.folder.glob("*/*/*.state.*"):
             left.unlink(missing_ok=True)
-        return {name: self._looked(name, slices, batch=batch) for name, slices in sources.items()}
+        return {name: self._looked(name, segments, batch=batch) for name, segments in sources.items()}
 
     def made(self) -> dict[str, int]:
         """Return the files that sinks have written in micro-batches that are over, with their bytes."""
@@ -160,12 +161,12 @@ class Checkpoint:
         }
 
     def begin(self, batch: int) -> dict[str, str]:
-        """Write down that a micro-batch begins; return the names of the states it goes on from, by copy."""
-        maps = sorted((self.folder / "maps").glob("*.json"), key=lambda path: int(path.stem))[-1:]
+        """Write down that a micro-batch begins; return the names of the states it goes on from, by subtask."""
+        assignments = sorted((self.folder / "maps").glob("*.json"), key=lambda path: int(path.stem))[-1:]
         names = [_spark(METADATA), _spark(offset_of(batch)), _spark(offset_of(batch - 1))]
-        self._manifest.begin(batch, [*names, *(f"maps/{path.name}" for path in maps)], self._marks())
+        self._manifest.begin(batch, [*names, *(f"maps/{path.name}" for path in assignments)], self._marks())
         states = self._manifest.before(batch).items()
-        return {owner.removeprefix(COPIES): name for owner, name in states if owner.startswith(COPIES)}
+        return {owner.removeprefix(SUBTASKS): name for owner, name in states if owner.startswith(SUBTASKS)}
 
     def end(self, batch: int, states: Mapping[str, str], made: Mapping[str, int] | None) -> None:
         """Write down that the results of a micro-batch are in place: ``made``, as its sink has told."""
@@ -176,19 +177,19 @@ class Checkpoint:
     def _marks(self) -> dict[str, Mark]:
         return {name: ledger.mark() for name, ledger in self._ledgers.items()}
 
-    def _looked(self, name: str, slices: Slices, *, batch: bool) -> Slices:
+    def _looked(self, name: str, segments: Segments, *, batch: bool) -> Segments:
         """Let a source remember the names of its files, in the order in which they were found."""
-        if not isinstance(slices, Files):
-            return slices
+        if not isinstance(segments, Files):
+            return segments
         place = f"slices/{name}.jsonl"
-        slices = replace(slices, known=str(self.folder / place))
+        segments = replace(segments, known=str(self.folder / place))
         if batch:  # it reads all there is, each time
-            Path(slices.known).unlink(missing_ok=True)
+            Path(segments.known).unlink(missing_ok=True)
         self._ledgers[place] = Ledger(self.folder / place)
-        head = self._manifest.before(self._next).get(f"{HEADS}{name}")
-        slices.check(version_of(head) if head else 0)
-        slices.look()
-        return slices
+        chain = self._manifest.before(self._next).get(f"{SOURCE_CHAINS}{name}")
+        segments.check(version_of(chain) if chain else 0)
+        segments.look()
+        return segments
 
     def _compare(self, then: dict[str, Any], now: dict[str, Any]) -> None:
         """Make sure that the operators are fused as they were, and that sources are of the kind they were."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from oop_engine.core.errors import SnapshotError
 from oop_engine.spark.state.ledger import Mark
-from oop_engine.spark.state.state_files import States, version_of
+from oop_engine.spark.state.state_files import StateFiles, version_of
 
 __all__ = ["MANIFEST", "Manifest"]
 
@@ -31,7 +31,8 @@ class Manifest:
     ``begun``, ``done``: the last micro-batch that began, and the last whose results are in place; -1: none.
     ``fixed``: SHA-256 of files that never change; ``files``: of those that Spark goes on from.
     ``ledgers``: marks of files that only grow.
-    ``states``: the files of heads and copies, each with its micro-batch: the last that is done, and one before it.
+    ``states``: the files of source chains and subtasks, each with its micro-batch: the last that is done, and one
+    before it.
     """
 
     folder: Path
@@ -114,7 +115,7 @@ class Manifest:
             if not path.exists() or _digest(path.read_bytes()) != digest:
                 msg = f"{path} is {'damaged' if path.exists() else 'missing'}: {_WAY_OUT}"
                 raise SnapshotError(msg)
-        states = States(str(self.folder))
+        states = StateFiles(str(self.folder))
         for owner, name in self.before(batch).items():
             states.load(owner, name)
 

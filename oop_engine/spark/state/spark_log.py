@@ -19,7 +19,7 @@ from oop_engine.core.errors import SnapshotError
 __all__ = ["METADATA", "next_batch", "offset_of"]
 
 METADATA = "metadata"
-_HEAD = b"crc\0"
+_CHAIN = b"crc\0"
 _SAID = 2  # lines: the version of the format, and a JSON object; then what each source says
 _WAY_OUT = "put it back as it was, or begin anew with an empty folder"
 
@@ -75,7 +75,7 @@ def _check(path: Path) -> None:
 def _fits(content: bytes, sums: bytes) -> bool:
     """Tell whether ``sums`` are the checksums of ``content``: CRC-32 of each so many bytes, as Hadoop writes them."""
     width = int.from_bytes(sums[4:8], "big")
-    if sums[:4] != _HEAD or width <= 0:
+    if sums[:4] != _CHAIN or width <= 0:
         return False
     parts = [content[at : at + width] for at in range(0, len(content), width)]
     return sums[8:] == b"".join(zlib.crc32(part).to_bytes(4, "big") for part in parts)

@@ -1,6 +1,6 @@
-"""States of heads and copies, in files named by their version and by what is in them.
+"""States of source chains and subtasks, in files named by their version and by what is in them.
 
-    heads/<source>/<slices that were read>-<hash>.state
+    heads/<source>/<segments that were read>-<hash>.state
     copies/<component>-<key group>/<micro-batch after which it holds>-<hash>.state
 
 A file is written once and never changes.  Which of them hold is in the manifest of the checkpoint: a state that a
@@ -17,19 +17,19 @@ from pyarrow import fs
 
 from oop_engine.core.errors import SnapshotError, UsageError
 
-__all__ = ["COPIES", "HEADS", "QUERY", "States", "version_of"]
+__all__ = ["QUERY", "SOURCE_CHAINS", "SUBTASKS", "StateFiles", "version_of"]
 
 QUERY = "query.json"
 """The file of a checkpoint that is there before any task runs."""
 
-HEADS, COPIES = "heads/", "copies/"
+SOURCE_CHAINS, SUBTASKS = "heads/", "copies/"
 """The folders of a checkpoint that states are in."""
 
 _KEPT = 16  # versions; Spark goes back by one at most
 _HASH = 32  # hexadecimal digits of the SHA-256: 128 bits
 
 
-class States:
+class StateFiles:
     """The states below ``folder``: a path, or a URI of a file system that driver and tasks share."""
 
     def __init__(self, folder: str) -> None:
@@ -38,7 +38,7 @@ class States:
         )
 
     @classmethod
-    def of_checkpoint(cls, folder: str) -> States:
+    def of_checkpoint(cls, folder: str) -> StateFiles:
         """Return the states below ``folder`` of a checkpoint.
 
         Raises ``UsageError`` where that is not to be seen: without its states a task would begin from nothing.

@@ -1,1 +1,1 @@
-"""What runs in the tasks of Spark."""
+"""The work of Spark tasks: records, source chains, subtasks, and the metrics they send to the driver."""

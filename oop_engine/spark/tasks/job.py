@@ -9,9 +9,9 @@ from functools import lru_cache
 
 from oop_engine.core.errors import GraphError
 from oop_engine.core.graph import Plan
-from oop_engine.spark.io.segments import Slices
-from oop_engine.spark.plan.cut import SHARDS, Cut
+from oop_engine.spark.io.segments import Segments
 from oop_engine.spark.plan.key_groups import spread
+from oop_engine.spark.plan.pieces import SHARDS, Cut
 from oop_engine.spark.plan.routing import Addresses
 from oop_engine.traces.format_registry import TraceFormat, foreign_formats, register_format
 
@@ -22,19 +22,19 @@ __all__ = ["Job", "PackedJob", "addresses_of", "check_travels"]
 class Job:
     """``partitions``: into how many a shuffle divides the key groups.
 
-    ``heads``, ``copies``: the folders for states of heads and of copies; "": none are kept there.
-    ``maps``: the folder with the maps of shards; "": what is divided is divided evenly, for good.
+    ``chains``, ``subtasks``: the folders for states of source chains and of subtasks; "": none are kept there.
+    ``assignments``: the folder with the assignments of shards; "": what is divided is divided evenly, for good.
     ``formats``: of traces, which tasks would not know by themselves.
     """
 
     cut: Cut
     addresses: Addresses
-    sources: Mapping[str, Slices]
+    sources: Mapping[str, Segments]
     partitions: int = 1
-    heads: str = ""
-    copies: str = ""
-    slices_per_batch: int = 4
-    maps: str = ""
+    chains: str = ""
+    subtasks: str = ""
+    segments_per_batch: int = 4
+    assignments: str = ""
     formats: tuple[TraceFormat, ...] = field(default_factory=foreign_formats)
 
     def packed(self) -> PackedJob:

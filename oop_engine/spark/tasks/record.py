@@ -1,4 +1,4 @@
-"""Letters: what travels between the tasks of Spark.
+"""Records: the rows that travel between the tasks of Spark.
 
 Spark sees rows of a few numbers and one binary, never tuples: it would turn each into an object of
 its own and back, at a microsecond a tuple and direction, twice what all operators take.
@@ -21,13 +21,23 @@ from oop_engine.runners.dispatch import Signal
 from oop_engine.traces.msgpack_frames import frame_of
 from oop_engine.traces.punctuation_records import punctuation_of
 
-__all__ = ["COLUMNS", "DDL", "FIELDS", "NOTE", "Letter", "Said", "gathered", "pack_letter", "unpack_letter"]
+__all__ = [
+    "COLUMNS",
+    "DDL",
+    "FIELDS",
+    "METRICS",
+    "EdgeMessage",
+    "Record",
+    "gathered",
+    "pack_messages",
+    "unpack_messages",
+]
 
-Said = Message | Signal
-"""What is said on an edge; of the signals only END travels."""
+EdgeMessage = Message | Signal
+"""What passes an edge; of the signals only END travels."""
 
-NOTE = -1
-"""The edge of letters that tell how a task fared; they go to nobody and reach the driver."""
+METRICS = -1
+"""The edge of records with task metrics, and of those that name a state: they reach the driver, and no sink."""
 
 FIELDS = pa.schema(
     [
@@ -43,10 +53,10 @@ COLUMNS = FIELDS.names
 DDL = "target int, edge int, channel int, seq long, tuples long, body binary"
 
 
-class Letter(NamedTuple):
-    """One row: messages of one edge, from one copy (``channel``) to one key group (``target``).
+class Record(NamedTuple):
+    """One row: messages of one edge, from one subtask (``channel``) to one key group (``target``).
 
-    ``seq`` orders the letters of a channel.  ``tuples``: how many are in it.
+    ``seq`` orders the records of a channel.  ``tuples``: how many are in it.
     """
 
     target: int
@@ -57,13 +67,17 @@ class Letter(NamedTuple):
     body: bytes
 
 
-def gathered(schema: Schema, said: Iterable[Said]) -> list[Said]:
+def gathered(schema: Schema, said: Iterable[EdgeMessage]) -> list[EdgeMessage]:
     """Return the same in the fewest messages: all tuples in one page, then what is promised by then.
 
     A promise may always come later than it was made, for operators that do not need order.
     """
     pages: list[Page] = []
-    progress, joint, ends = Progress(1, remember_ended=True), dict[tuple[str, ...], Said](), list[Said]()
+    progress, joint, ends = (
+        Progress(1, remember_ended=True),
+        dict[tuple[str, ...], EdgeMessage](),
+        list[EdgeMessage](),
+    )
     for message in said:
         match message:
             case Page():
@@ -74,19 +88,19 @@ def gathered(schema: Schema, said: Iterable[Said]) -> list[Said]:
                 ends.append(message)
             case _:
                 progress.advance(0, message)
-    whole: list[Said] = [concat(schema, pages)] if pages else []
+    whole: list[EdgeMessage] = [concat(schema, pages)] if pages else []
     return [*whole, *progress.punctuation(), *joint.values(), *ends]
 
 
-def pack_letter(said: Iterable[Said]) -> tuple[int, bytes]:
+def pack_messages(said: Iterable[EdgeMessage]) -> tuple[int, bytes]:
     """Return how many tuples there are in some messages, and the messages as bytes."""
     parts = list(said)
     tuples = sum(len(m) for m in parts if isinstance(m, Page))
     return tuples, bytes(msgpack.packb([_plain(message) for message in parts]))
 
 
-def unpack_letter(schema: Schema, body: bytes) -> Iterator[Said]:
-    """Yield the messages of ``body``, which ``pack_letter`` made."""
+def unpack_messages(schema: Schema, body: bytes) -> Iterator[EdgeMessage]:
+    """Yield the messages of ``body``, which ``pack_messages`` made."""
     for frame in msgpack.unpackb(body):
         match frame:
             case ["page", data]:
@@ -97,7 +111,7 @@ def unpack_letter(schema: Schema, body: bytes) -> Iterator[Said]:
                 yield punctuation_of(frame)
 
 
-def _plain(message: Said) -> list[Any]:
+def _plain(message: EdgeMessage) -> list[Any]:
     match message:
         case Page():
             sink = pa.BufferOutputStream()

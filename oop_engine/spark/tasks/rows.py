@@ -1,4 +1,4 @@
-"""Letters as the rows that Spark carries, and what a task does with them: steps, one behind the other."""
+"""Records as the rows that Spark carries, and what a task does with them: steps, one behind the other."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from oop_engine.spark.tasks.record import COLUMNS, FIELDS, Letter
+from oop_engine.spark.tasks.record import COLUMNS, FIELDS, Record
 
-__all__ = ["Step", "Work", "batch_of", "batches_of", "in_task", "letters_of"]
+__all__ = ["TaskStep", "Work", "batch_of", "batches_of", "in_task", "records_of"]
 
-Step: TypeAlias = Callable[[Iterator[Letter]], Iterator[Letter]]
-"""What a task does with letters, and the letters that follow."""
+TaskStep: TypeAlias = Callable[[Iterator[Record]], Iterator[Record]]
+"""What a task does with records, and the records that follow."""
 Work: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """The same of rows, as ``mapInArrow`` wants it."""
 
@@ -21,14 +21,14 @@ _BATCH_BYTES = 16 << 20
 _settling = 4  # tasks: one of each kind, and of a second query
 
 
-def in_task(*steps: Step) -> Work:
+def in_task(*steps: TaskStep) -> Work:
     """Return ``steps`` as the work of one task: what one yields is what the next one takes."""
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        letters: Iterator[Letter] = (letter for batch in batches for letter in letters_of(batch))
+        records: Iterator[Record] = (record for batch in batches for record in records_of(batch))
         for step in steps:
-            letters = step(letters)
-        yield from batches_of(letters)
+            records = step(records)
+        yield from batches_of(records)
         settle()
 
     return work
@@ -46,13 +46,13 @@ def settle() -> None:
         gc.freeze()
 
 
-def batches_of(letters: Iterable[Letter]) -> Iterator[pa.RecordBatch]:
-    """Put letters together, some megabytes at a time.  O(bytes)."""
-    waiting: list[Letter] = []
+def batches_of(records: Iterable[Record]) -> Iterator[pa.RecordBatch]:
+    """Put records together, some megabytes at a time.  O(bytes)."""
+    waiting: list[Record] = []
     size = 0
-    for letter in letters:
-        waiting.append(letter)
-        size += len(letter.body)
+    for record in records:
+        waiting.append(record)
+        size += len(record.body)
         if size > _BATCH_BYTES:
             yield batch_of(waiting)
             waiting, size = [], 0
@@ -60,14 +60,14 @@ def batches_of(letters: Iterable[Letter]) -> Iterator[pa.RecordBatch]:
         yield batch_of(waiting)
 
 
-def batch_of(letters: list[Letter]) -> pa.RecordBatch:
-    """Return letters as rows."""
-    columns = zip(*letters, strict=True) if letters else [[] for _ in COLUMNS]
+def batch_of(records: list[Record]) -> pa.RecordBatch:
+    """Return records as rows."""
+    columns = zip(*records, strict=True) if records else [[] for _ in COLUMNS]
     arrays = [pa.array(values, field.type) for values, field in zip(columns, FIELDS, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=FIELDS)
 
 
-def letters_of(batch: pa.RecordBatch) -> Iterator[Letter]:
-    """Yield rows as letters."""
+def records_of(batch: pa.RecordBatch) -> Iterator[Record]:
+    """Yield rows as records."""
     for values in zip(*(column.to_pylist() for column in batch.select(COLUMNS).columns), strict=True):
-        yield Letter(*values)
+        yield Record(*values)

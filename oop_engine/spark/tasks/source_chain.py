@@ -1,4 +1,4 @@
-"""Running the head of a source: what comes in order of arrival, slice after slice, before any shuffle."""
+"""Running the source chain of a source: what comes in order of arrival, segment after segment, before any shuffle."""
 
 from __future__ import annotations
 
@@ -14,48 +14,55 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
 from oop_engine.core.snapshot import pack, unpack
 from oop_engine.core.ticks import Ticks
-from oop_engine.spark.io.segments import Slices
-from oop_engine.spark.plan.balance import Maps
-from oop_engine.spark.plan.cut import Cut, Head
+from oop_engine.spark.io.segments import Segments
+from oop_engine.spark.plan.balance import Assignments
+from oop_engine.spark.plan.pieces import Cut, SourceChain
 from oop_engine.spark.plan.routing import Addresses, Router
-from oop_engine.spark.tasks.record import Letter
-from oop_engine.spark.tasks.task_metrics import head_name, note
+from oop_engine.spark.tasks.record import Record
+from oop_engine.spark.tasks.task_metrics import chain_name, metrics_of
 from oop_engine.traces.trace import Trace
 
-__all__ = ["HeadRun"]
+__all__ = ["SourceChainRun"]
 
 _NAME = "Head"
 
 
-class HeadRun:
-    """Runs a head over slices of its source, from the first or from a snapshot on.
+class SourceChainRun:
+    """Runs a source chain over segments of its source, from the first or from a snapshot on.
 
     Where an operator of the graph wants the arrival clock, it ticks (``ticks``) as arrivals pass the multiples of
-    ``cut.clock_every``, those of other sources too if the slices know them, as in a replay.
+    ``cut.clock_every``, those of other sources too if the segments know them, as in a replay.
     """
 
     def __init__(
-        self, cut: Cut, head: Head, addresses: Addresses, slices: Slices, maps: Maps | None = None
+        self,
+        cut: Cut,
+        chain: SourceChain,
+        addresses: Addresses,
+        segments: Segments,
+        assignments: Assignments | None = None,
     ) -> None:
-        self._head, self._slices = head, slices
-        self._router = Router(cut, addresses, head.outlets, maps=maps or {})
-        self._inline = self._router.inline(head.graph)
+        self._chain, self._segments = chain, segments
+        self._router = Router(cut, addresses, chain.outlets, assignments=assignments or {})
+        self._inline = self._router.inline(chain.graph)
         self._clock = None if cut.clock_every is None else Ticks(cut.clock_every)
         self._now = NEVER
         self._tuples = 0
 
-    def run(self, start: int, stop: int) -> Iterator[Letter]:
-        """Yield the letters that follow from slices ``start`` to ``stop``; the one after the last is the end."""
+    def run(self, start: int, stop: int) -> Iterator[Record]:
+        """Yield the records that follow from segments ``start`` to ``stop``; the one after the last is the end."""
         began = process_time()
         for number in range(start, stop):
-            if number < self._slices.count():
-                self._slice(number)
+            if number < self._segments.count():
+                self._segment(number)
             else:
-                self._inline.end(self._head.source)
+                self._inline.end(self._chain.source)
                 self._inline.drain()
-            yield from self._router.letters(number)
+            yield from self._router.records(number)
         spent = process_time() - began
-        yield note(head_name(self._head.source), 0, self._tuples, self._inline, spent, self._router.loads())
+        yield metrics_of(
+            chain_name(self._chain.source), 0, self._tuples, self._inline, spent, self._router.loads()
+        )
 
     def snapshot(self) -> bytes:
         """Return the state as bytes."""
@@ -68,18 +75,18 @@ class HeadRun:
         return pack(_NAME, state)
 
     def restore(self, data: bytes) -> None:
-        """Take over the state of the same head."""
+        """Take over the state of the same source chain."""
         state = unpack(_NAME, data)
         self._inline.restore(state.part("inline"))
         self._now, self._tuples = state.integer("now"), state.integer("tuples", least=0)
         if self._clock is not None:
             self._clock.due = state["due"]
 
-    def _slice(self, number: int) -> None:
-        span = self._slices.clock(number)
+    def _segment(self, number: int) -> None:
+        span = self._segments.clock(number)
         if span is not None and self._clock is not None:
             self._clock.start(span[0])
-        messages = self._slices.read(number)
+        messages = self._segments.read(number)
         for message in messages:
             self._take(self._behind(message, messages, number))
         if span is not None and self._clock is not None:
@@ -94,10 +101,10 @@ class HeadRun:
             return message
         if isinstance(messages, Trace) and messages.arrival is None:  # made of the times in this file alone
             return Page(message.schema, message.batch, np.maximum(message.arrival, self._now))
-        name = messages.path if isinstance(messages, Trace) else f"slice {number}"
+        name = messages.path if isinstance(messages, Trace) else f"segment {number}"
         msg = (
-            f"source {self._head.source!r}, {name}: arrivals must not go back; got {first} {message.schema.unit} after "
-            f"{self._now} of the slices before: give slices in the order of arrival, or leave this one empty"
+            f"source {self._chain.source!r}, {name}: arrivals must not go back; got {first} {message.schema.unit} "
+            f"after {self._now} of the segments before: give segments in order of arrival, or leave this one empty"
         )
         raise ContractError(msg)
 
@@ -118,7 +125,7 @@ class HeadRun:
             self._push(part)
 
     def _push(self, message: Message) -> None:
-        self._inline.push(self._head.source, message, None if self._now == NEVER else self._now)
+        self._inline.push(self._chain.source, message, None if self._now == NEVER else self._now)
         self._inline.drain()
 
     def _tick(self, clock: Ticks, now: int) -> None:

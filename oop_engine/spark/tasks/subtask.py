@@ -1,4 +1,4 @@
-"""Copy: one component, run for one key group."""
+"""Subtask: one component, run for one key group."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from oop_engine.core.progress import Progress
 from oop_engine.core.punctuation import GroupWise, Punctuation
 from oop_engine.core.snapshot import pack, unpack
 from oop_engine.runners.dispatch import Signal
-from oop_engine.spark.plan.cut import Component, Cut, Edge
-from oop_engine.spark.plan.routing import LETTERS_A_NUMBER, Addresses, Router
-from oop_engine.spark.tasks.record import Letter, Said, unpack_letter
-from oop_engine.spark.tasks.task_metrics import note
+from oop_engine.spark.plan.pieces import Component, Cut, Edge
+from oop_engine.spark.plan.routing import RECORDS_A_NUMBER, Addresses, Router
+from oop_engine.spark.tasks.record import EdgeMessage, Record, unpack_messages
+from oop_engine.spark.tasks.task_metrics import metrics_of
 
-__all__ = ["Copy"]
+__all__ = ["Subtask"]
 
 _NAME = "Copy"
 
 
-class Copy:
-    """Runs the operators of ``component`` over the letters of one of its key groups.
+class Subtask:
+    """Runs the operators of ``component`` over the records of one of its key groups.
 
     The promises of an edge are those of its channels together (``Progress``); a page goes to the
     operators as it comes.  Between micro-batches all there is is a snapshot.
@@ -38,19 +38,19 @@ class Copy:
         self._ended: dict[int, set[int]] = {number: set() for number in self._edges}
         self._tuples = 0
 
-    def run(self, letters: Iterable[Letter]) -> Iterator[Letter]:
-        """Take letters, sorted by ``seq`` and channel; yield those that follow, at each change of number."""
+    def run(self, records: Iterable[Record]) -> Iterator[Record]:
+        """Take records, sorted by ``seq`` and channel; yield those that follow, at each change of number."""
         began = process_time()
         number: int | None = None
-        for letter in letters:
-            if number is not None and letter.seq // LETTERS_A_NUMBER != number:
-                yield from self._router.letters(number)
-            number = letter.seq // LETTERS_A_NUMBER
-            self._take(letter)
+        for record in records:
+            if number is not None and record.seq // RECORDS_A_NUMBER != number:
+                yield from self._router.records(number)
+            number = record.seq // RECORDS_A_NUMBER
+            self._take(record)
         if number is not None:
-            yield from self._router.letters(number)
+            yield from self._router.records(number)
             spent = process_time() - began
-            yield note(self._component.name, self._group, self._tuples, self._inline, spent)
+            yield metrics_of(self._component.name, self._group, self._tuples, self._inline, spent)
 
     def snapshot(self) -> bytes:
         """Return the state as bytes."""
@@ -75,18 +75,18 @@ class Copy:
             channels = ended.part(number)
             self._ended[number] = {channels.integer(i, least=0, most=edge.channels - 1) for i in channels}
 
-    def _take(self, letter: Letter) -> None:
-        edge = self._edges[letter.edge]
-        self._tuples += letter.tuples
-        for message in unpack_letter(edge.schema, letter.body):
-            for following in self._together(edge, letter.channel, message):
+    def _take(self, record: Record) -> None:
+        edge = self._edges[record.edge]
+        self._tuples += record.tuples
+        for message in unpack_messages(edge.schema, record.body):
+            for following in self._together(edge, record.channel, message):
                 if isinstance(following, Signal):
                     self._inline.end(edge.name)
                 else:
                     self._inline.push(edge.name, following)
                 self._inline.drain()
 
-    def _together(self, edge: Edge, channel: int, message: Said) -> Iterator[Said]:
+    def _together(self, edge: Edge, channel: int, message: EdgeMessage) -> Iterator[EdgeMessage]:
         """Yield what a message of one channel means for the edge as a whole."""
         match message:
             case Page():

@@ -2,7 +2,7 @@
 
 It says a line at the end of each micro-batch.  DIES, such as ``middle:4``, has the process kill itself in the
 commit of batch 4: ``before`` anything is visible, in the ``middle``, or ``after`` all is, when
-Spark has not written down that the batch is done.  ``follow`` has it wait for more slices at the end.
+Spark has not written down that the batch is done.  ``follow`` has it wait for more segments at the end.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from oop_engine.spark.io.segments import Files
 from oop_engine.spark.io.sinks import BatchResults, Delta, Parquet
 from oop_engine.spark.run import BatchDone, run_on_spark
 
-SLICES, ROWS, KEYS, DISORDER = 40, 300, 23, 12
+SEGMENTS, ROWS, KEYS, DISORDER = 40, 300, 23, 12
 SCHEMA = Schema({"ts": pa.timestamp("s"), "key": pa.int64(), "n": pa.int64()}, "ts")
 SINKS: dict[str, tuple[type[Parquet | Delta], int]] = {"parquet": (Parquet, 2), "delta": (Delta, 5)}
-"""The sink, and how many slices there are in a micro-batch."""
+"""The sink, and how many segments there are in a micro-batch."""
 
 
 def graph() -> Graph:
@@ -52,9 +52,9 @@ def graph() -> Graph:
 
 
 def pages(seed: int) -> Iterator[Page]:
-    """Yield a page a slice; its tuples are out of order, and some of them late."""
+    """Yield a page a segment; its tuples are out of order, and some of them late."""
     rng = np.random.default_rng(seed)
-    for number in range(SLICES):
+    for number in range(SEGMENTS):
         arrival = np.sort(rng.integers(10 * number, 10 * number + 10, ROWS))
         behind = rng.integers(0, DISORDER + 2, ROWS)
         columns = {"key": rng.integers(0, KEYS, ROWS), "n": rng.integers(0, 100, ROWS)}
@@ -93,7 +93,7 @@ def told(done: BatchDone) -> None:
 
 def main(place: Path, sink: str, dies: str) -> None:
     how, _, batch = dies.partition(":")
-    kind, slices = SINKS[sink]
+    kind, segments = SINKS[sink]
     run_on_spark(
         graph(),
         feeds(place),
@@ -101,8 +101,8 @@ def main(place: Path, sink: str, dies: str) -> None:
         checkpoint=place / "checkpoint",
         sink=Dying(kind(place / "results"), how, int(batch or -1)),
         follow=how == "follow",
-        slices_per_batch=slices,
-        slice_rows=ROWS,
+        segments_per_batch=segments,
+        segment_rows=ROWS,
         quick=True,
         on_batch=told,
     )

@@ -1,6 +1,6 @@
-"""A staged graph in one process: heads, shuffles and copies as on Spark, with a dictionary for a shuffle.
+"""A staged graph in one process: source chains, shuffles and subtasks as on Spark, with a dictionary for a shuffle.
 
-Every copy is saved and restored between micro-batches, and letters come in an order of chance
+Every subtask is saved and restored between micro-batches, and records come in an order of chance
 within what the shuffle promises: so what is tested here is all but Spark itself.
 """
 
@@ -12,31 +12,32 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from oop_engine import Graph, Message, Page, Schema
-from oop_engine.spark.plan.balance import Maps
-from oop_engine.spark.plan.cut import SHARDS, Cut, cut
-from oop_engine.spark.tasks.record import NOTE, Letter, unpack_letter
-from oop_engine.spark.tasks.source_chain import HeadRun
-from oop_engine.spark.tasks.subtask import Copy
+from oop_engine.spark.plan.balance import Assignments
+from oop_engine.spark.plan.cut import cut
+from oop_engine.spark.plan.pieces import SHARDS, Cut
+from oop_engine.spark.tasks.record import METRICS, Record, unpack_messages
+from oop_engine.spark.tasks.source_chain import SourceChainRun
+from oop_engine.spark.tasks.subtask import Subtask
 
 Rows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Given:
-    """Slices that are there from the start."""
+    """Segments that are there from the start."""
 
     schema: Schema
-    slices: Sequence[Sequence[Message]]
+    segments: Sequence[Sequence[Message]]
     moments: tuple[tuple[int, int] | None, ...] = ()
 
     def count(self) -> int:
-        return len(self.slices)
+        return len(self.segments)
 
     def ended(self) -> bool:
         return True
 
     def read(self, number: int) -> Iterator[Message]:
-        return iter(self.slices[number])
+        return iter(self.segments[number])
 
     def clock(self, number: int) -> tuple[int, int] | None:
         return self.moments[number] if self.moments else None
@@ -44,12 +45,12 @@ class Given:
 
 @dataclass
 class Staged:
-    """Runs ``cut`` over sources, ``per_batch`` slices at a time; ``maps``: those of shards, anew for each batch."""
+    """Runs ``cut`` over sources, ``per_batch`` segments at a time; ``assignments``: anew for each batch."""
 
     cut: Cut
     sources: Mapping[str, Given]
     seed: int = 0
-    maps: Callable[[], Maps] = dict
+    assignments: Callable[[], Assignments] = dict
     states: dict[tuple[str, int], bytes] = field(default_factory=dict)
     results: dict[str, Rows] = field(default_factory=dict)
 
@@ -60,52 +61,54 @@ class Staged:
         self.results = {edge.sink: [] for edge in self.cut.edges if edge.component is None}
 
     def run(self, per_batch: int) -> dict[str, Rows]:
-        longest = max(slices.count() for slices in self.sources.values()) + 1
+        longest = max(segments.count() for segments in self.sources.values()) + 1
         for start in range(0, longest, per_batch):
             self.batch(start, start + per_batch)
         return self.results
 
     def batch(self, start: int, stop: int) -> None:
-        maps = self.maps()
-        letters = [letter for head in self.cut.heads for letter in self._head(head, start, stop, maps)]
+        assignments = self.assignments()
+        records = [
+            record for chain in self.cut.chains for record in self._chain(chain, start, stop, assignments)
+        ]
         for level in range(SHARDS, self.cut.levels + 1):
-            letters = list(self._level(level, letters))
-        for letter in letters:
-            if letter.edge != NOTE:
-                edge = self.cut.edges[letter.edge]
-                for message in unpack_letter(edge.schema, letter.body):
+            records = list(self._level(level, records))
+        for record in records:
+            if record.edge != METRICS:
+                edge = self.cut.edges[record.edge]
+                for message in unpack_messages(edge.schema, record.body):
                     assert isinstance(message, Page)
                     self.results[edge.sink] += message.to_pylist()
 
-    def _head(self, head: Any, start: int, stop: int, maps: Maps) -> list[Letter]:
-        run = HeadRun(self.cut, head, self.addresses, self.sources[head.source], maps)
-        if ("head", head.source) in self.states:
-            run.restore(self.states["head", head.source])
-        total = self.sources[head.source].count() + 1
-        letters = list(run.run(min(start, total), min(stop, total)))
-        self.states["head", head.source] = run.snapshot()
-        return letters
+    def _chain(self, chain: Any, start: int, stop: int, assignments: Assignments) -> list[Record]:
+        run = SourceChainRun(self.cut, chain, self.addresses, self.sources[chain.source], assignments)
+        if ("head", chain.source) in self.states:
+            run.restore(self.states["head", chain.source])
+        total = self.sources[chain.source].count() + 1
+        records = list(run.run(min(start, total), min(stop, total)))
+        self.states["head", chain.source] = run.snapshot()
+        return records
 
-    def _level(self, level: int, letters: list[Letter]) -> Iterator[Letter]:
+    def _level(self, level: int, records: list[Record]) -> Iterator[Record]:
         here = {
             number: (component, group)
             for component in self.cut.at(level)
             for group, number in enumerate(self.addresses[component.number])
         }
-        self.random.shuffle(letters)
-        grouped: dict[int, list[Letter]] = {}
-        for letter in letters:
-            if letter.target in here:
-                grouped.setdefault(letter.target, []).append(letter)
+        self.random.shuffle(records)
+        grouped: dict[int, list[Record]] = {}
+        for record in records:
+            if record.target in here:
+                grouped.setdefault(record.target, []).append(record)
             else:
-                yield letter
+                yield record
         for number, own in grouped.items():
             component, group = here[number]
-            copy = Copy(self.cut, component, self.addresses, group)
+            subtask = Subtask(self.cut, component, self.addresses, group)
             if ("copy", number) in self.states and level != SHARDS:
-                copy.restore(self.states["copy", number])
-            yield from copy.run(sorted(own, key=lambda letter: (letter.seq, letter.channel)))
-            self.states["copy", number] = copy.snapshot()
+                subtask.restore(self.states["copy", number])
+            yield from subtask.run(sorted(own, key=lambda record: (record.seq, record.channel)))
+            self.states["copy", number] = subtask.snapshot()
 
 
 def run_staged(

@@ -27,26 +27,27 @@ from oop_engine.operators import (
     Sum,
     WindowAggregate,
 )
-from oop_engine.spark.io.segments import Files, spool
+from oop_engine.spark.io.segments import Files
 from oop_engine.spark.io.sinks import Parquet
 from oop_engine.spark.io.source import _StreamReader
+from oop_engine.spark.io.spool import spool
 from oop_engine.spark.io.to_sink import ToSink, batch_results
 from oop_engine.spark.run import pieces_of
 from oop_engine.spark.state.checkpoint import Checkpoint
 from oop_engine.spark.tasks.job import Job, PackedJob, addresses_of
-from oop_engine.spark.tasks.record import NOTE, Letter
-from oop_engine.spark.tasks.rows import letters_of
+from oop_engine.spark.tasks.record import METRICS, Record
+from oop_engine.spark.tasks.rows import records_of
 from oop_engine.spark.tasks.stage_task import InMicroBatch
 from oop_engine.spark.tasks.task_metrics import Totals
 from oop_engine.testing import multiset
 from oop_engine.traces import write_trace
 
 SCHEMA = Schema({"ts": pa.timestamp("s"), "key": pa.int64(), "n": pa.int64()}, "ts")
-SLICES, ROWS, KEYS, DISORDER, PARTITIONS = 6, 60, 5, 12, 2
+SEGMENTS, ROWS, KEYS, DISORDER, PARTITIONS = 6, 60, 5, 12, 2
 
 
 def graph(width: int = 20) -> Graph:
-    """Sums by key over a folder of slices and a feed that is spooled."""
+    """Sums by key over a folder of segments and a feed that is spooled."""
     made = Graph("stand-in")
     policy = PerGroup(BoundedDisorder(DISORDER), by=["key"])
     for name in ("left", "right"):
@@ -59,20 +60,20 @@ def graph(width: int = 20) -> Graph:
 
 
 def pages(seed: int) -> Iterator[Page]:
-    """Yield a page a slice."""
+    """Yield a page a segment."""
     rng = np.random.default_rng(seed)
-    for number in range(SLICES):
+    for number in range(SEGMENTS):
         arrival = np.sort(rng.integers(10 * number, 10 * number + 10, ROWS))
         columns = {"key": rng.integers(0, KEYS, ROWS), "n": rng.integers(0, 100, ROWS)}
         yield Page.of(SCHEMA, {"ts": arrival - rng.integers(0, DISORDER, ROWS), **columns}, arrival)
 
 
-def add_slices(place: Path, start: int, stop: int) -> None:
-    """Write some slices of the left source; with the last one it ends."""
+def add_segments(place: Path, start: int, stop: int) -> None:
+    """Write some segments of the left source; with the last one it ends."""
     (place / "left").mkdir(parents=True, exist_ok=True)
     for number, page in list(enumerate(pages(1)))[start:stop]:
         write_trace(place / "left" / f"{number:03d}.msgpack", SCHEMA, [page])
-    if stop == SLICES:
+    if stop == SEGMENTS:
         (place / "left" / "_SUCCESS").touch()
 
 
@@ -93,8 +94,10 @@ def go_on(place: Path, made: Graph | None = None) -> None:
     spooled = spool({"right": pages(2)}, {"right": SCHEMA}, kept.folder / "feeds", rows=ROWS)
     sizes = kept.sizes(PARTITIONS, None)
     sources = kept.keep(pieces, {"left": Files(str(place / "left"), SCHEMA), **spooled}, sizes)
-    heads, copies = str(kept.folder / "heads"), str(kept.folder / "copies")
-    job = Job(pieces, addresses_of(pieces, sizes[0]), sources, sizes[0], heads, copies, slices_per_batch=2)
+    chains, subtasks = str(kept.folder / "heads"), str(kept.folder / "copies")
+    job = Job(
+        pieces, addresses_of(pieces, sizes[0]), sources, sizes[0], chains, subtasks, segments_per_batch=2
+    )
     _Query(kept, job.packed(), sink).run()
 
 
@@ -126,16 +129,16 @@ class _Query:
 
     def _batch(self, number: int, start: dict[str, int], stop: dict[str, int]) -> None:
         states = self._kept.begin(number)
-        letters: list[Letter] = []
+        records: list[Record] = []
         for part in self._reader.partitions(start, stop):
-            letters += [letter for rows in self._reader.read(part) for letter in letters_of(rows)]
+            records += [record for rows in self._reader.read(part) for record in records_of(rows)]
         for level in range(1, self._packed.job.cut.levels + 1):
-            letters = [*InMicroBatch(self._packed, level, number, states)(iter(letters))]
+            records = [*InMicroBatch(self._packed, level, number, states)(iter(records))]
         work = self._sink.worker()
-        arrived = [*ToSink(work, self._schemas, number)(iter(letters))]
+        arrived = [*ToSink(work, self._schemas, number)(iter(records))]
         totals = Totals()
-        totals.take(letter for letter in arrived if letter.edge == NOTE)
-        results = (letter for letter in arrived if letter.edge != NOTE)
+        totals.take(record for record in arrived if record.edge == METRICS)
+        results = (record for record in arrived if record.edge != METRICS)
         made = self._sink.commit(number, batch_results(work, self._schemas, results))
         self._kept.end(number, totals.states, made)
 

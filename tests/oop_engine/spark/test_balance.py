@@ -1,4 +1,4 @@
-"""Maps of key groups to shards: what the balancer does to them, and that results are the same whatever they are."""
+"""Assignments of key groups to shards: what the balancer makes of them, and that results are always the same."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Sliding, Tumbling
 from oop_engine.spark.io.sinks import ForeachBatch
-from oop_engine.spark.plan.assignments import Control, MapFolder
+from oop_engine.spark.plan.assignments import AssignmentFolder, Control
 from oop_engine.spark.plan.balance import (
+    Assignments,
     Balance,
     Balancer,
-    Maps,
-    even_map,
+    even_assignment,
     loads_of_shards,
     rebalanced,
     unevenness,
 )
-from oop_engine.spark.plan.cut import SHARDS, Cut, cut
+from oop_engine.spark.plan.cut import cut
 from oop_engine.spark.plan.key_groups import key_groups
+from oop_engine.spark.plan.pieces import SHARDS, Cut
 from oop_engine.spark.plan.two_level import scaled
 from oop_engine.spark.run import BatchDone, SparkOutcome, pieces_of, run_on_spark
 from oop_engine.testing import multiset
@@ -50,7 +51,7 @@ GROUPS = 16
 
 @st.composite
 def loaded(draw: st.DrawFn) -> tuple[tuple[int, ...], list[int], int]:
-    """Return a map, the load of each group, and how many shards there are."""
+    """Return an assignment, the load of each group, and how many shards there are."""
     shards = draw(st.integers(1, 5))
     loads = draw(st.lists(st.integers(0, 100) | st.integers(0, 10**12), min_size=1, max_size=20))
     places = draw(st.lists(st.integers(0, shards - 1), min_size=len(loads), max_size=len(loads)).map(tuple))
@@ -90,13 +91,13 @@ def test_a_single_hot_group_is_said_to_be_indivisible() -> None:
 
 
 def test_even_loads_move_nothing() -> None:
-    balancer = Balancer(Balance(threshold=1.2), {0: even_map(8, 2)}, 2)
+    balancer = Balancer(Balance(threshold=1.2), {0: even_assignment(8, 2)}, 2)
     assert not balancer.take(0, {0: [11, 9] * 4})
     assert balancer.moves == []
 
 
 def test_a_peak_of_one_batch_moves_nothing() -> None:
-    balancer = Balancer(Balance(memory=0.8), {0: even_map(4, 2)}, 2)
+    balancer = Balancer(Balance(memory=0.8), {0: even_assignment(4, 2)}, 2)
     assert not balancer.take(0, {0: [10, 10, 10, 10]})
     assert not balancer.take(1, {0: [20, 10, 20, 10]})
     assert not balancer.take(2, {0: [10, 10, 10, 10]})
@@ -115,11 +116,11 @@ def test_loads_of_chance_do_not_flap() -> None:
 
 
 def test_what_becomes_hot_later_is_moved_too() -> None:
-    balancer = Balancer(Balance(), {0: even_map(8, 2)}, 2)
+    balancer = Balancer(Balance(), {0: even_assignment(8, 2)}, 2)
     moved = [balancer.take(batch, {0: [10] * 8}) for batch in range(3)]
     moved += [balancer.take(batch, {0: [90, 10, 90, 10, 90, 10, 10, 10]}) for batch in range(3, 9)]
     assert moved.count(True) <= 2
-    assert unevenness(balancer.maps[0], [90, 10, 90, 10, 90, 10, 10, 10], 2) < 1.25
+    assert unevenness(balancer.assignments[0], [90, 10, 90, 10, 90, 10, 10, 10], 2) < 1.25
 
 
 @pytest.mark.parametrize("wrong", [{"threshold": 1.0}, {"groups": 1}, {"memory": 1.0}, {"memory": -0.1}])
@@ -128,8 +129,8 @@ def test_values_out_of_range_are_refused(wrong: dict[str, float]) -> None:
         Balance(**wrong)  # type: ignore[arg-type]
 
 
-def test_versions_of_maps_are_kept_and_old_ones_forgotten(tmp_path: Path) -> None:
-    folder = MapFolder(str(tmp_path / "maps"))
+def test_versions_of_assignments_are_kept_and_old_ones_forgotten(tmp_path: Path) -> None:
+    folder = AssignmentFolder(str(tmp_path / "maps"))
     assert folder.newest() == -1
     for version in range(20):
         folder.add({2: (0, version % 2)})
@@ -142,18 +143,18 @@ def balanced(shards: int = 2) -> Cut:
     return pieces_of(graph(), groups=3, balance=True, shards=shards)
 
 
-def test_control_goes_on_from_the_newest_map(tmp_path: Path) -> None:
+def test_control_goes_on_from_the_newest_assignment(tmp_path: Path) -> None:
     pieces = balanced()
     first, second = (component.number for component in pieces.at(SHARDS))
     control = Control(Balance(groups=4), pieces, str(tmp_path))
     control.take(0, {first: [9, 1, 9, 1], second: [1, 1, 1, 1]})
-    folder = MapFolder(str(tmp_path))
+    folder = AssignmentFolder(str(tmp_path))
     assert folder.newest() == 1
     assert folder.read(0) == {first: (0, 1, 0, 1), second: (0, 1, 0, 1)}
     Control(Balance(groups=4), pieces, str(tmp_path))
     assert folder.newest() == 1
     Control(Balance(groups=8), pieces, str(tmp_path))
-    assert folder.read(2)[first] == even_map(8, 2)
+    assert folder.read(2)[first] == even_assignment(8, 2)
 
 
 def graph() -> Graph:
@@ -173,7 +174,7 @@ def graph() -> Graph:
 
 
 def skewed(seed: int, rows: int = 400) -> list[Page]:
-    """Return pages of which four in five tuples have a key that an even map puts on shard 0."""
+    """Return pages of which four in five tuples have a key that an even assignment puts on shard 0."""
     chance = np.random.default_rng(seed)
     keys = np.arange(200)
     first = key_groups([pa.array(keys)], GROUPS) % 2 == 0
@@ -195,8 +196,8 @@ def assert_equal(found: Mapping[str, Rows], expected: dict[str, pa.Table]) -> No
         assert multiset(found[name]) == multiset(table.to_pylist()), name
 
 
-def chance_maps(pieces: Cut, shards: int, seed: int) -> Maps:
-    """Return maps of chance."""
+def chance_assignments(pieces: Cut, shards: int, seed: int) -> Assignments:
+    """Return assignments of chance."""
     draw = random.Random(seed)
     return {c.number: tuple(draw.randrange(shards) for _ in range(GROUPS)) for c in pieces.at(SHARDS)}
 
@@ -207,17 +208,17 @@ def test_shards_are_at_a_level_of_their_own() -> None:
         (("per-key-partial-0",), 3),
         (("per-key-partial-1",), 3),
     ]
-    assert [head.nodes for head in pieces.heads] == [("a-edge",), ("b-edge",)]
+    assert [chain.nodes for chain in pieces.chains] == [("a-edge",), ("b-edge",)]
     merged = pieces.at(1)[0]
     assert merged.nodes[:2] == ("union", "per-key")
     assert [(pieces.edges[n].channels, pieces.edges[n].owner) for n in merged.inlets] == [(3, ("k",))] * 2
 
 
 @pytest.mark.parametrize("shards", [1, 2, 3])
-def test_other_maps_in_every_micro_batch_change_nothing(shards: int) -> None:
+def test_other_assignments_in_every_micro_batch_change_nothing(shards: int) -> None:
     pieces, seeds = balanced(shards), iter(range(1000))
     sources = {name: Given(SCHEMA, [[page] for page in given]) for name, given in feeds().items()}
-    staged = Staged(pieces, sources, maps=lambda: chance_maps(pieces, shards, next(seeds)))
+    staged = Staged(pieces, sources, assignments=lambda: chance_assignments(pieces, shards, next(seeds)))
     assert_equal(staged.run(per_batch=1), replay(graph(), feeds()).results)
 
 
@@ -229,7 +230,7 @@ def test_random_graphs() -> None:
         twin, in_shards = scaled(built.graph, balance=True)
         shards, seeds = data.draw(st.integers(1, 3)), iter(range(1000))
         pieces = cut(twin, groups=2, shards=shards, in_shards=in_shards)
-        staged = Staged(pieces, sources, maps=lambda: chance_maps(pieces, shards, next(seeds)))
+        staged = Staged(pieces, sources, assignments=lambda: chance_assignments(pieces, shards, next(seeds)))
         found = staged.run(data.draw(st.integers(1, 5)))
         for number, told in enumerate(built.told):
             assert multiset(found[f"sink{number}"]) == multiset(told.rows)
@@ -238,11 +239,15 @@ def test_random_graphs() -> None:
 
 
 @pytest.mark.spark
-def test_on_spark_other_maps_in_every_micro_batch_and_a_restart_change_nothing(
+def test_on_spark_other_assignments_in_every_micro_batch_and_a_restart_change_nothing(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """A batch that fails after its results were written is run again under the map that it had."""
-    maps, found, again = MapFolder(str(tmp_path / "maps")), dict[int, dict[str, pa.Table]](), list[int]()
+    """A batch that fails after its results were written is run again under the assignment that it had."""
+    assignments, found, again = (
+        AssignmentFolder(str(tmp_path / "maps")),
+        dict[int, dict[str, pa.Table]](),
+        list[int](),
+    )
 
     def keep(tables: dict[str, pa.Table], batch: int) -> None:
         if batch in found:
@@ -252,8 +257,8 @@ def test_on_spark_other_maps_in_every_micro_batch_and_a_restart_change_nothing(
             )
         found[batch] = tables
 
-    def next_map(done: BatchDone) -> None:
-        maps.add(chance_maps(balanced(), 2, done.number))
+    def next_assignment(done: BatchDone) -> None:
+        assignments.add(chance_assignments(balanced(), 2, done.number))
         if done.number == 2 and not again:
             raise RuntimeError("killed")
 
@@ -265,9 +270,9 @@ def test_on_spark_other_maps_in_every_micro_batch_and_a_restart_change_nothing(
             balance=Balance(threshold=100, groups=GROUPS),
             checkpoint=tmp_path,
             sink=ForeachBatch(keep),
-            on_batch=next_map,
-            slice_rows=100,
-            slices_per_batch=2,
+            on_batch=next_assignment,
+            segment_rows=100,
+            segments_per_batch=2,
         )
 
     with pytest.raises(Exception, match="killed"):
@@ -297,8 +302,8 @@ def test_on_spark_groups_are_moved_until_shards_are_even(spark: SparkSession) ->
         feeds(),
         spark=spark,
         balance=Balance(groups=GROUPS, memory=0),
-        slice_rows=150,
-        slices_per_batch=1,
+        segment_rows=150,
+        segments_per_batch=1,
     )
     assert_equal({n: t.to_pylist() for n, t in outcome.results.items()}, replay(graph(), feeds()).results)
     assert outcome.moves[0].batch == 0

@@ -11,9 +11,9 @@ import pytest
 from oop_engine import replay
 from oop_engine.spark.io.result_folder import ResultFile
 from oop_engine.spark.state.ledger import Ledger
-from oop_engine.spark.state.state_files import States
+from oop_engine.spark.state.state_files import StateFiles
 from oop_engine.testing import multiset
-from tests.oop_engine.spark.stand_in import SLICES, add_slices, go_on, graph, pages, results
+from tests.oop_engine.spark.stand_in import SEGMENTS, add_segments, go_on, graph, pages, results
 
 EXPECTED = multiset(replay(graph(), {"left": pages(1), "right": pages(2)}).results["out"].to_pylist())
 
@@ -30,7 +30,7 @@ class Crashing:
         self.calls = 0
         for owner, name in (
             (Path, "replace"), (Path, "rename"), (Path, "unlink"), (Path, "write_text"), (Path, "write_bytes"),
-            (Ledger, "append"), (States, "save"), (ResultFile, "close"),
+            (Ledger, "append"), (StateFiles, "save"), (ResultFile, "close"),
         ):  # fmt: skip
             patch.setattr(owner, name, self._counted(getattr(owner, name)))
 
@@ -72,7 +72,7 @@ def test_results_are_those_of_an_undisturbed_run(
     at = 1
     while True:
         place = tmp_path / str(at)
-        add_slices(place, 0, SLICES)
+        add_segments(place, 0, SEGMENTS)
         ended = not crashed(place, crashing, at)
         if twice:
             crashed(place, crashing, twice)

@@ -45,13 +45,14 @@ from oop_engine.operators import (
 )
 from oop_engine.operators.policies.policies import Heartbeat
 from oop_engine.spark import run
-from oop_engine.spark.io.segments import Files, spool
+from oop_engine.spark.io.segments import Files
 from oop_engine.spark.io.sinks import Parquet
+from oop_engine.spark.io.spool import spool
 from oop_engine.spark.run import pieces_of, run_on_spark
 from oop_engine.spark.session import settings
 from oop_engine.spark.state.checkpoint import Checkpoint
 from oop_engine.spark.state.fingerprint import fingerprint
-from oop_engine.spark.state.state_files import States, version_of
+from oop_engine.spark.state.state_files import StateFiles, version_of
 from oop_engine.traces import write_trace
 from tests.children import MOST_S
 from tests.oop_engine.spark.killed_query import SCHEMA as KILLED_SCHEMA
@@ -230,8 +231,8 @@ def test_a_checkpoint_knows_how_it_was_run(tmp_path: Path) -> None:
         kept.keep(replace(other, components=()), {}, (2, 4))
 
 
-def folder_of_slices(place: Path, names: str) -> Files:
-    """Write a folder of slices, or more of them into it."""
+def folder_of_segments(place: Path, names: str) -> Files:
+    """Write a folder of segments, or more of them into it."""
     place.mkdir(exist_ok=True)
     for name in names.split():
         write_trace(place / f"{name}.csv", SCHEMA, [page(len(name))])
@@ -243,10 +244,10 @@ def read_by(source: Files) -> list[str]:
 
 
 def test_files_are_read_in_the_order_in_which_they_were_found(tmp_path: Path) -> None:
-    source, pieces = folder_of_slices(tmp_path / "source", "b d"), pieces_of(of(plus(1)))
+    source, pieces = folder_of_segments(tmp_path / "source", "b d"), pieces_of(of(plus(1)))
     found = Checkpoint(tmp_path).keep(pieces, {"source": source}, (2, 4))["source"]
     assert isinstance(found, Files)
-    folder_of_slices(tmp_path / "source", "c a")
+    folder_of_segments(tmp_path / "source", "c a")
     assert read_by(found) == ["b", "d"]
     found.look()
     assert read_by(found) == ["b", "d", "a", "c"]
@@ -256,7 +257,7 @@ def test_files_are_read_in_the_order_in_which_they_were_found(tmp_path: Path) ->
     (tmp_path / "source" / "_SUCCESS").touch()
     found.look()
     assert found.ended()
-    folder_of_slices(tmp_path / "source", "e")
+    folder_of_segments(tmp_path / "source", "e")
     with pytest.raises(TraceError, match=r"e\.csv: it came after the source had ended"):
         found.look()
     at_once = Checkpoint(tmp_path / "other").keep(pieces, {"source": source}, (2, 4), batch=True)["source"]
@@ -269,7 +270,7 @@ def test_files_are_read_in_the_order_in_which_they_were_found(tmp_path: Path) ->
     [(lambda file: file.unlink(), "is gone"), (lambda file: file.write_text(""), "has 0 bytes now, had ")],
 )
 def test_files_that_were_read_must_stay(change: Callable[[Path], None], words: str, tmp_path: Path) -> None:
-    found = replace(folder_of_slices(tmp_path / "source", "a b"), known=str(tmp_path / "known"))
+    found = replace(folder_of_segments(tmp_path / "source", "a b"), known=str(tmp_path / "known"))
     found.look()
     found.check(2)
     change(tmp_path / "source" / "b.csv")
@@ -278,15 +279,15 @@ def test_files_that_were_read_must_stay(change: Callable[[Path], None], words: s
 
 
 def test_what_a_kill_left_is_cleared_away(tmp_path: Path) -> None:
-    states = States(str(tmp_path / "heads"))
+    states = StateFiles(str(tmp_path / "heads"))
     name = states.save("source", 3, b"state")
     (tmp_path / "heads" / "source" / "000000000004.state.0123").write_bytes(b"half")
     checkpoint_of(of(plus(1)), tmp_path)
     assert [path.name for path in (tmp_path / "heads" / "source").iterdir()] == [name]
 
 
-def test_old_states_of_heads_are_forgotten(tmp_path: Path) -> None:
-    states = States(str(tmp_path))
+def test_old_states_of_source_chains_are_forgotten(tmp_path: Path) -> None:
+    states = StateFiles(str(tmp_path))
     for offset in range(100):
         states.save("source", offset, b"state")
     kept = sorted(path.name for path in (tmp_path / "source").iterdir())
@@ -393,7 +394,7 @@ def test_a_damaged_file_is_named(spark, tmp_path: Path) -> None:
     (tmp_path / "7.msgpack").write_bytes(whole[:-20])
     source = Files(str(tmp_path), SCHEMA, complete=True)
     with pytest.raises(TraceError, match=r"^[^\n]*/7\.msgpack: [^\n]*$"):
-        run_it(of(Punctuate(BoundedDisorder(5))), source, spark=spark, slices_per_batch=8)
+        run_it(of(Punctuate(BoundedDisorder(5))), source, spark=spark, segments_per_batch=8)
 
 
 @pytest.mark.spark

@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 from oop_engine import replay
 from oop_engine.testing import multiset
 from oop_engine.traces import write_trace
-from tests.oop_engine.spark.killed_query import SCHEMA, SLICES, graph, pages
+from tests.oop_engine.spark.killed_query import SCHEMA, SEGMENTS, graph, pages
 from tests.oop_engine.spark.processes import Running
 
 pytestmark = [
@@ -65,7 +65,7 @@ def killed_by_itself(place: Path, sink: str, dies: str) -> None:
 def finished(place: Path, sink: str) -> int:
     """Start it, let it finish, and return how many micro-batches that took."""
     with Running(MODULE, str(place), sink, "", log=place / "log") as running:
-        batches = running.lines(SLICES)
+        batches = running.lines(SEGMENTS)
         assert running.wait(60) == 0, running.log.read_text()
         assert running.left_after(10) == []
         return len(batches)

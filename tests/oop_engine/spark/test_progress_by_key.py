@@ -27,8 +27,8 @@ from oop_engine.traces.trace import write_trace
 from tests.naive.windows import sliding
 
 KEYS, SLOW = 1000, 0
-SLICES = 6
-WINDOW = 20 * 60 * 1_000_000  # a slice brings the tuples of one window of each key
+SEGMENTS = 6
+WINDOW = 20 * 60 * 1_000_000  # a segment brings the tuples of one window of each key
 BEHIND = 3  # windows: the slow key is an hour behind
 BASE = 1_435_708_800_000_000  # 2015-07-01
 SCHEMA = Schema({"ts": pa.timestamp("us", "UTC"), "key": pa.int64(), "amount": pa.int64()}, "ts")
@@ -37,16 +37,16 @@ HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvi
 
 
 def window_of(number: int, key: int) -> int:
-    """Return which window's tuples of ``key`` are in slice ``number``."""
+    """Return which window's tuples of ``key`` are in segment ``number``."""
     return number - (BEHIND if key == SLOW else 0)
 
 
 def sliced() -> list[tuple[Page, GroupWise]]:
-    """Return what arrives: some tuples of each key a slice, then a promise for each key."""
+    """Return what arrives: some tuples of each key a segment, then a promise for each key."""
     rng = np.random.default_rng(7)
     keys = np.arange(KEYS)
     found = []
-    for number in range(SLICES):
+    for number in range(SEGMENTS):
         starts = np.array([BASE + WINDOW * window_of(number, key) for key in keys.tolist()])
         key = rng.permutation(np.concatenate([keys, rng.choice(keys, KEYS), np.full(20, SLOW)]))
         ts = starts[key] + rng.integers(0, WINDOW, len(key))
@@ -56,7 +56,7 @@ def sliced() -> list[tuple[Page, GroupWise]]:
 
 
 def of_slow(numbers: Iterable[int]) -> int:
-    """Return how many tuples of the slow key are in some slices."""
+    """Return how many tuples of the slow key are in some segments."""
     there = sliced()
     return sum(row["key"] == SLOW for number in numbers for row in there[number][0].to_pylist())
 
@@ -110,7 +110,7 @@ def ours(spark, folder: Path) -> Batches:
         write_trace(folder / f"{number:03d}.msgpack", SCHEMA, messages)
     memory = Memory()
     feeds = {"sales": Files(str(folder), SCHEMA, complete=True)}
-    run_on_spark(graph(), feeds, spark=spark, sink=memory, slices_per_batch=1)
+    run_on_spark(graph(), feeds, spark=spark, sink=memory, segments_per_batch=1)
     return {number: tables["out"].to_pylist() for number, tables in memory.batches.items()}
 
 
@@ -156,8 +156,8 @@ def test_nobody_waits_for_the_slow_key_and_nothing_of_it_is_lost(spark, tmp_path
     rows = [row for page, _ in sliced() for row in page.to_pylist()]
     batches = ours(spark, tmp_path / "trace")
     assert multiset(row for found in batches.values() for row in found) == multiset(naive(rows))
-    assert answered(batches) == Answered(late=Tally({0: 999 * SLICES}), slow=of_slow(range(SLICES)))
-    for number in range(SLICES):  # the slow key, too, has its answer as soon as that is complete
+    assert answered(batches) == Answered(late=Tally({0: 999 * SEGMENTS}), slow=of_slow(range(SEGMENTS)))
+    for number in range(SEGMENTS):  # the slow key, too, has its answer as soon as that is complete
         ends = [row["window_end"] for row in batches[number] if row["key"] == SLOW]
         assert [round(end.timestamp() * 1e6) for end in ends] == [
             BASE + WINDOW * (window_of(number, SLOW) + 1)
@@ -169,7 +169,7 @@ def test_with_one_watermark_rows_are_dropped_or_everybody_waits(spark, tmp_path:
     low, high = sparks_own(spark, tmp_path, ["1 minute", "1 hour"])
     # A watermark passes the end of a window with tuples of the next one, and holds from the next micro-batch
     # on: the first two let everything in.  Of what came of the slow key later nothing is in any answer.
-    assert answered(low) == Answered(late=Tally({2: 999 * (SLICES - 2)}), slow=of_slow([0, 1]))
-    assert of_slow(range(SLICES)) - of_slow([0, 1]) > 60
+    assert answered(low) == Answered(late=Tally({2: 999 * (SEGMENTS - 2)}), slow=of_slow([0, 1]))
+    assert of_slow(range(SEGMENTS)) - of_slow([0, 1]) > 60
     # Nothing is dropped, but whoever is on time is answered an hour later than could be.
-    assert answered(high).late == Tally({2 + BEHIND: 999 * (SLICES - 2 - BEHIND)})
+    assert answered(high).late == Tally({2 + BEHIND: 999 * (SEGMENTS - 2 - BEHIND)})

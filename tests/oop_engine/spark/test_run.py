@@ -16,7 +16,8 @@ from oop_engine.operators.policies.policies import BoundedDisorder
 from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Sliding, Tumbling
-from oop_engine.spark.io.segments import Files, spool
+from oop_engine.spark.io.segments import Files
+from oop_engine.spark.io.spool import spool
 from oop_engine.spark.plan.key_groups import partition_of
 from oop_engine.spark.run import run_on_spark
 from oop_engine.testing import multiset
@@ -69,13 +70,13 @@ def assert_equal(found: dict[str, pa.Table], expected: dict[str, pa.Table]) -> N
 
 def test_streaming_and_batch_give_what_the_embedded_run_gives(spark: SparkSession, tmp_path: Path) -> None:
     expected = replay(graph(), feeds())
-    streaming = run_on_spark(graph(), feeds(), spark=spark, slice_rows=150, slices_per_batch=2)
+    streaming = run_on_spark(graph(), feeds(), spark=spark, segment_rows=150, segments_per_batch=2)
     assert_equal(streaming.results, expected.results)
     assert streaming.tuples == expected.tuples
     assert len(streaming.batches) > 1
     assert sum(batch.tuples for batch in streaming.batches) == expected.tuples
     assert streaming.statistics.state.partials == 0
-    batch = run_on_spark(graph(), feeds(), spark=spark, slice_rows=150, batch=True)
+    batch = run_on_spark(graph(), feeds(), spark=spark, segment_rows=150, batch=True)
     assert_equal(batch.results, expected.results)
     assert batch.tuples == expected.tuples
     late = expected.statistics.count("late")
@@ -91,7 +92,7 @@ def test_a_folder_of_traces_goes_on_from_its_checkpoint(spark: SparkSession, tmp
         for number, page in enumerate(given[name][:3]):
             write_trace(folder / f"{number:03d}.parquet", SCHEMA, [page])
     sources = {name: Files(str(folder), SCHEMA) for name, folder in folders.items()}
-    options: dict[str, Any] = {"spark": spark, "checkpoint": tmp_path / "checkpoint", "slices_per_batch": 8}
+    options: dict[str, Any] = {"spark": spark, "checkpoint": tmp_path / "checkpoint", "segments_per_batch": 8}
     first = run_on_spark(graph(), sources, **options)
     for name, folder in folders.items():
         for number, page in enumerate(given[name][3:], start=3):
@@ -141,7 +142,7 @@ def test_groups_are_where_spark_puts_them(spark: SparkSession) -> None:
     assert [row.partition for row in rows] == [partition_of(row.id, 7) for row in rows]
 
 
-def test_what_is_spooled_comes_back_slice_by_slice(tmp_path: Path) -> None:
+def test_what_is_spooled_comes_back_segment_by_segment(tmp_path: Path) -> None:
     given = feeds()
     found = spool(given, dict.fromkeys(given, SCHEMA), tmp_path, rows=100)
     for name, source in found.items():

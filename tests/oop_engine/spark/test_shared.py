@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import Page, Schema, TraceError, UsageError
-from oop_engine.spark.io.segments import spool
-from oop_engine.spark.state.state_files import QUERY, States
+from oop_engine.spark.io.spool import spool
+from oop_engine.spark.state.state_files import QUERY, StateFiles
 
 SCHEMA = Schema({"ts": pa.int64()}, "ts", "s")
 
@@ -20,13 +20,13 @@ def test_what_was_spooled_where_tasks_cannot_see_it_is_no_silence(tmp_path: Path
     found = spool(feeds, dict.fromkeys(feeds, SCHEMA), tmp_path / "feeds")
     assert list(found["silent"].read(0)) == []
     shutil.rmtree(tmp_path / "feeds")
-    for slices in found.values():
+    for segments in found.values():
         with pytest.raises(TraceError, match="driver and tasks must share the folder of the checkpoint"):
-            list(slices.read(0))
+            list(segments.read(0))
 
 
 def test_a_task_that_cannot_see_the_checkpoint_does_not_begin_from_nothing(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="a task does not see it: give one that all machines have"):
-        States.of_checkpoint(str(tmp_path / "copies"))
+        StateFiles.of_checkpoint(str(tmp_path / "copies"))
     (tmp_path / QUERY).touch()
-    assert States.of_checkpoint(str(tmp_path / "copies")).save("0-0", 3, b"state")
+    assert StateFiles.of_checkpoint(str(tmp_path / "copies")).save("0-0", 3, b"state")

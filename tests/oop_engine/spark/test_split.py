@@ -39,7 +39,7 @@ def counted(by: tuple[str, ...] = (), sources: int = 2, windows: Windows = SLIDI
 
 def test_of_an_aggregate_without_by_the_sources_send_partials() -> None:
     pieces = pieces_of(counted(), groups=4)
-    assert [head.nodes for head in pieces.heads] == [
+    assert [chain.nodes for chain in pieces.chains] == [
         ("edge0", "count-partial-0"),
         ("edge1", "count-partial-1"),
     ]
@@ -55,7 +55,7 @@ def test_the_links_send_partials() -> None:
     assert sent == {"count-partial-0", "count-partial-1", "count-partial-2"}
 
 
-def test_the_copies_before_a_total_send_partials() -> None:
+def test_the_subtasks_before_a_total_send_partials() -> None:
     graph = counted(("k",))
     graph.sink("totals", graph.add("total", WindowAggregate(SLIDING, {"n": Count()}), "count"))
     pieces = pieces_of(graph, groups=4)

@@ -1,4 +1,4 @@
-"""Heads and copies with a dictionary for a shuffle: the same results as in one piece."""
+"""Source chains and subtasks with a dictionary for a shuffle: the same results as in one piece."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def test_a_silence_of_many_ticks_is_little_work() -> None:
     times = [0, 9, 4, 10**7 - 50, 10**7 + 12, 10**7 + 30]
     columns = {"ts": times, "k": ["a"] * 6, "n": [1] * 6}
     whole = Page.of(SCHEMA, columns, arrivals)
-    slices = [[whole.slice(start, start + 2)] for start in (0, 2, 4)]
+    segments = [[whole.slice(start, start + 2)] for start in (0, 2, 4)]
     clocks = ((0, 13), (0, 10**7 + 39), (0, 10**7 + 41))
-    found = run_staged(graph, {"in": Given(SCHEMA, slices, clocks)}, groups=2, per_batch=1, seed=1)
+    found = run_staged(graph, {"in": Given(SCHEMA, segments, clocks)}, groups=2, per_batch=1, seed=1)
     outcome = replay(graph, {"in": [whole]})
     assert multiset(found["out"]) == multiset(outcome.results["out"].to_pylist())
     assert outcome.late.total == 1  # what ends a silence moves the clock after itself

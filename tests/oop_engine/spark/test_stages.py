@@ -21,9 +21,10 @@ from oop_engine.operators.select import Select
 from oop_engine.operators.split import Split
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Landmark, Tumbling, TupleBased
-from oop_engine.spark.plan.cut import Cut, cut
+from oop_engine.spark.plan.cut import cut
 from oop_engine.spark.plan.explained import explained
 from oop_engine.spark.plan.key_groups import key_groups, spread
+from oop_engine.spark.plan.pieces import Cut
 
 CLICKS = Schema({"ts": pa.int64(), "user": pa.string(), "url": pa.string(), "ms": pa.int64()}, "ts", "s")
 
@@ -110,7 +111,7 @@ def test_one_source_without_keys_needs_no_shuffle_at_all() -> None:
     graph.sink("out", graph.add("count", counted(), clicks(graph)))
     found = cut(graph)
     assert found.levels == 0
-    assert found.heads[0].nodes == ("clicks-edge", "count")
+    assert found.chains[0].nodes == ("clicks-edge", "count")
 
 
 @pytest.mark.parametrize("windows", [Landmark(10), TupleBased(10, 5)])

@@ -14,7 +14,7 @@ from oop_engine import Graph, Message, replay
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.testing import as_messages, draw_script, multiset, rows_of
 from tests.cases import Case
-from tests.oop_engine.spark.together import Together, in_slices
+from tests.oop_engine.spark.together import Together, in_segments
 from tests.test_contract import CASES
 from tests.test_random_graphs import graphs, pages
 from tests.test_transcripts import TRANSCRIPTS, as_given
@@ -24,7 +24,7 @@ from tests.transcripts import Clock, Transcript
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SLICES = 3
+SEGMENTS = 3
 T = TypeVar("T")
 
 
@@ -40,14 +40,14 @@ def messages_of(transcript: Transcript) -> dict[str, list[Message]]:
 
 
 def without_clock() -> list[Transcript]:
-    """On Spark the clock is that of the slices' arrivals, not of a script."""
+    """On Spark the clock is that of the segments' arrivals, not of a script."""
     return [t for t in TRANSCRIPTS if not any(isinstance(step.then, Clock) for step in t.steps)]
 
 
 def all_transcripts() -> tuple[Together, list[Transcript]]:
     together, chosen = Together(), without_clock()
     for transcript in chosen:
-        feeds = {name: in_slices(said, SLICES) for name, said in messages_of(transcript).items()}
+        feeds = {name: in_segments(said, SEGMENTS) for name, said in messages_of(transcript).items()}
         together.add(transcript.graph, feeds)
     return together, chosen
 
@@ -100,7 +100,7 @@ def all_cases(number: int) -> tuple[Together, list[Any]]:
         script = drawn(partial(draw_script, case), number)
         said = as_messages(script, case.inputs)
         ports = range(len(case.inputs))
-        feeds = {f"in{port}": in_slices([m for to, m in said if to == port], SLICES) for port in ports}
+        feeds = {f"in{port}": in_segments([m for to, m in said if to == port], SEGMENTS) for port in ports}
         together.add(graph_of(case), feeds)
         expected.append((case, multiset(case.oracle(rows_of(script, len(case.inputs))))))
     return together, expected
@@ -131,7 +131,7 @@ def test_random_graphs(spark: SparkSession, batch: bool) -> None:
     chosen = [drawn(lambda data: data.draw(graphs()), number) for number in range(5, 20)]
     together = Together()
     for built in chosen:
-        feeds = {name: in_slices(pages(feed, 3), SLICES) for name, feed in built.feeds.items()}
+        feeds = {name: in_segments(pages(feed, 3), SEGMENTS) for name, feed in built.feeds.items()}
         together.add(built.graph, feeds)
         together.add(in_order(built.graph), feeds)
     found = together.run(spark, batch=batch)
@@ -145,7 +145,7 @@ def test_together_gives_what_each_graph_gives_alone() -> None:
     transcript = without_clock()[0]
     feeds = messages_of(transcript)
     together = Together()
-    together.add(transcript.graph, {name: in_slices(said, 2) for name, said in feeds.items()})
+    together.add(transcript.graph, {name: in_segments(said, 2) for name, said in feeds.items()})
     alone = replay(transcript.graph, feeds).results
     [found] = together.run_staged()
     assert {name: multiset(rows) for name, rows in found.items()} == {

@@ -24,13 +24,13 @@ class Together:
     count: int = 0
 
     def add(self, graph: Graph, feeds: Mapping[str, Sequence[Sequence[Message]]]) -> int:
-        """Add ``graph``; ``feeds``: for each source its messages, in slices."""
+        """Add ``graph``; ``feeds``: for each source its messages, in segments."""
         plan = graph.plan()
         schemas = {node.name: plan.schema(Stream(node.name)) for node in plan.of_kind("source")}
-        return self.join(graph, {name: Given(schemas[name], slices) for name, slices in feeds.items()})
+        return self.join(graph, {name: Given(schemas[name], segments) for name, segments in feeds.items()})
 
     def join(self, graph: Graph, sources: Mapping[str, Any]) -> int:
-        """Add ``graph`` with its sources in slices."""
+        """Add ``graph`` with its sources in segments."""
         number, self.count = self.count, self.count + 1
         for node in graph.plan().nodes:
             inputs = [Stream(f"g{number}-{s.node}", s.port) for s in node.inputs]
@@ -47,7 +47,7 @@ class Together:
     def run(self, spark: Any, *, batch: bool = False) -> list[dict[str, Rows]]:
         """Run all graphs on Spark; return for each the rows of its sinks."""
         outcome = run_on_spark(
-            self.graph, self.sources, spark=spark, batch=batch, groups=3, slices_per_batch=2
+            self.graph, self.sources, spark=spark, batch=batch, groups=3, segments_per_batch=2
         )
         return self._parted({name: table.to_pylist() for name, table in outcome.results.items()})
 
@@ -63,7 +63,7 @@ class Together:
         return found
 
 
-def in_slices(messages: Sequence[Message], count: int) -> list[list[Message]]:
-    """Return messages in ``count`` slices, as even as can be."""
+def in_segments(messages: Sequence[Message], count: int) -> list[list[Message]]:
+    """Return messages in ``count`` segments, as even as can be."""
     bounds = [len(messages) * i // count for i in range(count + 1)]
     return [list(messages[start:stop]) for start, stop in itertools.pairwise(bounds)]

@@ -1,0 +1,52 @@
+"""Feeds: what may be the source of a graph on Spark, and how each becomes segments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from oop_engine.core.errors import UsageError
+from oop_engine.core.graph import Plan, Stream
+from oop_engine.core.operator import Message
+from oop_engine.core.schema import Schema
+from oop_engine.spark.io.segments import Files, Segments
+from oop_engine.spark.io.spool import spool
+
+__all__ = ["Feed", "check_feeds", "schemas_of", "segments_of"]
+
+Feed: TypeAlias = Any
+"""A source: ``Segments``, the path of a trace or of a folder of traces, messages (``Iterable[Message]``, which are
+spooled first), or a DataFrame of Spark."""
+
+
+def check_feeds(plan: Plan, feeds: Mapping[str, Feed]) -> None:
+    """Raise ``UsageError`` unless there is a feed for each source of the graph, and no other."""
+    sources = [node.name for node in plan.of_kind("source")]
+    if set(feeds) != set(sources):
+        got = ", ".join(feeds) or "none"
+        msg = f"graph {plan.name!r} has the sources {', '.join(sources)}; got feeds for {got}: give one for each"
+        raise UsageError(msg)
+
+
+def segments_of(plan: Plan, feeds: Mapping[str, Feed], folder: Path, rows: int) -> dict[str, Segments]:
+    """Return every feed in segments; those given as messages are spooled together, below ``folder``."""
+    schemas = schemas_of(plan)
+    found: dict[str, Segments] = {}
+    messages: dict[str, Iterable[Message]] = {}
+    for name, feed in feeds.items():
+        match feed:
+            case str() | Path():
+                found[name] = Files(str(Path(feed).absolute()), schemas[name])
+            case Segments():
+                found[name] = feed
+            case _:
+                messages[name] = feed
+    if messages:
+        found |= spool(messages, {name: schemas[name] for name in messages}, folder / "feeds", rows)
+    return {name: found[name] for name in schemas if name in found}
+
+
+def schemas_of(plan: Plan) -> dict[str, Schema]:
+    """Return the schema of each source."""
+    return {node.name: plan.schema(Stream(node.name)) for node in plan.of_kind("source")}

@@ -1,0 +1,191 @@
+"""The spool: feeds of messages written to segments, of all sources cut at the same moments."""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from oop_engine.core.errors import SnapshotError, TraceError
+from oop_engine.core.operator import Message
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import NEVER
+from oop_engine.core.schema import Schema
+from oop_engine.runners.door import admitted, messages
+from oop_engine.spark.io.segments import SEGMENT_ROWS
+from oop_engine.traces.trace import open_trace, write_trace
+
+__all__ = ["SPOOLED", "Spooled", "spool"]
+
+_PART_ROWS = 1 << 13  # feeds are merged in parts of this size
+_INDEX = "moments.json"
+
+SPOOLED = f"feeds/{_INDEX}"
+"""The file of a checkpoint that tells what was spooled."""
+
+
+@dataclass(frozen=True)
+class Spooled:
+    """What ``spool`` wrote: segments of all sources cut at the same moments."""
+
+    folder: str
+    schema: Schema
+    arrives: bool
+    clocks: tuple[tuple[int, int] | None, ...]
+    hashes: tuple[str, ...]
+
+    def count(self) -> int:
+        """Return the number of segments; all are there."""
+        return len(self.clocks)
+
+    def ended(self) -> bool:
+        """Return True: a feed that was spooled has ended."""
+        return True
+
+    def read(self, number: int) -> Iterator[Message]:
+        """Yield the messages of a segment."""
+        self._check_shared()
+        if not self.hashes[number]:
+            return  # the source had nothing to say then
+        path = Path(self.folder) / _segment_name(number)
+        if not path.exists() or _hash_of(path) != self.hashes[number]:
+            what = "damaged" if path.exists() else "missing"
+            msg = f"{path}: what was spooled is {what}: put it back as it was, or begin anew with an empty folder"
+            raise SnapshotError(msg)
+        for message in open_trace(path, self.schema, page_rows=SEGMENT_ROWS):
+            yield message.without_arrival() if isinstance(message, Page) and not self.arrives else message
+
+    def clock(self, number: int) -> tuple[int, int] | None:
+        """Return the first arrival of all, and the last one up to the end of the segment."""
+        return self.clocks[number]
+
+    def _check_shared(self) -> None:
+        index = Path(self.folder).parent / _INDEX
+        if not index.exists():
+            msg = (
+                f"{index.parent}: what was written here is not here: driver and tasks must share the folder of the "
+                f"checkpoint; give one that all machines have under the same path"
+            )
+            raise TraceError(msg)
+
+
+def spool(
+    feeds: Mapping[str, Iterable[Message]],
+    schemas: Mapping[str, Schema],
+    folder: Path,
+    rows: int = SEGMENT_ROWS,
+) -> dict[str, Spooled]:
+    """Write ``feeds`` to ``folder`` in segments of about ``rows`` tuples, all cut at the same arrivals.
+
+    So a segment of a slow source goes with a segment of a fast one.  What is in ``folder`` already, from
+    an earlier run, is taken as it is.  Memory is bounded by a segment.
+    """
+    index = folder / _INDEX
+    if not index.exists():
+        known = _Spool(folder, schemas, rows).write(feeds)
+        unfinished = index.with_suffix(".part")
+        unfinished.write_text(json.dumps(known))
+        unfinished.replace(index)
+    try:
+        found = json.loads(index.read_text())
+        clocks = tuple(tuple(clock) if clock else None for clock in found["clocks"])
+        return {
+            name: Spooled(
+                str(folder / name),
+                schemas[name],
+                found["arrives"][name],
+                clocks,
+                tuple(found["hashes"][name]),
+            )
+            for name in feeds
+        }
+    except (ValueError, TypeError, KeyError) as error:
+        msg = f"{index} is damaged: put it back as it was, or begin anew with an empty folder"
+        raise SnapshotError(msg) from error
+
+
+class _Part(NamedTuple):
+    """Some of a feed; ``now``: when it came (``NEVER`` before the first arrival)."""
+
+    now: int
+    until: int
+    source: str
+    message: Message
+
+
+class _Spool:
+    """Writes segments while it reads feeds."""
+
+    def __init__(self, folder: Path, schemas: Mapping[str, Schema], rows: int) -> None:
+        self._folder, self._schemas, self._rows = folder, schemas, rows
+        self._clocks: list[list[int] | None] = []
+        self._arrives = dict.fromkeys(schemas, False)
+        self._hashes: dict[str, list[str]] = {name: [] for name in schemas}
+        self._first: int | None = None
+        self._last = NEVER
+
+    def write(self, feeds: Mapping[str, Iterable[Message]]) -> dict[str, Any]:
+        """Write all segments; return their clocks, and which sources have arrivals."""
+        for name in feeds:
+            shutil.rmtree(self._folder / name, ignore_errors=True)
+            (self._folder / name).mkdir(parents=True)
+        merged = heapq.merge(
+            *(_parts(name, self._schemas[name], feed) for name, feed in feeds.items()),
+            key=lambda part: part.now,
+        )
+        waiting: list[_Part] = []
+        rows = 0
+        for part in merged:
+            if rows >= self._rows and part.now != waiting[-1].now:
+                self._segment(waiting, part.now)
+                waiting, rows = [], 0
+            waiting.append(part)
+            rows += len(part.message) if isinstance(part.message, Page) else 0
+        self._segment(waiting, None)
+        return {"clocks": self._clocks, "arrives": self._arrives, "hashes": self._hashes}
+
+    def _segment(self, parts: list[_Part], following: int | None) -> None:
+        """Write what came before the moment ``following``; None: it is the last segment."""
+        for part in parts:
+            if isinstance(part.message, Page) and part.message.arrival is not None:
+                self._arrives[part.source] = True
+                self._first = part.now if self._first is None else self._first
+                self._last = max(self._last, part.until)
+        for name in self._schemas:
+            own = [part.message for part in parts if part.source == name]
+            path = self._folder / name / _segment_name(len(self._clocks))
+            if own:
+                write_trace(path, self._schemas[name], own)
+            self._hashes[name].append(_hash_of(path) if own else "")
+        until = self._last if following is None else following
+        self._clocks.append(None if self._first is None else [self._first, until])
+
+
+def _parts(name: str, schema: Schema, feed: Iterable[Message]) -> Iterator[_Part]:
+    now = NEVER
+    for given in messages(schema, feed):
+        message = admitted(f"feed {name!r}", schema, given)
+        if not isinstance(message, Page):
+            yield _Part(now, now, name, message)
+            continue
+        for start in range(0, len(message), _PART_ROWS):
+            page = message.slice(start, min(start + _PART_ROWS, len(message)))
+            first, last = (
+                (now, now) if page.arrival is None else (int(page.arrival[0]), int(page.arrival[-1]))
+            )
+            now = max(now, last)
+            yield _Part(first, now, name, page)
+
+
+def _hash_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _segment_name(number: int) -> str:
+    return f"{number:06d}.msgpack"

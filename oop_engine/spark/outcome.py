@@ -1,0 +1,59 @@
+"""What a run on Spark gave, and what each of its micro-batches did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from oop_engine.core.statistics import LateTuples, Statistics
+from oop_engine.spark.plan.balance import Move
+from oop_engine.spark.plan.pieces import Cut
+
+__all__ = ["BatchDone", "ShardDone", "SparkOutcome"]
+
+
+@dataclass(frozen=True)
+class BatchDone:
+    """One micro-batch: its number, the tuples that came in with it, results, wall seconds; shards, if there are."""
+
+    number: int
+    tuples: int
+    results: int
+    wall_s: float
+    shards: tuple[ShardDone, ...] = ()
+
+
+@dataclass(frozen=True)
+class ShardDone:
+    """What a shard did in a micro-batch: its tuples, and the CPU seconds its task took over them."""
+
+    operator: str
+    shard: int
+    tuples: int
+    spent_s: float
+
+
+@dataclass
+class SparkOutcome:
+    """What a run on Spark gave.
+
+    ``results``: a table for each sink of the graph if they were kept in ``Memory``, else empty.
+    ``tuples``: how many came in since the query was first started.  ``batches``: one by one; the first also
+    pays for what Spark and its Python workers load once.  ``start_s``: wall seconds until Spark was there.
+    ``moves``: when key groups were moved between shards.
+    """
+
+    results: dict[str, pa.Table]
+    statistics: Statistics
+    tuples: int
+    batches: list[BatchDone]
+    start_s: float
+    wall_s: float
+    cut: Cut = field(repr=False)
+    moves: list[Move] = field(default_factory=list)
+
+    @property
+    def late(self) -> LateTuples:
+        """The tuples that came behind a promise since the query was first started: how many, and at which operators."""
+        return self.statistics.late
