@@ -27,6 +27,7 @@ from oop_engine.operators import (
     WindowAggregate,
 )
 from oop_engine.operators.aggregates import Aggregation, Arrays, Part, UserDefined
+from oop_engine.operators.kernels import monoids
 from oop_engine.operators.kernels.monoids import Monoid
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.slicing.accumulators import Accumulator, Compiled, register_accumulator
@@ -79,6 +80,26 @@ class _Of(Aggregation):
     def result_type(self, schema: Schema, what: str) -> pa.DataType:
         schema.require(self.columns, f"{what}: {self}")
         return pa.int64()
+
+
+@register_accumulator("compiled squares")
+class CompiledSquares(Compiled):
+    """The squares again, by a monoid of the engine's own."""
+
+    monoid = monoids.Checked()
+    identity = (np.int64(0),)
+
+    def prepare(self, page: Page, times: np.ndarray) -> Arrays:
+        values, valid = super().prepare(page, times)
+        return values.astype(np.int64) ** 2, valid
+
+
+class CompiledSum(_Of):
+    def parts(self, schema: Schema) -> tuple[Part, ...]:
+        return (Part("compiled squares", self.column),)
+
+    def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
+        return pa.array(states[0][0], kind)
 
 
 class SumOfSquares(_Of):
@@ -188,6 +209,16 @@ def test_windows_are_those_of_the_definition(strategy, data, of, by):
 def test_so_are_slices_of_several_definitions(data, of, by):
     driver = Checked(SlicedAggregate(THREE, ASKED, by), SCHEMA).play(data.draw(events(of)))
     assert multiset(driver.rows()) == multiset(many(of, "ts", by, ORACLE, SPELT))
+
+
+@settings(max_examples=10, deadline=None)
+@given(of=rows())
+def test_what_slides_over_a_column_is_not_taken_for_it(of):
+    driver = Driver(WindowAggregate(TupleBased(5, 2), {"q": CompiledSum("v")}), SCHEMA)
+    driver.feed(0, page(of))
+    driver.feed(0, "end")
+    expected = naive.sliding(naive.number(of), "row", (), {"q": squares}, 5, 2)
+    assert multiset(driver.rows()) == multiset(expected)
 
 
 @pytest.mark.parametrize(

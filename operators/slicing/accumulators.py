@@ -39,6 +39,7 @@ __all__ = [
     "Compiled",
     "SumOverflowError",
     "accumulator",
+    "column_monoid",
     "is_compiled",
     "register_accumulator",
 ]
@@ -70,6 +71,7 @@ def register_accumulator(*kinds: str) -> Callable[[A], A]:
 
 @register_accumulator("count")
 class _Count(Compiled):
+    of_column = True
     monoid = monoids.Counted()
     identity = (np.int64(0),)
     counts = True
@@ -81,6 +83,8 @@ class _Count(Compiled):
 
 @register_accumulator("sum")
 class _Sum(Compiled):
+    of_column = True
+
     def __init__(self, part: Part) -> None:
         super().__init__(part)
         self.monoid = monoids.Summed() if part.floating else monoids.Checked()
@@ -90,6 +94,8 @@ class _Sum(Compiled):
 
 @register_accumulator("min", "max")
 class _Extreme(Compiled):
+    of_column = True
+
     def __init__(self, part: Part) -> None:
         super().__init__(part)
         self.monoid = monoids.Largest() if part.kind == "max" else monoids.Smallest()
@@ -98,6 +104,8 @@ class _Extreme(Compiled):
 
 @register_accumulator("first", "last")
 class _Edge(Compiled):
+    of_column = True
+
     def __init__(self, part: Part) -> None:
         super().__init__(part)
         self.monoid = monoids.Latest() if part.kind == "last" else monoids.Earliest()
@@ -109,6 +117,7 @@ class _Edge(Compiled):
 
 @register_accumulator("moments")
 class _Moments(Compiled):
+    of_column = True
     monoid = monoids.Moments()
     identity = np.int64(0), np.float64(0), np.float64(0)
 
@@ -152,6 +161,12 @@ def accumulator(part: Part) -> Accumulator:
         msg = f"a part must be of a kind that has an accumulator ({known}); got {part.kind!r}: register_accumulator"
         raise GraphError(msg)
     return ACCUMULATORS[part.kind](part)
+
+
+def column_monoid(part: Part) -> monoids.Monoid | None:
+    """Return the monoid that combines the values of a part's column as they are, or None: another state is kept."""
+    of = accumulator(part)
+    return of.monoid if isinstance(of, Compiled) and of.of_column else None
 
 
 def is_compiled(parts: Sequence[Part]) -> bool:

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from oop_engine.core.page import Page
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
-from oop_engine.operators.kernels import ordered, runs, sliding
+from oop_engine.operators.kernels import monoids, ordered, runs, sliding
+from oop_engine.operators.slicing.accumulators import column_monoid
 from oop_engine.operators.slicing.part_columns import numbers, valid
 from oop_engine.operators.slicing.row_panes import Passed, RowPanes
 from oop_engine.operators.slicing.row_slides import RowSlide, read_only
@@ -35,7 +36,7 @@ class Smallest(RowSlide):
         narrow = not part.floating and column.bit_width <= 32 and column != pa.uint32()
         self.kind = np.dtype(np.int32 if narrow else np.int64)
         self.nothing = self._back = self._open = self.kind.type(np.iinfo(self.kind).max)
-        self._largest = part.kind == "max"
+        self._largest = isinstance(column_monoid(part), monoids.Largest)
         super().__init__(part, column, panes)
 
     def add(self, page: Page, passed: Passed, number: int) -> Arrays:

@@ -19,7 +19,9 @@ from oop_engine.core.punctuation import FOREVER, Linear, Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Arrays, Part
+from oop_engine.operators.kernels import monoids
 from oop_engine.operators.slicing.accumulator import SumOverflowError
+from oop_engine.operators.slicing.accumulators import column_monoid
 from oop_engine.operators.slicing.row_panes import Passed, RowPanes
 from oop_engine.operators.slicing.row_slides import RowSlide
 from oop_engine.operators.slicing.row_stacks import FloatSum, Moments, Smallest
@@ -29,18 +31,19 @@ from oop_engine.operators.slicing.window_results import PAGE_ROWS, Results
 __all__ = ["RowWindows", "slidable"]
 
 _MOST = 1 << 61  # tuples: more than can ever come
-_SLIDES: dict[str, type[RowSlide]] = {
-    "count": RowCount,
-    "sum": IntegerSum,
-    "min": Smallest,
-    "max": Smallest,
-    "moments": Moments,
+_SLIDES: dict[type[Any], type[RowSlide]] = {
+    monoids.Counted: RowCount,
+    monoids.Checked: IntegerSum,
+    monoids.Summed: FloatSum,
+    monoids.Smallest: Smallest,
+    monoids.Largest: Smallest,
+    monoids.Moments: Moments,
 }
 
 
 def slidable(parts: Sequence[Part]) -> bool:
-    """Tell whether each of ``parts`` can slide: first, last and user-defined ones cannot."""
-    return all(part.kind in _SLIDES for part in parts)
+    """Tell whether each of ``parts`` can slide: first, last and those of another state cannot."""
+    return all(type(column_monoid(part)) in _SLIDES for part in parts)
 
 
 class RowWindows:
@@ -106,7 +109,7 @@ class RowWindows:
             slide.load(state)
 
     def _slide(self, part: Part) -> RowSlide:
-        kind = FloatSum if part.kind == "sum" and part.floating else _SLIDES[part.kind]
+        kind = _SLIDES[type(column_monoid(part))]
         column = pa.null() if part.column is None else self._schema.type_of(part.column)
         return kind(part, column, self._panes)
 
