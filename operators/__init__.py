@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # operators
     from oop_engine.operators.project import Project as Project
     from oop_engine.operators.punctuate import Punctuate as Punctuate
     from oop_engine.operators.select import Select as Select
-    from oop_engine.operators.sliced_aggregate import SlicedAggregate as SlicedAggregate
+    from oop_engine.operators.window_aggregate import SlicedAggregate as SlicedAggregate
     from oop_engine.operators.split import Split as Split
     from oop_engine.operators.window_aggregate import Strategy as Strategy, WindowAggregate as WindowAggregate
 
@@ -77,6 +77,7 @@ if TYPE_CHECKING:  # values: windows, aggregates, policies, and what yours are m
         Extents as Extents,
         Landmark as Landmark,
         PartitionedTupleBased as PartitionedTupleBased,
+        Session as Session,
         Sliding as Sliding,
         Tumbling as Tumbling,
         TupleBased as TupleBased,

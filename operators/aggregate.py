@@ -28,16 +28,60 @@ from oop_engine.core.punctuation import Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation
+from oop_engine.operators.slicing.closing import Closing
+from oop_engine.operators.slicing.landmark_store import LandmarkStore
+from oop_engine.operators.slicing.output import Output, Stamp, checked
 from oop_engine.operators.slicing.window_assigner import bind
-from oop_engine.operators.slicing.window_groups import WindowGroups
 from oop_engine.operators.slicing.window_limits import MOST_PARTIALS, check_overlap
-from oop_engine.operators.slicing.window_results import Results, Stamp, checked
+from oop_engine.operators.slicing.window_store import WindowStore
 from oop_engine.operators.values.describe_value import describe_value
-from oop_engine.operators.windows import Over, PartitionedTupleBased, TupleBased, Windows, divisible_by
+from oop_engine.operators.windows import (
+    Extents,
+    Over,
+    PartitionedTupleBased,
+    TupleBased,
+    Windows,
+    divisible_by,
+)
 
 __all__ = ["Aggregate"]
 
+Integers = NDArray[np.int64]
+
 _IDS = ("first_wid", "last_wid")
+
+
+class _Tagged(WindowStore):
+    """Takes the windows of tuples from their columns."""
+
+    def wids(self, page: Page, times: Integers) -> tuple[Integers, Integers]:
+        return _checked(page)
+
+
+class _TaggedLandmarks(LandmarkStore):
+    """Does so for landmark windows, whose last one is the largest integer."""
+
+    def wids(self, page: Page, times: Integers) -> tuple[Integers, Integers]:
+        return _ids(page)
+
+
+def _ids(page: Page) -> tuple[Integers, Integers]:
+    first, last = (page.column(name).cast(pa.int64()).to_numpy() for name in _IDS)
+    return first, last
+
+
+def _checked(page: Page) -> tuple[Integers, Integers]:
+    """Return the ids; raise ``ContractError`` if a tuple has more of them than its windows can be."""
+    first, last = _ids(page)
+    widths = last.astype(float) - first.astype(float) + 1  # ids may be anything: their distance must not wrap
+    if widths.size and widths.max() > MOST_PARTIALS:
+        row = int(np.argmax(widths))
+        msg = (
+            f"Aggregate: a tuple must be in at most {MOST_PARTIALS:,} windows; got first_wid={first[row]}, "
+            f"last_wid={last[row]}: put the Bucket of the same windows before it"
+        )
+        raise ContractError(msg)
+    return first, last
 
 
 class Aggregate(Operator):
@@ -69,9 +113,9 @@ class Aggregate(Operator):
         self.stamp: Stamp = stamp
 
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
-        return (self._results(inputs[0]).schema,)
+        return (self._output(inputs[0]).schema,)
 
-    def _results(self, schema: Schema) -> Results:
+    def _output(self, schema: Schema) -> Output:
         if not schema.has(_IDS):
             msg = f"Aggregate: needs the columns {' and '.join(_IDS)} in its input; put a Bucket before it"
             raise GraphError(msg)
@@ -79,8 +123,11 @@ class Aggregate(Operator):
         if extents.over is not Over.ATTRIBUTE and schema.progressing != "row":
             msg = f"Aggregate: {self.windows} needs the 'row' of its Bucket; got progress by {schema.progressing!r}"
             raise GraphError(msg)
+        if not isinstance(extents, Extents):
+            msg = f"Aggregate: windows must have ids, as a Bucket gives them; got {self.windows}: use WindowAggregate"
+            raise GraphError(msg)
         check_overlap(extents, "Aggregate", in_table=True)
-        return Results(extents, self.aggregates, schema, self.by, self.stamp, "Aggregate")
+        return Output({"": extents}, self.aggregates, schema, self.by, self.stamp, "Aggregate")
 
     def partition_keys(self, inputs: tuple[Schema, ...]) -> list[tuple[str, ...]]:
         return divisible_by(self.windows, self.by, inputs[0])
@@ -90,42 +137,31 @@ class Aggregate(Operator):
 
     def open(self) -> None:
         schema = self.schemas_in[0]
-        results = self._results(schema)
-        self._landmark = results.extents.landmark
-        self._groups = WindowGroups(results, schema, self.by, empty=self.empty)
+        output = self._output(schema)
+        [extents] = output.definitions
+        assert isinstance(extents, Extents)
+        store: WindowStore = (
+            _TaggedLandmarks(0, extents, output.parts, self.stamp)
+            if extents.landmark
+            else _Tagged(0, extents, output.parts, self.stamp, panes=False, every=self.empty)
+        )
+        self._closing = Closing(output, schema, self.by, [store])
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
-        first, last = (page.column(name).cast(pa.int64()).to_numpy() for name in _IDS)
-        self._check(first, last)
-        self._groups.add(page, page.times, first, last)
+        self._closing.add(page, page.times)
         yield from ()
 
-    def _check(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> None:
-        """Raise ``ContractError`` if a tuple has more window ids than its windows can be."""
-        if self._landmark or not first.size:
-            return
-        widths = (
-            last.astype(float) - first.astype(float) + 1
-        )  # ids may be anything: their distance must not wrap
-        if widths.max() > MOST_PARTIALS:
-            row = int(np.argmax(widths))
-            msg = (
-                f"Aggregate: a tuple must be in at most {MOST_PARTIALS:,} windows; got first_wid={first[row]}, "
-                f"last_wid={last[row]}: put the Bucket of the same windows before it"
-            )
-            raise ContractError(msg)
-
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
-        yield from self._groups.take(punctuation)
+        yield from self._closing.take(punctuation)
 
     def state(self) -> State:
-        return self._groups.state()
+        return self._closing.state()
 
     def save(self) -> dict[str, Any]:
-        return self._groups.save()
+        return self._closing.save()
 
     def load(self, state: Saved) -> None:
-        self._groups.load(state)
+        self._closing.load(state)
 
     def describe(self) -> str:
         asked = ", ".join(

@@ -34,7 +34,7 @@ from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.slicing.window_assigner import Tagger, bind
 from oop_engine.operators.values.describe_value import describe_value
-from oop_engine.operators.windows import Over, Windows, divisible_by
+from oop_engine.operators.windows import Extents, Over, Windows, divisible_by
 
 __all__ = ["Bucket"]
 
@@ -62,7 +62,7 @@ class Bucket(Operator):
 
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
         schema = inputs[0]
-        extents = bind(self.windows, schema, self.by, "Bucket")
+        extents = self._bound(schema)
         numbered = extents.over is not Over.ATTRIBUTE
         added = [*(["row"] if numbered else []), "first_wid", "last_wid"]
         if taken := [name for name in added if name in schema.names]:
@@ -73,8 +73,15 @@ class Bucket(Operator):
             return (Schema(fields, "row", "rows"),)
         return (Schema(fields, schema.progressing, schema.unit),)
 
+    def _bound(self, schema: Schema) -> Extents:
+        definition = bind(self.windows, schema, self.by, "Bucket")
+        if not isinstance(definition, Extents):
+            msg = f"Bucket: windows must have ids that a tuple alone gives; got {self.windows}: use WindowAggregate"
+            raise GraphError(msg)
+        return definition
+
     def partition_keys(self, inputs: tuple[Schema, ...]) -> list[tuple[str, ...]] | None:
-        extents = bind(self.windows, inputs[0], self.by, "Bucket")
+        extents = self._bound(inputs[0])
         return None if extents.over is Over.ATTRIBUTE else divisible_by(self.windows, self.by, inputs[0])
 
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
@@ -82,8 +89,8 @@ class Bucket(Operator):
 
     def open(self) -> None:
         schema = self.schemas_in[0]
-        self._extents = bind(self.windows, schema, self.by, "Bucket")
-        self._tagger = Tagger(self._extents, schema, self.by)
+        self._extents = self._bound(schema)
+        self._tagger = Tagger(self._extents.over, schema, self.by)
         self._progress = Progress()
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:

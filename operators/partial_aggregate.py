@@ -36,9 +36,9 @@ from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation, Arrays
 from oop_engine.operators.keys.row_codes import row_codes
 from oop_engine.operators.slicing.accumulator import SumOverflowError
+from oop_engine.operators.slicing.output import checked
 from oop_engine.operators.slicing.partial_rows import PartialRows, pane_starts
 from oop_engine.operators.slicing.partials import States
-from oop_engine.operators.slicing.window_results import checked
 from oop_engine.operators.values.describe_value import describe_value
 from oop_engine.operators.windows import Windows
 
@@ -122,9 +122,10 @@ class PartialAggregate(Operator):
     def _overflow(
         self, error: SumOverflowError, keys: list[pa.Array], panes: NDArray[np.int64]
     ) -> ContractError:
-        (wid, *_), _ = self._rows.extents.wids(panes[[error.at]])
+        wids, _ = self._rows.extents.wids(panes[[error.at]])
+        (start,), (end,) = self._rows.extents.extent(wids)
         group = {name: key[error.at : error.at + 1] for name, key in zip(self.by, keys, strict=True)}
-        return self._rows.results.overflow(error.column, int(wid), group)
+        return self._rows.output.overflow(error.column, int(start), int(end), group)
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
         match punctuation:

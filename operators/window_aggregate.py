@@ -18,7 +18,7 @@ window it is in, and is gone.  Punctuation, not order, tells which windows are c
                (``operators/in_order/buffering_aggregate.py`` is the in-order twin).
 
 Panes are what the starts and ends of windows cut the attribute into; windows are put together
-from them when they close (``operators/slicing/pane_ring.py``).  Tuples far from the others in time go
+from them when they close (``slicing/pane_ring.py``).  Tuples far from the others in time go
 into windows all the same.  Which way is taken, and when groups that turn out to be sparse have
 their tuples kept instead (AdaptWID), is told in ``operators/slicing/window_strategy.py``.
 
@@ -40,7 +40,7 @@ equals the punctuation's.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from oop_engine.core.errors import GraphError
 from oop_engine.core.operator import Emission, Operator, State
@@ -51,37 +51,39 @@ from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation
 from oop_engine.operators.consolidate import Consolidate
 from oop_engine.operators.partial_aggregate import PartialAggregate
+from oop_engine.operators.slicing.closing import Closing
+from oop_engine.operators.slicing.output import Output, Stamp, checked
 from oop_engine.operators.slicing.row_windows import RowWindows, slidable
+from oop_engine.operators.slicing.strategy import Query, Strategy, checked_query, explained, stores
 from oop_engine.operators.slicing.window_assigner import Tagger, bind
-from oop_engine.operators.slicing.window_limits import check_overlap
-from oop_engine.operators.slicing.window_results import Results, Stamp, checked
-from oop_engine.operators.slicing.window_strategy import Query, can_adapt, chosen, makes_table
 from oop_engine.operators.values.describe_value import describe_value
-from oop_engine.operators.windows import Over, PartitionedTupleBased, TupleBased, Windows, divisible_by
+from oop_engine.operators.windows import Extents, Over, PartitionedTupleBased, TupleBased, Windows
 
 __all__ = ["Strategy", "WindowAggregate"]
 
-Strategy = Literal["auto", "windows", "panes", "adaptive", "stacks"]
+_WHAT = "WindowAggregate"
+_FEW = 3  # definitions that are all named in a drawing
 
 
 class WindowAggregate(Operator):
     """``aggregates`` (output name to aggregate) of each window, for each group of ``by``.
 
-    Output: ``by``, ``window_start``, ``window_end``, the aggregates; progressing attribute is
-    ``window_end`` (``window_start`` if ``stamp="start"``), of the input's type and unit; in
-    tuple-based windows it is a number of tuples, unit ``rows``.  A group without a tuple in a
+    ``windows``: one definition, or several by name, which share what they can (``SlicedAggregate`` is another name for
+    that).  Output: ``by``, with several ``window`` (the definition's name), ``window_start``, ``window_end``, the
+    aggregates; progressing attribute is ``window_end`` (``window_start`` if ``stamp="start"``), of the input's type and
+    unit; in tuple-based windows it is a number of tuples, unit ``rows``.  A group without a tuple in a
     window gives no result there, unless ``empty``.  ``strategy``: "windows" (WID, as in the
-    thesis), "panes", which takes windows of one length and no ``empty`` ones,
-    "adaptive" (AdaptWID), which takes windows of one length over the attribute and no ``empty``
-    ones, "stacks" (two stacks, Hammer Slide), which takes tuple-based windows without groups, or "auto":
-    by stacks where that can be, by panes where that is sooner, adapting once groups are sparse.
+    thesis), "panes", which takes windows of one length,
+    "adaptive" (AdaptWID), which takes windows of one length over the attribute,
+    "stacks" (two stacks, Hammer Slide), which takes tuple-based windows without groups, or "auto":
+    by stacks where that can be, by panes where that is sooner, adapting once groups are sparse, by slices where
+    definitions share them.
     Raises ``GraphError`` if lengths, columns, types or names do not fit; ``ContractError`` if an
     integer sum passes 64 bits.
 
     >>> import pyarrow as pa
     >>> from oop_engine import Linear, Page, Schema
-    >>> from oop_engine.operators.aggregates import Count
-    >>> from oop_engine.operators.windows import Sliding
+    >>> from oop_engine.operators import Count, Sliding, Tumbling
     >>> schema = Schema({"ts": pa.int64()}, "ts", "s")
     >>> count = WindowAggregate(Sliding(range=20, slide=10), {"n": Count()}).opened(schema)
     >>> list(count.on_page(0, Page.of(schema, {"ts": [12, 3]})))
@@ -89,78 +91,80 @@ class WindowAggregate(Operator):
     >>> (_, page), promise = count.on_punctuation(0, Linear(15))
     >>> page.to_pylist(), promise
     ([{'window_start': -10, 'window_end': 10, 'n': 1}], (0, Linear(below=20)))
+    >>> both = WindowAggregate({"short": Tumbling(10), "long": Sliding(30, 15)}, {"n": Count()}).opened(schema)
+    >>> list(both.on_page(0, Page.of(schema, {"ts": [12, 3]})))
+    []
+    >>> (_, page), promise = both.on_punctuation(0, Linear(15))
+    >>> page.to_pylist()[1], promise
+    ({'window': 'long', 'window_start': -15, 'window_end': 15, 'n': 2}, (0, Linear(below=20)))
     """
 
     def __init__(
-        self, windows: Windows, aggregates: Mapping[str, Aggregation], by: Sequence[str] = (),
-        *, empty: bool = False, stamp: Stamp = "end", strategy: Strategy = "auto",
+        self, windows: Windows | Mapping[str, Windows], aggregates: Mapping[str, Aggregation],
+        by: Sequence[str] = (), *, empty: bool = False, stamp: Stamp = "end", strategy: Strategy = "auto",
     ) -> None:  # fmt: skip
-        self.by = checked(aggregates, by, stamp, "WindowAggregate")
-        self.windows = windows
-        self.waits = None if isinstance(windows, TupleBased | PartitionedTupleBased) else "results"
+        self.by = checked(aggregates, by, stamp, _WHAT)
+        self.named = isinstance(windows, Mapping)
+        self.windows: Any = dict(windows) if isinstance(windows, Mapping) else windows
+        self.definitions: dict[str, Windows] = (
+            dict(windows) if isinstance(windows, Mapping) else {describe_value(windows): windows}
+        )
+        self._check_names()
+        by_rows = all(
+            isinstance(one, TupleBased | PartitionedTupleBased) for one in self.definitions.values()
+        )
+        self.waits = None if by_rows else "results"
         self.aggregates = dict(aggregates)
         self.empty = empty
         self.stamp: Stamp = stamp
         if strategy not in get_args(Strategy):
             names = ", ".join(map(repr, get_args(Strategy)))
-            msg = f"WindowAggregate: strategy must be one of {names}; got {strategy!r}"
+            msg = f"{_WHAT}: strategy must be one of {names}; got {strategy!r}"
             raise GraphError(msg)
         self.strategy: Strategy = strategy
 
+    def _check_names(self) -> None:
+        if not self.definitions:
+            msg = f"{_WHAT}: windows must be named definitions, such as {{'1 min': Tumbling('1 min')}}; got none"
+            raise GraphError(msg)
+        if not all(isinstance(name, str) for name in self.definitions):
+            msg = f"{_WHAT}: names of windows must be strings; got {list(self.definitions)}"
+            raise GraphError(msg)
+
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
-        results = self._results(inputs[0])
-        if self.strategy == "panes" and not self._has_panes(results):
-            msg = (
-                "WindowAggregate: strategy='panes' needs windows of one length, and no empty ones; "
-                f"got {self.describe()}: leave the choice to strategy='auto'"
-            )
-            raise GraphError(msg)
-        if self.strategy == "adaptive" and not can_adapt(self._query(results, inputs[0])):
-            msg = (
-                "WindowAggregate: strategy='adaptive' needs windows of one length over the progressing "
-                f"attribute, and no empty ones; got {self.describe()}: leave the choice to strategy='auto'"
-            )
-            raise GraphError(msg)
-        if self.strategy == "stacks" and not self._has_stacks(results):
-            msg = (
-                "WindowAggregate: strategy='stacks' needs TupleBased windows, no groups, no empty ones, and no "
-                f"First, Last or UserDefined aggregate; got {self.describe()}: leave the choice to strategy='auto'"
-            )
-            raise GraphError(msg)
-        if not (self.strategy in ("auto", "stacks") and self._has_stacks(results)):
-            query = self._query(results, inputs[0])
-            in_table = makes_table(query, chosen(query, self.strategy))
-            check_overlap(results.extents, "WindowAggregate", in_table=in_table)
-        return (results.schema,)
+        query = self._query(inputs[0])
+        if not self._slides(query):
+            checked_query(query)
+        return (query.output.schema,)
 
     def explain(self, inputs: tuple[Schema, ...]) -> str:
-        results = self._results(inputs[0])
-        if self.strategy in ("auto", "stacks") and self._has_stacks(results):
+        query = self._query(inputs[0])
+        if self._slides(query):
             return "stacks: tuple-based windows of the whole stream slide over it, page by page"
-        return chosen(self._query(results, inputs[0]), self.strategy).why
+        return explained(query)
 
-    def _query(self, results: Results, schema: Schema) -> Query:
+    def _query(self, schema: Schema) -> Query:
+        what = {name: f"{_WHAT}: {name!r}" if self.named else _WHAT for name in self.definitions}
+        bound = {name: bind(one, schema, self.by, what[name]) for name, one in self.definitions.items()}
+        output = Output(bound, self.aggregates, schema, self.by, self.stamp, _WHAT, named=self.named)
         read = {column for aggregate in self.aggregates.values() for column in aggregate.columns}
-        return Query(results, schema, self.by, read, self.empty)
+        return Query(output, schema, read, self.empty, self.strategy, list(self.definitions), self.named)
 
-    def _has_panes(self, results: Results) -> bool:
-        return not (self.empty or results.extents.landmark)
-
-    def _has_stacks(self, results: Results) -> bool:
-        whole = results.extents.over is Over.ROWS and not (self.by or self.empty)
-        return whole and slidable(results.parts)
-
-    def _results(self, schema: Schema) -> Results:
-        extents = bind(self.windows, schema, self.by, "WindowAggregate")
-        return Results(extents, self.aggregates, schema, self.by, self.stamp, "WindowAggregate")
+    def _slides(self, query: Query) -> bool:
+        """Tell whether windows slide over the stream, which is the order of arrival."""
+        whole = query.output.definitions[0].over is Over.ROWS and not (self.by or self.empty or self.named)
+        return self.strategy in ("auto", "stacks") and whole and slidable(query.parts)
 
     def partition_keys(self, inputs: tuple[Schema, ...]) -> list[tuple[str, ...]]:
-        return divisible_by(self.windows, self.by, inputs[0])
+        whole = any(one.bound(inputs[0]).whole_stream for one in self.definitions.values())
+        return [] if whole else [(name,) for name in self.by]
 
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return (column if column in self.by else None,) * len(inputs)
 
     def halves(self, inputs: tuple[Schema, ...]) -> tuple[Operator, Operator] | None:
+        if self.named:
+            return None
         first = PartialAggregate(self.windows, self.aggregates, self.by)
         try:
             first.output_schemas(inputs)
@@ -172,51 +176,69 @@ class WindowAggregate(Operator):
 
     def open(self) -> None:
         schema = self.schemas_in[0]
-        results = self._results(schema)
-        stacks = self.strategy in ("auto", "stacks") and self._has_stacks(results)
-        self._tagger = Tagger(results.extents, schema, self.by)
-        self._rows = RowWindows(results, schema) if stacks else None
-        if self._rows is None:
-            query = self._query(results, schema)
-            choice = chosen(query, self.strategy)
-            self._groups = query.groups(choice.kept, adapting=choice.adapting)
+        query = self._query(schema)
+        first = query.output.definitions[0]
+        self._rows: RowWindows | None = None
+        if self._slides(query) and isinstance(first, Extents):
+            self._rows = RowWindows(query.output, first, schema)
+            return
+        self._tagger = None if first.over is Over.ATTRIBUTE else Tagger(first.over, schema, self.by)
+        self._closing = Closing(query.output, schema, self.by, stores(query))
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         if self._rows is not None:
             yield from self._rows.add(page)
-            return
-        positions, promise = self._tagger.tag(page)
-        self._groups.add_at(page, positions)
-        if promise is not None:
-            yield from self._groups.take(promise)
+        elif self._tagger is None:
+            self._closing.add(page, page.times)
+        else:
+            positions, promise = self._tagger.tag(page)
+            self._closing.add(page, positions)
+            if promise is not None:
+                yield from self._closing.take(promise)
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
-        translated = self._tagger.translate(punctuation)
-        if translated is not None:
-            yield from (self._rows or self._groups).take(translated)
+        if self._rows is None and self._tagger is None:
+            return self._closing.take(punctuation)
+        return self._of_rows(punctuation)
+
+    def _of_rows(self, punctuation: Punctuation) -> Iterator[Emission]:
+        if self._rows is not None:
+            yield from self._rows.take(punctuation)
+        elif self._tagger is not None and (translated := self._tagger.translate(punctuation)) is not None:
+            yield from self._closing.take(translated)
 
     def state(self) -> State:
         if self._rows is not None:
             return self._rows.state()
-        held, tagged = self._groups.state(), self._tagger.nbytes
-        return held + State(nbytes=tagged) if tagged else held
+        held = self._closing.state()
+        return held if self._tagger is None else held + State(nbytes=self._tagger.nbytes)
 
     def save(self) -> dict[str, Any]:
         if self._rows is not None:
             return {"rows": self._rows.save()}
-        return {"tagger": self._tagger.save(), "groups": self._groups.save()}
+        tagger = None if self._tagger is None else self._tagger.save()
+        return {"tagger": tagger, "closing": self._closing.save()}
 
     def load(self, state: Saved) -> None:
         if self._rows is not None:
             self._rows.load(state.part("rows"))
             return
-        self._tagger.load(state.part("tagger"))
-        self._groups.load(state.part("groups"))
+        if self._tagger is not None:
+            self._tagger.load(state.part("tagger"))
+        self._closing.load(state.part("closing"))
 
     def describe(self) -> str:
+        named = [f"{name!r}: {describe_value(one)}" for name, one in self.definitions.items()]
+        if len(named) > _FEW:
+            named = [named[0], f"... {len(named)} definitions", named[-1]]
+        windows = ", ".join(named) if self.named else describe_value(self.windows)
         asked = ", ".join(
             f"{name}={describe_value(aggregate)}" for name, aggregate in self.aggregates.items()
         )
         by = f"; by {', '.join(self.by)}" if self.by else ""
         how = "" if self.strategy == "auto" else f"; by {self.strategy}"
-        return f"WindowAggregate({describe_value(self.windows)}; {asked}{by}{how})"
+        return f"{_WHAT}({windows}; {asked}{by}{how})"
+
+
+SlicedAggregate = WindowAggregate
+"""``WindowAggregate`` of several definitions by name."""

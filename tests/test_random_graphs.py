@@ -30,9 +30,8 @@ from oop_engine.operators.project import Project
 from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.select import Select
-from oop_engine.operators.sliced_aggregate import SlicedAggregate
 from oop_engine.operators.split import Split
-from oop_engine.operators.window_aggregate import WindowAggregate
+from oop_engine.operators.window_aggregate import SlicedAggregate, WindowAggregate
 from oop_engine.operators.windows import Sliding
 from oop_engine.runners.replay import replay
 from oop_engine.testing import multiset

@@ -39,12 +39,13 @@ from oop_engine.operators.aggregates import Aggregation, Arrays
 from oop_engine.operators.in_order.time_sorted import last_time
 from oop_engine.operators.keys.key_table import KeyTable
 from oop_engine.operators.slicing.accumulator import SumOverflowError
+from oop_engine.operators.slicing.output import PAGE_ROWS, Output, Stamp, Stamps, checked
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.window_assigner import bind
 from oop_engine.operators.slicing.window_limits import MOST_WINDOWS
-from oop_engine.operators.slicing.window_results import PAGE_ROWS, Results, Stamp, checked
+from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.describe_value import describe_value
-from oop_engine.operators.windows import Over, Windows, divisible_by
+from oop_engine.operators.windows import Extents, Over, Windows, divisible_by
 
 __all__ = ["BufferingAggregate"]
 
@@ -92,15 +93,18 @@ class BufferingAggregate(Operator):
         if any(schema != inputs[0] for schema in inputs):
             msg = f"{_WHAT}: stragglers must be of the schema {inputs[0]}; got {inputs[1]}"
             raise GraphError(msg)
-        return (self._results(inputs[0]).schema,)
+        return (self._output(inputs[0])[0].schema,)
 
-    def _results(self, schema: Schema) -> Results:
+    def _output(self, schema: Schema) -> tuple[Output, Extents]:
         extents = bind(self.windows, schema, self.by, _WHAT)
         if extents.over is not Over.ATTRIBUTE:
             on = f"must be on the progressing attribute; got {self.windows}"
             msg = f"{_WHAT}: windows {on}: use WindowAggregate"
             raise GraphError(msg)
-        return Results(extents, self.aggregates, schema, self.by, self.stamp, _WHAT)
+        if not isinstance(extents, Extents):
+            msg = f"{_WHAT}: windows must lie on a grid; got {self.windows}: use RunAggregate"
+            raise GraphError(msg)
+        return Output({"": extents}, self.aggregates, schema, self.by, self.stamp, _WHAT), extents
 
     def partition_keys(self, inputs: tuple[Schema, ...]) -> list[tuple[str, ...]]:
         return [key * len(inputs) for key in divisible_by(self.windows, self.by, inputs[0])]
@@ -113,8 +117,8 @@ class BufferingAggregate(Operator):
 
     def open(self) -> None:
         schema = self.schemas_in[0]
-        self._out = self._results(schema)
-        self._extents = self._out.extents
+        self._out, self._extents = self._output(schema)
+        self._stamps = Stamps([self._extents], self.stamp)
         read = {schema.progressing, *self.by, *(c for a in self.aggregates.values() for c in a.columns)}
         self._schema = schema.select([name for name in schema.names if name in read])
         self._groups = GroupIndex([schema.type_of(name) for name in self.by], KeyTable)
@@ -205,7 +209,7 @@ class BufferingAggregate(Operator):
             self._groups.keep(nothing)
         if self._every and self._next != FOREVER and cut != FOREVER:
             cut = min(cut, self._next)
-        if (bound := int(self._out.promise(cut))) > self._bound:
+        if (bound := self._stamps.of_window(cut)) > self._bound:
             self._bound = bound
             yield 0, Linear(bound)
 
@@ -256,7 +260,7 @@ class BufferingAggregate(Operator):
         if lo < hi and not self._extents.landmark:
             stop = min(stop, int(self._extents.wids(times[lo : lo + 1])[1][0]) + 1)
         if self._every and stop - wid > MOST_WINDOWS:
-            raise self._out.gap(wid, stop, {})
+            raise self._out.gap(self._extents, wid, stop, {})
         return max(stop, wid + 1)
 
     def _windows(
@@ -274,14 +278,15 @@ class BufferingAggregate(Operator):
         for begin in range(wid, stop, each):
             wids = np.arange(begin, min(begin + each, stop))
             rows = np.tile(groups, wids.size)
-            for page in self._out.pages(
-                self._groups.keys(rows), np.repeat(wids, groups.size), states.take(rows)
-            ):
+            starts, ends = self._extents.extent(np.repeat(wids, groups.size))
+            found = WindowStates(rows, ends, states.take(rows), starts=starts)
+            for page in self._out.pages(self._groups.keys(rows), found):
                 yield 0, page
 
     def _overflow(self, error: SumOverflowError, wid: int) -> ContractError:
         keys = self._groups.keys(np.array([error.at]))
-        return self._out.overflow(error.column, wid, dict(zip(self.by, keys, strict=True)))
+        (start,), (end,) = self._extents.extent(np.array([wid]))
+        return self._out.overflow(error.column, int(start), int(end), dict(zip(self.by, keys, strict=True)))
 
     def state(self) -> State:
         held = self._nbytes + 8 * self._tuples + self._groups.nbytes

@@ -3,8 +3,8 @@
     Punctuate        ->  Sort                 the same policy and granularity
     Meld             ->  Merge
     OAJoin           ->  OPOBJoin, OPIBJoin   by ``join``
-    WindowAggregate  ->  BufferingAggregate
-    SlicedAggregate  ->  BufferingAggregate   for each definition, then Project, which names it, and Merge
+    WindowAggregate  ->  BufferingAggregate   of grids; windows that merge (sessions) are in order where tuples are
+                         of several definitions: one for each, then Project, which names it, and Merge
     all others       ->  themselves           if they keep order (``Operator.keeps_order``)
 
 The same tuples are late in both, so exact plans give equal results (thesis ch. 8,
@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from oop_engine.core.errors import GraphError
 from oop_engine.core.graph import Graph, Node, Plan, Stream
 from oop_engine.core.operator import Operator
+from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregate import Aggregate
 from oop_engine.operators.bucket import Bucket
 from oop_engine.operators.in_order.buffering_aggregate import BufferingAggregate
@@ -33,9 +34,9 @@ from oop_engine.operators.policies.late import Late, Slack
 from oop_engine.operators.project import Project
 from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.select import Select
-from oop_engine.operators.sliced_aggregate import SlicedAggregate
 from oop_engine.operators.split import Goes, Split
 from oop_engine.operators.window_aggregate import WindowAggregate
+from oop_engine.operators.windows import Extents
 
 __all__ = ["in_order"]
 
@@ -67,12 +68,12 @@ def in_order(
 
 def _add(twin: Graph, plan: Plan, node: Node, operator: Operator, join: str, slack: Slack) -> None:
     inputs = list(node.inputs)
-    if isinstance(operator, WindowAggregate | SlicedAggregate) and slack is Slack.GENEROUS:
+    if isinstance(operator, WindowAggregate) and slack is Slack.GENEROUS:
         inputs.append(_late(twin, plan, node.inputs[0], node))
-    if isinstance(operator, SlicedAggregate):
+    if isinstance(operator, WindowAggregate) and operator.named:
         names = [f"{node.name}_{number + 1}" for number in range(len(operator.windows))]
         named = [
-            _add_definition(twin, name, operator, window, inputs, slack)
+            _add_definition(twin, plan, name, operator, window, inputs, slack)
             for name, window in zip(names, operator.windows, strict=True)
         ]
         twin.add(node.name, Merge(len(named)), *named)
@@ -81,11 +82,11 @@ def _add(twin: Graph, plan: Plan, node: Node, operator: Operator, join: str, sla
 
 
 def _add_definition(
-    twin: Graph, name: str, of: SlicedAggregate, window: str, inputs: list[Stream], slack: Slack
+    twin: Graph, plan: Plan, name: str, of: WindowAggregate, window: str, inputs: list[Stream], slack: Slack
 ) -> Stream:
     """Add the results of the definition ``window``, in rows like those of all definitions."""
-    late = slack is Slack.GENEROUS
-    alone = BufferingAggregate(of.windows[window], of.aggregates, of.by, stamp=of.stamp, late=late)
+    one = WindowAggregate(of.windows[window], of.aggregates, of.by, empty=of.empty, stamp=of.stamp)
+    alone = _windows(name, one, plan.schema(inputs[0]), slack)
     columns = [*of.by, "window", "window_start", "window_end", *of.aggregates]
     row = Project({column: pc.scalar(window) if column == "window" else column for column in columns})
     return twin.add(f"{name}_named", row, twin.add(name, alone, *inputs))
@@ -107,10 +108,7 @@ def _twin(plan: Plan, name: str, join: str, slack: Slack) -> Operator:
             terms = operator.terms
             return _JOINS[join](terms.keys, terms.band, terms.residual, terms.suffix)
         case WindowAggregate():
-            return BufferingAggregate(
-                operator.windows, operator.aggregates, operator.by,
-                empty=operator.empty, stamp=operator.stamp, late=slack is Slack.GENEROUS,
-            )  # fmt: skip
+            return _windows(name, operator, plan.inputs(name)[0], slack)
         case Bucket() | Aggregate():
             msg = f"node {name!r}: {type(operator).__name__} has no in-order twin; use WindowAggregate for the two"
             raise GraphError(msg)
@@ -121,6 +119,22 @@ def _twin(plan: Plan, name: str, join: str, slack: Slack) -> Operator:
         f"and {type(operator).__name__}.keeps_order() is False: return True there, or run the graph as it is"
     )
     raise GraphError(msg)
+
+
+def _windows(name: str, of: WindowAggregate, schema: Schema, slack: Slack) -> Operator:
+    """Return what aggregates windows in order.
+
+    Sessions of a sorted input leave in order, and there is nothing that a buffer would be needed for.
+    """
+    generous = slack is Slack.GENEROUS
+    if isinstance(of.windows.bound(schema), Extents):
+        return BufferingAggregate(
+            of.windows, of.aggregates, of.by, empty=of.empty, stamp=of.stamp, late=generous
+        )
+    if generous:
+        msg = f"node {name!r}: generous slack needs windows on a grid; got {of.windows}: use consistent slack"
+        raise GraphError(msg)
+    return of
 
 
 def _late(twin: Graph, plan: Plan, stream: Stream, to: Node) -> Stream:

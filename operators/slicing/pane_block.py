@@ -19,9 +19,9 @@ from oop_engine.core.group_index import occurring
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
 from oop_engine.core.saved import Saved
-from oop_engine.operators.slicing.closed import Closed, narrow
-from oop_engine.operators.slicing.pane_ring import Panes, PaneSumOverflowError
+from oop_engine.operators.slicing.pane_ring import Panes
 from oop_engine.operators.slicing.partials import NO_WINDOW
+from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow
 
 __all__ = ["PaneBlock"]
 
@@ -75,14 +75,14 @@ class PaneBlock:
         column = self._known(slots)
         return (column >= 0) & (self._spans[column, 0] != NO_WINDOW) if self._of.size else column >= 0
 
-    def take(self, slots: Integers, low: Integers, stop: Integers) -> Closed:
+    def take(self, slots: Integers, low: Integers, stop: Integers) -> WindowStates:
         """As ``Panes.take``.  O(panes passed + columns)."""
         columns = self._known(slots)
         some = np.flatnonzero(columns >= 0)
         columns, low, stop = columns[some], low[some], stop[some]
         with self._overflowing():
             closed = self._panes.take(columns, low, stop)
-        closed = closed._replace(slots=self._of[closed.slots])
+        closed = closed._replace(slots=self._of[closed.slots], in_order=False)
         self._reopen(columns, stop)
         return closed
 
@@ -164,8 +164,8 @@ class PaneBlock:
         """Say of which group an overflow is."""
         try:
             yield
-        except PaneSumOverflowError as error:
-            raise PaneSumOverflowError(error.column, int(self._of[error.slot]), error.wid) from None
+        except WindowOverflowError as error:
+            raise WindowOverflowError(error.column, self._of[error.slot], error.start, error.end) from None
 
 
 def _no_spans(columns: int) -> Integers:

@@ -25,13 +25,13 @@ from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels.pane_rows import free
 from oop_engine.operators.kernels.panes import place, plan
 from oop_engine.operators.slicing.accumulator import SumOverflowError
-from oop_engine.operators.slicing.closed import Closed, joined
 from oop_engine.operators.slicing.pane_rectangle import PaneRectangle
 from oop_engine.operators.slicing.pane_sweep import Sweep, is_dense
 from oop_engine.operators.slicing.partials import States
+from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
 from oop_engine.operators.windows import Extents
 
-__all__ = ["PaneSumOverflowError", "Panes"]
+__all__ = ["Panes"]
 
 Integers = NDArray[np.int64]
 
@@ -52,14 +52,6 @@ class _Scratch(threading.local):
 
 
 _SCRATCH = _Scratch()
-
-
-class PaneSumOverflowError(Exception):
-    """A checked sum of ``column`` would wrap in window ``wid`` of group ``slot``."""
-
-    def __init__(self, column: str | None, slot: int, wid: int) -> None:
-        super().__init__(column, slot, wid)
-        self.column, self.slot, self.wid = column, slot, wid
 
 
 class Panes:
@@ -124,7 +116,7 @@ class Panes:
         self._update(page.filter(inside), times[inside], cells[inside])
         return np.flatnonzero(~inside)
 
-    def take(self, slots: Integers, low: Integers, stop: Integers) -> Closed:
+    def take(self, slots: Integers, low: Integers, stop: Integers) -> WindowStates:
         """Put windows ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]`` together, and forget them.
 
         A group's windows are taken in order.  O(panes passed), in kernels; or by a sweep over all groups,
@@ -137,11 +129,11 @@ class Panes:
         if not some.all():
             slots, first, stop = slots[some], first[some], stop[some]
         if not slots.size:
-            return Closed(np.empty(0, np.int64), np.empty(0, np.int64), States(self._parts).columns)
+            return WindowStates(slots, first, States(self._parts).columns)
         windows, closing = int(stop.max() - first.min()), int((stop - first).sum())
         if is_dense(of.geometry, windows, closing, self._parts) and not (of.turns[0] > of.low).any():
             return self._sweep(slots, first, stop)
-        return joined(list(self._closing(slots, first, stop)))
+        return WindowStates.ordered(list(self._closing(slots, first, stop)))
 
     @property
     def reach(self) -> tuple[int, int, int]:
@@ -187,9 +179,9 @@ class Panes:
             self.rectangle.states.add(page, times, cells)
         except SumOverflowError as error:
             pane, slot = self.rectangle.place_of(error.at)
-            raise PaneSumOverflowError(error.column, slot, pane // self.rectangle.step) from None
+            raise self._overflow(error.column, slot, pane // self.rectangle.step) from None
 
-    def _closing(self, slots: Integers, first: Integers, stop: Integers) -> Iterator[Closed]:
+    def _closing(self, slots: Integers, first: Integers, stop: Integers) -> Iterator[WindowStates]:
         """Yield closed windows in blocks of groups."""
         of, widest = self.rectangle, int((stop - first).max())
         room = max(_STEPS, widest + 2 * min(of.high - of.low + 1, (widest - 1) * of.step + of.length))
@@ -203,19 +195,19 @@ class Panes:
             states = self._fold(steps[:, :made], done)
             of.used -= gone
             of.states.reset(freed[:gone])
-            yield Closed(done[0], done[1], states)
+            yield WindowStates(done[0], self._extents.extent(done[1])[1], states)
 
-    def _sweep(self, slots: Integers, first: Integers, stop: Integers) -> Closed:
+    def _sweep(self, slots: Integers, first: Integers, stop: Integers) -> WindowStates:
         """Close windows where no pane is in a front, so that all hold what came into them."""
         of = self.rectangle
         sweep = Sweep(of.states, of.geometry, slots, first, stop)
         try:
-            closed = sweep.closed()
+            of_windows, wids, states = sweep.closed()
         except SumOverflowError as error:
-            raise PaneSumOverflowError(error.column, error.group, error.at) from None
+            raise self._overflow(error.column, error.group, error.at) from None
         of.used -= sweep.free()
         of.swept = True
-        return closed
+        return WindowStates(of_windows, self._extents.extent(wids)[1], states, in_order=True)
 
     def _fold(self, steps: Integers, results: Integers) -> list[Arrays]:
         try:
@@ -223,4 +215,8 @@ class Panes:
         except SumOverflowError as error:
             following = steps[0, error.at :]
             slot, wid = results[:, ~following[following < 0][0]]  # the window for which the step was taken
-            raise PaneSumOverflowError(error.column, int(slot), int(wid)) from None
+            raise self._overflow(error.column, slot, wid) from None
+
+    def _overflow(self, column: str | None, slot: int, wid: int) -> WindowOverflowError:
+        (start,), (end,) = self._extents.extent(np.array([wid]))
+        return WindowOverflowError(column, slot, start, end)

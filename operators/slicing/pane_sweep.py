@@ -26,7 +26,6 @@ from oop_engine.operators.kernels import pane_rows as kernels
 from oop_engine.operators.kernels.panes import Geometry
 from oop_engine.operators.kernels.slices import measure, plan
 from oop_engine.operators.slicing.accumulators import Accumulator, SumOverflowError, is_compiled
-from oop_engine.operators.slicing.closed import Closed
 from oop_engine.operators.slicing.pane_states import PaneStates
 
 __all__ = ["Sweep", "is_dense"]
@@ -67,8 +66,8 @@ class Sweep:
         self._sides[0, slots], self._sides[1, slots] = first - self._lowest, stop - self._lowest
         self._closing = int((stop - first).sum())
 
-    def closed(self) -> Closed:
-        """Return the windows that have a tuple, by window, then group.  O((windows + panes) x groups)."""
+    def closed(self) -> tuple[Integers, Integers, list[Arrays]]:
+        """Return slots, windows and states, by window, then group.  O((windows + panes) x groups)."""
         slots, tuples = np.empty((2, self._closing + 1), np.int64)
         found = kernels.held(
             self._geometry, self._tuples, *self._sides, self._lowest, slots, tuples, self._ends
@@ -80,7 +79,7 @@ class Sweep:
             (tuples,) if columns is None else self._states(of, tuple(map(self._rows, columns)), slots, wids)
             for of, columns in zip(self._held.accumulators, self._held.columns, strict=True)
         ]
-        return Closed(slots, wids, states, in_order=True)
+        return slots, wids, states
 
     def free(self) -> int:
         """Forget the tuples that no later window needs; return how many cells they had.  O(panes x groups).

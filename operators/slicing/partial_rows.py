@@ -25,10 +25,10 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation, Arrays, Part
+from oop_engine.operators.slicing.output import Output, Stamp
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.window_assigner import bind
-from oop_engine.operators.slicing.window_results import Results, Stamp
-from oop_engine.operators.windows import Extents, Over, Windows
+from oop_engine.operators.windows import Definition, Extents, Over, Windows
 
 __all__ = ["PartialRows", "pane_starts"]
 
@@ -48,9 +48,8 @@ class PartialRows:
         self, windows: Windows, aggregates: Mapping[str, Aggregation], by: tuple[str, ...],
         tuples: Schema, what: str, stamp: Stamp = "end",
     ) -> None:  # fmt: skip
-        self.extents = bind(windows, tuples, by, what)
-        _check_panes(windows, self.extents, what)
-        self.results = Results(self.extents, dict(aggregates), tuples, by, stamp, what)
+        self.extents = _with_panes(windows, bind(windows, tuples, by, what), what)
+        self.output = Output({"": self.extents}, aggregates, tuples, by, stamp, what)
         kinds = [[column.dtype for column in state] for state in States(self.parts).columns]
         self._kinds = [(_names(i, part, len(some)), some)
                        for i, (part, some) in enumerate(zip(self.parts, kinds, strict=True))]  # fmt: skip
@@ -59,11 +58,11 @@ class PartialRows:
     @property
     def parts(self) -> list[Part]:
         """The partial aggregates of a row, in the order of their columns."""
-        return self.results.parts
+        return self.output.parts
 
     def _schema(self, tuples: Schema, by: tuple[str, ...], what: str) -> Schema:
         fields = [(name, tuples.type_of(name)) for name in by]
-        fields.append((PANE, self.results.schema.type_of("window_start")))
+        fields.append((PANE, self.output.schema.type_of("window_start")))
         for names, kinds in self._kinds:
             fields += [(name, _arrow(kind)) for name, kind in zip(names, kinds, strict=True)]
         if taken := sorted({name for name, _ in fields[len(by) :]} & set(by)):
@@ -111,19 +110,21 @@ def pane_starts(extents: Extents, times: Integers) -> Integers:
     return extents.origin + np.maximum(opened, closed)
 
 
-def _check_panes(windows: Windows, extents: Extents, what: str) -> None:
-    if extents.over is not Over.ATTRIBUTE:
+def _with_panes(windows: Windows, definition: Definition, what: str) -> Extents:
+    """Return a definition if it has panes, else raise ``GraphError``."""
+    if definition.over is not Over.ATTRIBUTE:
         msg = (
             f"{what}: windows must be on the progressing attribute, for the order of arrival is known in one "
             f"place only; got {windows}: use WindowAggregate, or a Sliding or Tumbling window"
         )
         raise GraphError(msg)
-    if extents.landmark:
+    if not isinstance(definition, Extents) or definition.landmark:
         msg = (
             f"{what}: windows must have a range, for a landmark window has no panes that it could let go of; "
             f"got {windows}: use WindowAggregate, or a Sliding or Tumbling window"
         )
         raise GraphError(msg)
+    return definition
 
 
 def _names(number: int, part: Part, columns: int) -> list[str]:

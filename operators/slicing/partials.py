@@ -21,7 +21,7 @@ from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels.partials import NO_WINDOW, Table, collect, fill, locate, remove
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.accumulators import accumulator
-from oop_engine.operators.slicing.closed import Closed, narrow
+from oop_engine.operators.slicing.window_states import narrow
 
 __all__ = ["NO_WINDOW", "Partials", "States", "filled"]
 
@@ -164,12 +164,12 @@ class Partials:
         for begin, done in self._located(slots, spans, first, starts, rows):
             self.states.update(rows, starts, begin, done, inputs)
 
-    def merge(self, closed: Closed, spans: Integers) -> None:
+    def merge(self, slots: Integers, wids: Integers, states: Sequence[Arrays], spans: Integers) -> None:
         """Take in states of windows, all different, as if their tuples had come here."""
-        rows, starts = np.empty_like(closed.slots), np.arange(closed.slots.size + 1)
-        for begin, done in self._located(closed.slots, spans, closed.wids, starts, rows):
+        rows, starts = np.empty_like(slots), np.arange(slots.size + 1)
+        for begin, done in self._located(slots, spans, wids, starts, rows):
             some = rows[begin:done]
-            new = [tuple(column[begin:done] for column in state) for state in closed.states]
+            new = [tuple(column[begin:done] for column in state) for state in states]
             try:
                 self.states.put(some, self.states.combine(self.states.take(some), new))
             except SumOverflowError as error:
@@ -214,12 +214,15 @@ class Partials:
         of, wid = self._owner[:, 0], self._owner[:, 1]
         return np.flatnonzero((wid < below[of]) & (wid >= lowest[of]) & (of >= 0))
 
-    def pop(self, slots: Integers, low: Integers, stop: Integers, groups: int) -> Closed:
-        """Take out windows ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]``."""
+    def pop(
+        self, slots: Integers, low: Integers, stop: Integers, groups: int
+    ) -> tuple[Integers, Integers, list[Arrays]]:
+        """Take out windows ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]``: slots, windows, states."""
         rows = self.find(slots, low, stop, groups)
-        closed = Closed(*self.owner(rows), self.states.take(rows))
+        slots, wids = self.owner(rows)
+        states = self.states.take(rows)
         self.remove(rows)
-        return closed
+        return slots, wids, states
 
     def remove(self, rows: Integers) -> None:
         """Forget some rows."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from oop_engine.core.errors import ContractError
@@ -22,11 +23,12 @@ from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels import monoids
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.accumulators import column_monoid
+from oop_engine.operators.slicing.output import PAGE_ROWS, Output
 from oop_engine.operators.slicing.row_panes import Passed, RowPanes
 from oop_engine.operators.slicing.row_slides import RowSlide
 from oop_engine.operators.slicing.row_stacks import FloatSum, Moments, Smallest
 from oop_engine.operators.slicing.row_sums import IntegerSum, RowCount
-from oop_engine.operators.slicing.window_results import PAGE_ROWS, Results
+from oop_engine.operators.windows import Extents
 
 __all__ = ["RowWindows", "slidable"]
 
@@ -49,19 +51,19 @@ def slidable(parts: Sequence[Part]) -> bool:
 class RowWindows:
     """Open windows of all tuples, in their order of arrival.
 
-    ``results`` has their extents, ``schema`` is that of the input.
+    ``schema`` is that of the input.
     """
 
-    def __init__(self, results: Results, schema: Schema) -> None:
-        self._results = results
+    def __init__(self, output: Output, extents: Extents, schema: Schema) -> None:
+        self._output, self._extents = output, extents
         self._schema = schema
-        self._panes = RowPanes(results.extents)
+        self._panes = RowPanes(extents)
         self._promised = -1  # the lowest open window that was promised
         self._begin()
 
     def _begin(self) -> None:
         self._number = 0
-        self._slides = [self._slide(part) for part in self._results.parts]
+        self._slides = [self._slide(part) for part in self._output.parts]
 
     def state(self) -> State:
         """Return what is held: the panes of a window at most, for each part."""
@@ -114,13 +116,33 @@ class RowWindows:
         return kind(part, column, self._panes)
 
     def _put_out(self, passed: Passed, states: list[Arrays]) -> Iterator[Emission]:
-        for page in self._results.in_a_row(passed.window, passed.windows, states):
-            yield 0, page
+        for lo in range(0, passed.windows, PAGE_ROWS):
+            part = slice(lo, min(lo + PAGE_ROWS, passed.windows))
+            block = [tuple(a[part] for a in arrays) for arrays in states]
+            yield 0, self._output.made(self._sides(passed.window + lo, part.stop - lo), block)
+
+    def _sides(self, window: int, windows: int) -> list[pa.Array]:
+        """Return starts and ends of windows in a row; where starts are ends as well, they are shared."""
+        length, slide = self._extents.range or 0, self._extents.slide
+        first = (window + 1) * slide - length
+        apart, rest = divmod(length, slide)
+        if rest or apart > windows:
+            return [
+                pa.array(np.arange(start, start + slide * windows, slide))
+                for start in (first, first + length)
+            ]
+        both = pa.array(np.arange(first, first + slide * (windows + apart), slide))
+        return [both.slice(0, windows), both.slice(apart)]
 
     def _promise(self, window: int) -> Iterator[Emission]:
         if window > self._promised:
             self._promised = window
-            yield 0, Linear(FOREVER if window == FOREVER else self._results.promise_of(window))
+            yield 0, Linear(FOREVER if window == FOREVER else self._stamp_of(window))
+
+    def _stamp_of(self, window: int) -> int:
+        end = (window + 1) * self._extents.slide
+        return end if self._output.stamp == "end" else end - (self._extents.range or 0)
 
     def _overflow(self, error: SumOverflowError) -> ContractError:
-        return self._results.overflow(error.column, error.at, {})
+        end = (error.at + 1) * self._extents.slide
+        return self._output.overflow(error.column, end - (self._extents.range or 0), end, {})

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,13 +49,15 @@ class Slicing:
     ``rate``: how many windows end in a slice, on the average.
     """
 
-    def __init__(self, extents: Sequence[Extents], which: Sequence[int]) -> None:
+    def __init__(self, extents: Sequence[Any], which: Sequence[int]) -> None:
         some = sorted(which, key=lambda number: _range(extents[number]))
         self.length = _length([extents[number] for number in some])
         self.origin = extents[some[0]].origin % self.length
         lengths = [(extents[n].slide, _range(extents[n]), extents[n].origin - self.origin) for n in some]
         self.shape = np.vstack([np.array(lengths).T // self.length, some])
-        margins = (_range(one) + 2 * one.slide + abs(one.origin) for one in extents)
+        margins = (
+            _range(one) + 2 * one.slide + abs(one.origin) for one in (extents[number] for number in some)
+        )
         self.base = _Slices(self.length, self.length, self.origin, margin=max(margins))
         self.rate = float((1 / self.shape[0]).sum())
         self.gaps = bool((self.shape[1] < self.shape[0]).all())
@@ -66,7 +69,8 @@ class Slicing:
 
     def time(self, slices: Integers) -> Integers:
         """Return where slices begin."""
-        return self.origin + slices * self.length
+        begin: Integers = self.origin + slices * self.length
+        return begin
 
     def cut(self, bound: int) -> int:
         """Return the first slice that is not over when no later tuple is below ``bound``; sentinels stay."""
@@ -85,24 +89,30 @@ class Slicing:
             inside |= (at - offset) % step >= step - length
         return inside
 
+    def extent(self, d: int, wid: int) -> tuple[int, int]:
+        """Return the start and the end of a window of the definition in place ``d`` of ``shape``."""
+        step, length, offset, _ = self.shape[:, d].tolist()
+        end = self.origin + (offset + (wid + 1) * step) * self.length
+        return end - length * self.length, end
+
     def window(self, at: int) -> tuple[int, int]:
-        """Return the number of a definition, and one of its windows, that has the slice ``at``, which is in some."""
+        """Return the start and the end of a window that has the slice ``at``, which is in some."""
         wids = (at - self.shape[2]) // self.shape[0]
-        step, length, offset, number = self.shape
+        step, length, offset, _ = self.shape
         found = int(np.argmax(offset + (wids + 1) * step - length <= at))
-        return int(number[found]), int(wids[found])
+        return self.extent(found, int(wids[found]))
 
 
-def shared(extents: Sequence[Extents]) -> list[Slicing]:
-    """Return the slicings of definitions that have ranges: each definition goes into the first that suits it.
+def shared(extents: Sequence[Any], which: Sequence[int]) -> list[Slicing]:
+    """Return the slicings of ``which`` of some definitions, grids with a range: each goes into the first that suits it.
 
-    >>> [s.shape[3].tolist() for s in shared([Extents(60, 60, 0), Extents(61, 61, 0), Extents(90, 30, 0)])]
+    >>> [s.shape[3].tolist() for s in shared([Extents(60, 60, 0), Extents(61, 61, 0), Extents(90, 30, 0)], range(3))]
     [[0, 2], [1]]
     """
     together: list[list[int]] = []
-    for number, own in enumerate(extents):
+    for number in which:
         for some in together:
-            if _suit([*(extents[other] for other in some), own]):
+            if _suit([*(extents[other] for other in some), extents[number]]):
                 some.append(number)
                 break
         else:

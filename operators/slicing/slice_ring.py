@@ -19,12 +19,15 @@ from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Part
 from oop_engine.operators.kernels.slices import reopen
 from oop_engine.operators.slicing.accumulator import SumOverflowError
-from oop_engine.operators.slicing.closed import narrow
-from oop_engine.operators.slicing.pane_ring import Panes, PaneSumOverflowError
+from oop_engine.operators.slicing.output import Stamp, Stamps
+from oop_engine.operators.slicing.pane_ring import Panes
 from oop_engine.operators.slicing.pane_runs import PaneRuns, Run
 from oop_engine.operators.slicing.partials import NO_WINDOW, Partials
 from oop_engine.operators.slicing.shared_slices import Slicing
-from oop_engine.operators.slicing.slice_windows import Found, SliceWindows, WindowOverflowError
+from oop_engine.operators.slicing.slice_windows import SliceWindows
+from oop_engine.operators.slicing.store import Reach, Store
+from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow
+from oop_engine.operators.slicing.window_store import no_spans
 
 __all__ = ["SliceRing"]
 
@@ -39,12 +42,15 @@ _SOME = 32  # groups that are worth looking at together
 class SliceRing:
     """Open slices of the groups, by slot."""
 
-    def __init__(self, parts: Sequence[Part], slicing: Slicing) -> None:
+    tuples = 0
+
+    def __init__(self, parts: Sequence[Part], slicing: Slicing, extents: Sequence[Any], stamp: Stamp) -> None:
         self._parts = parts
+        self._stamps = Stamps([extents[number] for number in slicing.shape[3].tolist()], stamp)
         self.slicing = slicing
         self._panes = Panes(parts, slicing.base)
         self._table = Partials(parts)
-        self._spans = _no_spans(0)  # (groups, 2)  lowest and highest slice
+        self._spans = no_spans(0)  # (groups, 2)  lowest and highest slice
         self._done = np.full(0, NEVER)  # (groups,)  windows that end by here have left
         self._over = NEVER  # the same for all groups
         self._ahead = False  # whether windows of some group that end later have left
@@ -63,16 +69,22 @@ class SliceRing:
         """Bytes of the slices, and of what is known of the groups, with the room there is for more."""
         return self._panes.nbytes + self._table.nbytes + self._spans.nbytes + self._done.nbytes
 
-    @property
-    def lowest(self) -> int:
-        """No window that is open begins before this time; ``NO_WINDOW``: none is."""
+    def due(self, bound: int) -> bool:
         lowest = self._table.lowest
-        return lowest if lowest == NO_WINDOW else self.slicing.origin + lowest * self.slicing.length
+        return lowest != NO_WINDOW and bound > self.slicing.origin + lowest * self.slicing.length
 
-    def living(self) -> NDArray[np.bool_]:
-        """Tell which groups have slices."""
-        living: NDArray[np.bool_] = self._spans[:, 0] != NO_WINDOW
+    def promise(self, bound: int) -> int:
+        return self._stamps.least(bound)
+
+    def promises(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
+        return self._stamps.of_each(bounds)
+
+    def living(self, groups: int) -> NDArray[np.bool_]:
+        living: NDArray[np.bool_] = self._spans[:groups, 0] != NO_WINDOW
         return living
+
+    def successor(self) -> Store:
+        return self
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         """Add tuples to their slices; ``groups`` are known by now.  O(tuples), in kernels."""
@@ -80,16 +92,16 @@ class SliceRing:
             page, times, slots = page.filter(inside), times[inside], slots[inside]
         if groups > len(self._spans):
             more = max(groups, 2 * len(self._spans)) - len(self._spans)
-            self._spans = np.concatenate([self._spans, _no_spans(more)])
+            self._spans = np.concatenate([self._spans, no_spans(more)])
             self._done = np.concatenate([self._done, np.full(more, NEVER)])
         if not times.size:
             return
         try:
             left = self._panes.add(page, times, slots, self._spans, self._table.counts)
-            if left.size:
-                self._put_aside(page.take(left), times[left], slots[left])
-        except PaneSumOverflowError as error:
-            raise WindowOverflowError(error.column, *self.slicing.window(error.wid), error.slot) from None
+        except WindowOverflowError as error:  # in a slice: say in which window
+            raise self._overflow(error.column, error.slot, self.slicing.cut(error.start)) from None
+        if left.size:
+            self._put_aside(page.take(left), times[left], slots[left])
 
     def _put_aside(self, page: Page, times: Integers, slots: Integers) -> None:
         first, last = self.slicing.base.wids(times)
@@ -98,11 +110,16 @@ class SliceRing:
             if times.size > len(self._panes):  # it has the wrong slices: let it begin anew
                 low, high = self._spans.T
                 alive = np.flatnonzero(low != NO_WINDOW)
-                self._table.merge(self._panes.take(alive, low[alive], high[alive] + 1), self._spans)
+                found = self._panes.take(alive, low[alive], high[alive] + 1)
+                at = self.slicing.base.closed_by(found.ends) - 1
+                self._table.merge(found.slots, at, found.states, self._spans)
                 self._panes.clear()
         except SumOverflowError as error:
-            (slot,), (at,) = self._table.owner(np.array([error.at]))
-            raise PaneSumOverflowError(error.column, int(slot), int(at)) from None
+            (slot,), (place,) = self._table.owner(np.array([error.at]))
+            raise self._overflow(error.column, slot, place) from None
+
+    def _overflow(self, column: str | None, slot: int, place: int) -> WindowOverflowError:
+        return WindowOverflowError(column, slot, *self.slicing.window(int(place)))
 
     def most_until(self, bound: int) -> float:
         """Return how many windows can leave at most when no later tuple is below ``bound``; O(1)."""
@@ -111,7 +128,7 @@ class SliceRing:
         in_ring = max(cut, 0) * of.groups if of.used else 0
         return (in_ring + len(self._table) * longest) * self.slicing.rate
 
-    def reach(self) -> tuple[Integers, Integers, NDArray[np.float64]]:
+    def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
         """Return between which times windows end that have slices, and how many a unit of time.  O(table)."""
         of, longest = self._panes.rectangle, self.slicing.longest
         _, at = self._table.owner(self._table.used)
@@ -120,7 +137,7 @@ class SliceRing:
         rates = np.append(np.ones(at.size), float(of.groups)) * (self.slicing.rate / self.slicing.length)
         return self.slicing.time(first), self.slicing.time(behind), rates
 
-    def close(self, bound: int) -> list[Found]:
+    def close(self, bound: int) -> list[WindowStates]:
         """Take out the windows of all groups that end by ``bound``."""
         cut = self.slicing.cut(bound)
         if cut <= self._over:
@@ -134,7 +151,7 @@ class SliceRing:
         self._ahead = self._ahead and bool((self._done > cut).any())
         return found
 
-    def close_some(self, slots: Integers, bounds: Integers) -> list[Found]:
+    def close_some(self, slots: Integers, bounds: Integers) -> list[WindowStates]:
         """Take out the windows of ``slots[i]`` that end by ``bounds[i]``."""
         cuts = self.slicing.base.closed_by(bounds)
         low, done = self._spans[slots, 0], np.maximum(self._done[slots], self._over)
@@ -144,7 +161,7 @@ class SliceRing:
         self._ahead = True
         return self._close(slots[some], cuts[some], whole=False)
 
-    def _close_alike(self, slots: Integers, cut: int) -> list[Found]:
+    def _close_alike(self, slots: Integers, cut: int) -> list[WindowStates]:
         """Close windows of all groups, at once where all close the same ones and have most of their slices."""
         low, high = self._panes.rectangle.low, self._panes.rectangle.high
         first, last = self._reach(slots)
@@ -165,7 +182,7 @@ class SliceRing:
         low, high = self._spans[slots].T
         return int(low.min()), int(high.max())
 
-    def _close(self, slots: Integers, cuts: Integers, *, whole: bool) -> list[Found]:
+    def _close(self, slots: Integers, cuts: Integers, *, whole: bool) -> list[WindowStates]:
         """Close windows of groups; ``whole``: the others have none that close."""
         done = np.maximum(self._done[slots], self._over)
         found = list(self._from_ring(slots, done, cuts, whole=whole))
@@ -175,7 +192,9 @@ class SliceRing:
         self._forget(slots, cuts)
         return found
 
-    def _from_ring(self, slots: Integers, done: Integers, cuts: Integers, *, whole: bool) -> Iterator[Found]:
+    def _from_ring(
+        self, slots: Integers, done: Integers, cuts: Integers, *, whole: bool
+    ) -> Iterator[WindowStates]:
         low, high = self._panes.rectangle.low, self._panes.rectangle.high
         inside = slots < self._panes.rectangle.groups
         if not inside.all():
@@ -196,7 +215,7 @@ class SliceRing:
             part[0] = np.maximum(part[0], np.maximum(part[2], low) - self.slicing.longest)
             yield from self._between(slots, part, whole=whole)
 
-    def _between(self, slots: Integers, spans: Integers, *, whole: bool) -> Iterator[Found]:
+    def _between(self, slots: Integers, spans: Integers, *, whole: bool) -> Iterator[WindowStates]:
         np.minimum(spans[1], spans[3] - 1, out=spans[1])
         some = spans[0] <= spans[1]
         if not some.all():
@@ -209,7 +228,7 @@ class SliceRing:
         else:
             yield from self._by_span(slots, spans)
 
-    def _by_span(self, slots: Integers, spans: Integers) -> Iterator[Found]:
+    def _by_span(self, slots: Integers, spans: Integers) -> Iterator[WindowStates]:
         """Take groups with the same cuts together, where they are many and have most of their slices."""
         order = np.lexsort((slots, spans[3], spans[2]))
         slots, spans = slots[order], spans[:, order]
@@ -225,7 +244,9 @@ class SliceRing:
         if alone.any():
             yield from self._windows.of_each(slots[alone], spans[:, alone].T.copy())
 
-    def _with_table(self, found: list[Found], slots: Integers, done: Integers, cuts: Integers) -> list[Found]:
+    def _with_table(
+        self, found: list[WindowStates], slots: Integers, done: Integers, cuts: Integers
+    ) -> list[WindowStates]:
         """Add what the table has of the windows that close."""
         known = len(self._spans)
         rows = self._table.find(slots, self._spans[slots, 0], cuts, known)
@@ -240,13 +261,22 @@ class SliceRing:
             some = np.flatnonzero(first <= last)
             run = Run(of, first, last, states).take(some)
             more = [self._run(one, step, offset) for one in _of_number(found, number)]
-            runs = PaneRuns(self._parts, _overflowing(number))
+            runs = PaneRuns(self._parts, self._overflowing(step, length, offset))
             for some, wids, together in runs.windows(run.joined(*more)) if len(run) or more else ():
                 ends = self.slicing.time(offset + (wids + 1) * step)
-                united.append(Found(np.full(wids.size, number), ends, some, together))
+                united.append(WindowStates(some, ends, together, np.full(wids.size, number)))
         return united
 
-    def _run(self, found: Found, step: int, offset: int) -> Run:
+    def _overflowing(
+        self, step: int, length: int, offset: int
+    ) -> Callable[[str | None, int, int], WindowOverflowError]:
+        def overflow(column: str | None, slot: int, wid: int) -> WindowOverflowError:
+            start, end = self.slicing.time(offset + (wid + 1) * step - np.array([length, 0])).tolist()
+            return WindowOverflowError(column, slot, start, end)
+
+        return overflow
+
+    def _run(self, found: WindowStates, step: int, offset: int) -> Run:
         wids = (self.slicing.base.closed_by(found.ends) - offset) // step - 1
         return Run(found.slots, wids, wids, found.states)
 
@@ -280,8 +310,7 @@ class SliceRing:
             "over": [self._over, self._ahead],
         }
 
-    def load(self, saved: Saved, groups: int) -> None:
-        """Take what ``save`` returned of so many groups."""
+    def load(self, saved: Saved, groups: int) -> Store:
         self._panes.load(saved.part("panes"))
         self._table.load(saved.part("table"), groups)
         self._done = saved.integers("done", (None,))
@@ -290,14 +319,16 @@ class SliceRing:
         low, high = (spans.integers(side, alive.shape, least=-_FAR, below=_FAR) for side in (2, 3))
         more = max(groups, self._panes.rectangle.groups) - self._done.size
         self._done = np.concatenate([self._done, np.full(max(more, 0), NEVER)])
-        self._spans = _no_spans(self._done.size)
+        self._spans = no_spans(self._done.size)
         self._spans[alive] = np.stack([low, high], axis=1)
         self._over, self._ahead = over.integer(0), over.flag(1)
+        return self
 
 
-def _of_number(found: Sequence[Found], number: int) -> Iterator[Found]:
+def _of_number(found: Sequence[WindowStates], number: int) -> Iterator[WindowStates]:
     """Yield the windows of one definition, as far as there are some."""
     for one in found:
+        assert not isinstance(one.number, int)
         if (some := np.flatnonzero(one.number == number)).size:
             yield one.take(some)
 
@@ -313,11 +344,3 @@ def _full(lowest: Integers, highest: Integers) -> bool:
 def _span(spans: Integers) -> tuple[int, int, int, int]:
     """Return the one span of groups with the same cuts."""
     return int(spans[0].min()), int(spans[1].max()), int(spans[2, 0]), int(spans[3, 0])
-
-
-def _overflowing(number: int) -> Callable[[str | None, int, int], Exception]:
-    return lambda column, slot, wid: WindowOverflowError(column, number, wid, slot)
-
-
-def _no_spans(groups: int) -> Integers:
-    return np.tile([NO_WINDOW, NEVER], (groups, 1))

@@ -18,77 +18,14 @@ from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowErr
 from oop_engine.operators.slicing.pane_ring import Panes
 from oop_engine.operators.slicing.pane_states import TUPLES
 from oop_engine.operators.slicing.shared_slices import Slicing
+from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
 
-__all__ = ["Found", "SliceWindows", "WindowOverflowError"]
+__all__ = ["SliceWindows"]
 
 Integers = NDArray[np.int64]
 
 _CELLS = 1 << 21  # put together at a time
-_FEW = 1 << 10  # windows that are put in order at once, and that tell how far apart windows are
 _WHERE = np.zeros(1, np.int64)  # slices are where they are in the ring
-
-
-class Found(NamedTuple):
-    """Windows: of which definition, when they end, and of which group, int64 (n,), and columns of each part, (n,).
-
-    ``in_order``: they are known to be by end, then definition, then group.
-    """
-
-    number: Integers
-    ends: Integers
-    slots: Integers
-    states: list[Arrays]
-    in_order: bool = False
-
-    def take(self, rows: Integers) -> Found:
-        """Return some of them."""
-        states = [tuple(column[rows] for column in state) for state in self.states]
-        return Found(self.number[rows], self.ends[rows], self.slots[rows], states)
-
-    @classmethod
-    def joined(cls, found: Sequence[Found], *, ascending: bool = False) -> Found:
-        """Return all of them, by end, then definition, then group; ``found`` is not empty.
-
-        ``ascending``: all are in order, and their groups are behind those of the one before.
-        """
-        if len(found) == 1 and found[0].in_order:
-            return found[0]
-        number, ends, slots = (
-            np.concatenate(same) for same in zip(*(some[:3] for some in found), strict=True)
-        )
-        states = [
-            tuple(map(np.concatenate, zip(*state, strict=True)))
-            for state in zip(*(some.states for some in found), strict=True)
-        ]
-        order = _order(number, ends, slots, ascending=ascending)
-        return Found(number, ends, slots, states).take(order)._replace(in_order=True)
-
-
-def _order(number: Integers, ends: Integers, slots: Integers, *, ascending: bool) -> Integers:
-    """Return the order by end, then definition, then slot; windows are few, so mostly by radix.
-
-    ``ascending``: those of a window are by slot already.
-    """
-    if ends.size < _FEW:
-        return np.lexsort((slots, number, ends))
-    least, definitions = int(ends.min()), int(number.max()) + 1
-    apart = int(np.gcd.reduce(ends[:: max(ends.size // _FEW, 1)] - least)) or 1
-    rank, rest = np.divmod(ends - least, apart)
-    if rest.any() or (int(rank.max()) + 1) * definitions > 1 << 16:
-        return np.lexsort((slots, number, ends))
-    windows = (rank * definitions + number).astype(np.uint16)
-    if ascending:
-        return np.argsort(windows, kind="stable")
-    order = np.argsort(slots, kind="stable")
-    return order[np.argsort(windows[order], kind="stable")]
-
-
-class WindowOverflowError(Exception):
-    """A checked sum of ``column`` would wrap in window ``wid`` of definition ``number``, of group ``slot``."""
-
-    def __init__(self, column: str | None, number: int, wid: int, slot: int) -> None:
-        super().__init__(column, number, wid, slot)
-        self.column, self.number, self.wid, self.slot = column, number, wid, slot
 
 
 class SliceWindows:
@@ -102,16 +39,16 @@ class SliceWindows:
         self._slicing, self._panes = slicing, panes
         self._ends = np.empty((2, slicing.shape.shape[1]), np.int64)
 
-    def of_all(self, span: Sequence[int]) -> list[Found]:
+    def of_all(self, span: Sequence[int]) -> list[WindowStates]:
         """Return the windows of all groups, which have one span.  O((slices + windows) x groups)."""
         spans, groups = np.array([span]), self._panes.rectangle.groups
         made = self._planned(spans, self._measured(spans), _WHERE, self._panes.rectangle.room - 1)
         size = max(_CELLS // (made.scratch + made.windows.shape[1]), 256)
         begins = range(0, groups if made.windows.size else 0, size)
         found = [self._found(made, None, np.arange(begin, min(begin + size, groups))) for begin in begins]
-        return [Found.joined(found, ascending=True)] if found else []
+        return [WindowStates.ordered(found, ascending=True)] if found else []
 
-    def of_some(self, slots: Integers, span: Sequence[int]) -> Iterator[Found]:
+    def of_some(self, slots: Integers, span: Sequence[int]) -> Iterator[WindowStates]:
         """Yield the windows of groups that have one span.  O((slices + windows) x groups)."""
         spans, (low, high) = np.array([span]), span[:2]
         made = self._planned(spans, self._measured(spans), -spans[:, 0], -1)
@@ -121,7 +58,7 @@ class SliceWindows:
             block = slots[begin : begin + size]
             yield self._found(made, self._panes.rectangle.cells(panes, block), block)
 
-    def of_each(self, slots: Integers, spans: Integers) -> Iterator[Found]:
+    def of_each(self, slots: Integers, spans: Integers) -> Iterator[WindowStates]:
         """Yield the windows of groups that have a span each.  O(slices + windows)."""
         room, slices = self._measured(spans), spans[:, 1] - spans[:, 0] + 1
         upto = np.cumsum(slices + room.sum(axis=0))
@@ -150,7 +87,7 @@ class SliceWindows:
         front = min(self._slicing.longest, steps)
         return _Plan(made[:, :used], closing[:, :found], front + 1)
 
-    def _found(self, made: _Plan, cells: Integers | None, slots: Integers) -> Found:
+    def _found(self, made: _Plan, cells: Integers | None, slots: Integers) -> WindowStates:
         """Return the windows in which there is something.
 
         Rows of the ring are those of the panes, for ``slots`` in a row, or else ``cells`` (rows, groups).
@@ -168,11 +105,11 @@ class SliceWindows:
             except SumOverflowError as error:
                 d, wid, span = windows[:, work.window_of(error.at)].tolist()
                 slot = int(slots[span + error.group])
-                raise WindowOverflowError(error.column, int(shape[3, d]), wid, slot) from None
+                raise WindowOverflowError(error.column, slot, *self._slicing.extent(d, wid)) from None
             taken.append(
                 tuple(column.ravel().take(at).astype(_wide(column), copy=False) for column in results)
             )
-        return Found(number, self._slicing.time(ends), of, taken, in_order=cells is None)
+        return WindowStates(of, self._slicing.time(ends), taken, number, in_order=cells is None)
 
 
 class _Plan(NamedTuple):

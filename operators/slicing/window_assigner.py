@@ -22,7 +22,7 @@ from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.keys.group_match import matching
 from oop_engine.operators.keys.key_table import KeyTable
-from oop_engine.operators.windows import Extents, Over, Windows
+from oop_engine.operators.windows import Definition, Over, Windows
 
 __all__ = ["Tagger", "bind"]
 
@@ -31,8 +31,8 @@ Integers = NDArray[np.int64]
 _MOST = 1 << 61  # tuples: more than can ever come
 
 
-def bind(windows: Windows, schema: Schema, by: tuple[str, ...], what: str) -> Extents:
-    """Return the extents of ``windows``; check that they have the groups they need."""
+def bind(windows: Windows, schema: Schema, by: tuple[str, ...], what: str) -> Definition:
+    """Return the definition of ``windows`` in whole units; check that they have the groups they need."""
     if isinstance(windows, type) or not isinstance(windows, Windows):
         msg = f"{what}: windows must be a value such as Tumbling('1 min'); got {windows!r}"
         raise GraphError(msg)
@@ -40,20 +40,20 @@ def bind(windows: Windows, schema: Schema, by: tuple[str, ...], what: str) -> Ex
     if len(set(by)) != len(by):
         msg = f"{what}: the columns to group by must differ; got by={list(by)}"
         raise GraphError(msg)
-    extents = windows.bound(schema, what)
-    if extents.over is Over.GROUP_ROWS and not by:
+    definition = windows.bound(schema, what)
+    if definition.over is Over.GROUP_ROWS and not by:
         msg = f"{what}: partitioned windows number tuples within a group; name its columns with by=(...)"
         raise GraphError(msg)
-    return extents
+    return definition
 
 
 class Tagger:
     """Gives tuples their positions, int64 (rows,)."""
 
-    def __init__(self, extents: Extents, schema: Schema, by: tuple[str, ...]) -> None:
-        self._over = extents.over
+    def __init__(self, over: Over, schema: Schema, by: tuple[str, ...]) -> None:
+        self._over = over
         self._progressing = schema.progressing
-        self._by = by if extents.over is Over.GROUP_ROWS else ()
+        self._by = by if over is Over.GROUP_ROWS else ()
         self._index = GroupIndex([schema.type_of(name) for name in self._by], KeyTable)
         self._next = np.zeros(0, np.int64)  # (groups,)  the next tuple's number
 

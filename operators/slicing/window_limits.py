@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from oop_engine.core.errors import GraphError
 from oop_engine.operators.windows import Extents
 
-__all__ = ["AT_ONCE", "MOST_PARTIALS", "MOST_WINDOWS", "check_overlap", "pauses", "too_long"]
+__all__ = ["AT_ONCE", "MOST_PARTIALS", "MOST_WINDOWS", "LongGapError", "check_gap", "check_overlap", "pauses"]
 
 Integers = NDArray[np.int64]
 
@@ -42,13 +42,23 @@ def check_overlap(extents: Extents, what: str, *, in_table: bool = False) -> Non
         raise GraphError(msg)
 
 
-def too_long(low: Integers, stop: Integers, held: int) -> int:
-    """Return which of the groups would put out too many windows without a tuple, -1: none.
+class LongGapError(Exception):
+    """Windows ``low`` to ``stop`` (exclusive) of group ``slot`` are too many without a tuple."""
 
-    They put out the windows ``low[g]`` to ``stop[g]`` (exclusive), of which ``held``, of all groups, have tuples.
+    def __init__(self, extents: Extents, slot: int, low: int, stop: int) -> None:
+        super().__init__(extents, slot, low, stop)
+        self.extents, self.slot, self.low, self.stop = extents, int(slot), int(low), int(stop)
+
+
+def check_gap(extents: Extents, slots: Integers, low: Integers, stop: Integers, held: int) -> None:
+    """Raise ``LongGapError`` if one of the groups would put out too many windows without a tuple.
+
+    They put out the windows ``low[i]`` to ``stop[i]`` (exclusive), of which ``held``, of all groups, have tuples.
     """
     windows = stop.astype(float) - low.astype(float)  # may be more than fits 64 bits
-    return int(np.argmax(windows)) if windows.size and windows.max() - held > MOST_WINDOWS else -1
+    if windows.size and windows.max() - held > MOST_WINDOWS:
+        most = int(np.argmax(windows))
+        raise LongGapError(extents, slots[most], low[most], stop[most])
 
 
 def pauses(first: Integers, stop: Integers, weight: float | NDArray[np.float64], most: int) -> list[int]:

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from oop_engine.core.group_index import occurring
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
-from oop_engine.operators.slicing.closed import narrow
+from oop_engine.operators.slicing.window_states import narrow
 
 __all__ = ["EagerBytes", "ExtentDuration", "Volumes"]
 

@@ -12,11 +12,11 @@ from oop_engine.operators.aggregate import Aggregate
 from oop_engine.operators.aggregates import Avg, Count, First, Last, Max, Min, Stddev, Sum
 from oop_engine.operators.bucket import Bucket
 from oop_engine.operators.in_order.buffering_aggregate import BufferingAggregate
-from oop_engine.operators.sliced_aggregate import SlicedAggregate
-from oop_engine.operators.window_aggregate import WindowAggregate
+from oop_engine.operators.window_aggregate import SlicedAggregate, WindowAggregate
 from oop_engine.operators.windows import (
     Landmark,
     PartitionedTupleBased,
+    Session,
     Sliding,
     Tumbling,
     TupleBased,
@@ -25,6 +25,7 @@ from oop_engine.operators.windows import (
 from tests.cases import Case, Row
 from tests.naive import windows as naive
 from tests.naive.many_windows import many
+from tests.naive.sessions import sessions
 
 __all__ = ["CASES"]
 
@@ -112,7 +113,43 @@ SPELT = {"ten": (10, 10, 0), "fifteen": (15, 10, 0), "thirty": (30, 5, 3)}
 LONG: dict[str, Windows] = {"short": Sliding(20, 10), "long": Sliding(120, 60), "most": Sliding(90, 15, 5)}
 SPELT_LONG = {"short": (20, 10, 0), "long": (120, 60, 0), "most": (90, 15, 5)}
 
+MIXED: dict[str, Windows] = {
+    "four": Session(4), "ten": Tumbling(10), "nine": Session(9), "since": Landmark(20, -40), "all": Sliding(20, 10),
+}  # fmt: skip
+
+
+def _mixed(of: list[Row]) -> list[Row]:
+    """The windows of each definition by itself."""
+    found = {
+        "four": sessions(of, "ts", ("k",), FUNCTIONS, 4),
+        "ten": naive.sliding(of, "ts", ("k",), FUNCTIONS, 10, 10),
+        "nine": sessions(of, "ts", ("k",), FUNCTIONS, 9),
+        "since": naive.landmark(of, "ts", ("k",), FUNCTIONS, 20, -40),
+        "all": naive.sliding(of, "ts", ("k",), FUNCTIONS, 20, 10),
+    }
+    return [{**row, "window": name} for name, rows in found.items() for row in rows]
+
+
 CASES = [
+    Case(
+        "sessions", WindowAggregate(Session(7), MANY, ("k", "j")), (SCHEMA,),
+        _of(lambda of: sessions(of, "ts", ("k", "j"), FUNCTIONS, 7)), DOMAINS,
+    ),
+    Case(
+        "sessions-of-the-stream", WindowAggregate(Session(2), {"n": Count(), "s": Sum("v")}, stamp="start"), (SCHEMA,),
+        _of(lambda of: sessions(of, "ts", (), COUNT | SUM, 2)), DOMAINS,
+    ),
+    Case(
+        "all-kinds-of-windows", WindowAggregate(MIXED, MANY, ("k",)), (SCHEMA,), _of(_mixed), DOMAINS,
+    ),
+    Case(
+        "wid-empty-panes", WindowAggregate(Sliding(20, 5), {"n": Count()}, ("k",), empty=True, strategy="panes"),
+        (SCHEMA,), _of(lambda of: naive.sliding(of, "ts", ("k",), COUNT, 20, 5, empty=True)), DOMAINS,
+    ),
+    Case(
+        "wid-empty-adaptive", WindowAggregate(Sliding(20, 5), {"n": Count()}, ("k",), empty=True, strategy="adaptive"),
+        (SCHEMA,), _of(lambda of: naive.sliding(of, "ts", ("k",), COUNT, 20, 5, empty=True)), DOMAINS,
+    ),
     Case(
         "bucket-sliding", Bucket(Sliding(25, 10, 3)), (SCHEMA,), _of(_tagged), DOMAINS,
     ),

@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Callable, Iterable
 from typing import Any
 
-__all__ = ["aggregate", "extent", "landmark", "number", "sliding"]
+__all__ = ["aggregate", "extent", "landmark", "number", "result", "sliding"]
 
 Row = dict[str, Any]
 Functions = dict[str, Callable[[list[Row]], Any]]
@@ -44,7 +44,7 @@ def sliding(
         wids = sorted(of_group)
         for wid in _between(wids) if empty else wids:
             bounds = extent(wid, range, slide, origin)
-            results.append(_result(by, key, bounds, functions, of_group.get(wid, [])))
+            results.append(result(by, key, bounds, functions, of_group.get(wid, [])))
     return results
 
 
@@ -59,7 +59,7 @@ def landmark(
         inside = [row for row in rows if row[time] < end]
         for key in {tuple(row[b] for b in by) for row in inside}:
             of_group = [row for row in inside if tuple(row[b] for b in by) == key]
-            results.append(_result(by, key, (start, end), functions, of_group))
+            results.append(result(by, key, (start, end), functions, of_group))
     return results
 
 
@@ -78,7 +78,7 @@ def _between(wids: list[int]) -> Iterable[int]:
     return range(wids[0], wids[-1] + 1)
 
 
-def _result(
+def result(
     by: tuple[str, ...], key: tuple[Any, ...], extent: tuple[int, int], functions: Functions, rows: list[Row]
 ) -> Row:
     start, end = extent

@@ -27,7 +27,7 @@ ASKED = {"n": Count(), "some": Count("v"), "s": Sum("v"), "mean": Avg("v"), "hi"
 
 def held(driver: Driver) -> pane_states.PaneStates:
     operator: Any = driver.operator
-    found: pane_states.PaneStates = operator._groups._panes.rectangle.states
+    found: pane_states.PaneStates = operator._closing.stores[0].panes.rectangle.states
     return found
 
 

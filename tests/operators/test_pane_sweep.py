@@ -112,8 +112,10 @@ def test_a_window_may_have_any_number_of_panes(panes):
     geometry = Geometry(step=1, length=panes, low=0, high=panes - 1, mask=(1 << 16) - 1, groups=1)
     states = PaneStates(Count().parts(KEYED), (1 << 16) + 1)
     states.tuples[:] = 1
-    closed = pane_sweep.Sweep(states, geometry, *np.array([[0], [panes - 1], [panes]])).closed()
-    assert (closed.wids.tolist(), closed.states[0][0].tolist()) == ([panes - 1], [panes])
+    _, wids, [(numbers,)] = pane_sweep.Sweep(
+        states, geometry, *np.array([[0], [panes - 1], [panes]])
+    ).closed()
+    assert (wids.tolist(), numbers.tolist()) == ([panes - 1], [panes])
 
 
 def test_windows_of_very_many_panes_are_not_swept():

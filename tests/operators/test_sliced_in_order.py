@@ -11,7 +11,7 @@ from oop_engine.operators.policies.late import Slack
 from oop_engine.operators.policies.policies import BoundedDisorder
 from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.rewrites.in_order import in_order
-from oop_engine.operators.sliced_aggregate import SlicedAggregate
+from oop_engine.operators.window_aggregate import SlicedAggregate
 from oop_engine.operators.windows import Sliding, Tumbling, Windows
 from oop_engine.runners.replay import replay
 from oop_engine.testing import multiset

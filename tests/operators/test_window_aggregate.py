@@ -264,7 +264,7 @@ PRODUCT = UserDefined(
 
 @pytest.mark.parametrize(
     ("windows", "aggregate", "empty"),
-    [(Landmark(1), Count(), False), (Tumbling(1), Count(), True)],
+    [(Landmark(1), Count(), False)],
 )
 def test_panes_are_refused_where_there_are_none(windows, aggregate, empty):
     aggregates = {"n": aggregate}

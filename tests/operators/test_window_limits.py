@@ -15,11 +15,10 @@ from oop_engine.operators.bucket import Bucket
 from oop_engine.operators.consolidate import Consolidate
 from oop_engine.operators.in_order.buffering_aggregate import BufferingAggregate
 from oop_engine.operators.partial_aggregate import PartialAggregate
-from oop_engine.operators.sliced_aggregate import SlicedAggregate
-from oop_engine.operators.slicing import adaptive_groups, slice_groups, window_groups
+from oop_engine.operators.slicing import adaptive_store, closing
+from oop_engine.operators.slicing.output import PAGE_ROWS
 from oop_engine.operators.slicing.window_limits import MOST_PARTIALS, pauses
-from oop_engine.operators.slicing.window_results import PAGE_ROWS
-from oop_engine.operators.window_aggregate import WindowAggregate
+from oop_engine.operators.window_aggregate import SlicedAggregate, WindowAggregate
 from oop_engine.operators.windows import Landmark, PartitionedTupleBased, Sliding, Tumbling, TupleBased
 from oop_engine.testing import Driver, multiset
 from tests.naive.many_windows import many
@@ -46,7 +45,7 @@ def page(times: list[int], keys: list[int] | None = None) -> Page:
         (WindowAggregate(Sliding(2 * 10**6, 1), N, strategy="windows"), "strategy='auto'"),
         (WindowAggregate(Sliding(2 * 10**6, 1), N, strategy="panes"), "strategy='auto'"),
         (
-            WindowAggregate(Sliding(2 * 10**6, 1), N, empty=True),
+            WindowAggregate(Sliding(2 * 10**6, 1), N, empty=True, strategy="windows"),
             "at most 1,000,000 windows, each with a partial",
         ),
         (
@@ -174,8 +173,8 @@ def test_pauses_may_lie_far_apart():
 @pytest.mark.parametrize("strategy", ["windows", "panes", "adaptive"])
 @pytest.mark.parametrize("wide", [0, 10**9])
 def test_windows_that_close_in_parts_are_the_same(strategy, wide, monkeypatch):
-    monkeypatch.setattr(window_groups, "AT_ONCE", 3)
-    monkeypatch.setattr(adaptive_groups, "WIDE", wide)
+    monkeypatch.setattr(closing, "AT_ONCE", 3)
+    monkeypatch.setattr(adaptive_store, "WIDE", wide)
 
     @settings(max_examples=12)
     @given(data=st.data(), of=rows(), by=BY, range_=st.integers(1, 40), slide=st.integers(1, 9))
@@ -189,7 +188,7 @@ def test_windows_that_close_in_parts_are_the_same(strategy, wide, monkeypatch):
 
 
 def test_windows_that_share_slices_close_in_parts(monkeypatch):
-    monkeypatch.setattr(slice_groups, "AT_ONCE", 3)
+    monkeypatch.setattr(closing, "AT_ONCE", 3)
     length = st.integers(1, 40)
 
     @settings(max_examples=15)

@@ -10,9 +10,9 @@ from oop_engine.core.errors import EngineError
 from oop_engine.lab.compare import compare
 from oop_engine.lab.scenario import Sweep
 from oop_engine.operators.aggregates import Sum
+from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.slicing.partials import Partials
 from oop_engine.operators.slicing.tuple_tail import Tail
-from oop_engine.operators.slicing.window_results import Results
 from oop_engine.operators.windows import Sliding
 from oop_engine.scenarios.adapt_wid import (
     DATA_SETS,
@@ -37,8 +37,8 @@ def test_all_claims_hold() -> None:
 
 def test_bytes_by_formula_are_those_that_the_operator_decides_by() -> None:
     extents = Sliding(1000, 1000).bound(SCHEMA, "test")
-    results = Results(extents, {"bytes": Sum("len")}, SCHEMA, ("srcIP",), "end", "test")
-    assert Partials(results.parts).row_bytes == PARTIAL
+    output = Output({"": extents}, {"bytes": Sum("len")}, SCHEMA, ("srcIP",), "end", "test")
+    assert Partials(output.parts).row_bytes == PARTIAL
     assert Tail(SCHEMA, {"srcIP", "len"}, extents).tuple_bytes == TUPLE
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from oop_engine import ContractError, GraphError, GroupWise, Linear, Page, Schema
 from oop_engine.operators.aggregates import Avg, Count, First, Max, Sum, UserDefined
-from oop_engine.operators.slicing import adaptive_groups
+from oop_engine.operators.slicing import adaptive_store
 from oop_engine.operators.slicing.window_volume import EagerBytes
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Landmark, Sliding, Tumbling, TupleBased
@@ -38,11 +38,11 @@ class Turned:
         self._patch = pytest.MonkeyPatch()
 
     def __enter__(self) -> None:
-        made = adaptive_groups.eager_bytes
+        made = adaptive_store.eager_bytes
         self._patch.setattr(EagerBytes, "threshold", lambda *_, **__: self._threshold)
-        self._patch.setattr(adaptive_groups, "eager_bytes", lambda results: (made(results)[0], self._panes))
-        self._patch.setattr(adaptive_groups, "_FLOOR", 0)
-        self._patch.setattr(adaptive_groups, "_SPARSE", 1)
+        self._patch.setattr(adaptive_store, "eager_bytes", lambda *query: (made(*query)[0], self._panes))
+        self._patch.setattr(adaptive_store, "_FLOOR", 0)
+        self._patch.setattr(adaptive_store, "_SPARSE", 1)
 
     def __exit__(self, *_: object) -> None:
         self._patch.undo()
@@ -118,7 +118,7 @@ def rounds(driver: Driver, of: range, per_round: int, move: bool = False) -> Non
 
 
 def is_eager(driver):
-    return bool(driver.operator._groups._volumes.eager[0])
+    return bool(driver.operator._closing.stores[0].volumes.eager[0])
 
 
 def test_a_group_that_gets_sparse_becomes_lazy_and_comes_back():
@@ -187,13 +187,13 @@ def test_dense_groups_lie_side_by_side_however_many_sparse_ones_there_are():
         keys = np.concatenate([np.repeat(np.arange(4), 50), sparse])
         driver.feed(0, keyed(np.full(keys.size, start), keys))
         driver.feed(0, Linear(start + 10))
-    block = driver.operator._groups._block
+    block = driver.operator._closing.stores[0].block
     assert (len(block), block._panes.rectangle.area) == (4 * 9, 4 * 16)
     assert held(driver) == (9 * 2000, 4 * 9)
 
 
 def test_auto_adapts_when_panes_turn_out_to_be_sparse(monkeypatch):
-    monkeypatch.setattr(adaptive_groups, "_FLOOR", 50_000)
+    monkeypatch.setattr(adaptive_store, "_FLOOR", 50_000)
     auto, windows, panes = (adaptive(Sliding(100, 10), strategy=s) for s in ("auto", "windows", "panes"))
     for start in range(0, 300, 10):
         keys = np.concatenate([np.repeat(np.arange(20), 30), np.arange(300) + 10_000 * start + 100])
@@ -202,9 +202,8 @@ def test_auto_adapts_when_panes_turn_out_to_be_sparse(monkeypatch):
             driver.feed(0, Linear(start + 10))
     assert auto.operator.state().tuples == 9 * 300
     assert 2 * auto.operator.state().nbytes < windows.operator.state().nbytes
-    assert (
-        4 * auto.operator._groups._block._panes.rectangle.area < panes.operator._groups._panes.rectangle.area
-    )
+    block, plain = auto.operator._closing.stores[0].block, panes.operator._closing.stores[0].panes
+    assert 4 * block._panes.rectangle.area < plain.rectangle.area
     for driver in (auto, windows):
         driver.feed(0, "end")
     assert summed(auto) == summed(windows)
@@ -265,7 +264,7 @@ def test_disorder_raises_the_threshold():
         stormy.feed(0, keyed([start + 60], [1]))
         for driver in (calm, stormy):
             driver.feed(0, Linear(start + 10))
-    durations = [d.operator._groups._volumes.duration.wed for d in (calm, stormy)]
+    durations = [d.operator._closing.stores[0].volumes.duration.wed for d in (calm, stormy)]
     assert durations[0] <= 20 < 60 < durations[1]
 
 

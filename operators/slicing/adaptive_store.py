@@ -1,0 +1,290 @@
+"""The adaptive store: tuples of sparse groups are held, those of dense groups aggregated (AdaptWID).
+
+Which groups are sparse follows from what they would take: ``slicing/window_volume.py``.  A dense (eager) group has
+panes in a block of dense groups, or the windows of a table where these take less; a sparse (lazy) group has its tuples
+in the tail.  Nothing else depends on which it is:
+
+* closing aggregates the tail's tuples in the windows that close, and combines them with
+  what the group has in panes.  So a group in transition needs no care.
+* a group that becomes eager has its tuples aggregated at once, unless it still has panes from
+  before: their windows may be half put together, so the tuples stay in the tail until they expire.
+* where many windows close of which each tuple is in very many, groups become eager before: their
+  tuples would be added to each of the windows by itself.
+* one that becomes lazy keeps its panes until their windows have closed.
+* what does not fit the block, of a time far away, goes to the tail.
+
+``AdaptiveStore`` takes over from ``WatchedStore``, plain panes of all groups, when those turn out to be sparse: the
+panes in use are few in the rectangle that they lie in, or most tuples do not fit it.
+
+Source: thesis 6.3.3, 6.3.4.2 (figures 6-17, 6-18).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oop_engine.core.group_index import occurring
+from oop_engine.core.page import Page
+from oop_engine.core.saved import Saved
+from oop_engine.core.schema import Schema
+from oop_engine.operators.aggregates import Part
+from oop_engine.operators.slicing.accumulators import is_compiled
+from oop_engine.operators.slicing.output import Stamp
+from oop_engine.operators.slicing.pane_block import PaneBlock
+from oop_engine.operators.slicing.pane_ring import Panes
+from oop_engine.operators.slicing.partials import NO_WINDOW, Partials
+from oop_engine.operators.slicing.store import Reach, Store
+from oop_engine.operators.slicing.tuple_tail import Tail, Tuples
+from oop_engine.operators.slicing.window_states import WindowStates
+from oop_engine.operators.slicing.window_store import WindowStore
+from oop_engine.operators.slicing.window_volume import EagerBytes, Volumes
+from oop_engine.operators.windows import Extents
+
+__all__ = ["WIDE", "AdaptiveStore", "WatchedStore", "eager_bytes"]
+
+Integers = NDArray[np.int64]
+
+WIDE = 10_000
+"""Windows of a tuple, from which on none should get a partial aggregate in each."""
+_FLOOR = 1 << 23  # bytes: a rectangle so small may be as empty as it likes
+_SPARSE = 16  # cells of the rectangle for each one in use: then groups are sparse
+_MANY = 1000  # tuples; fewer that do not fit tell nothing
+
+
+class AdaptiveStore(WindowStore):
+    """As ``WindowStore``, for windows over an attribute; the query reads the columns ``read`` of ``schema``."""
+
+    def __init__(
+        self, number: int, extents: Extents, parts: Sequence[Part], stamp: Stamp, schema: Schema, read: set[str],
+        *, every: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(number, extents, parts, stamp, panes=False, every=every)
+        assert extents.range is not None
+        self._tail = Tail(schema, read, extents)
+        self.volumes = Volumes(extents.range)
+        self._eager_bytes, in_panes = eager_bytes(extents, parts)
+        self.block = PaneBlock(Panes(parts, extents)) if in_panes else None
+
+    def take_over(self, before: WindowStore) -> None:
+        """Go on with what another store has: groups that are there are eager."""
+        self.partials, self.spans = before.partials, before.spans
+        self.volumes.grow(len(self.spans), eager=True)
+        if self.block is None:
+            before.give_up_panes()
+        else:
+            assert before.panes is not None
+            self.block = PaneBlock(before.panes)
+            self.block.take_over(self.spans, self.partials.counts)
+
+    def __len__(self) -> int:
+        return len(self.partials) + (0 if self.block is None else len(self.block))
+
+    @property
+    def tuples(self) -> int:  # type: ignore[override]
+        return len(self._tail)
+
+    @property
+    def nbytes(self) -> int:
+        held = super().nbytes + self._tail.nbytes + self.volumes.nbytes
+        return held if self.block is None else held + self.block.nbytes
+
+    def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
+        """Fold tuples into the panes, or hold them, as their groups are.  O(tuples log tuples)."""
+        if groups > len(self.spans):
+            self.grow(groups)
+        first, last = self.extents.wids(times)
+        if not (inside := last >= first).all():
+            page, slots, first, last = page.filter(inside), slots[inside], first[inside], last[inside]
+        if len(page):
+            self._share_out(Tuples(page, slots, first, last))
+
+    def close(self, bound: int) -> list[WindowStates]:
+        """Close what a bound completes; groups may become lazy behind it.  O(groups + tuples held)."""
+        self.volumes.duration.close(bound, int(self.extents.closed_by(bound)))
+        found = super().close(bound)
+        self.volumes.settle(self._threshold())
+        return found
+
+    def close_some(self, slots: Integers, bounds: Integers) -> list[WindowStates]:
+        found = super().close_some(slots, bounds)
+        self.volumes.settle(self._threshold())
+        return found
+
+    def _threshold(self) -> float:
+        return self._eager_bytes.threshold(self.volumes.duration.wed, self._tail.tuple_bytes)
+
+    def _share_out(self, tuples: Tuples) -> None:
+        """Put new tuples where those of their groups go."""
+        self._note(tuples)
+        self.volumes.grow(len(self.spans))
+        risen = self.volumes.add(tuples.slots, self._threshold())
+        eager = self.volumes.eager[tuples.slots]
+        if not eager.all():
+            lazy = tuples.take(~eager)
+            self._tail.add(lazy.page, lazy.slots)
+            tuples = tuples.take(eager)
+        if risen.size:
+            self._raise(risen)
+        self._aggregate(tuples)
+
+    def _note(self, tuples: Tuples) -> None:
+        """Keep up to date which windows are open."""
+        _, slots, first, last = tuples
+        self.volumes.duration.note(tuples.page.times, last)
+        asleep = slots[self.spans[slots, 0] == NO_WINDOW]
+        fresh = occurring(asleep, len(self.spans)).size
+        np.minimum.at(self.spans[:, 0], slots, first)
+        np.maximum.at(self.spans[:, 1], slots, last)
+        lowest = min(self.partials.lowest, int(first.min()))
+        self.partials.note(self.partials.alive + fresh, lowest)
+
+    def _raise(self, risen: Integers) -> None:
+        """Aggregate the tuples of groups that have become eager."""
+        if self.block is not None:
+            risen = risen[~self.block.alive(risen)]
+        chosen = np.zeros(len(self.spans), np.bool_)
+        chosen[risen] = True
+        tuples = self._tail.tuples()
+        self._aggregate(self._tail.keep(tuples, ~chosen[tuples.slots]))
+
+    def _aggregate(self, tuples: Tuples) -> None:
+        page, slots, first, last = tuples
+        if self.block is None:
+            first = np.maximum(first, self.spans[slots, 0])  # of held tuples some windows have closed
+            self.add_to_table(page, page.times, slots, first, last)
+            return
+        left = self.block.add(page, page.times, slots)
+        self._tail.add(page.take(left), slots[left])
+
+    def most_until(self, bound: int) -> float:
+        tuples = len(self._tail) * float(self.extents.overlap)
+        if self.block is not None:
+            low, behind, groups = self.block.reach
+            low = max(low, self.partials.lowest)
+            tuples += max(min(int(self.extents.closed_by(bound)), behind) - low, 0) * groups
+        return super().most_until(bound) + tuples
+
+    def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
+        if self.every:
+            return super().reach(slots, bounds)
+        if self.extents.overlap > WIDE and self.block is not None and len(self._tail):
+            lazy = occurring(self._tail.tuples().slots, len(self.spans))
+            self.volumes.eager[lazy] = True
+            self._raise(lazy)
+        spans = [] if self.block is None else [self.block.reach]
+        if len(self._tail):
+            tuples = self._tail.tuples()
+            each = zip(tuples.first.tolist(), (tuples.last + 1).tolist(), strict=True)
+            spans += [(first, behind, 1) for first, behind in each]
+        return self.reaching(spans)
+
+    def take(self, slots: Integers, low: Integers, stop: Integers) -> WindowStates:
+        self._pour(slots, low, stop)
+        found = super().take(slots, low, stop)
+        if self.block is None:
+            return found
+        return self.united([found, self.block.take(slots, low, stop)._replace(number=self.number)])
+
+    def _pour(self, slots: Integers, low: Integers, stop: Integers) -> None:
+        """Aggregate the tail's tuples, in the table of windows, as far as their windows are closing."""
+        if not len(self._tail):
+            return
+        lowest, above = np.full(len(self.spans), NO_WINDOW), np.zeros(len(self.spans), np.int64)
+        lowest[slots], above[slots] = low, stop
+        tuples = self._tail.tuples()
+        first = np.maximum(tuples.first, lowest[tuples.slots])
+        last = np.minimum(tuples.last, above[tuples.slots] - 1)
+        page, slots, first, last = tuples._replace(first=first, last=last).take(first <= last)
+        if slots.size:
+            self.add_to_table(page, page.times, slots, first, last)
+
+    def reopen(self, slots: Integers, low: Integers) -> None:
+        super().reopen(slots, low)
+        if len(self._tail):
+            tuples = self._tail.tuples()
+            gone = self._tail.keep(tuples, tuples.last >= self.spans[tuples.slots, 0])
+            self.volumes.expire(gone.slots)
+
+    def rename(self, kept: Integers, slots: Integers) -> None:
+        super().rename(kept, slots)
+        self._tail.rename(slots)
+        self.volumes.rename(kept)
+        if self.block is not None:
+            self.block.rename(slots)
+
+    def save(self) -> dict[str, Any]:
+        return {
+            **super().save(),
+            "adapted": True,
+            "tail": self._tail.save(),
+            "volumes": self.volumes.save(len(self.spans)),
+            "block": None if self.block is None else self.block.save(),
+        }
+
+    def load(self, saved: Saved, groups: int) -> Store:
+        super().load(saved, groups)
+        self._tail.load(saved.part("tail"), groups)
+        self.volumes.load(saved.part("volumes"), groups)
+        if self.block is not None:
+            self.block.load(saved.part("block"), groups)
+        return self
+
+
+class WatchedStore(WindowStore):
+    """Plain panes of all groups, until these turn out to be sparse; then an ``AdaptiveStore``."""
+
+    def __init__(
+        self, number: int, extents: Extents, parts: Sequence[Part], stamp: Stamp, schema: Schema, read: set[str],
+        *, every: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(number, extents, parts, stamp, panes=True, every=every)
+        self._adaptive = partial(AdaptiveStore, number, extents, parts, stamp, schema, read, every=every)
+        self._most = self._seen = 0  # since the last look: panes in use, tuples
+
+    def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
+        super().add(page, times, slots, groups)
+        self._most = max(self._most, len(self.panes or ()))
+        self._seen += len(page)
+
+    def successor(self) -> Store:
+        if not self._is_sparse():
+            return self
+        adaptive = self._adaptive()
+        adaptive.take_over(self)
+        return adaptive
+
+    def _is_sparse(self) -> bool:
+        """Tell whether plain panes have turned out to be sparse, at a moment when windows close."""
+        assert self.panes is not None
+        of = self.panes.rectangle
+        area = (of.high - of.low + 1) * of.groups  # there is room for more panes, at most as many again
+        empty = area > max(_FLOOR // of.cell_bytes, _SPARSE * self._most)
+        refused = self.refused > max(_MANY, self._seen / 2)
+        self._most, self._seen, self.refused = len(self.panes), 0, 0
+        return empty or refused
+
+    def save(self) -> dict[str, Any]:
+        return {**super().save(), "adapted": False, "looked": [self._most, self._seen, self.refused]}
+
+    def load(self, saved: Saved, groups: int) -> Store:
+        if saved.flag("adapted"):
+            return self._adaptive().load(saved, groups)
+        looked = saved.part("looked")
+        self._most, self._seen, self.refused = (looked.integer(i, least=0) for i in range(3))
+        return super().load(saved, groups)
+
+
+def eager_bytes(extents: Extents, parts: Sequence[Part]) -> tuple[EagerBytes, bool]:
+    """Return what an eager group takes, and whether that is in panes: whichever is less, at ``wed`` = RANGE."""
+    assert extents.range is not None
+    table = EagerBytes(Partials(parts).row_bytes, 0, extents.slide)
+    panes = Panes(parts, extents)
+    fixed = panes.rectangle.back_bytes + PaneBlock.COLUMN_BYTES
+    block = EagerBytes(panes.rectangle.cell_bytes, fixed, extents.slide / panes.rectangle.step)
+    least = min(table, block, key=lambda eager: eager.threshold(extents.range or 0, 1))
+    return (block, True) if least is block and is_compiled(parts) else (table, False)

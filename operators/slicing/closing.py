@@ -1,0 +1,180 @@
+"""Closing: which windows a punctuation completes, their results, and what can be promised behind them.
+
+The theory is short.  A window is complete once no tuple can come before its end.  A linear punctuation with bound ``b``
+completes, in every group, the windows with ``end <= b``; a group-wise one does so for the groups it names; a joint one
+for the groups all of whose values are below their bounds (thesis 7.2), and ends here.  So each punctuation is a bound
+for some groups.  A window that has left never comes again, for its bound holds for ever.
+
+What is still to come has a least stamp, and that is the punctuation behind the results: the end (or start) of the
+earliest window that may still be put out.  It grows with the bound, except where windows without a tuple are results
+too: whether those exist is known only when a later tuple has come, so until then the punctuation stays behind them.
+
+Windows leave by their end, then in the order of definitions, then of groups, whichever store they come from.  Where one
+bound completes very many, it is taken in steps, so that memory has the results of a step, not of all.
+
+Stores (``store.py``) keep the window state and say what is complete in it; they know neither keys nor results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oop_engine.core.errors import ContractError
+from oop_engine.core.fitted import is_below
+from oop_engine.core.group_index import GroupIndex
+from oop_engine.core.operator import Emission, State
+from oop_engine.core.page import Page
+from oop_engine.core.progress import Progress
+from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation
+from oop_engine.core.saved import Saved
+from oop_engine.core.schema import Schema
+from oop_engine.operators.keys.group_match import matching
+from oop_engine.operators.keys.key_table import KeyTable
+from oop_engine.operators.slicing.output import Output
+from oop_engine.operators.slicing.store import Store
+from oop_engine.operators.slicing.window_limits import AT_ONCE, LongGapError, pauses
+from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
+
+__all__ = ["Closing"]
+
+Integers = NDArray[np.int64]
+
+_DEAD = 4096  # groups without a window that may stay: those that come back need not be learnt again
+
+
+class Closing:
+    """Open windows of the groups of ``by``, kept in ``stores``; ``schema`` is that of the tuples."""
+
+    def __init__(self, output: Output, schema: Schema, by: tuple[str, ...], stores: Sequence[Store]) -> None:
+        self._output, self._by, self._progressing = output, by, schema.progressing
+        self.stores = list(stores)
+        self._groups = GroupIndex([schema.type_of(name) for name in by], KeyTable)
+        self._promised = Progress()
+
+    def state(self) -> State:
+        """Return what is held: tuples, partial aggregates, the groups that have some, bytes."""
+        stores = self.stores
+        held = self._groups.nbytes + self._promised.nbytes + sum(store.nbytes for store in stores)
+        alive = max(store.alive for store in stores)
+        return State(sum(store.tuples for store in stores), sum(map(len, stores)), alive, held)
+
+    def add(self, page: Page, times: Integers) -> None:
+        """Fold tuples in, at ``times``.  O(tuples), in kernels."""
+        if not len(page):
+            return
+        groups = self._groups
+        slots = groups.encode([page.column(name) for name in self._by], len(page))
+        try:
+            for store in self.stores:
+                store.add(page, times, slots, len(groups))
+        except WindowOverflowError as error:
+            raise self._overflow(error) from None
+        self._forget_dead()
+
+    def take(self, punctuation: Punctuation) -> Iterator[Emission]:
+        """Put out what a punctuation completes, and what can be promised behind it."""
+        match punctuation:
+            case Linear(below):
+                yield from self._linear(below)
+            case GroupWise() if set(punctuation.attributes) <= set(self._by):
+                yield from self._group_wise(punctuation)
+            case Joint():
+                yield from self._joint(dict(punctuation.bounds))
+        self._forget_dead()
+
+    def _linear(self, below: int) -> Iterator[Emission]:
+        if any(store.due(below) for store in self.stores):
+            self.stores = [store.successor() for store in self.stores]
+            for bound in (*self._pauses(below), below):
+                yield from self._put_out(lambda store, bound=bound: store.close(bound))  # type: ignore[misc]
+        yield from self._advance(Linear(min(store.promise(below) for store in self.stores)))
+
+    def _group_wise(self, punctuation: GroupWise) -> Iterator[Emission]:
+        slots, of = matching(self._groups, self._by, punctuation)
+        yield from self._close(slots, punctuation.below[of])
+        bounds = [store.promises(slots, of, punctuation.below) for store in self.stores]
+        yield from self._advance(GroupWise(punctuation.groups, np.minimum.reduce(bounds)))
+
+    def _joint(self, bounds: dict[str, int]) -> Iterator[Emission]:
+        """Close the groups all of whose values are below their bounds; nothing is passed on."""
+        below = bounds.pop(self._progressing, FOREVER)
+        if not set(bounds) <= set(self._by):
+            return
+        done = np.ones(len(self._groups), np.bool_)
+        keys = dict(zip(self._by, self._groups.keys(np.arange(len(self._groups))), strict=True))
+        for name, bound in bounds.items():
+            done &= is_below(keys[name], bound)
+        slots = np.flatnonzero(done)
+        yield from self._close(slots, np.full(slots.size, below))
+
+    def _close(self, slots: Integers, bounds: Integers) -> Iterator[Emission]:
+        if not slots.size:
+            return
+        self.stores = [store.successor() for store in self.stores]
+        for bound in (*self._pauses(int(bounds.max()), slots, bounds), FOREVER):
+            some = np.minimum(bounds, bound)
+            yield from self._put_out(lambda store, some=some: store.close_some(slots, some))  # type: ignore[misc]
+
+    def _pauses(self, bound: int, slots: Integers | None = None, bounds: Integers | None = None) -> list[int]:
+        """Return where to pause on the way to a bound, so that not too many windows are in memory together."""
+        if sum(store.most_until(bound) for store in self.stores) <= AT_ONCE:
+            return []
+        by = bound if bounds is None else bounds
+        try:
+            reach = [store.reach(slots, by) for store in self.stores]
+        except LongGapError as error:
+            raise self._output.gap(error.extents, error.low, error.stop, self._keys_of(error.slot)) from None
+        first, behind, windows = (np.concatenate(a) for a in zip(*reach, strict=True))
+        behind = np.minimum(behind, bound)
+        return [at for at in pauses(first, behind, windows, AT_ONCE) if NEVER < at < bound]
+
+    def _put_out(self, close: Callable[[Store], Iterable[WindowStates]]) -> Iterator[Emission]:
+        try:
+            found = [some for store in self.stores for some in close(store)]
+        except WindowOverflowError as error:
+            raise self._overflow(error) from None
+        if found:
+            together = self._output.ordered(found)
+            for page in self._output.pages(self._groups.keys(together.slots), together):
+                yield 0, page
+
+    def _advance(self, punctuation: Linear | GroupWise) -> Iterator[Emission]:
+        for grown in self._promised.advance(0, punctuation):
+            yield 0, grown
+
+    def _forget_dead(self) -> None:
+        """Drop the groups that have no window, once they are most of all."""
+        known = len(self._groups)
+        if not self._by or known == 0:
+            return
+        alive = max(store.alive for store in self.stores)
+        if alive > 0 and known <= 2 * alive + _DEAD:
+            return
+        kept = np.flatnonzero(np.logical_or.reduce([store.living(known) for store in self.stores]))
+        self._groups.keep(kept)
+        slots = np.full(known, -1)
+        slots[kept] = np.arange(kept.size)
+        for store in self.stores:
+            store.rename(kept, slots)
+
+    def _overflow(self, error: WindowOverflowError) -> ContractError:
+        return self._output.overflow(error.column, error.start, error.end, self._keys_of(error.slot))
+
+    def _keys_of(self, slot: int) -> dict[str, Any]:
+        return dict(zip(self._by, self._groups.keys(np.array([slot])), strict=True))
+
+    def save(self) -> dict[str, Any]:
+        """Return everything for a snapshot."""
+        stores = [store.save() for store in self.stores]
+        return {"groups": self._groups.save(), "stores": stores, "promised": self._promised.save()}
+
+    def load(self, saved: Saved) -> None:
+        """Take what ``save`` returned."""
+        self._groups.load(saved.part("groups"))
+        groups, states = len(self._groups), saved.parts("stores", len(self.stores))
+        self.stores = [store.load(state, groups) for store, state in zip(self.stores, states, strict=True)]
+        self._promised.load(saved.part("promised"))

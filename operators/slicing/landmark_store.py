@@ -1,0 +1,156 @@
+"""The landmark store: windows that hold all tuples since the origin.
+
+A tuple is added only to the window it came in.  Closing forms running combinations over the windows of a group, all
+groups at once, and keeps the last one as the group's start for the next closing.  A group is in all windows from its
+first tuple's to that of the stream's last tuple, which is known only when a later tuple has come: the promise stays
+behind it, and groups are kept for as long as the stream lasts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import FOREVER, NEVER
+from oop_engine.core.saved import Saved
+from oop_engine.operators.aggregates import Arrays, Part
+from oop_engine.operators.slicing.accumulator import SumOverflowError
+from oop_engine.operators.slicing.output import Stamp
+from oop_engine.operators.slicing.partials import NO_WINDOW, States
+from oop_engine.operators.slicing.store import Store
+from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
+from oop_engine.operators.slicing.window_store import WindowStore
+from oop_engine.operators.windows import Extents
+
+__all__ = ["LandmarkStore"]
+
+Integers = NDArray[np.int64]
+
+
+class LandmarkStore(WindowStore):
+    """Open windows of landmark ``extents``, the definition ``number``; spans have the lowest open window of groups."""
+
+    def __init__(self, number: int, extents: Extents, parts: Sequence[Part], stamp: Stamp) -> None:
+        super().__init__(number, extents, parts, stamp, panes=False, every=True)
+        self._latest = NEVER  # the stream's last window with a tuple
+
+    def add_to_table(
+        self, page: Page, times: Integers, slots: Integers, first: Integers, last: Integers
+    ) -> None:
+        inside = last >= first
+        if inside.any():
+            self._latest = max(self._latest, int(first[inside].max()))
+        super().add_to_table(page, times, slots, first, np.where(inside, first, first - 1))
+
+    def close(self, bound: int) -> list[WindowStates]:
+        slots = np.flatnonzero(self.spans[:, 0] != NO_WINDOW)
+        found = self._close_landmark(slots, np.full(slots.size, int(self.extents.closed_by(bound))))
+        if bound == FOREVER:
+            self.partials.clear()
+            self.reopen(slots, np.full(slots.size, NO_WINDOW))
+        return found
+
+    def close_some(self, slots: Integers, bounds: Integers) -> list[WindowStates]:
+        return self._close_landmark(slots, self.extents.closed_by(bounds))
+
+    def _close_landmark(self, slots: Integers, cuts: Integers) -> list[WindowStates]:
+        low = self.spans[slots, 0]
+        some = np.flatnonzero((low < cuts) & (low != NO_WINDOW))
+        some = some[np.argsort(slots[some])]
+        slots, low, stop = slots[some], low[some], np.minimum(cuts[some], self._latest + 1)
+        stop = np.maximum(low, stop)
+        if not (stop > low).any():
+            return []
+        of, wid, states = self._accumulated(slots, np.where(stop > low, stop, NEVER))
+        self.reopen(slots, stop)
+        return [self._expanded(slots, low, stop, np.searchsorted(slots, of), wid, states)]
+
+    def _accumulated(self, slots: Integers, stop: Integers) -> tuple[Integers, Integers, list[Arrays]]:
+        """Return what groups have up to each of their windows with a tuple; only the last of each stays."""
+        partials = self.partials
+        rows = partials.find(slots, np.full(slots.size, NEVER), stop, len(self.spans))
+        of, wid = partials.owner(rows)
+        order = np.lexsort((wid, of))
+        rows, of, wid = rows[order], of[order], wid[order]
+        states = partials.states.take(rows)
+        if rows.size:
+            self._accumulate(states, of, wid)
+            last = np.append(of[1:] != of[:-1], True)
+            partials.states.put(rows[last], [tuple(a[last] for a in arrays) for arrays in states])
+            partials.remove(rows[~last])
+        return of, wid, states
+
+    def _accumulate(self, held: list[Arrays], of: Integers, wid: Integers) -> None:
+        """Make every row of a group the combination of all its rows so far, by doubling."""
+        step = 1
+        while step < of.size and (same := np.flatnonzero(of[step:] == of[:-step])).size:
+            earlier = [tuple(a[same] for a in arrays) for arrays in held]
+            later = [tuple(a[same + step] for a in arrays) for arrays in held]
+            try:
+                together = self.partials.states.combine(earlier, later)
+            except SumOverflowError as error:
+                at = int(same[error.at]) + step
+                (start,), (end,) = self.extents.extent(wid[[at]])
+                raise WindowOverflowError(error.column, of[at], start, end) from None
+            for arrays, values in zip(held, together, strict=True):
+                for column, new in zip(arrays, values, strict=True):
+                    column[same + step] = new
+            step *= 2
+
+    def _expanded(
+        self,
+        slots: Integers,
+        low: Integers,
+        stop: Integers,
+        group: Integers,
+        wid: Integers,
+        states: list[Arrays],
+    ) -> WindowStates:
+        """Return windows ``low[i]`` to ``stop[i]`` of ``slots[i]``, each with the latest state of its group by then."""
+        widths = stop - low
+        of = np.repeat(np.arange(slots.size), widths)
+        wids = np.arange(of.size) - np.repeat(np.cumsum(widths) - widths, widths) + low[of]
+        nothing = States(self.parts)
+        nothing.columns = states
+        padded = nothing.resized(np.arange(wid.size), wid.size + 1)
+        rows = _latest(group, wid, of, wids)
+        taken = [tuple(column[rows] for column in state) for state in padded]
+        starts, ends = self.extents.extent(wids)
+        return WindowStates(slots[of], ends, taken, self.number, starts)
+
+    def most_until(self, bound: int) -> float:
+        low, behind = self._between()
+        return max(min(float(int(self.extents.closed_by(bound))), behind) - low, 0.0) * self.alive
+
+    def _stop(self, high: Integers) -> Integers:
+        return np.full_like(high, self._latest + 1)
+
+    def _between(self) -> tuple[int, int]:
+        return self.partials.lowest, self._latest + 1
+
+    def save(self) -> dict[str, Any]:
+        return {**super().save(), "latest": self._latest}
+
+    def load(self, saved: Saved, groups: int) -> Store:
+        self._latest = saved.integer("latest")
+        return super().load(saved, groups)
+
+
+def _latest(group: Integers, wid: Integers, of: Integers, wids: Integers) -> Integers:
+    """Return for each (of, wids) the row of the latest window of its group by then; ``wid.size``: there is none.
+
+    Rows are by ``group``, then ``wid``.
+    """
+    if not wid.size:
+        return np.zeros_like(wids)
+    known = np.unique(wid)
+    each = known.size + 1
+    held = group * each + np.searchsorted(known, wid) + 1
+    wanted = of * each + np.searchsorted(known, wids, side="right")
+    rows = np.searchsorted(held, wanted, side="right") - 1
+    at = np.maximum(rows, 0)
+    return np.where((rows >= 0) & (group[at] == of), rows, wid.size)

@@ -1,0 +1,216 @@
+"""Output: the schema of window results, and their pages.
+
+    by columns | (window) | window_start | window_end | a column for each aggregate
+
+``window_end`` (or ``window_start``, by ``stamp``) is the progressing attribute.  Both have the type of the attribute
+the windows are on (integers become int64) and its unit.  ``window`` is the definition's name, where there are several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from oop_engine.core.errors import ContractError, GraphError
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import FOREVER, NEVER
+from oop_engine.core.schema import Schema
+from oop_engine.operators.aggregates import Aggregation, Arrays, Part
+from oop_engine.operators.slicing.window_limits import MOST_WINDOWS, check_overlap
+from oop_engine.operators.slicing.window_states import WindowStates
+from oop_engine.operators.windows import Definition, Extents, Over
+
+__all__ = ["PAGE_ROWS", "WINDOW", "Output", "Stamp", "Stamps", "checked"]
+
+Integers = NDArray[np.int64]
+Stamp = Literal["start", "end"]
+
+PAGE_ROWS = 65_536
+"""Results leave in pages of at most this many rows."""
+WINDOW = "window"
+_FEW = 64  # rows
+
+
+def checked(aggregates: Mapping[str, object], by: Sequence[str], stamp: str, what: str) -> tuple[str, ...]:
+    """Return ``by`` as a tuple; raise ``GraphError`` if the parameters are wrong in themselves."""
+    if isinstance(by, str):
+        msg = f"{what}: by must be a tuple of column names; got {by!r}: write by=({by!r},)"
+        raise GraphError(msg)
+    if not isinstance(aggregates, Mapping) or not aggregates:
+        msg = f"{what}: needs at least one aggregate, such as {{'n': Count()}}"
+        raise GraphError(msg)
+    for name, aggregate in aggregates.items():
+        if not isinstance(aggregate, Aggregation):
+            msg = f"{what}: {name!r} must be an aggregate such as Sum('x'); got {aggregate!r}"
+            raise GraphError(msg)
+    if stamp not in ("start", "end"):
+        msg = f"{what}: stamp must be 'start' or 'end'; got {stamp!r}"
+        raise GraphError(msg)
+    return tuple(by)
+
+
+class Stamps:
+    """Which stamp the next results of some grids have at least, by a bound on their tuples."""
+
+    def __init__(self, extents: Sequence[Extents], stamp: Stamp) -> None:
+        self._extents, self._stamp = extents, stamp
+        shape = [(e.range or 0, e.slide, e.origin) for e in extents]
+        range_, self._slide, self._origin = np.array(shape).T
+        self._of_first = self._origin + self._slide - (range_ if stamp == "start" else 0)  # of window 0
+
+    def least(self, bound: int) -> int:
+        """Return the least stamp of a window that ends behind ``bound``; sentinels stay."""
+        if not NEVER < bound < FOREVER:
+            return bound
+        if abs(bound) < 2**61 and self._slide.size > 1:
+            return int(((bound - self._origin) // self._slide * self._slide + self._of_first).min())
+        if abs(bound) < 2**61:
+            slide = int(self._slide[0])
+            return (bound - int(self._origin[0])) // slide * slide + int(self._of_first[0])
+        return int(self.of_each(np.array([bound]))[0])
+
+    def of_window(self, wid: int) -> int:
+        """Return the stamp of a window of the first grid; sentinels stay."""
+        extents = self._extents[0]
+        return int((extents.ends if self._stamp == "end" else extents.starts)(wid))
+
+    def of_each(self, bounds: Integers) -> Integers:
+        """Do so for many bounds."""
+        stamps = []
+        for extents in self._extents:
+            cuts = extents.closed_by(bounds)
+            stamps.append(extents.ends(cuts) if self._stamp == "end" else extents.starts(cuts))
+        least: Integers = np.minimum.reduce(stamps)
+        return least
+
+
+class Output:
+    """What results of ``definitions`` (name to definition) look like: schema, parts, and how pages of them are made.
+
+    ``named``: with the column ``window``.
+    """
+
+    def __init__(
+        self, definitions: Mapping[str, Definition], aggregates: Mapping[str, Aggregation], schema: Schema,
+        by: tuple[str, ...], stamp: Stamp, what: str, *, named: bool = False,
+    ) -> None:  # fmt: skip
+        self.definitions = list(definitions.values())
+        self.what, self.stamp = what, stamp
+        self._names, self._aggregates, self._named = list(definitions), dict(aggregates), named
+        for name, definition in definitions.items():
+            self._check(definition, f"{what}: {name!r}" if named else what)
+        self._range = np.array([getattr(one, "range", None) or 0 for one in self.definitions])
+        self.schema = self._schema(schema, by)
+        self.parts, self._of = _shared([a.parts(schema) for a in self._aggregates.values()])
+        self._kinds = [self.schema.fields.field(name).type for name in self._aggregates]
+        self._time = self.schema.fields.field("window_end").type
+
+    def _check(self, definition: Definition, what: str) -> None:
+        if isinstance(definition, Extents):
+            if self.stamp == "start" and definition.landmark:
+                msg = (
+                    f"{what}: landmark windows all start at the origin, that is no progress; use stamp='end'"
+                )
+                raise GraphError(msg)
+            check_overlap(definition, what)
+
+    def _schema(self, schema: Schema, by: tuple[str, ...]) -> Schema:
+        if len(kinds := {one.over for one in self.definitions}) > 1:
+            msg = (
+                f"{self.what}: windows must all be over {schema.progressing!r}, or over the same rows, for "
+                f"results have one progressing attribute; got {', '.join(map(repr, self._names))}: use two operators"
+            )
+            raise GraphError(msg)
+        rows = kinds != {Over.ATTRIBUTE}
+        time = pa.int64() if rows else schema.type_of(schema.progressing)
+        time = time if pa.types.is_timestamp(time) else pa.int64()
+        fields = [(name, schema.type_of(name)) for name in by]
+        fields += [(WINDOW, pa.string())] if self._named else []
+        fields += [("window_start", time), ("window_end", time)]
+        fields += [(name, a.result_type(schema, self.what)) for name, a in self._aggregates.items()]
+        names = [name for name, _ in fields]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            if WINDOW in twice:
+                msg = (
+                    f"{self.what}: the column {WINDOW!r} is the definition's name; got another one: rename it"
+                )
+                raise GraphError(msg)
+            msg = f"{self.what}: output columns must differ; got {', '.join(twice)} twice: rename one"
+            raise GraphError(msg)
+        return Schema(pa.schema(fields), f"window_{self.stamp}", "rows" if rows else schema.unit)
+
+    def overflow(
+        self, column: str | None, start: int, end: int, keys: Mapping[str, pa.Array]
+    ) -> ContractError:
+        """Return the error that a sum passed 64 bits in the window ``[start, end)`` of a group."""
+        group = {name: key[0].as_py() for name, key in keys.items()}
+        msg = (
+            f"{self.what}: Sum({column!r}) must fit 64 bits; it does not in window "
+            f"[{start}, {end}) of group {group}: cast the column to float64 before"
+        )
+        return ContractError(msg)
+
+    def gap(self, extents: Extents, low: int, stop: int, keys: Mapping[str, pa.Array]) -> ContractError:
+        """Return the error that windows ``low`` to ``stop`` (exclusive) of a group are too many without a tuple."""
+        first, last = extents.extent(np.array([low, stop - 1]))[1].tolist()
+        of = f" of group { {name: key[0].as_py() for name, key in keys.items()} }" if keys else ""
+        msg = (
+            f"{self.what}: one punctuation may complete at most {MOST_WINDOWS:,} windows without a tuple; got "
+            f"{stop - low:,}{of}, which end from {first} to {last}, every {extents.slide} {self.schema.unit}: if "
+            "one clock is wrong, put a Guard in front to turn its tuples away; else take a longer slide"
+        )
+        return ContractError(msg)
+
+    def ordered(self, found: Sequence[WindowStates]) -> WindowStates:
+        """Return windows by end, then definition, then group; ``found`` is not empty."""
+        if len(found) > 1 and any(some.starts is not None for some in found):
+            found = [some._replace(starts=self._starts(some)) for some in found]
+        return WindowStates.ordered(found)
+
+    def pages(self, keys: Sequence[pa.Array], found: WindowStates) -> Iterator[Page]:
+        """Yield the results of windows, with their keys (n,)."""
+        if found.ends.size <= PAGE_ROWS:
+            yield self._page(list(keys), found)
+            return
+        for lo in range(0, found.ends.size, PAGE_ROWS):
+            part = slice(lo, lo + PAGE_ROWS)
+            yield self._page([key[part] for key in keys], found.take(part))
+
+    def _page(self, columns: list[Any], found: WindowStates) -> Page:
+        if self._named:
+            columns.append(self._name(found))
+        columns += [self._side(self._starts(found)), self._side(found.ends)]
+        return self.made(columns, found.states)
+
+    def _starts(self, found: WindowStates) -> Integers:
+        return found.ends - self._range[found.number] if found.starts is None else found.starts
+
+    def _side(self, side: Integers) -> pa.Array:
+        column = pa.array(side)
+        return column if self._time == column.type else column.view(self._time)
+
+    def _name(self, found: WindowStates) -> pa.Array:
+        if isinstance(found.number, int):
+            return pa.repeat(pa.scalar(self._names[found.number], pa.string()), found.ends.size)
+        if found.number.size > _FEW:
+            return pa.array(self._names, pa.string()).take(pa.array(found.number))
+        return pa.array(
+            [self._names[i] for i in found.number.tolist()], pa.string()
+        )  # sooner than a call of Arrow
+
+    def made(self, columns: list[pa.Array], states: Sequence[Arrays]) -> Page:
+        """Return a page of keys and extents, ``columns``, with the aggregates behind."""
+        for aggregate, kind, parts in zip(self._aggregates.values(), self._kinds, self._of, strict=True):
+            columns.append(aggregate.result([states[i] for i in parts], kind))
+        return Page(self.schema, pa.RecordBatch.from_arrays(columns, schema=self.schema.fields))
+
+
+def _shared(parts: Sequence[tuple[Part, ...]]) -> tuple[list[Part], list[list[int]]]:
+    """Return the parts that differ, and which of them each aggregate is made of."""
+    place: dict[Part, int] = {}
+    of = [[place.setdefault(part, len(place)) for part in some] for some in parts]
+    return list(place), of

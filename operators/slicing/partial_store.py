@@ -1,0 +1,166 @@
+"""The partial store: panes of one grid that arrive as partial aggregates, from any number of first halves.
+
+The same pane of a group may come several times; ``slicing/pane_runs.py`` merges what is there twice.  A partial
+aggregate is in the windows of its pane, and stays until the last of them has closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import FOREVER, NEVER
+from oop_engine.core.saved import Saved
+from oop_engine.operators.slicing.output import Stamps
+from oop_engine.operators.slicing.pane_runs import PaneRuns, Run
+from oop_engine.operators.slicing.partial_rows import PartialRows
+from oop_engine.operators.slicing.partials import NO_WINDOW
+from oop_engine.operators.slicing.store import Reach, Store
+from oop_engine.operators.slicing.window_limits import check_gap
+from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
+from oop_engine.operators.slicing.window_store import no_spans
+
+__all__ = ["PartialStore"]
+
+Integers = NDArray[np.int64]
+
+
+class PartialStore:
+    """Open panes of ``rows``; ``every``: windows without a row are results too, as in ``WindowStore``."""
+
+    tuples = 0
+
+    def __init__(self, rows: PartialRows, *, every: bool) -> None:
+        self._rows, self._every, self._extents = rows, every, rows.extents
+        self._stamps = Stamps([rows.extents], rows.output.stamp)
+        self._spans = no_spans(0)  # (groups, 2)  lowest open, highest window
+        self._panes = PaneRuns(rows.parts, self._overflow)
+        self._note()
+
+    def _note(self) -> None:
+        low = self._spans[:, 0]
+        self._alive, self._lowest = int(np.count_nonzero(low != NO_WINDOW)), int(low.min(initial=NO_WINDOW))
+
+    def __len__(self) -> int:
+        return len(self._panes)
+
+    @property
+    def alive(self) -> int:
+        return self._alive
+
+    @property
+    def nbytes(self) -> int:
+        return self._panes.nbytes + self._spans.nbytes
+
+    def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
+        first, last = self._extents.wids(times)
+        if groups > len(self._spans):
+            more = max(groups, 2 * len(self._spans)) - len(self._spans)
+            self._spans = np.concatenate([self._spans, no_spans(more)])
+        np.minimum.at(self._spans[:, 0], slots, first)
+        np.maximum.at(self._spans[:, 1], slots, last)
+        self._note()
+        self._panes.add(Run(slots, first, last, self._rows.states(page)))
+
+    def due(self, bound: int) -> bool:
+        return self._alive > 0 and int(self._extents.closed_by(bound)) > self._lowest
+
+    def close(self, bound: int) -> Iterator[WindowStates]:
+        cut = int(self._extents.closed_by(bound))
+        yield from self._close(np.arange(len(self._spans)), np.full(len(self._spans), cut))
+
+    def close_some(self, slots: Integers, bounds: Integers) -> Iterator[WindowStates]:
+        yield from self._close(slots, self._extents.closed_by(bounds))
+
+    def _close(self, slots: Integers, cuts: Integers) -> Iterator[WindowStates]:
+        low, high = self._spans[slots].T
+        some = (low < cuts) & (low != NO_WINDOW)
+        if not some.any():
+            return
+        slots, cuts, low, high = slots[some], cuts[some], low[some], high[some]
+        stop = np.minimum(cuts, high + 1)
+        over = cuts == FOREVER if self._every else high < cuts
+        kept = np.where(over, NO_WINDOW, np.maximum(low, stop) if self._every else cuts)
+        closing = self._take(slots, stop, kept)
+        if self._every:  # a row of no values for all windows of each group
+            between = np.flatnonzero(low < stop)
+            nothing = self._panes.rows(slots[between], low[between], stop[between] - 1)
+            closing = closing.joined(nothing)
+        for of, wids, states in self._panes.windows(closing):
+            if of.size:
+                yield WindowStates(of, self._extents.extent(wids)[1], states)
+
+    def _take(self, slots: Integers, stop: Integers, kept: Integers) -> Run:
+        """Take what closes out of the panes, and note what is open then."""
+        low = self._spans[:, 0]
+        cuts, keep = np.full(low.size, NEVER), low.copy()
+        cuts[slots], keep[slots] = stop, kept
+        closing = self._panes.take(low, cuts, keep)
+        self._spans[slots, 0] = kept
+        self._spans[slots[kept == NO_WINDOW], 1] = NEVER
+        self._note()
+        return closing
+
+    def promise(self, bound: int) -> int:
+        if self._every and self._alive:
+            bound = min(bound, self._extents.origin + self._lowest * self._extents.slide)
+        return self._stamps.least(bound)
+
+    def promises(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
+        if self._every:
+            low = self._spans[slots, 0]
+            some = np.flatnonzero(low != NO_WINDOW)
+            bounds = bounds.copy()
+            np.minimum.at(bounds, of[some], self._extents.origin + low[some] * self._extents.slide)
+        return self._stamps.of_each(bounds)
+
+    def most_until(self, bound: int) -> float:
+        highest = int(self._spans[:, 1].max(initial=NEVER)) + 1
+        if not self._alive:
+            return 0.0
+        return max(float(min(int(self._extents.closed_by(bound)), highest)) - self._lowest, 0.0) * self._alive
+
+    def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
+        if not self._alive:
+            return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
+        if self._every:
+            slots = np.arange(len(self._spans)) if slots is None else slots
+            low, high = self._spans[slots].T
+            some = low != NO_WINDOW
+            stop = np.minimum(self._extents.closed_by(bounds), np.where(some, high, 0) + 1)
+            some &= low < stop
+            check_gap(self._extents, slots[some], low[some], stop[some], len(self._panes))
+        sides = np.array([self._lowest, int(self._spans[:, 1].max()) + 1])
+        first, behind = self._extents.origin + sides[:, np.newaxis] * self._extents.slide
+        return first, behind, np.array([self._alive / self._extents.slide])
+
+    def living(self, groups: int) -> NDArray[np.bool_]:
+        living: NDArray[np.bool_] = self._spans[:groups, 0] != NO_WINDOW
+        return living
+
+    def rename(self, kept: Integers, slots: Integers) -> None:
+        self._spans = self._spans[kept]
+        self._panes.rename(slots)
+
+    def successor(self) -> Store:
+        return self
+
+    def save(self) -> dict[str, Any]:
+        alive = np.flatnonzero(self._spans[:, 0] != NO_WINDOW)
+        return {"alive": alive, "spans": self._spans[alive], "panes": self._panes.save()}
+
+    def load(self, saved: Saved, groups: int) -> Store:
+        alive = saved.integers("alive", (None,), least=0, below=groups)
+        self._spans = no_spans(groups)
+        self._spans[alive] = saved.integers("spans", (alive.size, 2))
+        self._note()
+        self._panes.load(saved.parts("panes"), groups, self._extents.overlap)
+        return self
+
+    def _overflow(self, column: str | None, slot: int, wid: int) -> WindowOverflowError:
+        (start,), (end,) = self._extents.extent(np.array([wid]))
+        return WindowOverflowError(column, slot, start, end)

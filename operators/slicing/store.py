@@ -1,0 +1,97 @@
+"""Store: the protocol of what keeps the window state of some definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oop_engine.core.page import Page
+from oop_engine.core.saved import Saved
+from oop_engine.operators.slicing.window_states import WindowStates
+
+__all__ = ["Reach", "Store"]
+
+Integers = NDArray[np.int64]
+Reach = tuple[Integers, Integers, NDArray[np.float64]]
+"""Between which times windows end, and how many a unit of time, each (n,)."""
+
+
+class Store(Protocol):
+    """Window state of the groups, by slot.  Slots are dense; groups are known before their tuples come."""
+
+    @property
+    def alive(self) -> int:
+        """How many groups have an open window."""
+        ...
+
+    @property
+    def tuples(self) -> int:
+        """How many tuples are held."""
+        ...
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what is held, with the room there is for more."""
+        ...
+
+    def __len__(self) -> int:
+        """Return how many partial aggregates are held."""
+        ...
+
+    def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
+        """Fold tuples in; there are ``groups`` groups.  Raises ``WindowOverflowError``."""
+        ...
+
+    def due(self, bound: int) -> bool:
+        """Tell whether a bound may complete a window; O(1)."""
+        ...
+
+    def close(self, bound: int) -> Iterable[WindowStates]:
+        """Take out the windows of all groups that end by ``bound``.  Raises ``WindowOverflowError``."""
+        ...
+
+    def close_some(self, slots: Integers, bounds: Integers) -> Iterable[WindowStates]:
+        """Take out the windows of ``slots[i]`` that end by ``bounds[i]``."""
+        ...
+
+    def promise(self, bound: int) -> int:
+        """Return the least stamp of later results, if no later tuple is below ``bound``."""
+        ...
+
+    def promises(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
+        """Do so for many bounds, where that of group ``slots[i]`` is ``bounds[of[i]]``."""
+        ...
+
+    def most_until(self, bound: int) -> float:
+        """Return how many windows can leave at most by ``bound``; O(1)."""
+        ...
+
+    def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
+        """Return where the open windows are, of all groups or of ``slots``, which are to leave by ``bounds``.
+
+        Raises ``LongGapError`` if a group would put out too many windows without a tuple.
+        """
+        ...
+
+    def living(self, groups: int) -> NDArray[np.bool_]:
+        """Tell which groups have an open window."""
+        ...
+
+    def rename(self, kept: Integers, slots: Integers) -> None:
+        """Let only the groups ``kept`` stay; group ``g`` gets the slot ``slots[g]``, -1: none."""
+        ...
+
+    def successor(self) -> Store:
+        """Return who keeps this from now on: itself, or another kind of store that suits the stream better."""
+        ...
+
+    def save(self) -> dict[str, Any]:
+        """Return everything for a snapshot."""
+        ...
+
+    def load(self, saved: Saved, groups: int) -> Store:
+        """Take what ``save`` returned of so many groups; return who keeps it."""
+        ...

@@ -1,0 +1,229 @@
+"""Strategy: which store keeps the windows of a query.
+
+    windows   a partial aggregate for each (group, window), in a hash table: WID (thesis 6.1)
+    panes     one for each (group, pane), windows put together from them: Paned-WID (6.2)
+    adaptive  panes of dense groups, tuples of sparse ones: AdaptWID (6.3)
+    slices    panes that several definitions share (Scotty)
+    runs      tuples of a group that are close together, merged: sessions
+
+``auto`` takes panes where the cost model says that they are sooner (``slicing/pane_costs.py``), and adapts once groups
+turn out to be sparse; else windows.  Definitions of a mapping share slices where that suits them
+(``slicing/shared_slices.py``); each other one has a store of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Literal, NamedTuple
+
+from oop_engine.core.errors import GraphError
+from oop_engine.core.schema import Schema
+from oop_engine.operators.aggregates import Part
+from oop_engine.operators.slicing.accumulators import is_compiled
+from oop_engine.operators.slicing.adaptive_store import WIDE, AdaptiveStore, WatchedStore, eager_bytes
+from oop_engine.operators.slicing.landmark_store import LandmarkStore
+from oop_engine.operators.slicing.output import Output, Stamp
+from oop_engine.operators.slicing.pane_costs import gain, in_panes
+from oop_engine.operators.slicing.run_store import Merging, RunStore
+from oop_engine.operators.slicing.shared_slices import Slicing, shared
+from oop_engine.operators.slicing.slice_ring import SliceRing
+from oop_engine.operators.slicing.store import Store
+from oop_engine.operators.slicing.tuple_tail import Tail
+from oop_engine.operators.slicing.window_limits import MOST_WINDOWS, check_overlap
+from oop_engine.operators.slicing.window_store import WindowStore
+from oop_engine.operators.windows import Extents, Gap, Over
+
+__all__ = ["Query", "Strategy", "checked_query", "explained", "stores"]
+
+Strategy = Literal["auto", "windows", "panes", "adaptive", "stacks"]
+Kept = Literal["windows", "panes", "watched", "adaptive", "landmark"]
+
+_MANY = 100  # tuples of a group in a pane
+
+
+class Query(NamedTuple):
+    """What is asked of a stream of ``schema``, of which columns ``read`` are used; definitions have ``names``."""
+
+    output: Output
+    schema: Schema
+    read: set[str]
+    empty: bool
+    strategy: str
+    names: list[str]
+    share: bool
+
+    @property
+    def parts(self) -> list[Part]:
+        """The partial aggregates."""
+        return self.output.parts
+
+    @property
+    def stamp(self) -> Stamp:
+        """What results are stamped with."""
+        return self.output.stamp
+
+
+class Choice(NamedTuple):
+    """How the windows of a definition are kept, and ``why``, in a line."""
+
+    kept: Kept
+    why: str
+
+
+def stores(query: Query) -> list[Store]:
+    """Return the stores of a query, empty."""
+    grids = _shared(query)
+    found: list[Store] = [
+        SliceRing(query.parts, slicing, query.output.definitions, query.stamp) for slicing in grids
+    ]
+    return found + [_store(query, number) for number in _alone(query)]
+
+
+def explained(query: Query) -> str:
+    """Return which stores are taken, and why."""
+    words = [_sharing(slicing, query) for slicing in _shared(query)]
+    for number in _alone(query):
+        why = _why(query, number)
+        words.append(f"{query.names[number]!r}: {why}" if query.share else why)
+    return "; ".join(words)
+
+
+def checked_query(query: Query) -> None:
+    """Raise ``GraphError`` if a definition has too many windows or slices, or no way to be kept as asked."""
+    what = query.output.what
+    for slicing in _shared(query):
+        if slicing.longest > MOST_WINDOWS:
+            name = query.names[int(slicing.shape[3, -1])]
+            msg = (
+                f"{what}: a window must have at most {MOST_WINDOWS:,} slices; {name!r} has {slicing.longest:,} "
+                f"of {slicing.length} {query.schema.unit}: take a range, slide and origin with a larger common divisor"
+            )
+            raise GraphError(msg)
+    for number in _alone(query):
+        extents = query.output.definitions[number]
+        if isinstance(extents, Extents):
+            _check_strategy(query, extents)
+            kept = chosen(query, extents).kept
+            in_table = not (kept == "adaptive" and is_compiled(query.parts))
+            check_overlap(
+                extents, f"{what}: {query.names[number]!r}" if query.share else what, in_table=in_table
+            )
+
+
+def _check_strategy(query: Query, extents: Extents) -> None:
+    wanted = {
+        "panes": ("it cannot" if extents.landmark else "", "windows of one length"),
+        "adaptive": (
+            "" if _can_adapt(extents) else "it cannot",
+            "windows of one length over the progressing attribute",
+        ),
+        "stacks": (
+            "it cannot",
+            "TupleBased windows, no groups, no empty ones, and no First, Last or UserDefined aggregate",
+        ),
+    }
+    obstacle, needs = wanted.get(query.strategy, ("", ""))
+    if obstacle:
+        msg = (
+            f"{query.output.what}: strategy={query.strategy!r} needs {needs}; got {', '.join(query.names)}: "
+            "leave the choice to strategy='auto'"
+        )
+        raise GraphError(msg)
+
+
+def _shared(query: Query) -> list[Slicing]:
+    """Return the slices that definitions share, and which ones do."""
+    if not query.share or query.empty or query.strategy != "auto":
+        return []
+    definitions = query.output.definitions
+    grids = {n: one for n, one in enumerate(definitions) if isinstance(one, Extents) and not one.landmark}
+    return shared(definitions, list(grids))
+
+
+def _alone(query: Query) -> Iterator[int]:
+    """Yield the definitions that have a store of their own."""
+    together = {int(number) for slicing in _shared(query) for number in slicing.shape[3]}
+    yield from (number for number in range(len(query.output.definitions)) if number not in together)
+
+
+def _store(query: Query, number: int) -> Store:
+    definition = query.output.definitions[number]
+    if isinstance(definition, Extents):
+        return _STORES[chosen(query, definition).kept](query, number, definition)
+    if not isinstance(definition, Merging):
+        kind = type(definition).__name__
+        msg = f"{query.output.what}: no store keeps windows of {kind}; give Extents, or what has the methods of Merging"
+        raise GraphError(msg)
+    return RunStore(number, definition, query.parts, query.stamp)
+
+
+_STORES: dict[Kept, Callable[[Query, int, Extents], Store]] = {
+    "windows": lambda q, n, e: WindowStore(n, e, q.parts, q.stamp, panes=False, every=q.empty),
+    "panes": lambda q, n, e: WindowStore(n, e, q.parts, q.stamp, panes=True, every=q.empty),
+    "watched": lambda q, n, e: WatchedStore(n, e, q.parts, q.stamp, q.schema, q.read, every=q.empty),
+    "adaptive": lambda q, n, e: AdaptiveStore(n, e, q.parts, q.stamp, q.schema, q.read, every=q.empty),
+    "landmark": lambda q, n, e: LandmarkStore(n, e, q.parts, q.stamp),
+}
+
+
+def _why(query: Query, number: int) -> str:
+    definition = query.output.definitions[number]
+    if isinstance(definition, Gap):
+        return f"runs: tuples at most {definition.gap} {query.schema.unit} apart, merged as they come"
+    return chosen(query, definition).why if isinstance(definition, Extents) else "runs, merged as they come"
+
+
+def _can_adapt(extents: Extents) -> bool:
+    """Tell whether tuples can be held for later: windows are of one length, and over an attribute."""
+    return not extents.landmark and extents.over is Over.ATTRIBUTE
+
+
+def chosen(query: Query, extents: Extents) -> Choice:
+    """Return how the windows of a grid are kept.  O(1); nothing of the data is known yet."""
+    asked = query.strategy
+    if extents.landmark:
+        return Choice("landmark", "windows: a landmark window has no fixed number of panes")
+    if asked == "windows":
+        return Choice("windows", "windows, as asked: a partial aggregate for each (group, window)")
+    if asked == "adaptive":
+        return Choice("adaptive", f"adaptive, as asked: {_switching(query, extents)}")
+    if asked == "panes":
+        return Choice("panes", f"panes, as asked: {_costs(extents)}")
+    if not is_compiled(query.parts):
+        return Choice("windows", "windows: a state without compiled loops takes long to put together from panes")
+    if gain(extents, 1) > 1:
+        return Choice("windows", f"windows: by panes it is {_costs(extents)}")
+    if not _can_adapt(extents):
+        return Choice("panes", f"panes: {_costs(extents)}")
+    if extents.overlap > WIDE:
+        return Choice("adaptive", f"adaptive, for a tuple is in many windows: {_switching(query, extents)}")
+    return Choice(
+        "watched", f"panes: {_costs(extents)}; where groups are sparse, {_switching(query, extents)}"
+    )
+
+
+def _costs(extents: Extents) -> str:
+    panes, _ = in_panes(extents)
+    few, many = (f"{gain(extents, n):.2f}" for n in (1, _MANY))
+    return (
+        f"{panes} a window, {few} of the time of windows at 1 tuple a group and pane, "
+        f"{many} at {_MANY} (eqs. 6.1, 6.3)"
+    )
+
+
+def _switching(query: Query, extents: Extents) -> str:
+    """Say how many tuples a group must have to be aggregated at once, on a stream in order."""
+    eager, in_block = eager_bytes(extents, query.parts)
+    tail = Tail(query.schema, query.read, extents)
+    least = eager.threshold(extents.range or 0, tail.tuple_bytes)
+    kept = "panes" if in_block else "partial aggregates"
+    return f"tuples are kept, and {kept} of groups with more than {least:.1f} tuples a window (cond. 6.9)"
+
+
+def _sharing(slicing: Slicing, query: Query) -> str:
+    some = [query.names[number] for number in sorted(slicing.shape[3].tolist())]
+    share = "shared by" if len(some) > 1 else "of"
+    return (
+        f"slices of {slicing.length} {query.schema.unit} {share} {', '.join(map(repr, some))}: "
+        f"{int(slicing.shape[1].min())} to {slicing.longest} a window, one ring"
+    )

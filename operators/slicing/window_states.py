@@ -1,0 +1,106 @@
+"""Window states: states of windows on their way from a store to results, in columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oop_engine.operators.aggregates import Arrays
+
+__all__ = ["WindowOverflowError", "WindowStates", "narrow"]
+
+Integers = NDArray[np.int64]
+
+_FEW = 1 << 10  # windows that are put in order at once, and that tell how far apart windows are
+
+
+class WindowOverflowError(Exception):
+    """A checked sum of ``column`` does not fit 64 bits in the window ``[start, end)`` of group ``slot``."""
+
+    def __init__(self, column: str | None, slot: int, start: int, end: int) -> None:
+        super().__init__(column, slot, start, end)
+        self.column, self.slot, self.start, self.end = column, int(slot), int(start), int(end)
+
+
+class WindowStates(NamedTuple):
+    """Windows: ``slots`` of their groups and where they end, int64 (n,), and columns (n,) of each part.
+
+    ``number``: of which definition each is, int64 (n,), or one for all.  ``starts`` int64 (n,); None: a
+    definition's range before the end.  ``in_order``: known to be by end, then definition, then group.
+    """
+
+    slots: Integers
+    ends: Integers
+    states: list[Arrays]
+    number: Integers | int = 0
+    starts: Integers | None = None
+    in_order: bool = False
+
+    def take(self, rows: Integers | slice) -> WindowStates:
+        """Return some of them."""
+        states = [tuple(column[rows] for column in state) for state in self.states]
+        number = self.number if isinstance(self.number, int) else self.number[rows]
+        starts = None if self.starts is None else self.starts[rows]
+        return WindowStates(self.slots[rows], self.ends[rows], states, number, starts)
+
+    @classmethod
+    def ordered(cls, found: Sequence[WindowStates], *, ascending: bool = False) -> WindowStates:
+        """Return all of them by end, then definition, then group; ``found`` is not empty.
+
+        ``ascending``: all are in order, and their groups are behind those of the one before.
+        """
+        together = found[0] if len(found) == 1 else cls._joined(found)
+        if together.in_order or together.ends.size < 2:
+            return together
+        return together.take(together._order(ascending=ascending))._replace(in_order=True)
+
+    @classmethod
+    def _joined(cls, found: Sequence[WindowStates]) -> WindowStates:
+        states = [
+            tuple(map(np.concatenate, zip(*state, strict=True)))
+            for state in zip(*(some.states for some in found), strict=True)
+        ]
+        slots, ends = (np.concatenate([some[i] for some in found]) for i in (0, 1))
+        numbers = {some.number if isinstance(some.number, int) else -1 for some in found}
+        number: Integers | int = (
+            numbers.pop()
+            if numbers != {-1} and len(numbers) == 1
+            else np.concatenate([np.broadcast_to(np.asarray(some.number), some.slots.size) for some in found])
+        )
+        starts = None
+        if any(some.starts is not None for some in found):
+            starts = np.concatenate([some.ends if some.starts is None else some.starts for some in found])
+        return cls(slots, ends, states, number, starts)
+
+    def _order(self, *, ascending: bool) -> Integers:
+        """Return the order; windows are few, so mostly by radix.  ``ascending``: those of a window are by slot."""
+        slots, ends = self.slots, self.ends
+        if ends.size < _FEW:
+            return np.lexsort((slots, np.broadcast_to(self.number, slots.shape), ends))
+        least, definitions = int(ends.min()), int(np.max(self.number)) + 1
+        apart = int(np.gcd.reduce(ends[:: max(ends.size // _FEW, 1)] - least)) or 1
+        rank, rest = np.divmod(ends - least, apart)
+        if rest.any() or (int(rank.max()) + 1) * definitions > 1 << 16:
+            return np.lexsort((slots, np.broadcast_to(self.number, slots.shape), ends))
+        windows = (rank * definitions + self.number).astype(np.uint16)
+        if ascending or (slots[1:] >= slots[:-1]).all():
+            return np.argsort(windows, kind="stable")
+        order = np.argsort(slots, kind="stable")
+        return order[np.argsort(windows[order], kind="stable")]
+
+
+def narrow(column: NDArray[Any]) -> NDArray[Any]:
+    """Return integers in the least type that holds them all; others as they are.
+
+    >>> narrow(np.array([3, -200])).dtype
+    dtype('int16')
+    """
+    if column.dtype.kind != "i" or not column.size:
+        return column
+    least, most = int(column.min()), int(column.max())
+    kinds = (np.dtype(name) for name in ("i1", "i2", "i4"))
+    fitting = (k for k in kinds if np.iinfo(k).min <= least and most <= np.iinfo(k).max)
+    return column.astype(next(fitting, column.dtype))

@@ -1,0 +1,286 @@
+"""The window store: the open windows of one grid, by panes where that is the way, else a partial aggregate each.
+
+What does not fit the ring of panes, of a time far away or of groups too sparse, has partial aggregates of windows in a
+table; a window may lie in both.  ``every``: a group has all windows from its first to its last one with a tuple; the
+next one that may be empty exists only once a later tuple has come, so the promise stays behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import FOREVER, NEVER
+from oop_engine.core.saved import Saved
+from oop_engine.operators.aggregates import Part
+from oop_engine.operators.kernels import spans
+from oop_engine.operators.slicing.accumulator import SumOverflowError
+from oop_engine.operators.slicing.output import Stamp, Stamps
+from oop_engine.operators.slicing.pane_ring import Panes
+from oop_engine.operators.slicing.partials import NO_WINDOW, Partials, States
+from oop_engine.operators.slicing.store import Reach, Store
+from oop_engine.operators.slicing.window_limits import check_gap
+from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow
+from oop_engine.operators.windows import Extents
+
+__all__ = ["WindowStore", "no_spans"]
+
+Integers = NDArray[np.int64]
+
+_FAR = 1 << 62  # windows; no extent reaches so far
+_MORE = 8  # room grows by an eighth: every pane has room for every group
+
+
+class WindowStore:
+    """Open windows of ``extents``, the definition ``number``; ``panes``: by panes, as far as they fit."""
+
+    tuples = 0
+
+    def __init__(
+        self, number: int, extents: Extents, parts: Sequence[Part], stamp: Stamp,
+        *, panes: bool, every: bool = False,
+    ) -> None:  # fmt: skip
+        self.number, self.extents, self.parts, self.every = number, extents, parts, every
+        self.stamps = Stamps([extents], stamp)
+        self.partials = Partials(parts)
+        self.spans = no_spans(0)  # (groups, 2)  lowest open, highest window
+        self.panes = Panes(parts, extents) if panes else None
+        self.refused = 0  # tuples that did not fit the ring
+
+    def __len__(self) -> int:
+        return len(self.partials) + (0 if self.panes is None else len(self.panes))
+
+    @property
+    def alive(self) -> int:
+        return self.partials.alive
+
+    @property
+    def nbytes(self) -> int:
+        held = self.partials.nbytes + self.spans.nbytes
+        return held if self.panes is None else held + self.panes.nbytes
+
+    def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
+        if groups > len(self.spans):
+            self.grow(groups)
+        if self.panes is None:
+            self.add_to_table(page, times, slots, *self.wids(page, times))
+            return
+        left = self.panes.add(page, times, slots, self.spans, self.partials.counts)
+        if left.size:
+            self.refused += left.size
+            self.add_to_table(page.take(left), times[left], slots[left], *self.extents.wids(times[left]))
+            if left.size > len(self.panes):  # it has the wrong panes: let it begin anew
+                self.give_up_panes()
+
+    def wids(self, page: Page, times: Integers) -> tuple[Integers, Integers]:
+        """Return the first and the last window of each tuple."""
+        return self.extents.wids(times)
+
+    def grow(self, groups: int) -> None:
+        """Make room for so many groups."""
+        size = max(groups, len(self.spans) + len(self.spans) // _MORE)
+        self.spans = np.concatenate([self.spans, no_spans(size - len(self.spans))])
+
+    def add_to_table(
+        self, page: Page, times: Integers, slots: Integers, first: Integers, last: Integers
+    ) -> None:
+        """Add tuples to the windows ``first`` to ``last`` (inclusive), a partial aggregate each."""
+        try:
+            self.partials.add(page, times, slots, self.spans, first, np.maximum(last - first + 1, 0))
+        except SumOverflowError as error:
+            raise self._overflow_in(error) from None
+
+    def give_up_panes(self) -> None:
+        """Move what is in panes to the table of windows, as it is now."""
+        assert self.panes is not None
+        low, high = self.spans.T
+        alive = np.flatnonzero(low != NO_WINDOW)
+        found = self.panes.take(alive, low[alive], high[alive] + 1)
+        wids = self.extents.closed_by(found.ends) - 1
+        try:
+            self.partials.merge(found.slots, wids, found.states, self.spans)
+        except SumOverflowError as error:
+            raise self._overflow_in(error) from None
+        self.panes.clear()
+
+    def due(self, bound: int) -> bool:
+        return self.partials.alive > 0 and int(self.extents.closed_by(bound)) > self.partials.lowest
+
+    def close(self, bound: int) -> list[WindowStates]:
+        cut = int(self.extents.closed_by(bound))
+        return self._close(np.arange(len(self.spans)), np.full(len(self.spans), cut))
+
+    def close_some(self, slots: Integers, bounds: Integers) -> list[WindowStates]:
+        return self._close(slots, self.extents.closed_by(bounds))
+
+    def _close(self, slots: Integers, cuts: Integers) -> list[WindowStates]:
+        some, low, stop = np.empty((3, slots.size), np.int64)
+        many = spans.closing(self.spans, slots, cuts, some, low, stop)
+        if not many:
+            return []
+        some, low, stop = some[:many], low[:many], stop[:many]
+        if self.every:
+            return self._close_every(some, low, stop, slots[cuts == FOREVER])
+        found = self.take(some, low, stop)
+        self.reopen(some, np.where(stop > self.spans[some, 1], NO_WINDOW, stop))
+        return [found] if found.slots.size else []
+
+    def _close_every(
+        self, slots: Integers, low: Integers, stop: Integers, over: Integers
+    ) -> list[WindowStates]:
+        """Close windows with and without a tuple; groups stay open behind their last one, but those ``over``."""
+        found = self.take(slots, low, stop)
+        wids = self.extents.closed_by(found.ends) - 1
+        widths = stop - low
+        before = np.cumsum(widths) - widths
+        of = np.repeat(np.arange(slots.size), widths)
+        at = np.zeros(len(self.spans), np.int64)
+        at[slots] = before - low
+        states = States(self.parts, of.size)
+        states.put(at[found.slots] + wids, found.states)
+        _, ends = self.extents.extent(np.arange(of.size) - (before - low)[of])
+        self.reopen(slots, np.where(np.isin(slots, over), NO_WINDOW, stop))
+        return [WindowStates(slots[of], ends, states.columns, self.number)]
+
+    def take(self, slots: Integers, low: Integers, stop: Integers) -> WindowStates:
+        """Take out windows ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]``; panes and table may both have one."""
+        if self.panes is None:
+            return self._of_table(slots, low, stop)
+        found = self.panes.take(slots, low, stop)._replace(number=self.number)
+        return self.united([found, self._of_table(slots, low, stop)]) if len(self.partials) else found
+
+    def _of_table(self, slots: Integers, low: Integers, stop: Integers) -> WindowStates:
+        of, wids, states = self.partials.pop(slots, low, stop, len(self.spans))
+        return WindowStates(of, self.extents.extent(wids)[1], states, self.number)
+
+    def united(self, found: Sequence[WindowStates]) -> WindowStates:
+        """Return windows in order, the states of those that are there twice combined."""
+        together = WindowStates.ordered(found)
+        same = (together.slots[1:] == together.slots[:-1]) & (together.ends[1:] == together.ends[:-1])
+        twice = np.flatnonzero(same)
+        if not twice.size:
+            return together
+        one, other = together.take(twice), together.take(twice + 1)
+        try:
+            both = self.partials.states.combine(one.states, other.states)
+        except SumOverflowError as error:
+            end = int(one.ends[error.at])
+            raise WindowOverflowError(
+                error.column, one.slots[error.at], end - (self.extents.range or 0), end
+            ) from None
+        for state, columns in zip(together.states, both, strict=True):
+            for column, new in zip(state, columns, strict=True):
+                column[twice] = new
+        kept = np.flatnonzero(np.concatenate([[True], ~same]))
+        return together.take(kept)._replace(in_order=True)
+
+    def reopen(self, slots: Integers, low: Integers) -> None:
+        """Note that the lowest open window of some groups is another now, or that there is none."""
+        spans.reopen(self.spans, slots, low, self.partials.counts)
+
+    def promise(self, bound: int) -> int:
+        if self.every and self.partials.alive:
+            bound = min(bound, self.extents.origin + self.partials.lowest * self.extents.slide)
+        return self.stamps.least(bound)
+
+    def promises(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
+        if self.every:
+            low = self.spans[slots, 0]
+            some = np.flatnonzero(low != NO_WINDOW)
+            bounds = bounds.copy()
+            np.minimum.at(bounds, of[some], self.extents.origin + low[some] * self.extents.slide)
+        return self.stamps.of_each(bounds)
+
+    def most_until(self, bound: int) -> float:
+        if self.every:
+            low, behind = self._between()
+            return max(min(float(int(self.extents.closed_by(bound))), behind) - low, 0.0) * self.alive
+        windows = len(self.partials)  # a table has in memory what it puts out: that cannot become much more
+        if self.panes is not None and len(self.panes):
+            low, behind, groups = self.panes.reach
+            low = max(low, self.partials.lowest)
+            windows += max(min(int(self.extents.closed_by(bound)), behind) - low, 0) * groups
+        return float(windows)
+
+    def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
+        if self.every:
+            self._check_gaps(slots, self.extents.closed_by(bounds))
+            return self.reaching([(*self._between(), self.alive)])
+        return self.reaching([] if self.panes is None else [self.panes.reach])
+
+    def _check_gaps(self, slots: Integers | None, cuts: Integers) -> None:
+        """Raise ``LongGapError`` if a group would put out too many windows without a tuple."""
+        slots = np.arange(len(self.spans)) if slots is None else slots
+        low, high = self.spans[slots].T
+        stop = np.minimum(cuts, self._stop(high))
+        some = (low != NO_WINDOW) & (low < stop)
+        check_gap(self.extents, slots[some], low[some], stop[some], len(self))
+
+    def _stop(self, high: Integers) -> Integers:
+        """Return the first windows that may not exist, by the highest ones of groups."""
+        return np.where(high == NEVER, high, high + 1)
+
+    def reaching(self, spans_of: list[tuple[int, int, int]]) -> Reach:
+        """Return the reach of windows from ... to (exclusive), of so many groups."""
+        first, behind, groups = np.array(spans_of, np.int64).reshape(-1, 3).T
+        origin, slide = self.extents.origin, self.extents.slide
+        return origin + first * slide, origin + behind * slide, groups / slide
+
+    def _between(self) -> tuple[int, int]:
+        """Return the lowest open window, and the first one behind all.  O(groups)."""
+        return self.partials.lowest, int(self.spans[:, 1].max(initial=NEVER + 1)) + 1
+
+    def living(self, groups: int) -> NDArray[np.bool_]:
+        living: NDArray[np.bool_] = self.spans[:groups, 0] != NO_WINDOW
+        return living
+
+    def rename(self, kept: Integers, slots: Integers) -> None:
+        self.spans = self.spans[kept]
+        self.partials.rename(slots)
+        if self.panes is not None:
+            self.panes.rename(slots, len(self.spans))
+
+    def successor(self) -> Store:
+        return self
+
+    def save(self) -> dict[str, Any]:
+        panes = None if self.panes is None else self.panes.save()
+        return {"partials": self.partials.save(), "panes": panes, "spans": self._save_spans()}
+
+    def load(self, saved: Saved, groups: int) -> Store:
+        self.partials.load(saved.part("partials"), groups)
+        if self.panes is not None and saved["panes"] is not None:
+            self.panes.load(saved.part("panes"))
+        self._load_spans(saved.part("spans"), groups)
+        return self
+
+    def _save_spans(self) -> list[Any]:
+        alive = np.flatnonzero(self.spans[:, 0] != NO_WINDOW)
+        low, high = self.spans[alive].T
+        lowest = int(low.min()) if low.size else 0
+        return [lowest, narrow(alive), narrow(low - lowest), narrow(high - lowest)]
+
+    def _load_spans(self, saved: Saved, groups: int) -> None:
+        lowest = saved.integer(0, least=-_FAR, most=_FAR)
+        rows = saved.integers(1, (None,), least=0, below=groups)
+        low = saved.integers(2, rows.shape, least=0, below=_FAR)
+        high = saved.integers(
+            3, rows.shape, least=-_FAR, below=_FAR
+        )  # below low: a group that waits for its next
+        self.spans = no_spans(groups if self.panes is None else max(groups, self.panes.rectangle.groups))
+        self.spans[rows] = np.stack([low, high], axis=1) + lowest
+
+    def _overflow_in(self, error: SumOverflowError) -> WindowOverflowError:
+        """Return what to raise for an overflow in a row of the table."""
+        (slot,), (wid,) = self.partials.owner(np.array([error.at]))
+        (start,), (end,) = self.extents.extent(np.array([wid]))
+        return WindowOverflowError(error.column, slot, start, end)
+
+
+def no_spans(groups: int) -> Integers:
+    """Return the spans of groups that have no window: lowest open and highest."""
+    return np.tile([NO_WINDOW, NEVER], (groups, 1))

@@ -1,0 +1,189 @@
+"""Grids: windows that begin and end at fixed places, and the protocol of all definitions.
+
+A window definition is a value with lengths as users write them.  ``bound`` turns it into a definition in plain integers
+in the unit of the progressing attribute; of a grid these are ``Extents``, with the three functions of the thesis: which
+windows a tuple is in (``wids``), what a window covers (``extent``), and which windows a bound closes (``closed_by``).
+
+Window ``w`` of a sliding window covers ``[origin + (w+1)*slide - range, origin + (w+1)*slide)``.
+``range`` need not be a multiple of ``slide``; where ``slide`` is larger there are gaps, and
+a tuple in a gap is in no window.  ``wids`` is derived from that extent: the ceilings of
+equation 5.3 are one too high wherever ``time - origin`` is no multiple of ``slide``.
+
+Source: thesis 5.1 (semantics), equations 5.1 to 5.12; ``origin`` stands for its min(T),
+which nobody knows while a disordered stream runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oop_engine.core.errors import ContractError, GraphError
+from oop_engine.core.punctuation import FOREVER, NEVER
+from oop_engine.core.schema import Schema
+from oop_engine.core.units import Length
+
+__all__ = ["LONGEST", "Definition", "Extents", "Over", "Windows", "divisible_by", "length_in", "positive"]
+
+Integers = NDArray[np.int64]
+LONGEST = 2**60
+"""The longest length: leaves room for sums of three in int64."""
+
+
+class Over(Enum):
+    """What the positions of tuples are: an attribute, or numbers given as they arrive."""
+
+    ATTRIBUTE = "attribute"
+    ROWS = "rows of the stream"
+    GROUP_ROWS = "rows of the group"
+
+
+class Definition(Protocol):
+    """A window definition in whole units: ``Extents``, or a kind that a store of its own knows."""
+
+    @property
+    def over(self) -> Over:
+        """What the positions of tuples are."""
+        ...
+
+    @property
+    def whole_stream(self) -> bool:
+        """Tell whether a group's windows depend on tuples of other groups."""
+        ...
+
+
+@runtime_checkable
+class Windows(Protocol):
+    """A window definition, as it is written in a query."""
+
+    def bound(self, schema: Schema, what: str = "windows") -> Definition:
+        """Return the definition in whole units of ``schema``'s progressing attribute.
+
+        Raises ``GraphError`` in the name of ``what`` if a length is not positive or does
+        not fit the unit.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Extents:
+    """A window definition in whole units; ``range`` None: everything since ``origin``.
+
+    All functions take and return int64 arrays and cost O(their length).
+    """
+
+    range: int | None
+    slide: int
+    origin: int
+    over: Over = Over.ATTRIBUTE
+
+    @property
+    def whole_stream(self) -> bool:
+        """Tell whether a group's windows depend on other groups: landmark windows run to the stream's last tuple."""
+        return self.landmark or self.over is Over.ROWS
+
+    @property
+    def landmark(self) -> bool:
+        """Tell whether a window also takes all that came before."""
+        return self.range is None
+
+    @property
+    def overlap(self) -> int:
+        """How many windows a tuple is in at most; of landmark windows, in how many it is kept."""
+        return 1 if self.range is None else -(-self.range // self.slide)
+
+    def wids(self, times: Integers) -> tuple[Integers, Integers]:
+        """Return the first and the last window each tuple is in; last < first: in none.
+
+        A landmark window takes all that came since the origin, so there the last one is
+        ``FOREVER``.  Raises ``ContractError`` if an extent would not fit 64 bits.
+        """
+        if times.size:
+            self.check(int(times.min()), int(times.max()))
+        offset = times - self.origin
+        first = offset // self.slide
+        if self.range is None:
+            return first, np.where(offset >= 0, FOREVER, first - 1)
+        return first, (offset + self.range) // self.slide - 1
+
+    def extent(self, wids: Integers) -> tuple[Integers, Integers]:
+        """Return the start (inclusive) and the end (exclusive) of windows."""
+        end = wids * self.slide
+        end += self.origin + self.slide
+        return (np.full_like(end, self.origin) if self.range is None else end - self.range), end
+
+    def closed_by(self, bounds: Integers | int) -> Integers:
+        """Return the first window still open when no later position is below ``bounds``.
+
+        All smaller ones are closed: those with ``end <= bound``.  ``NEVER`` and
+        ``FOREVER`` stay what they are.
+        """
+        given = np.asarray(bounds, np.int64)
+        low, high = self._safe()
+        cuts = (np.clip(given, low, high) - self.origin) // self.slide
+        return np.where((given == NEVER) | (given == FOREVER), given, cuts)
+
+    def boundary(self, bounds: Integers | int) -> Integers:
+        """Return bounds rounded down to the end of the last window they close."""
+        cuts = self.closed_by(bounds)
+        sentinel = (cuts == NEVER) | (cuts == FOREVER)
+        return np.where(sentinel, cuts, self.origin + np.where(sentinel, 0, cuts) * self.slide)
+
+    def starts(self, wids: Integers | int) -> Integers:
+        """Return the starts of windows, as promises: ``NEVER`` and ``FOREVER`` stay."""
+        return self._promised(np.asarray(wids, np.int64), 0)
+
+    def ends(self, wids: Integers | int) -> Integers:
+        """Return the ends of windows, as promises: ``NEVER`` and ``FOREVER`` stay."""
+        return self._promised(np.asarray(wids, np.int64), 1)
+
+    def _promised(self, wids: Integers, side: int) -> Integers:
+        sentinel = (wids == NEVER) | (wids == FOREVER)
+        return np.where(sentinel, wids, self.extent(np.where(sentinel, 0, wids))[side])
+
+    def _safe(self) -> tuple[int, int]:
+        margin = (self.range or 0) + 2 * self.slide + abs(self.origin)
+        return NEVER + 1 + margin, FOREVER - 1 - margin
+
+    def check(self, least: int, most: int) -> None:
+        """Raise ``ContractError`` if the extents of positions from ``least`` to ``most`` would not fit 64 bits."""
+        low, high = self._safe()
+        if least < low or most > high:
+            value = least if least < low else most
+            msg = f"windows: positions must lie in [{low}, {high}] for extents to fit 64 bits; got {value}"
+            raise ContractError(msg)
+
+
+def divisible_by(windows: Windows, by: Sequence[str], schema: Schema) -> list[tuple[str, ...]]:
+    """Return the columns by which an aggregate of these windows may be divided, each by itself.
+
+    All of its groups: but landmark windows run to the last tuple of the whole stream, and
+    tuple-based ones count all of its tuples.
+    """
+    return [] if windows.bound(schema).whole_stream else [(name,) for name in by]
+
+
+def positive(length: Length, name: str, schema: Schema, what: str) -> int:
+    """Return a length in units of ``schema``; raise ``GraphError`` in the name of ``what`` if it is not > 0."""
+    value = length_in(length, name, schema, what)
+    if value <= 0:
+        msg = (
+            f"{what}: {name} must be > 0 and in the unit of {schema.progressing!r} "
+            f"({schema.unit}); got {name}={value}"
+        )
+        raise GraphError(msg)
+    return value
+
+
+def length_in(length: Length, name: str, schema: Schema, what: str) -> int:
+    """Return a length in units of ``schema``; raise ``GraphError`` in the name of ``what`` if it is too long."""
+    value = schema.length(length, f"{what}: {name}")
+    if abs(value) > LONGEST:
+        msg = f"{what}: {name} must be at most 2**60 {schema.unit}; got {name}={value}"
+        raise GraphError(msg)
+    return value

@@ -1,0 +1,87 @@
+"""Session windows: a session is a group's tuples with no two neighbours further apart than ``gap``.
+
+Windows are ``[first, last + gap)``.  They are not known before their tuples, but they merge: what is kept are runs of
+tuples (first, last, partial aggregate), any two of a group further apart than the gap.  A tuple between two runs joins
+them; merging is associative and commutative, so tuples may come in any order.  A run is complete when its group's bound
+is above ``last + gap``; a tuple right at ``last + gap`` still joins.
+
+Equal distances join here; systems with strict ones write a gap that is one unit shorter.
+
+Source: Traub et al., Scotty, TODS 2021 (context-aware windows); Akidau et al., The Dataflow Model, VLDB 2015.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oop_engine.core.errors import ContractError
+from oop_engine.core.punctuation import FOREVER, NEVER, shift
+from oop_engine.core.schema import Schema
+from oop_engine.core.units import Length
+from oop_engine.operators.kernels.merging import begins
+from oop_engine.operators.windows.grid import Over, positive
+
+__all__ = ["Gap", "Session"]
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Session:
+    """The tuples of a group between which there is no ``gap``: window ``[first, last + gap)``.
+
+    >>> import pyarrow as pa
+    >>> from oop_engine import Linear, Page, Schema
+    >>> from oop_engine.operators import Count, WindowAggregate
+    >>> schema = Schema({"ts": pa.int64()}, "ts", "s")
+    >>> count = WindowAggregate(Session(10), {"n": Count()}).opened(schema)
+    >>> list(count.on_page(0, Page.of(schema, {"ts": [7, 30, 21, 15]})))
+    []
+    >>> (_, page), _ = count.on_punctuation(0, Linear(41))
+    >>> page.to_pylist()
+    [{'window_start': 7, 'window_end': 40, 'n': 4}]
+    """
+
+    gap: Length
+
+    def bound(self, schema: Schema, what: str = "Session") -> Gap:
+        """Return the definition in whole units of ``schema``'s progressing attribute."""
+        return Gap(positive(self.gap, "gap", schema, what))
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Sessions in whole units.  Runs are given by group slot, first and last time, int64 (n,) each."""
+
+    gap: int
+    over: Over = Over.ATTRIBUTE
+    whole_stream: bool = False
+
+    def check(self, times: Integers) -> None:
+        """Raise ``ContractError`` if the windows of these times would not fit 64 bits."""
+        low, high = NEVER + 1 + 2 * self.gap, FOREVER - 1 - 2 * self.gap
+        if times.size and not (low <= (least := int(times.min())) and (most := int(times.max())) <= high):
+            value = least if least < low else most
+            msg = f"windows: positions must lie in [{low}, {high}] for sessions to fit 64 bits; got {value}"
+            raise ContractError(msg)
+
+    def begins(self, slots: Integers, first: Integers, last: Integers) -> NDArray[np.bool_]:
+        """Tell which runs, sorted by slot, then first, begin a session; the others join the one before.  O(n)."""
+        new: NDArray[np.bool_] = begins(slots, first, last, self.gap)
+        return new
+
+    def ends(self, last: Integers) -> Integers:
+        """Return the ends of windows, by their last times."""
+        return last + self.gap
+
+    def complete(self, last: Integers, bounds: Integers | int) -> NDArray[np.bool_]:
+        """Tell which runs no later tuple can join, by the bounds of their groups."""
+        done: NDArray[np.bool_] = last + self.gap < bounds
+        return done
+
+    def least_end(self, bounds: Integers) -> Integers:
+        """Return the least end of a window of later tuples alone; sentinels stay."""
+        return shift(bounds, self.gap)

@@ -1,0 +1,30 @@
+"""Session windows from the definition: a group's tuples, sorted, are cut where two are further apart than the gap."""
+
+from __future__ import annotations
+
+from tests.naive.windows import Functions, Row, result
+
+__all__ = ["sessions"]
+
+
+def sessions(rows: list[Row], time: str, by: tuple[str, ...], functions: Functions, gap: int) -> list[Row]:
+    """Return the result of every session."""
+    groups: dict[tuple[object, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[b] for b in by), []).append(row)
+    results = []
+    for key, of_group in groups.items():
+        for session in _cut(sorted(of_group, key=lambda row: row[time]), time, gap):
+            bounds = (session[0][time], session[-1][time] + gap)
+            results.append(result(by, key, bounds, functions, session))
+    return results
+
+
+def _cut(ordered: list[Row], time: str, gap: int) -> list[list[Row]]:
+    found: list[list[Row]] = []
+    for row in ordered:
+        if found and row[time] - found[-1][-1][time] <= gap:
+            found[-1].append(row)
+        else:
+            found.append([row])
+    return found

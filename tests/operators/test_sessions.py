@@ -1,0 +1,142 @@
+"""Sessions against the definition, over arrival orders, page cuts and punctuation, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oop_engine import FOREVER, ContractError, GraphError, GroupWise, Joint, Linear, Page, Schema
+from oop_engine.core.errors import SnapshotError
+from oop_engine.operators import Bucket, Count, Session, Sum, Tumbling, WindowAggregate
+from oop_engine.testing import Driver, multiset
+from tests.naive.sessions import sessions
+from tests.operators.test_window_aggregate import AGGREGATES, BY, ORACLE
+from tests.operators.window_streams import SCHEMA, Checked, events, rows
+
+KEYED = Schema({"ts": pa.int64(), "k": pa.string(), "v": pa.int64()}, "ts", "s")
+STAMPS = st.sampled_from(["end", "start"])
+
+
+def keyed(ts, k="a", v=1) -> Page:
+    return Page.of(KEYED, {"ts": [ts], "k": [k], "v": [v]})
+
+
+def group(k, below) -> GroupWise:
+    return GroupWise(pa.RecordBatch.from_pydict({"k": [k]}), np.array([below]))
+
+
+@settings(max_examples=120, deadline=None)
+@given(data=st.data(), of=rows(size=40), by=BY, gap=st.integers(1, 12), stamp=STAMPS)
+def test_windows_are_those_of_the_definition(data, of, by, gap, stamp):
+    operator = WindowAggregate(Session(gap), AGGREGATES, by, stamp=stamp)
+    driver = Checked(operator, SCHEMA).play(data.draw(events(of)))
+    assert multiset(driver.rows()) == multiset(sessions(of, "ts", by, ORACLE, gap))
+    assert driver.operator.state().in_use == (0, 0, 0)
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data(), of=rows(size=40), by=BY, gaps=st.tuples(st.integers(1, 6), st.integers(1, 30)))
+def test_several_gaps_and_a_grid_in_one_operator(data, of, by, gaps):
+    named = {"short": Session(gaps[0]), "grid": Tumbling(gaps[1]), "long": Session(gaps[1])}
+    driver = Checked(WindowAggregate(named, AGGREGATES, by), SCHEMA).play(data.draw(events(of)))
+    for name, gap in (("short", gaps[0]), ("long", gaps[1])):
+        found = [
+            {k: v for k, v in row.items() if k != "window"} for row in driver.rows() if row["window"] == name
+        ]
+        assert multiset(found) == multiset(sessions(of, "ts", by, ORACLE, gap))
+
+
+def test_what_is_put_out_later_is_never_below_the_punctuation():
+    driver = Driver(WindowAggregate(Session(10), {"n": Count()}), KEYED)
+    driver.feed(0, keyed(7))
+    assert driver.feed(0, Linear(9)) == [(0, Linear(17))]  # the session may grow, and no other ends before
+    driver.feed(0, keyed(9))
+    assert driver.feed(0, Linear(12)) == [(0, Linear(19))]
+    (_, page), said = driver.feed(0, Linear(20))
+    assert page.to_pylist() == [{"window_start": 7, "window_end": 19, "n": 2}]
+    assert said == (0, Linear(30))  # of tuples from 20 on alone
+
+
+def test_stamped_with_the_start_the_punctuation_waits_for_open_sessions():
+    driver = Driver(WindowAggregate(Session(10), {"n": Count()}, stamp="start"), KEYED)
+    driver.feed(0, keyed(7))
+    assert driver.feed(0, Linear(15)) == [(0, Linear(7))]
+    assert driver.feed(0, Linear(18))[1] == (0, Linear(18))
+
+
+def test_each_group_has_a_bound_of_its_own():
+    driver = Driver(WindowAggregate(Session(10), {"n": Count()}, ("k",)), KEYED)
+    driver.feed(0, keyed(1, "a"))
+    driver.feed(0, keyed(1, "b"))
+    (_, page), said = driver.feed(0, group("a", 12))
+    assert (page.to_pylist()[0]["k"], said) == ("a", (0, group("a", 22)))
+    (_, page), said = driver.feed(0, group("b", FOREVER))
+    assert (page.to_pylist()[0]["k"], said) == ("b", (0, group("b", FOREVER)))
+
+
+def test_joint_punctuation_closes_the_groups_it_is_about():
+    schema = Schema({"ts": pa.int64(), "day": pa.int64()}, "ts", "s")
+    driver = Driver(WindowAggregate(Session(10), {"n": Count()}, ("day",)), schema)
+    driver.feed(0, Page.of(schema, {"ts": [1, 1], "day": [1, 2]}))
+    [(_, page)] = driver.feed(0, Joint((("day", 2), ("ts", 50))))
+    assert [row["day"] for row in page.to_pylist()] == [1]
+
+
+def test_a_late_tuple_joins_two_sessions_of_its_group_alone():
+    driver = Driver(WindowAggregate(Session(10), {"n": Count(), "s": Sum("v")}, ("k",)), KEYED)
+    for ts, k in ((0, "a"), (18, "a"), (0, "b"), (18, "b"), (9, "a")):
+        driver.feed(0, keyed(ts, k, ts))
+    driver.feed(0, "end")
+    found = sorted(
+        (row["k"], row["window_start"], row["window_end"], row["n"], row["s"]) for row in driver.rows()
+    )
+    assert found == [("a", 0, 28, 3, 27), ("b", 0, 10, 1, 0), ("b", 18, 28, 1, 18)]
+
+
+def test_memory_is_that_of_open_sessions():
+    driver = Driver(WindowAggregate(Session(10), {"n": Count()}, ("k",)), KEYED)
+    for start in range(0, 20_000, 100):
+        keys = [f"{start}-{i}" for i in range(50)]
+        driver.feed(0, Page.of(KEYED, {"ts": [start] * 50, "k": keys, "v": [1] * 50}))
+        driver.feed(0, Linear(start + 50))
+        assert driver.operator.state().in_use == (0, 0, 0)
+    assert driver.operator.state().nbytes < 1_000_000
+
+
+def test_a_sum_that_does_not_fit_names_the_session():
+    driver = Driver(WindowAggregate(Session(10), {"s": Sum("v")}, ("k",)), KEYED)
+    driver.feed(0, keyed(5, "a", 2**62))
+    driver.feed(0, keyed(9, "a", 2**62))
+    with pytest.raises(ContractError, match=r"\[\d+, \d+\) of group \{'k': 'a'\}"):
+        driver.feed(0, Linear(100))
+
+
+@pytest.mark.parametrize("gap", [0, -1, "1 fortnight", 2**61])
+def test_a_gap_must_be_a_length(gap):
+    with pytest.raises(GraphError, match=r"gap|fortnight"):
+        WindowAggregate(Session(gap), {"n": Count()}).opened(KEYED)
+
+
+def test_times_must_leave_room_for_the_gap():
+    driver = Driver(WindowAggregate(Session(10), {"n": Count()}), KEYED)
+    with pytest.raises(ContractError, match="fit 64 bits"):
+        driver.feed(0, keyed(2**63 - 5))
+
+
+def test_sessions_have_no_ids_that_a_tuple_alone_gives():
+    with pytest.raises(GraphError, match="use WindowAggregate"):
+        Bucket(Session(10)).opened(KEYED)
+
+
+def test_a_snapshot_with_runs_that_overlap_is_refused():
+    operator = WindowAggregate(Session(10), {"n": Count()}).opened(KEYED)
+    list(operator.on_page(0, keyed(5)))
+    list(operator.on_page(0, keyed(50)))
+    operator.snapshot()
+    store = operator._closing.stores[0]
+    store._joined = store._joined._replace(first=np.array([5, 12]))
+    with pytest.raises(SnapshotError, match="disjoint"):
+        WindowAggregate(Session(10), {"n": Count()}).opened(KEYED).restore(operator.snapshot())
