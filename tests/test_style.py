@@ -65,6 +65,9 @@ ASKED_FOR = {  # by a class that others derive from, which documents them
         "oop_engine/core/operator.py": ["Operator"],
         "operators/policies/watermark.py": ["Watermark", "Policy", "Lag"],
         "operators/aggregates/base.py": ["Aggregation"],
+        "operators/slicing/store.py": ["Store"],
+        "operators/slicing/window_store.py": ["WindowStore"],
+        "operators/windows/grid.py": ["Windows"],
     }.items()
     for name, _ in public(parsed(ROOT / path))
     if name.partition(".")[0] in bases

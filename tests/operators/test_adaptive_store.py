@@ -249,7 +249,6 @@ def test_user_defined_aggregates_adapt_too():
     [
         WindowAggregate(Landmark(10), {"n": Count()}, strategy="adaptive"),
         WindowAggregate(TupleBased(10, 5), {"n": Count()}, strategy="adaptive"),
-        WindowAggregate(Tumbling(10), {"n": Count()}, empty=True, strategy="adaptive"),
     ],
 )
 def test_where_tuples_cannot_be_kept_for_later(operator):
