@@ -155,7 +155,9 @@ class Compiled(Accumulator):
         return values(page, self.part), known(page, self.part.column)
 
     def add(self, state: Arrays, rows: Integers, inputs: Arrays) -> None:
-        self._check(self._loops.add_rows(self.monoid, state, rows, inputs[:-1], inputs[-1]))
+        at = self._loops.add_rows(self.monoid, state, rows, inputs[:-1], inputs[-1])
+        if at >= 0:
+            self._check(at)
 
     def update(
         self, state: Arrays, rows: Integers, starts: Integers, lo: int, hi: int, inputs: Arrays

@@ -244,12 +244,7 @@ class WatchedStore(WindowStore):
     ) -> None:  # fmt: skip
         super().__init__(number, extents, parts, stamp, panes=True, every=every)
         self._adaptive = partial(AdaptiveStore, number, extents, parts, stamp, schema, read, every=every)
-        self._most = self._seen = 0  # since the last look: panes in use, tuples
-
-    def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
-        super().add(page, times, slots, groups)
-        self._most = max(self._most, len(self.panes or ()))
-        self._seen += len(page)
+        self._most = 0  # panes in use at the last look
 
     def successor(self) -> Store:
         if not self._is_sparse():
@@ -263,19 +258,19 @@ class WatchedStore(WindowStore):
         assert self.panes is not None
         of = self.panes.rectangle
         area = (of.high - of.low + 1) * of.groups  # there is room for more panes, at most as many again
-        empty = area > max(_FLOOR // of.cell_bytes, _SPARSE * self._most)
-        refused = self.refused > max(_MANY, self._seen / 2)
-        self._most, self._seen, self.refused = len(self.panes), 0, 0
+        empty = area > max(_FLOOR // of.cell_bytes, _SPARSE * max(self._most, of.used))
+        refused = self.refused > max(_MANY, self.seen / 2)
+        self._most, self.seen, self.refused = of.used, 0, 0
         return empty or refused
 
     def save(self) -> dict[str, Any]:
-        return {**super().save(), "adapted": False, "looked": [self._most, self._seen, self.refused]}
+        return {**super().save(), "adapted": False, "looked": [self._most, self.seen, self.refused]}
 
     def load(self, saved: Saved, groups: int) -> Store:
         if saved.flag("adapted"):
             return self._adaptive().load(saved, groups)
         looked = saved.part("looked")
-        self._most, self._seen, self.refused = (looked.integer(i, least=0) for i in range(3))
+        self._most, self.seen, self.refused = (looked.integer(i, least=0) for i in range(3))
         return super().load(saved, groups)
 
 

@@ -57,23 +57,26 @@ class Closing:
 
     def state(self) -> State:
         """Return what is held: tuples, partial aggregates, the groups that have some, bytes."""
-        stores = self.stores
-        held = self._groups.nbytes + self._promised.nbytes + sum(store.nbytes for store in stores)
-        alive = max(store.alive for store in stores)
-        return State(sum(store.tuples for store in stores), sum(map(len, stores)), alive, held)
+        tuples = partials = alive = 0
+        held = self._groups.nbytes + self._promised.nbytes
+        for store in self.stores:
+            tuples, partials, held = tuples + store.tuples, partials + len(store), held + store.nbytes
+            alive = max(alive, store.alive)
+        return State(tuples, partials, alive, held)
 
     def add(self, page: Page, times: Integers) -> None:
         """Fold tuples in, at ``times``.  O(tuples), in kernels."""
-        if not len(page):
+        if not times.size:
             return
-        groups = self._groups
-        slots = groups.encode([page.column(name) for name in self._by], len(page))
+        slots = self._groups.encode([page.column(name) for name in self._by], times.size)
+        known = len(self._groups)
         try:
             for store in self.stores:
-                store.add(page, times, slots, len(groups))
+                store.add(page, times, slots, known)
         except WindowOverflowError as error:
             raise self._overflow(error) from None
-        self._forget_dead()
+        if known > _DEAD:
+            self._forget_dead()
 
     def take(self, punctuation: Punctuation) -> Iterator[Emission]:
         """Put out what a punctuation completes, and what can be promised behind it."""
@@ -151,7 +154,9 @@ class Closing:
         known = len(self._groups)
         if not self._by or known == 0:
             return
-        alive = max(store.alive for store in self.stores)
+        alive = 0
+        for store in self.stores:
+            alive = max(alive, store.alive)
         if alive > 0 and known <= 2 * alive + _DEAD:
             return
         kept = np.flatnonzero(np.logical_or.reduce([store.living(known) for store in self.stores]))

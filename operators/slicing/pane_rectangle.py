@@ -90,7 +90,7 @@ class PaneRectangle:
         at, slot = divmod(cell, self.groups)
         return self.low + ((at - self.low) & (self.room - 1)), slot
 
-    def admit(self, panes: Integers, reach: Integers, groups: int, needed: int) -> None:
+    def admit(self, panes: Integers, reach: tuple[int, int], groups: int, needed: int) -> None:
         """Make room for tuples of ``panes``, all within ``reach``, or else for most, as far as it is worth it.
 
         There are ``groups`` groups; panes below ``needed`` no window needs any more.  O(cells that are new).
@@ -98,7 +98,7 @@ class PaneRectangle:
         if self.used:
             self.low = max(self.low, needed)
         kept = (self.low, self.high) if self.used else None
-        low, high = map(int, reach)
+        low, high = reach
         highest = max(high, self.high if self.used else low)
         if not self._grow(low, high, groups, panes.size):
             low, high = map(int, np.sort(panes)[[panes.size // 50, -1 - panes.size // 50]])

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.core.page import Page
+from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels.pane_rows import free
@@ -52,6 +53,8 @@ class _Scratch(threading.local):
 
 
 _SCRATCH = _Scratch()
+_LEAST, _MOST = np.minimum.reduce, np.maximum.reduce  # without the Python of ``min`` and ``max``
+_NONE = np.empty(0, np.int64)
 
 
 class Panes:
@@ -67,6 +70,8 @@ class Panes:
         whole, self._rest = divmod(extents.range, extents.slide)
         step = 2 if self._rest else 1
         self.rectangle = PaneRectangle(parts, step, step * whole + step - 1)
+        margin = 4 + -(-(2 * extents.range + abs(extents.origin)) // extents.slide)
+        self._room = step * (margin + NEVER // extents.slide), step * (FOREVER // extents.slide - margin)
 
     def __len__(self) -> int:
         return self.rectangle.used
@@ -84,25 +89,21 @@ class Panes:
         ``spans`` int64 (groups, 2) and ``counts`` are as in ``Partials``, and kept up to date.
         O(tuples), in kernels.  Raises ``ContractError`` if a time is too large for extents.
         """
-        reach = np.array([times.min(), times.max()])
-        self._extents.check(int(reach[0]), int(reach[1]))
-        panes, reach = self._panes_of(times), self._panes_of(reach)
+        panes = self._panes_of(times)
         step, length = self.rectangle.step, self.rectangle.length
         if length < step and not (inside := (panes + length) // step > panes // step).all():
             rows = np.flatnonzero(inside)
-            part = page.take(rows), times[rows], panes[rows], reach, slots[rows]
-            return rows[self._add(*part, spans, counts)]
-        return self._add(page, times, panes, reach, slots, spans, counts)
-
-    def _add(
-        self, page: Page, times: Integers, panes: Integers, reach: Integers, slots: Integers, spans: Integers,
-        counts: Integers,
-    ) -> Integers:  # fmt: skip
-        """Add tuples that are in windows, all within the panes ``reach``, lowest and highest."""
-        if not panes.size:
-            return panes
+            if not rows.size:
+                return rows
+            part = page.take(rows), times[rows], slots[rows]
+            return rows[self.add(*part, spans, counts)]
         of = self.rectangle
-        of.admit(panes, reach, len(spans), (int(counts[2]) + 1) * of.step - of.length)
+        low, high = int(_LEAST(panes)), int(_MOST(panes))
+        least, most = self._room
+        if not least <= low <= high <= most:
+            self._extents.check(int(times.min()), int(times.max()))
+        if not (of.used and of.low <= low and high <= of.high and len(spans) <= of.groups):
+            of.admit(panes, (low, high), len(spans), (int(counts[2]) + 1) * of.step - of.length)
         of.states.expect(page)
         cells, fresh = _SCRATCH.columns(panes.size)
         slots = slots.view()
@@ -111,7 +112,7 @@ class Panes:
         of.used += new
         if not out:
             self._update(page, times, cells)
-            return cells[:0]
+            return _NONE
         inside = cells >= 0
         self._update(page.filter(inside), times[inside], cells[inside])
         return np.flatnonzero(~inside)
@@ -175,8 +176,11 @@ class Panes:
         return 2 * panes + (offsets - panes * slide >= slide - self._rest) if self._rest else panes
 
     def _update(self, page: Page, times: Integers, cells: Integers) -> None:
+        states = self.rectangle.states
         try:
-            self.rectangle.states.add(page, times, cells)
+            for of, state in zip(states.accumulators, states.columns, strict=True):
+                if state is not None:
+                    of.add(state, cells, of.prepare(page, times))
         except SumOverflowError as error:
             pane, slot = self.rectangle.place_of(error.at)
             raise self._overflow(error.column, slot, pane // self.rectangle.step) from None

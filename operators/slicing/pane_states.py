@@ -32,7 +32,7 @@ _NARROW = 2**31 - 1  # tuples in all cells together that 32 bits can count
 class PaneStates:
     """``tuples`` int32 or int64 (cells,) and for each of ``parts`` its columns, (cells,), or None: ``tuples``.
 
-    ``cell_bytes``: those of one cell.  ``accumulators``: how each part is kept.
+    ``nbytes``: those of all cells, in use or not; ``cell_bytes``: of one.  ``accumulators``: how each part is kept.
     """
 
     def __init__(self, parts: Sequence[Part], cells: int, like: PaneStates | None = None) -> None:
@@ -50,30 +50,24 @@ class PaneStates:
     def _measure(self) -> None:
         columns = [column for state in self.columns if state is not None for column in state]
         self.cell_bytes = sum(column.itemsize for column in (self.tuples, *columns))
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all cells, in use or not."""
-        return self.tuples.size * self.cell_bytes
+        self.nbytes = self.tuples.size * self.cell_bytes
+        self._shared = [
+            i for i, state in enumerate(self.columns) if state is None and self.accumulators[i].part.column
+        ]
 
     def expect(self, page: Page) -> None:
         """Make ready for the tuples of ``page``: values are counted apart from the first null on."""
-        for i, of in enumerate(self.accumulators):
-            if self.columns[i] is None and of.part.column and page.column(of.part.column).null_count:
+        for i in self._shared:
+            name = self.accumulators[i].part.column
+            if self.columns[i] is None and name and page.column(name).null_count:
                 self.columns[i] = (self.tuples.astype(np.int64),)
                 self._measure()
-        self._most += len(page)
+        self._most += page.batch.num_rows
         if self._most > _NARROW and self.tuples.dtype == np.int32:
             self._most = int(self.tuples.sum(dtype=np.int64)) + len(page)
             if self._most > _NARROW:
                 self.tuples = self.tuples.astype(np.int64)
                 self._measure()
-
-    def add(self, page: Page, times: Integers, cells: Integers) -> None:
-        """Add each tuple to its cell; ``tuples`` has them already.  Raises ``SumOverflowError``."""
-        for of, state in zip(self.accumulators, self.columns, strict=True):
-            if state is not None:
-                of.add(state, cells, of.prepare(page, times))
 
     def folded(self, steps: Integers, results: int) -> list[Arrays]:
         """Take ``steps`` int64 (3, steps), in order, in the columns of each part; return the ``results``.

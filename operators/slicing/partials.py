@@ -99,41 +99,34 @@ class States:
 
 
 class Partials:
-    """The open partial aggregates, by (group slot, window id)."""
+    """The open partial aggregates, by (group slot, window id).
+
+    ``counts`` int64 (3,): how many rows, groups that have windows, and the lowest window, kept up to date.
+    ``nbytes``: bytes of the table, with the room there is for more.
+    """
 
     def __init__(self, parts: Sequence[Part]) -> None:
         self.states = States(parts)
-        self._counts = np.array([0, 0, NO_WINDOW])
+        self.counts = np.array([0, 0, NO_WINDOW])
         self._owner = np.full((0, 2), -1)
         self._allot(1, np.empty(0, np.int64))  # where windows are kept by panes, that is all
 
     def __len__(self) -> int:
-        return int(self._counts[0])
+        return int(self.counts[0])
 
     @property
     def alive(self) -> int:
         """How many groups have windows; the owner corrects it after closing."""
-        return int(self._counts[1])
+        return int(self.counts[1])
 
     @property
     def lowest(self) -> int:
         """No group has an open window below this one."""
-        return int(self._counts[2])
-
-    @property
-    def counts(self) -> Integers:
-        """How many rows, groups that have windows, and the lowest window, int64 (3,), kept up to date."""
-        return self._counts
+        return int(self.counts[2])
 
     def note(self, alive: int, lowest: int) -> None:
         """Take the truth about the groups after some of their windows were closed."""
-        self._counts[1:] = alive, lowest
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the table, with the room there is for more."""
-        table = self._owner.nbytes + self._table.cells.nbytes + self._table.free.nbytes
-        return table + self.states.row_bytes * len(self._owner)
+        self.counts[1:] = alive, lowest
 
     @property
     def row_bytes(self) -> int:
@@ -249,7 +242,7 @@ class Partials:
         used = self.used
         states = [[narrow(column) for column in state] for state in self.states.take(used)]
         owner = [narrow(column) for column in self._owner[used].T]
-        return {"owner": owner, "states": states, "counts": self._counts}
+        return {"owner": owner, "states": states, "counts": self.counts}
 
     def load(self, saved: Saved, groups: int) -> None:
         """Take what ``save`` returned of so many groups."""
@@ -259,7 +252,7 @@ class Partials:
         self.states.columns = self.states.loaded(saved.part("states"), slots.size)
         used = np.arange(slots.size)
         self._allot(1, used) if not used.size else self._resize(2 * used.size, used)
-        self._counts[1:] = saved.integers("counts", (3,))[1:]
+        self.counts[1:] = saved.integers("counts", (3,))[1:]
         if (kept := np.count_nonzero(self._table.cells[:, 2] >= 0)) != slots.size:
             msg = f"'owner' must be {slots.size} different windows; got {kept}"
             raise SnapshotError(msg)
@@ -276,11 +269,12 @@ class Partials:
         owner = np.full((size, 2), -1)
         owner[: used.size] = self._owner[used]
         self._owner = owner
-        self._counts[0] = used.size
+        self.counts[0] = used.size
         cells = np.full((4 * size, 3), -1)  # a quarter full at most: half as fast where it is half full
         fill(cells, owner)
         free = np.arange(size)[::-1].copy()
-        self._table = Table(cells, owner, free, self._counts)
+        self._table = Table(cells, owner, free, self.counts)
+        self.nbytes = owner.nbytes + cells.nbytes + free.nbytes + self.states.row_bytes * size
 
 
 def filled(rows: int, value: np.generic) -> NDArray[Any]:

@@ -49,19 +49,23 @@ class WindowStore:
         self.partials = Partials(parts)
         self.spans = no_spans(0)  # (groups, 2)  lowest open, highest window
         self.panes = Panes(parts, extents) if panes else None
-        self.refused = 0  # tuples that did not fit the ring
+        self.seen = self.refused = 0  # tuples, and those that did not fit the ring
 
     def __len__(self) -> int:
-        return len(self.partials) + (0 if self.panes is None else len(self.panes))
+        held = int(self.partials.counts[0])
+        return held if self.panes is None else held + self.panes.rectangle.used
 
     @property
     def alive(self) -> int:
-        return self.partials.alive
+        return int(self.partials.counts[1])
 
     @property
     def nbytes(self) -> int:
         held = self.partials.nbytes + self.spans.nbytes
-        return held if self.panes is None else held + self.panes.nbytes
+        if self.panes is None:
+            return held
+        rectangle = self.panes.rectangle
+        return held + rectangle.states.nbytes + rectangle.turns.nbytes
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         if groups > len(self.spans):
@@ -70,6 +74,7 @@ class WindowStore:
             self.add_to_table(page, times, slots, *self.wids(page, times))
             return
         left = self.panes.add(page, times, slots, self.spans, self.partials.counts)
+        self.seen += slots.size
         if left.size:
             self.refused += left.size
             self.add_to_table(page.take(left), times[left], slots[left], *self.extents.wids(times[left]))
@@ -108,7 +113,8 @@ class WindowStore:
         self.panes.clear()
 
     def due(self, bound: int) -> bool:
-        return self.partials.alive > 0 and int(self.extents.closed_by(bound)) > self.partials.lowest
+        lowest = int(self.partials.counts[2])
+        return lowest != NO_WINDOW and bound >= self.extents.origin + (lowest + 1) * self.extents.slide
 
     def close(self, bound: int) -> list[WindowStates]:
         cut = int(self.extents.closed_by(bound))
