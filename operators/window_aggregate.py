@@ -20,7 +20,7 @@ window it is in, and is gone.  Punctuation, not order, tells which windows are c
 Panes are what the starts and ends of windows cut the attribute into; windows are put together
 from them when they close (``slicing/pane_ring.py``).  Tuples far from the others in time go
 into windows all the same.  Which way is taken, and when groups that turn out to be sparse have
-their tuples kept instead (AdaptWID), is told in ``operators/slicing/window_strategy.py``.
+their tuples kept instead (AdaptWID), is told in ``operators/slicing/strategy.py``.
 
 Tuple-based windows of the whole stream close as pages come, all at once: their aggregates slide over it
 (``operators/slicing/row_windows.py``).

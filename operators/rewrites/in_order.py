@@ -122,7 +122,7 @@ def _twin(plan: Plan, name: str, join: str, slack: Slack) -> Operator:
 
 
 def _windows(name: str, of: WindowAggregate, schema: Schema, slack: Slack) -> Operator:
-    """Return what aggregates windows in order.
+    """Return the operator that aggregates windows in order.
 
     Sessions of a sorted input leave in order, and there is nothing that a buffer would be needed for.
     """
