@@ -22,7 +22,7 @@ from oop_engine.runners.inline import Inline
 CALLS_OF_A_PAGE = 86  # pushed, and worked off up to the sink; closes nothing
 CALLS_OF_A_CLOSING_PAGE = 318  # the same, but a promise follows from it, and a window leaves
 FILES_OF_A_PAGE = 12  # of operators, inside WindowAggregate
-FILES_OF_A_PUNCTUATION = 18  # the same, where a window leaves
+FILES_OF_A_PUNCTUATION = 19  # the same, where a window leaves
 
 OPERATORS = Path(oop_engine.__file__).parent / "operators"
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.int64(), "v": pa.int64()}, "ts", "s")

@@ -9,9 +9,10 @@ Source: Theodorakis et al., Hammer Slide, ADMS 2018, 3.2 (bulk insertion).
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
-__all__ = ["LANES", "add", "add_checked", "count_false", "moments", "smallest"]
+__all__ = ["LANES", "add", "add_checked", "begins", "count_false", "moments", "smallest"]
 
 LANES = 16
 """Floats are added up in so many sums side by side: a processor waits four cycles for the sum before."""
@@ -96,3 +97,20 @@ def moments(values, valid, starts, ends, carry, out):
                 mean += away / number
                 squares += away * (values[at] - mean)
         out[0, i], out[1, i], out[2, i] = number, mean, squares
+
+
+@njit(cache=True, nogil=True)
+def begins(slots, first, last, gap):
+    """Tell which runs begin a new one, bool (n,): of another slot, or more than ``gap`` behind all before of theirs.
+
+    slots, first, last int64 (n,), sorted by slot, then first.  O(n).
+    """
+    new = np.ones(len(slots), np.bool_)
+    reach = 0
+    for i in range(len(slots)):
+        if i > 0 and slots[i] == slots[i - 1] and first[i] - reach <= gap:
+            new[i] = False
+            reach = max(reach, last[i])
+        else:
+            reach = last[i]
+    return new

@@ -190,7 +190,9 @@ def chosen(query: Query, extents: Extents) -> Choice:
     if asked == "panes":
         return Choice("panes", f"panes, as asked: {_costs(extents)}")
     if not is_compiled(query.parts):
-        return Choice("windows", "windows: a state without compiled loops takes long to put together from panes")
+        return Choice(
+            "windows", "windows: a state without compiled loops takes long to put together from panes"
+        )
     if gain(extents, 1) > 1:
         return Choice("windows", f"windows: by panes it is {_costs(extents)}")
     if not _can_adapt(extents):

@@ -21,7 +21,7 @@ from oop_engine.core.errors import ContractError
 from oop_engine.core.punctuation import FOREVER, NEVER, shift
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
-from oop_engine.operators.kernels.merging import begins
+from oop_engine.operators.kernels.runs import begins
 from oop_engine.operators.windows.grid import Over, positive
 
 __all__ = ["Gap", "Session"]
