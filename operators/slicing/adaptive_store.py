@@ -71,7 +71,7 @@ class AdaptiveStore(WindowStore):
         self.block = PaneBlock(Panes(parts, extents)) if in_panes else None
 
     def take_over(self, before: WindowStore) -> None:
-        """Go on with what another store has: groups that are there are eager."""
+        """Go on with the state of another store, all of whose groups are eager."""
         self.partials, self.spans = before.partials, before.spans
         self.volumes.grow(len(self.spans), eager=True)
         if self.block is None:

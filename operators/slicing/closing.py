@@ -178,7 +178,7 @@ class Closing:
         return {"groups": self._groups.save(), "stores": stores, "promised": self._promised.save()}
 
     def load(self, saved: Saved) -> None:
-        """Take what ``save`` returned."""
+        """Restore a snapshot."""
         self._groups.load(saved.part("groups"))
         groups, states = len(self._groups), saved.parts("stores", len(self.stores))
         self.stores = [store.load(state, groups) for store, state in zip(self.stores, states, strict=True)]

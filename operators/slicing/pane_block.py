@@ -103,7 +103,7 @@ class PaneBlock:
         }
 
     def load(self, saved: Saved, groups: int) -> None:
-        """Take what ``save`` returned of so many groups."""
+        """Restore a snapshot of so many groups."""
         self._panes.load(saved.part("panes"))
         self._of = saved.integers("of", (None,), least=0, below=groups)
         spare = max(self._panes.rectangle.groups - self._of.size, 0)

@@ -138,7 +138,7 @@ class PaneRectangle:
         }
 
     def load(self, saved: Saved) -> None:
-        """Take what ``save`` returned."""
+        """Restore a snapshot."""
         panes, groups = saved.integers("shape", (2,), least=0, below=_FAR).tolist()
         held = saved.bits("held", panes * groups).reshape(panes, groups)
         turns = np.minimum(saved.integers("turns", (3, groups), least=0), panes)  # of who is asleep: anything

@@ -166,7 +166,7 @@ class Panes:
         return self.rectangle.save()
 
     def load(self, saved: Saved) -> None:
-        """Take what ``save`` returned."""
+        """Restore a snapshot."""
         self.rectangle.load(saved)
 
     def _panes_of(self, times: Integers) -> Integers:

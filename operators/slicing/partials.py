@@ -245,7 +245,7 @@ class Partials:
         return {"owner": owner, "states": states, "counts": self.counts}
 
     def load(self, saved: Saved, groups: int) -> None:
-        """Take what ``save`` returned of so many groups."""
+        """Restore a snapshot of so many groups."""
         owner = saved.part("owner")
         slots = owner.integers(0, (None,), least=0, below=groups)
         self._owner = np.stack([slots, owner.integers(1, slots.shape)], axis=1)

@@ -65,7 +65,7 @@ class RowSlide(ABC):
         return {"at": self._at, "ring": self._ring}
 
     def load(self, saved: Saved) -> None:
-        """Take what ``save`` returned."""
+        """Restore a snapshot."""
         shape = (None,) if self.columns == 1 else (self.columns, None)
         self._ring = saved.numbers("ring", shape, self.kind)
         room = self._ring.shape[-1] - 1

@@ -105,7 +105,7 @@ class RowWindows:
         }
 
     def load(self, saved: Saved) -> None:
-        """Take what ``save`` returned."""
+        """Restore a snapshot."""
         self._number, self._promised = saved.integer("number", least=0, most=_MOST), saved.integer("promised")
         for slide, state in zip(self._slides, saved.parts("slides", len(self._slides)), strict=True):
             slide.load(state)

@@ -85,7 +85,7 @@ class Store(Protocol):
         ...
 
     def successor(self) -> Store:
-        """Return who keeps this from now on: itself, or another kind of store that suits the stream better."""
+        """Return the store that takes over: this one, or of another kind that suits the stream better."""
         ...
 
     def save(self) -> dict[str, Any]:
@@ -93,5 +93,5 @@ class Store(Protocol):
         ...
 
     def load(self, saved: Saved, groups: int) -> Store:
-        """Take what ``save`` returned of so many groups; return who keeps it."""
+        """Restore a snapshot of so many groups; return the store that keeps it."""
         ...

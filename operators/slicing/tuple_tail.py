@@ -109,7 +109,7 @@ class Tail:
         return {"batch": everything.page.batch, "slots": everything.slots.astype(np.int32)}
 
     def load(self, saved: Saved, groups: int) -> None:
-        """Take what ``save`` returned of so many groups."""
+        """Restore a snapshot of so many groups."""
         self.clear()
         page = Page(self._schema, saved.batch("batch", self._schema.fields))
         self._extents.wids(page.times)

@@ -100,7 +100,7 @@ class Tagger:
         return {"groups": self._index.save(), "next": self._next}
 
     def load(self, saved: Saved) -> None:
-        """Take what ``save`` returned."""
+        """Restore a snapshot."""
         self._index.load(saved.part("groups"))
         self._next = saved.integers("next", (len(self._index),), least=0, below=_MOST)
 

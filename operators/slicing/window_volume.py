@@ -90,7 +90,7 @@ class ExtentDuration:
         return [self.wed, self.high, self._low, self._latest, [list(start) for start in self._starts]]
 
     def load(self, saved: Saved) -> None:
-        """Take what ``save`` returned."""
+        """Restore a snapshot."""
         self.wed = saved.integer(0, least=1)
         self.high, self._low, self._latest = (saved.integer(number) for number in (1, 2, 3))
         self._starts = [(start.integer(0), start.integer(1)) for start in saved.parts(4)]
@@ -159,7 +159,7 @@ class Volumes:
         }
 
     def load(self, saved: Saved, groups: int) -> None:
-        """Take what ``save`` returned of so many groups."""
+        """Restore a snapshot of so many groups."""
         self.duration.load(saved.part("duration"))
         self._volume = saved.integers("volume", (None,), least=0, below=2**31).astype(np.int32)
         self.eager = saved.bits("eager", self._volume.size)

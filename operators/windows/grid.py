@@ -36,7 +36,7 @@ LONGEST = 2**60
 
 
 class Over(Enum):
-    """What the positions of tuples are: an attribute, or numbers given as they arrive."""
+    """The kind of position that tuples have: an attribute, or a number given on arrival."""
 
     ATTRIBUTE = "attribute"
     ROWS = "rows of the stream"
@@ -48,7 +48,7 @@ class Definition(Protocol):
 
     @property
     def over(self) -> Over:
-        """What the positions of tuples are."""
+        """The kind of position that tuples have."""
         ...
 
     @property
