@@ -14,7 +14,7 @@ __all__ = ["Case", "Row"]
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Case:
     """An operator with parameters, its input schemas, and its oracle.
 

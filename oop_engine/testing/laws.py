@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -245,10 +246,15 @@ def draw_script(
 
     ``ordered``: sorted, even if it takes any order.
     """
-    rows = rows or [data.draw(row_lists(schema, case.domains)) for schema in case.inputs]
+    rows = rows or [data.draw(tuples) for tuples in _tuples(case)]
     ordered, ports = ordered or case.operator.needs_order, range(len(case.inputs))
     keys = [[key[port] for key in case.operator.partition_keys(case.inputs) or ()] for port in ports]
     return data.draw(scripts(case.inputs, rows, ordered=ordered, grouped=not ordered, keys=keys))
+
+
+@lru_cache
+def _tuples(case: Case) -> list[st.SearchStrategy[list[Row]]]:
+    return [row_lists(schema, case.domains) for schema in case.inputs]
 
 
 def _check_cases(cases: Sequence[Case]) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
+from functools import cache
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,8 @@ from oop_engine.core.schema import Schema
 from oop_engine.testing.case import Row
 
 __all__ = ["Event", "Script", "as_messages", "row_lists", "rows_of", "scripts"]
+
+T = TypeVar("T")
 
 _TIMES = st.integers(0, 30)
 _AFTER = [0, 15, 31, 60, FOREVER]  # bounds, where nothing is to come
@@ -95,8 +98,8 @@ def scripts(
     ]
     script: Script = []
     while any(per_port):
-        port = draw(st.sampled_from([p for p, events in enumerate(per_port) if events]))
-        take = draw(st.integers(1, 3))
+        port = _one_of(draw, [p for p, events in enumerate(per_port) if events])
+        take = draw(_integers(1, 3))
         script += per_port[port][:take]
         per_port[port] = per_port[port][take:]
     return script
@@ -122,12 +125,12 @@ class _Port:
 
 
 def _one_port(draw: st.DrawFn, number: int, port: _Port, ordered: bool, grouped: bool) -> Script:
-    port = replace(port, rows=draw(_arrivals(port, ordered)))
+    port = replace(port, rows=_arrivals(draw, port, ordered))
     script: Script = []
     contract = EdgeContract("drawn")
     for i in range(len(port.rows) + 1):
-        for _ in range(draw(st.sampled_from([0, 0, 1, 1, 2]))):
-            for event in draw(_between(port, i, grouped)):
+        for _ in range(_one_of(draw, [0, 0, 1, 1, 2])):
+            for event in _between(draw, port, i, grouped):
                 if event is None or _is_kept(contract, event):
                     script.append(Event(number, event))
         if i < len(port.rows):
@@ -135,7 +138,6 @@ def _one_port(draw: st.DrawFn, number: int, port: _Port, ordered: bool, grouped:
     return script
 
 
-@st.composite
 def _arrivals(draw: st.DrawFn, port: _Port, ordered: bool) -> list[Row]:
     """Draw in which order rows come: any; or each value of a key behind by something, so that bounds can be high."""
     if not port.rows:
@@ -143,10 +145,10 @@ def _arrivals(draw: st.DrawFn, port: _Port, ordered: bool) -> list[Row]:
     time, rows = port.schema.progressing, draw(st.permutations(port.rows))
     if ordered:
         return sorted(rows, key=lambda r: r[time])
-    key = draw(st.sampled_from([None, *port.others]))
+    key = _one_of(draw, [None, *port.others])
     if key is None:
         return rows
-    behind = {value: draw(st.sampled_from([0, 10, 30])) for value in dict.fromkeys(str(r[key]) for r in rows)}
+    behind = {value: _one_of(draw, [0, 10, 30]) for value in dict.fromkeys(str(r[key]) for r in rows)}
     return sorted(rows, key=lambda r: r[time] + behind[str(r[key])])
 
 
@@ -159,30 +161,29 @@ def _is_kept(contract: EdgeContract, punctuation: Punctuation) -> bool:
     return True
 
 
-@st.composite
 def _between(draw: st.DrawFn, port: _Port, done: int, grouped: bool) -> list[Punctuation | None]:
     """Draw the events before row ``done``: a page cut (None), or punctuation that holds."""
     grouped = grouped and bool(port.others)
-    kind = draw(st.sampled_from(["cut", "linear", *(["groups", "race"] if grouped else [])]))
+    kind = _one_of(draw, ["cut", "linear", *(["groups", "race"] if grouped else [])])
     if kind == "cut":
         return [None]
     if kind == "linear":
         return [Linear(_at_most(draw, port.times(done), _AFTER))]
-    ahead = draw(_group_wise(port, done))
+    ahead = _group_wise(draw, port, done)
     if kind == "groups" or not len(ahead):
         return [ahead]
     # The stream follows behind groups that are ahead by less than a window is long, and then goes on.
     fastest = min(int(ahead.below.max()), max(port.times(0), default=0) + 20)
-    first = min([fastest - draw(st.integers(0, 30)), *port.times(done)])
-    return [ahead, Linear(first), *draw(st.sampled_from([[], [Linear(min([fastest, *port.times(done)]))]]))]
+    first = min([fastest - draw(_TIMES), *port.times(done)])
+    goes_on = [Linear(min([fastest, *port.times(done)]))]
+    return [ahead, Linear(first), *_one_of(draw, [[], goes_on])]
 
 
-@st.composite
 def _group_wise(draw: st.DrawFn, port: _Port, done: int) -> GroupWise:
-    names = draw(st.lists(st.sampled_from(port.others), min_size=1, max_size=2, unique=True))
+    names = _some(draw, port.others, least=1, most=2)
     keys = [tuple(r[n] for n in names) for r in port.rows]
     groups = list({str(key): key for key in keys}.values())  # a list is a key too, and has no hash
-    groups = draw(st.lists(st.sampled_from(groups), max_size=3, unique_by=str)) if groups else []
+    groups = _some(draw, groups, least=0, most=3)
     latest = max(port.times(0), default=0)
     after = [latest - 30, latest - 5, latest, latest + 20, *_AFTER]
     below = [
@@ -196,7 +197,26 @@ def _group_wise(draw: st.DrawFn, port: _Port, done: int) -> GroupWise:
 
 def _at_most(draw: st.DrawFn, to_come: list[int], after: list[int]) -> int:
     """Draw a bound that holds; one of ``after`` where nothing is to come."""
-    return min(to_come) - draw(st.sampled_from([0, 0, 1, 7])) if to_come else draw(st.sampled_from(after))
+    return min(to_come) - _one_of(draw, [0, 0, 1, 7]) if to_come else _one_of(draw, after)
+
+
+# Drawing is most of what trying a law costs, and making strategies is most of drawing; so these are made once.
+_integers = cache(st.integers)
+
+
+def _one_of(draw: st.DrawFn, values: Sequence[T]) -> T:
+    """Draw one of some values."""
+    return values[draw(_integers(0, len(values) - 1))]
+
+
+def _some(draw: st.DrawFn, values: Sequence[T], least: int, most: int) -> list[T]:
+    """Draw ``least`` to ``most`` different ones of some values, as far as there are as many."""
+    left, found = list(values), list[T]()
+    for _ in range(draw(_integers(least, most))):
+        if left:
+            found.append(_one_of(draw, left))
+            left = [value for value in left if str(value) != str(found[-1])]
+    return found
 
 
 def rows_of(script: Script, ports: int) -> list[list[Row]]:
