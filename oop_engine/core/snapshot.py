@@ -21,7 +21,7 @@ from oop_engine.core.saved import Saved
 __all__ = ["pack", "unpack"]
 
 _ARRAY, _BATCH, _BIG = 1, 2, 3
-_FORMAT = b"oop-engine/2"
+_FORMAT = b"oop-engine/3"
 _SUM = 4  # bytes of the checksum, behind the name of the format
 _FIXED = "biufUSMm"  # kinds of NumPy types whose values are their bytes
 

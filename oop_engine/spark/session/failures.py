@@ -20,7 +20,7 @@ from oop_engine.core.errors import EngineError, SetupError
 
 __all__ = ["failure_of"]
 
-_OURS = re.compile(r"oop_engine\.errors\.(\w+): (.*)")
+_OURS = re.compile(rf"{re.escape(errors.__name__)}\.(\w+): (.*)")
 _TRACE = "Traceback (most recent call last):\n"
 _OF_SPARK = ("py4j.", "pyspark.")
 _CONDITION = re.compile(r"\[[A-Z_0-9]+(?:\.[A-Z_0-9]+)*\] .*")

@@ -60,7 +60,7 @@ def raised(error: Exception, **more: object) -> BaseException:
         (Unprintable("x"), SetupError, "Spark failed: its Java process has ended"),
         (PySparkException(PYTHON.format(error="\nZeroDivisionError: division by zero")), RuntimeError,
          "raised on Spark: ZeroDivisionError: division by zero"),
-        (PySparkException(PYTHON.format(error="\noop_engine.errors.TraceError: a.csv: row 7")), TraceError,
+        (PySparkException(PYTHON.format(error=f"\n{TraceError.__module__}.TraceError: a.csv: row 7")), TraceError,
          "a.csv: row 7"),
         (PySparkException(PYTHON.format(error=f"\npy4j.protocol.Py4JJavaError: {JAVA}")), SetupError,
          "[FAILED_READ_FILE"),
