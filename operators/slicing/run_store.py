@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.core.errors import SnapshotError
+from oop_engine.core.group_index import occurring
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.saved import Saved
@@ -84,6 +85,7 @@ class RunStore:
 
     def __init__(self, number: int, definition: Merging, parts: Sequence[Part], stamp: Stamp) -> None:
         self._number, self._definition, self._parts, self._stamp = number, definition, list(parts), stamp
+        self._open = np.zeros(0, np.bool_)  # (slots,) which groups have runs
         self._set(self._nothing())
 
     _alive: int
@@ -98,7 +100,7 @@ class RunStore:
 
     @property
     def nbytes(self) -> int:
-        return self._joined.nbytes + sum(runs.nbytes for runs in self._fresh)
+        return self._joined.nbytes + sum(runs.nbytes for runs in self._fresh) + self._open.nbytes
 
     @property
     def alive(self) -> int:
@@ -130,7 +132,7 @@ class RunStore:
         """Take in runs, whoever made them.  O(log runs) a run, amortized."""
         self._fresh.append(runs)
         self._fresh_runs += runs.slots.size
-        self._alive = max(self._alive, 1)
+        self._note(runs.slots)
         self._least = min(self._least, int(runs.last.min(initial=FOREVER)))
         if self._fresh_runs > max(self._joined.slots.size, _LEAST):
             self._join()
@@ -156,9 +158,18 @@ class RunStore:
             raise self._overflow(together, error.column, int(starts[error.at])) from None
         self._set(Runs(together.slots[starts], together.first[starts], last, states))
 
+    def _note(self, slots: Integers) -> None:
+        """Learn that groups have runs."""
+        more = int(slots.max(initial=-1)) + 1 - self._open.size
+        if more > 0:
+            self._open = np.concatenate([self._open, np.zeros(max(more, self._open.size), np.bool_)])
+        self._alive += occurring(slots[~self._open[slots]], self._open.size).size
+        self._open[slots] = True
+
     def _set(self, joined: Runs) -> None:
         self._joined, self._fresh, self._fresh_runs = joined, list[Runs](), 0
-        self._alive = int(np.count_nonzero(np.diff(joined.slots))) + 1 if joined.slots.size else 0
+        self._open, self._alive = np.zeros(0, np.bool_), 0
+        self._note(joined.slots)
         self._least = int(joined.last.min(initial=FOREVER))
 
     def due(self, bound: int) -> bool:
@@ -228,23 +239,40 @@ class RunStore:
         return self
 
     def save(self) -> dict[str, Any]:
-        self._join()
-        slots, first, last, states = self._joined
-        return {"runs": [narrow(slots), first, last], "states": [list(state) for state in states]}
+        fresh = [_written(runs) for runs in self._fresh]
+        return {"joined": _written(self._joined), "fresh": fresh}
 
     def load(self, saved: Saved, groups: int) -> Store:
-        runs = saved.part("runs")
+        joined = self._loaded(saved.part("joined"), groups)
+        sorted_ = (np.diff(joined.slots) >= 0).all()
+        if not sorted_ or not self._definition.begins(*joined[:3]).all():
+            msg = (
+                f"'joined' must be runs that are disjoint and in order; got {joined.slots.size} that are not"
+            )
+            raise SnapshotError(msg)
+        self._set(joined)
+        for runs in saved.parts("fresh"):
+            self._fresh.append(self._loaded(runs, groups))
+            self._fresh_runs += self._fresh[-1].slots.size
+            self._note(self._fresh[-1].slots)
+            self._least = min(self._least, int(self._fresh[-1].last.min(initial=FOREVER)))
+        return self
+
+    def _loaded(self, runs: Saved, groups: int) -> Runs:
         slots = runs.integers(0, (None,), least=0, below=groups)
         first, last = (runs.integers(i, slots.shape) for i in (1, 2))
         self._definition.check(first)
         self._definition.check(last)
-        sorted_ = (np.diff(slots) >= 0).all() and (first <= last).all()
-        if not sorted_ or not self._definition.begins(slots, first, last).all():
-            msg = f"'runs' must be disjoint and in order; got {slots.size} runs that are not"
+        if (first > last).any():
+            msg = "runs must end behind their beginning"
             raise SnapshotError(msg)
-        self._set(Runs(slots, first, last, States(self._parts).loaded(saved.part("states"), slots.size)))
-        return self
+        return Runs(slots, first, last, States(self._parts).loaded(runs.part(3), slots.size))
 
     def _overflow(self, runs: Runs, column: str | None, at: int) -> WindowOverflowError:
         end = self._definition.ends(runs.last[[at]])[0]
         return WindowOverflowError(column, runs.slots[at], runs.first[at], end)
+
+
+def _written(runs: Runs) -> list[Any]:
+    """Return runs for a snapshot."""
+    return [narrow(runs.slots), runs.first, runs.last, [list(state) for state in runs.states]]

@@ -24,6 +24,7 @@ def test_mutants_have_one_of_three_ends(tmp_path: Path, seed: int) -> None:
     assert done.returncode == 0, f"{done.returncode}: {done.stderr[-3000:]}; the mutant is in {tmp_path}"
     assert done.stderr == ""
     told = json.loads(done.stdout)
-    assert {name.partition(":")[0] for name in told["outcomes"]} == set(FORMATS)
+    ours = {name for name, found in FORMATS.items() if found.reader.__module__.startswith("oop_engine.")}
+    assert {name.partition(":")[0] for name in told["outcomes"]} == ours
     assert {name.partition(": ")[2] for name in told["outcomes"]} == {"read", "diverted", "one line"}
     assert told["slowest"] < 10

