@@ -130,9 +130,9 @@ class PartialAggregate(Operator):
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
         match punctuation:
             case Linear(below):
-                yield from self._grown(Linear(int(self._rows.promise(below))))
+                yield from self._grown(Linear(int(self._rows.bound(below))))
             case GroupWise(groups, below) if set(punctuation.attributes) <= set(self.by):
-                yield from self._grown(GroupWise(groups, self._rows.promise(below)))
+                yield from self._grown(GroupWise(groups, self._rows.bound(below)))
 
     def _grown(self, punctuation: Linear | GroupWise) -> Iterator[Emission]:
         for grown in self._progress.advance(0, punctuation):

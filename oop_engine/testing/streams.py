@@ -200,7 +200,7 @@ def _at_most(draw: st.DrawFn, to_come: list[int], after: list[int]) -> int:
     return min(to_come) - _one_of(draw, [0, 0, 1, 7]) if to_come else _one_of(draw, after)
 
 
-# Drawing is most of what trying a law costs, and making strategies is most of drawing; so these are made once.
+# Most of the time of a law goes into drawing, and most of that into making strategies; so these are made once.
 _integers = cache(st.integers)
 
 

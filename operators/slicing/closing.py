@@ -53,12 +53,12 @@ class Closing:
         self._output, self._by, self._progressing = output, by, schema.progressing
         self.stores = list(stores)
         self._groups = GroupIndex([schema.type_of(name) for name in by], KeyTable)
-        self._promised = Progress()
+        self._progress = Progress()
 
     def state(self) -> State:
         """Return what is held: tuples, partial aggregates, the groups that have some, bytes."""
         tuples = partials = alive = 0
-        held = self._groups.nbytes + self._promised.nbytes
+        held = self._groups.nbytes + self._progress.nbytes
         for store in self.stores:
             tuples, partials, held = tuples + store.tuples, partials + len(store), held + store.nbytes
             alive = max(alive, store.alive)
@@ -94,12 +94,12 @@ class Closing:
             self.stores = [store.successor() for store in self.stores]
             for bound in (*self._pauses(below), below):
                 yield from self._put_out(lambda store, bound=bound: store.close(bound))  # type: ignore[misc]
-        yield from self._advance(Linear(min(store.promise(below) for store in self.stores)))
+        yield from self._advance(Linear(min(store.least_stamp(below) for store in self.stores)))
 
     def _group_wise(self, punctuation: GroupWise) -> Iterator[Emission]:
         slots, of = matching(self._groups, self._by, punctuation)
         yield from self._close(slots, punctuation.below[of])
-        bounds = [store.promises(slots, of, punctuation.below) for store in self.stores]
+        bounds = [store.least_stamps(slots, of, punctuation.below) for store in self.stores]
         yield from self._advance(GroupWise(punctuation.groups, np.minimum.reduce(bounds)))
 
     def _joint(self, bounds: dict[str, int]) -> Iterator[Emission]:
@@ -146,7 +146,7 @@ class Closing:
                 yield 0, page
 
     def _advance(self, punctuation: Linear | GroupWise) -> Iterator[Emission]:
-        for grown in self._promised.advance(0, punctuation):
+        for grown in self._progress.advance(0, punctuation):
             yield 0, grown
 
     def _forget_dead(self) -> None:
@@ -175,11 +175,11 @@ class Closing:
     def save(self) -> dict[str, Any]:
         """Return everything for a snapshot."""
         stores = [store.save() for store in self.stores]
-        return {"groups": self._groups.save(), "stores": stores, "promised": self._promised.save()}
+        return {"groups": self._groups.save(), "stores": stores, "progress": self._progress.save()}
 
     def load(self, saved: Saved) -> None:
         """Restore a snapshot."""
         self._groups.load(saved.part("groups"))
         groups, states = len(self._groups), saved.parts("stores", len(self.stores))
         self.stores = [store.load(state, groups) for store, state in zip(self.stores, states, strict=True)]
-        self._promised.load(saved.part("promised"))
+        self._progress.load(saved.part("progress"))

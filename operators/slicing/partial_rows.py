@@ -86,7 +86,7 @@ class PartialRows:
             for names, kinds in self._kinds
         ]
 
-    def promise(self, bounds: Integers | int) -> Integers:
+    def bound(self, bounds: Integers | int) -> Integers:
         """Return what bounds on tuples say of their panes: rounded down to the start of one.
 
         That closes the same windows.  ``NEVER`` and ``FOREVER`` stay what they are.

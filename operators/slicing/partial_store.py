@@ -105,12 +105,12 @@ class PartialStore:
         self._note()
         return closing
 
-    def promise(self, bound: int) -> int:
+    def least_stamp(self, bound: int) -> int:
         if self._every and self._alive:
             bound = min(bound, self._extents.origin + self._lowest * self._extents.slide)
         return self._stamps.least(bound)
 
-    def promises(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
+    def least_stamps(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
         if self._every:
             low = self._spans[slots, 0]
             some = np.flatnonzero(low != NO_WINDOW)

@@ -195,18 +195,20 @@ class RunStore:
         ends = self._definition.ends(leaving.last)
         return [WindowStates(leaving.slots, ends, leaving.states, self._number, leaving.first)]
 
-    def promise(self, bound: int) -> int:
+    def least_stamp(self, bound: int) -> int:
         none = np.empty(0, np.int64)
         return (
-            int(self.promises(none, none, np.array([bound]))[0]) if not len(self) else self._held_back(bound)
+            int(self.least_stamps(none, none, np.array([bound]))[0])
+            if not len(self)
+            else self._held_back(bound)
         )
 
     def _held_back(self, bound: int) -> int:
         self._join()
         everyone = np.unique(self._joined.slots)
-        return int(self.promises(everyone, np.zeros_like(everyone), np.array([bound]))[0])
+        return int(self.least_stamps(everyone, np.zeros_like(everyone), np.array([bound]))[0])
 
-    def promises(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
+    def least_stamps(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
         """The end of a later window is that of an open run, or of later tuples alone."""
         self._join()
         stamps = bounds.copy() if self._stamp == "start" else self._definition.least_end(bounds)

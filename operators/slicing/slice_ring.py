@@ -73,10 +73,10 @@ class SliceRing:
         lowest = self._table.lowest
         return lowest != NO_WINDOW and bound > self.slicing.origin + lowest * self.slicing.length
 
-    def promise(self, bound: int) -> int:
+    def least_stamp(self, bound: int) -> int:
         return self._stamps.least(bound)
 
-    def promises(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
+    def least_stamps(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
         return self._stamps.of_each(bounds)
 
     def living(self, groups: int) -> NDArray[np.bool_]:

@@ -57,11 +57,11 @@ class Store(Protocol):
         """Take out the windows of ``slots[i]`` that end by ``bounds[i]``."""
         ...
 
-    def promise(self, bound: int) -> int:
+    def least_stamp(self, bound: int) -> int:
         """Return the least stamp of later results, if no later tuple is below ``bound``."""
         ...
 
-    def promises(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
+    def least_stamps(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
         """Do so for many bounds, where that of group ``slots[i]`` is ``bounds[of[i]]``."""
         ...
 

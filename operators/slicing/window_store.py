@@ -188,12 +188,12 @@ class WindowStore:
         """Note that the lowest open window of some groups is another now, or that there is none."""
         spans.reopen(self.spans, slots, low, self.partials.counts)
 
-    def promise(self, bound: int) -> int:
+    def least_stamp(self, bound: int) -> int:
         if self.every and self.partials.alive:
             bound = min(bound, self.extents.origin + self.partials.lowest * self.extents.slide)
         return self.stamps.least(bound)
 
-    def promises(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
+    def least_stamps(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
         if self.every:
             low = self.spans[slots, 0]
             some = np.flatnonzero(low != NO_WINDOW)
