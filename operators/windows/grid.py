@@ -123,8 +123,11 @@ class Extents:
         All smaller ones are closed: those with ``end <= bound``.  ``NEVER`` and
         ``FOREVER`` stay what they are.
         """
-        given = np.asarray(bounds, np.int64)
         low, high = self._safe()
+        if isinstance(bounds, int):
+            inside = NEVER < bounds < FOREVER
+            return np.asarray((min(max(bounds, low), high) - self.origin) // self.slide if inside else bounds)
+        given = np.asarray(bounds, np.int64)
         cuts = (np.clip(given, low, high) - self.origin) // self.slide
         return np.where((given == NEVER) | (given == FOREVER), given, cuts)
 
