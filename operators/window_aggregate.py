@@ -17,10 +17,13 @@ window it is in, and is gone.  Punctuation, not order, tells which windows are c
                punctuation, at most O(windows open); all in kernels.  Order needed: none
                (``operators/in_order/buffering_aggregate.py`` is the in-order twin).
 
-Panes are what the starts and ends of windows cut the attribute into; windows are put together
+The starts and ends of windows cut the attribute into panes; windows are put together
 from them when they close (``slicing/pane_ring.py``).  Tuples far from the others in time go
-into windows all the same.  Which way is taken, and when groups that turn out to be sparse have
-their tuples kept instead (AdaptWID), is told in ``operators/slicing/strategy.py``.
+into windows all the same.  ``slicing/strategy.py`` chooses between these ways, and when tuples of sparse
+groups are kept instead (AdaptWID).
+
+Several definitions in one operator share slices where they lie on grids (``slicing/slice_ring.py``); sessions are runs
+of tuples that merge (``slicing/run_store.py``).  All of them close in ``slicing/closing.py``.
 
 Tuple-based windows of the whole stream close as pages come, all at once: their aggregates slide over it
 (``operators/slicing/row_windows.py``).
@@ -72,8 +75,9 @@ class WindowAggregate(Operator):
     that).  Output: ``by``, with several ``window`` (the definition's name), ``window_start``, ``window_end``, the
     aggregates; progressing attribute is ``window_end`` (``window_start`` if ``stamp="start"``), of the input's type and
     unit; in tuple-based windows it is a number of tuples, unit ``rows``.  A group without a tuple in a
-    window gives no result there, unless ``empty``.  ``strategy``: "windows" (WID, as in the
-    thesis), "panes", which takes windows of one length,
+    window gives no result there, unless ``empty``, which goes with grids and landmark windows.
+
+    ``strategy``: "windows" (WID, as in the thesis), "panes", which takes windows of one length,
     "adaptive" (AdaptWID), which takes windows of one length over the attribute,
     "stacks" (two stacks, Hammer Slide), which takes tuple-based windows without groups, or "auto":
     by stacks where that can be, by panes where that is sooner, adapting once groups are sparse, by slices where

@@ -102,7 +102,7 @@ class BufferingAggregate(Operator):
             msg = f"{_WHAT}: windows {on}: use WindowAggregate"
             raise GraphError(msg)
         if not isinstance(extents, Extents):
-            msg = f"{_WHAT}: windows must lie on a grid; got {self.windows}: use RunAggregate"
+            msg = f"{_WHAT}: windows must lie on a grid; got {self.windows}: use WindowAggregate, which keeps order"
             raise GraphError(msg)
         return Output({"": extents}, self.aggregates, schema, self.by, self.stamp, _WHAT), extents
 

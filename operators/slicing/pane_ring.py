@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels.pane_rows import free
@@ -70,8 +69,12 @@ class Panes:
         whole, self._rest = divmod(extents.range, extents.slide)
         step = 2 if self._rest else 1
         self.rectangle = PaneRectangle(parts, step, step * whole + step - 1)
-        margin = 4 + -(-(2 * extents.range + abs(extents.origin)) // extents.slide)
-        self._room = step * (margin + NEVER // extents.slide), step * (FOREVER // extents.slide - margin)
+        low, high = extents.safe
+        # Panes of times for which extents fit 64 bits, for sure; a time that wraps lies outside of them.
+        self._sure = (
+            step * ((low - extents.origin) // extents.slide + 1),
+            step * ((high - extents.origin) // extents.slide),
+        )
 
     def __len__(self) -> int:
         return self.rectangle.used
@@ -99,8 +102,8 @@ class Panes:
             return rows[self.add(*part, spans, counts)]
         of = self.rectangle
         low, high = int(_LEAST(panes)), int(_MOST(panes))
-        least, most = self._room
-        if not least <= low <= high <= most:
+        least, behind = self._sure
+        if not least <= low <= high < behind:
             self._extents.check(int(times.min()), int(times.max()))
         if not (of.used and of.low <= low and high <= of.high and len(spans) <= of.groups):
             of.admit(panes, (low, high), len(spans), (int(counts[2]) + 1) * of.step - of.length)

@@ -120,7 +120,7 @@ def _with_panes(windows: Windows, definition: Definition, what: str) -> Extents:
         raise GraphError(msg)
     if not isinstance(definition, Extents) or definition.landmark:
         msg = (
-            f"{what}: windows must have a range, for a landmark window has no panes that it could let go of; "
+            f"{what}: windows must have a range, for landmark windows and sessions have no panes to let go of; "
             f"got {windows}: use WindowAggregate, or a Sliding or Tumbling window"
         )
         raise GraphError(msg)

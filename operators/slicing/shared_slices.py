@@ -36,7 +36,9 @@ class _Slices(Extents):
 
     margin: int = 0
 
-    def _safe(self) -> tuple[int, int]:
+    @property
+    def safe(self) -> tuple[int, int]:
+        """The least and the largest time for which extents of the windows made of slices fit 64 bits."""
         return NEVER + 1 + self.margin, FOREVER - 1 - self.margin
 
 

@@ -101,13 +101,29 @@ def checked_query(query: Query) -> None:
             raise GraphError(msg)
     for number in _alone(query):
         extents = query.output.definitions[number]
-        if isinstance(extents, Extents):
+        if not isinstance(extents, Extents):
+            _check_merging(query, query.names[number])
+        else:
             _check_strategy(query, extents)
             kept = chosen(query, extents).kept
             in_table = not (kept == "adaptive" and is_compiled(query.parts))
             check_overlap(
                 extents, f"{what}: {query.names[number]!r}" if query.share else what, in_table=in_table
             )
+
+
+def _check_merging(query: Query, name: str) -> None:
+    """Raise ``GraphError`` if windows that merge are asked for in a way that only grids have."""
+    for asked, given in (
+        (query.strategy != "auto", f"strategy={query.strategy!r}"),
+        (query.empty, "empty=True"),
+    ):
+        if asked:
+            msg = (
+                f"{query.output.what}: {given} needs windows on a grid (Tumbling, Sliding...); those of {name} follow "
+                "from their tuples: leave it out, or use an operator for each"
+            )
+            raise GraphError(msg)
 
 
 def _check_strategy(query: Query, extents: Extents) -> None:

@@ -123,7 +123,7 @@ class Extents:
         All smaller ones are closed: those with ``end <= bound``.  ``NEVER`` and
         ``FOREVER`` stay what they are.
         """
-        low, high = self._safe()
+        low, high = self.safe
         if isinstance(bounds, int):
             inside = NEVER < bounds < FOREVER
             return np.asarray((min(max(bounds, low), high) - self.origin) // self.slide if inside else bounds)
@@ -149,13 +149,15 @@ class Extents:
         sentinel = (wids == NEVER) | (wids == FOREVER)
         return np.where(sentinel, wids, self.extent(np.where(sentinel, 0, wids))[side])
 
-    def _safe(self) -> tuple[int, int]:
+    @property
+    def safe(self) -> tuple[int, int]:
+        """The least and the largest position for which extents fit 64 bits."""
         margin = (self.range or 0) + 2 * self.slide + abs(self.origin)
         return NEVER + 1 + margin, FOREVER - 1 - margin
 
     def check(self, least: int, most: int) -> None:
         """Raise ``ContractError`` if the extents of positions from ``least`` to ``most`` would not fit 64 bits."""
-        low, high = self._safe()
+        low, high = self.safe
         if least < low or most > high:
             value = least if least < low else most
             msg = f"windows: positions must lie in [{low}, {high}] for extents to fit 64 bits; got {value}"

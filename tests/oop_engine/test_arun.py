@@ -112,6 +112,7 @@ async def test_a_feed_that_is_silent_makes_nobody_wait() -> None:
     graph = merged(0, clock_every=10, lull=20)
     async with asyncio.timeout(MOST_S):
         await arun(graph, {"a": pages(60, 5), "b": Feed([], until=enough)}, on_result=seen)
+    assert enough.is_set()
 
 
 async def test_without_a_clock_there_are_no_ticks_and_no_arrivals() -> None:

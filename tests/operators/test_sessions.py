@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 
 from oop_engine import FOREVER, ContractError, GraphError, GroupWise, Joint, Linear, Page, Schema
 from oop_engine.core.errors import SnapshotError
-from oop_engine.operators import Bucket, Count, Session, Sum, Tumbling, WindowAggregate
+from oop_engine.operators import (
+    Bucket,
+    BufferingAggregate,
+    Count,
+    PartialAggregate,
+    Session,
+    Sum,
+    Tumbling,
+    WindowAggregate,
+)
 from oop_engine.testing import Driver, multiset
 from tests.naive.sessions import sessions
 from tests.operators.test_window_aggregate import AGGREGATES, BY, ORACLE
@@ -124,6 +133,22 @@ def test_times_must_leave_room_for_the_gap():
     driver = Driver(WindowAggregate(Session(10), {"n": Count()}), KEYED)
     with pytest.raises(ContractError, match="fit 64 bits"):
         driver.feed(0, keyed(2**63 - 5))
+
+
+@pytest.mark.parametrize("given", [{"empty": True}, {"strategy": "panes"}, {"strategy": "windows"}])
+@pytest.mark.parametrize("windows", [Session(10), {"grid": Tumbling(5), "visits": Session(10)}])
+def test_what_only_grids_have_is_refused_and_not_ignored(windows, given):
+    with pytest.raises(GraphError, match="needs windows on a grid"):
+        WindowAggregate(windows, {"n": Count()}, **given).opened(KEYED)
+
+
+def test_other_operators_name_the_way_out():
+    for operator in (
+        BufferingAggregate(Session(10), {"n": Count()}),
+        PartialAggregate(Session(10), {"n": Count()}),
+    ):
+        with pytest.raises(GraphError, match="use WindowAggregate"):
+            operator.output_schemas((KEYED,) * len(operator.inputs))
 
 
 def test_sessions_have_no_ids_that_a_tuple_alone_gives():

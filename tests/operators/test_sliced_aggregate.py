@@ -249,3 +249,12 @@ def test_windows_may_be_far_longer_than_others():
     oracle = {"n": ORACLE["n"], "s": ORACLE["sv"]}
     assert multiset(driver.rows()) == multiset(many(of, "ts", ("k",), oracle, definitions))
     assert "slices of 1 s of 'one'" in driver.operator.explain((SCHEMA,))
+
+
+@pytest.mark.parametrize("time", [2**63 - 500, -(2**63) + 500, 2**63 - 1, -(2**63) + 1])
+def test_times_must_leave_room_for_the_longest_window(time):
+    """Also where the slices that they go into would fit."""
+    windows = {"short": Tumbling(10), "long": Sliding(1000, 10)}
+    driver = Driver(SlicedAggregate(windows, {"n": Count()}), KEYED)
+    with pytest.raises(ContractError, match="fit 64 bits"):
+        driver.feed(0, Page.of(KEYED, {"ts": [time], "k": [1], "v": [1]}))
