@@ -24,14 +24,14 @@ from oop_engine.operators.slicing.adaptive_store import WIDE, AdaptiveStore, Wat
 from oop_engine.operators.slicing.landmark_store import LandmarkStore
 from oop_engine.operators.slicing.output import Output, Stamp
 from oop_engine.operators.slicing.pane_costs import gain, in_panes
-from oop_engine.operators.slicing.run_store import Merging, RunStore
+from oop_engine.operators.slicing.run_store import RunStore
 from oop_engine.operators.slicing.shared_slices import Slicing, shared
 from oop_engine.operators.slicing.slice_ring import SliceRing
 from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.tuple_tail import Tail
 from oop_engine.operators.slicing.window_limits import MOST_WINDOWS, check_overlap
 from oop_engine.operators.slicing.window_store import WindowStore
-from oop_engine.operators.windows import Extents, Gap, Over
+from oop_engine.operators.windows import Extents, Gap, Merging, Over
 
 __all__ = ["Query", "Strategy", "checked_query", "explained", "stores"]
 
@@ -76,7 +76,10 @@ def stores(query: Query) -> list[Store]:
     found: list[Store] = [
         SliceRing(query.parts, slicing, query.output.definitions, query.stamp) for slicing in grids
     ]
-    return found + [_store(query, number) for number in _alone(query)]
+    gaps = _sessions(query)
+    if gaps:
+        found.append(RunStore(gaps, query.parts, query.stamp))
+    return found + [_store(query, number) for number in _alone(query) if number not in gaps]
 
 
 def explained(query: Query) -> str:
@@ -162,6 +165,12 @@ def _alone(query: Query) -> Iterator[int]:
     yield from (number for number in range(len(query.output.definitions)) if number not in together)
 
 
+def _sessions(query: Query) -> dict[int, Gap]:
+    """Return the sessions by number, the shortest gap first, whose runs the others share: they join them further."""
+    gaps = {n: one for n, one in enumerate(query.output.definitions) if isinstance(one, Gap)}
+    return dict(sorted(gaps.items(), key=lambda item: item[1].gap))
+
+
 def _store(query: Query, number: int) -> Store:
     definition = query.output.definitions[number]
     if isinstance(definition, Extents):
@@ -170,7 +179,7 @@ def _store(query: Query, number: int) -> Store:
         kind = type(definition).__name__
         msg = f"{query.output.what}: no store keeps windows of {kind}; give Extents, or what has the methods of Merging"
         raise GraphError(msg)
-    return RunStore(number, definition, query.parts, query.stamp)
+    return RunStore({number: definition}, query.parts, query.stamp)
 
 
 _STORES: dict[Kept, Callable[[Query, int, Extents], Store]] = {
@@ -185,8 +194,17 @@ _STORES: dict[Kept, Callable[[Query, int, Extents], Store]] = {
 def _why(query: Query, number: int) -> str:
     definition = query.output.definitions[number]
     if isinstance(definition, Gap):
-        return f"runs: tuples at most {definition.gap} {query.schema.unit} apart, merged as they come"
+        return _runs(query, number, definition)
     return chosen(query, definition).why if isinstance(definition, Extents) else "runs, merged as they come"
+
+
+def _runs(query: Query, number: int, definition: Gap) -> str:
+    gaps = _sessions(query)
+    narrowest = next(iter(gaps))
+    if definition == gaps[narrowest]:
+        return f"runs: tuples at most {definition.gap} {query.schema.unit} apart, merged as they come"
+    name = query.names[narrowest]
+    return f"rows of the runs of {name!r} that are at most {definition.gap} {query.schema.unit} apart"
 
 
 def _can_adapt(extents: Extents) -> bool:

@@ -3,6 +3,7 @@
 from oop_engine.operators.windows.count import PartitionedTupleBased, TupleBased
 from oop_engine.operators.windows.grid import Definition, Extents, Over, Windows, divisible_by
 from oop_engine.operators.windows.landmark import Landmark
+from oop_engine.operators.windows.merging import Merging
 from oop_engine.operators.windows.session import Gap, Session
 from oop_engine.operators.windows.time import Sliding, Tumbling
 
@@ -11,6 +12,7 @@ __all__ = [
     "Extents",
     "Gap",
     "Landmark",
+    "Merging",
     "Over",
     "PartitionedTupleBased",
     "Session",

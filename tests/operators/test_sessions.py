@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from oop_engine import FOREVER, ContractError, GraphError, GroupWise, Joint, Linear, Page, Schema
 from oop_engine.core.errors import SnapshotError
+from oop_engine.core.saved import Saved
 from oop_engine.operators import (
     Bucket,
     BufferingAggregate,
@@ -165,3 +166,29 @@ def test_a_snapshot_with_runs_that_overlap_is_refused():
     store._joined = store._joined._replace(first=np.array([5, 12]))
     with pytest.raises(SnapshotError, match="disjoint"):
         WindowAggregate(Session(10), {"n": Count()}).opened(KEYED).restore(operator.snapshot())
+
+
+def test_gaps_share_runs_which_stay_until_the_longest_has_closed():
+    named = {"long": Session(10), "short": Session(2)}
+    driver = Driver(WindowAggregate(named, {"n": Count()}, ("k",)), KEYED)
+    driver.feed(0, Page.of(KEYED, {"ts": [0, 1, 5, 20], "k": ["a"] * 4, "v": [1] * 4}))
+    assert driver.operator.state().partials == 3  # 0 to 1, 5, 20: not one a definition
+    driver.feed(0, Linear(9))  # both short ones are complete, the long one may go on
+    assert [(row["window"], row["window_start"]) for row in driver.rows()] == [("short", 0), ("short", 5)]
+    assert driver.operator.state().partials == 3
+    driver.feed(0, Linear(16))
+    assert driver.rows()[2:] == [{"k": "a", "window": "long", "window_start": 0, "window_end": 15, "n": 3}]
+    assert driver.operator.state().partials == 1
+
+
+def test_gaps_that_share_runs_keep_what_has_left_in_a_snapshot():
+    named = {"long": Session(10), "short": Session(2)}
+    driver = Driver(WindowAggregate(named, {"n": Count()}, ("k",)), KEYED)
+    driver.feed(0, keyed(0))
+    driver.feed(0, Linear(9))
+    restored = WindowAggregate(named, {"n": Count()}, ("k",)).opened(KEYED)
+    restored.load(Saved.of(driver.operator.save()))
+    left = [
+        page.to_pylist() for _, page in restored.on_punctuation(0, Linear(FOREVER)) if isinstance(page, Page)
+    ]
+    assert [row["window"] for rows in left for row in rows] == ["long"]
