@@ -26,7 +26,7 @@ from benchmarks.workloads import WORKLOADS
 
 __all__ = ["main"]
 
-RUNNER = ("oop_engine/runners/", "oop_engine/core/statistics.py", "oop_engine/core/operator.py")
+RUNNER = ("oop_engine/runners/", "oop_engine/core/graphs/statistics.py", "oop_engine/core/operator.py")
 
 
 class Call(NamedTuple):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # to use
         UnitError as UnitError,
         UsageError as UsageError,
     )
-    from oop_engine.core.graph import Graph as Graph, Stream as Stream
+    from oop_engine.core.graphs.graph import Graph as Graph, Stream as Stream
     from oop_engine.core.page import Page as Page
     from oop_engine.core.punctuation import (
         FOREVER as FOREVER,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # to use
         Punctuation as Punctuation,
     )
     from oop_engine.core.schema import Schema as Schema
-    from oop_engine.core.statistics import Statistics as Statistics
+    from oop_engine.core.graphs.statistics import Statistics as Statistics
     from oop_engine.face import run as run
     from oop_engine.lab.compare import Comparison as Comparison, compare as compare
     from oop_engine.lab.scenario import (
@@ -69,7 +69,7 @@ if TYPE_CHECKING:  # to use
     from oop_engine.traces.trace import Trace as Trace, open_trace as open_trace, write_trace as write_trace
 
 if TYPE_CHECKING:  # to extend
-    from oop_engine.core.group_index import GroupIndex as GroupIndex
+    from oop_engine.core.groups.group_index import GroupIndex as GroupIndex
     from oop_engine.core.operator import (
         Emission as Emission,
         Message as Message,

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from oop_engine.core.errors import UsageError
-from oop_engine.core.graph import Graph
+from oop_engine.core.graphs.graph import Graph
 from oop_engine.runners.outcome import Outcome
 from oop_engine.runners.replay import replay
 

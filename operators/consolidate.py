@@ -35,7 +35,7 @@ from oop_engine.operators.aggregates import Aggregation
 from oop_engine.operators.slicing.closing import Closing
 from oop_engine.operators.slicing.output import Stamp, checked
 from oop_engine.operators.slicing.partial_rows import PartialRows
-from oop_engine.operators.slicing.partial_store import PartialStore
+from oop_engine.operators.slicing.stores.partial_store import PartialStore
 from oop_engine.operators.values.describe_value import describe_value
 from oop_engine.operators.windows import Windows
 

@@ -39,7 +39,7 @@ from oop_engine import (
     Schema,
     State,
 )
-from oop_engine.core.group_index import occurring
+from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.punctuation import passed
 from oop_engine.core.saved import Saved
 from oop_engine.operators.kernels.first_seen import add

@@ -18,15 +18,15 @@ window it is in, and is gone.  Punctuation, not order, tells which windows are c
                (``operators/in_order/buffering_aggregate.py`` is the in-order twin).
 
 The starts and ends of windows cut the attribute into panes; windows are put together
-from them when they close (``slicing/pane_ring.py``).  Tuples far from the others in time go
+from them when they close (``slicing/panes/pane_ring.py``).  Tuples far from the others in time go
 into windows all the same.  ``slicing/strategy.py`` chooses between these ways, and when tuples of sparse
 groups are kept instead (AdaptWID).
 
-Several definitions in one operator share slices where they lie on grids (``slicing/slice_ring.py``); sessions are runs
-of tuples that merge (``slicing/run_store.py``).  All of them close in ``slicing/closing.py``.
+Several definitions in one operator share slices where they lie on grids (``slicing/stores/slice_ring.py``); sessions
+are runs of tuples that merge (``slicing/stores/run_store.py``).  All of them close in ``slicing/closing.py``.
 
 Tuple-based windows of the whole stream close as pages come, all at once: their aggregates slide over it
-(``operators/slicing/row_windows.py``).
+(``operators/slicing/rows/row_windows.py``).
 
 ``empty=True`` adds the windows without a tuple between a group's first and last one.  That
 such a window exists is known only when the group's next tuple has come, so the promise
@@ -56,7 +56,7 @@ from oop_engine.operators.consolidate import Consolidate
 from oop_engine.operators.partial_aggregate import PartialAggregate
 from oop_engine.operators.slicing.closing import Closing
 from oop_engine.operators.slicing.output import Output, Stamp, checked
-from oop_engine.operators.slicing.row_windows import RowWindows, slidable
+from oop_engine.operators.slicing.rows.row_windows import RowWindows, slidable
 from oop_engine.operators.slicing.strategy import Query, Strategy, checked_query, explained, stores
 from oop_engine.operators.slicing.window_assigner import Tagger, bind
 from oop_engine.operators.values.describe_value import describe_value

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from oop_engine import Message, Page
-from oop_engine.core.graph import Graph
+from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.operator import Operator
 from oop_engine.core.units import to_seconds, to_units
 from oop_engine.lab.compare import Run

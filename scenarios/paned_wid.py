@@ -4,7 +4,7 @@ Q6-2, max(len), RANGE ``panes`` times SLIDE, over one link with ``tuples`` tuple
 as in the figure.  WID adds a tuple to every window that it is in.  Paned-WID adds it to one pane, and
 puts windows together from panes when they close.  The figure is the ratio of their execution times,
 without the time to read the stream; ours is that of CPU times of the operator alone, the best of
-three in turns, and beside it the ratio of the cost model (eqs. 6.1, 6.3; ``operators/slicing/pane_costs.py``).
+three in turns, and beside it the ratio of the cost model (eqs. 6.1, 6.3; ``operators/slicing/panes/pane_costs.py``).
 
 Where our figures differ from the thesis, and why.  It found that panes do not always pay: a window has
 to be combined from all of its panes, so with few tuples in each little is saved, and with one
@@ -27,14 +27,14 @@ import pyarrow as pa
 
 from oop_engine import Message, Page
 from oop_engine.core.errors import UsageError
-from oop_engine.core.graph import Graph
+from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.operator import Operator
 from oop_engine.lab.compare import Run
 from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
 from oop_engine.operators.aggregates import Max
 from oop_engine.operators.policies.policies import Upstream
 from oop_engine.operators.punctuate import Punctuate
-from oop_engine.operators.slicing.pane_costs import gain
+from oop_engine.operators.slicing.panes.pane_costs import gain
 from oop_engine.operators.window_aggregate import Strategy, WindowAggregate
 from oop_engine.operators.windows import Extents, Sliding
 from oop_engine.scenarios.truth import windows

@@ -263,7 +263,7 @@ def test_format_is_replayed(trace: Path) -> None:
 def test_format_whose_suffix_is_taken_is_refused() -> None:
     taken = TraceFormat("others", LinesReader, LinesWriter, suffixes=("csv",))
     with pytest.raises(
-        UsageError, match=r"there is a suffix of traces 'csv' already, of oop_engine\.traces\.csv"
+        UsageError, match=r"there is a suffix of traces 'csv' already, of oop_engine\.traces\.formats\.csv"
     ):
         register_format(taken)
     assert "others" not in FORMATS

@@ -27,7 +27,7 @@ from oop_engine.operators import (
     Var,
     WindowAggregate,
 )
-from oop_engine.operators.slicing import pane_ring
+from oop_engine.operators.slicing.panes import pane_ring
 from oop_engine.testing import END, Driver, multiset
 from tests.naive import windows as naive
 from tests.naive.sessions import sessions

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oop_engine import Page, Schema
-from oop_engine.core.graph import Graph, Stream
+from oop_engine.core.graphs.graph import Graph, Stream
 from oop_engine.operators.aggregates import Count, First, Last, Max, Min, Sum
 from oop_engine.operators.apply import Apply
 from oop_engine.operators.distinct import Distinct

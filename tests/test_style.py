@@ -26,7 +26,7 @@ LONG = {  # exceptions, with their sizes: they only shrink
     "operators/in_order/buffering_aggregate.py": 330,
     "operators/kernels/monoids.py": 390,
     "operators/slicing/partials.py": 320,
-    "operators/slicing/slice_ring.py": 350,
+    "operators/slicing/stores/slice_ring.py": 350,
 }
 KERNEL_LINES, KERNEL_PARAMETERS = 60, 10
 
@@ -65,7 +65,7 @@ ASKED_FOR = {  # by a class that others derive from, which documents them
         "operators/policies/watermark.py": ["Watermark", "Policy", "Lag"],
         "operators/aggregates/base.py": ["Aggregation"],
         "operators/slicing/store.py": ["Store"],
-        "operators/slicing/window_store.py": ["WindowStore"],
+        "operators/slicing/stores/window_store.py": ["WindowStore"],
         "operators/windows/grid.py": ["Windows"],
     }.items()
     for name, _ in public(parsed(ROOT / path))

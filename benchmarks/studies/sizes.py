@@ -13,7 +13,7 @@ import pyarrow as pa
 from numba.core.dispatcher import Dispatcher
 
 from oop_engine import Graph, Schema
-from oop_engine.core.graph import Plan
+from oop_engine.core.graphs.graph import Plan
 
 __all__ = ["held_bytes"]
 

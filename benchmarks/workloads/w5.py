@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from benchmarks.data import DELAY, SECOND, Columns, cycles
 from benchmarks.workload import Workload, values
 from oop_engine import Graph, Schema
-from oop_engine.core.graph import Stream
+from oop_engine.core.graphs.graph import Stream
 from oop_engine.operators import BoundedDisorder, Punctuate, SlicedAggregate, Sum, Tumbling, WindowAggregate
 
 __all__ = ["TwentyWindows", "TwentyWindowsApart", "TwentyWindowsChained"]

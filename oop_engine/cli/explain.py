@@ -15,7 +15,7 @@ from oop_engine.cli.output import only_json, print_json, write_whole
 from oop_engine.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from oop_engine.core.graph import Plan
+    from oop_engine.core.graphs.graph import Plan
     from oop_engine.core.operator import Operator
     from oop_engine.lab.scenario import Variant
 
@@ -116,7 +116,7 @@ def _kinds(variants: list[Variant]) -> dict[str, Operator]:
 
 
 def _show(variants: list[Variant]) -> None:
-    from oop_engine.core.waiting import waiting
+    from oop_engine.core.graphs.waiting import waiting
 
     for variant in variants:
         order = "in order" if variant.order == "in" else "out of order"

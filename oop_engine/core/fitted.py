@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from oop_engine.core.errors import ContractError
-from oop_engine.core.group_index import comparable
+from oop_engine.core.groups.group_index import comparable
 from oop_engine.core.punctuation import FOREVER, GroupWise, Joint
 from oop_engine.core.schema import Schema
 

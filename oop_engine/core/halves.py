@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from oop_engine.core.graph import Graph, Node, Plan, Stream
+from oop_engine.core.graphs.graph import Graph, Node, Plan, Stream
 from oop_engine.core.operator import Operator
 
 __all__ = ["consolidated"]

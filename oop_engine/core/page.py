@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.core.errors import ContractError
-from oop_engine.core.html import table_html
+from oop_engine.core.graphs.html import table_html
 from oop_engine.core.plain import arrivals, plain_column, plain_type, record_batches
 from oop_engine.core.schema import Schema
 from oop_engine.core.sizes import copied, owned, value_bytes

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine.core.group_index import GroupIndex, occurring
+from oop_engine.core.groups.group_index import GroupIndex, occurring
 from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation
 from oop_engine.core.saved import Saved
 

@@ -14,7 +14,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from oop_engine.core.errors import GraphError
-from oop_engine.core.html import table_html
+from oop_engine.core.graphs.html import table_html
 from oop_engine.core.plain import plain_type
 from oop_engine.core.units import Length, to_units
 

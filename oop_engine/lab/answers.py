@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from oop_engine.core.group_index import GroupIndex
+from oop_engine.core.groups.group_index import GroupIndex
 from oop_engine.lab.scenario import COMPLETE_AT
 
 __all__ = ["Match", "int64_of", "missing_and_wrong"]

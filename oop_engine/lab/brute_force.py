@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from oop_engine.core.errors import EngineError
-from oop_engine.core.graph import Graph, Node, Plan, Stream
+from oop_engine.core.graphs.graph import Graph, Node, Plan, Stream
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema

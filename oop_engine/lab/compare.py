@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine.core.statistics import Sample
+from oop_engine.core.graphs.statistics import Sample
 from oop_engine.core.units import to_seconds
 from oop_engine.lab.answers import Match, int64_of
 from oop_engine.lab.brute_force import NoTruthError, true_answer

@@ -11,7 +11,7 @@ from array import array
 import numpy as np
 from numpy.typing import NDArray
 
-from oop_engine.core.graph import Node, Plan, Stream
+from oop_engine.core.graphs.graph import Node, Plan, Stream
 from oop_engine.core.operator import Message, State
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import GroupWise, Joint, Linear

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from oop_engine.core.graph import Graph
+from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.operator import Operator
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema

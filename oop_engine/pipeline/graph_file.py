@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from oop_engine.core.errors import EngineError, UsageError
-from oop_engine.core.graph import Graph
+from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.schema import Schema
 from oop_engine.operators.policies.watermark import Policy
 from oop_engine.spark.state.fingerprint import fingerprint

@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine.core.group_index import GroupIndex
+from oop_engine.core.groups.group_index import GroupIndex
 from oop_engine.core.punctuation import NEVER
 from oop_engine.pipeline.segmented import Segmented
 from oop_engine.spark.session.failures import failure_of

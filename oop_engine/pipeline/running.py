@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 
 from oop_engine.core.errors import TraceError
-from oop_engine.core.graph import Graph, Plan
+from oop_engine.core.graphs.graph import Graph, Plan
 from oop_engine.core.units import TIME_UNITS, Length
 from oop_engine.pipeline.segmented import Segmented
 from oop_engine.spark.io.parquet import Parquet

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from oop_engine.core.errors import ContractError
-from oop_engine.core.graph import Plan
+from oop_engine.core.graphs.graph import Plan
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page, concat
 from oop_engine.core.punctuation import Linear

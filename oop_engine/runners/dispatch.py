@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterator
 from enum import Enum
 from typing import NamedTuple, Protocol
 
-from oop_engine.core.contract import EdgeContract
 from oop_engine.core.errors import UsageError
 from oop_engine.core.fitted import fitted
-from oop_engine.core.graph import Plan, Stream
+from oop_engine.core.graphs.contract import EdgeContract
+from oop_engine.core.graphs.graph import Plan, Stream
+from oop_engine.core.graphs.statistics import EdgeStatistics, OperatorStatistics, Statistics
 from oop_engine.core.operator import Emission, Message, Operator, State
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import Linear
-from oop_engine.core.statistics import EdgeStatistics, OperatorStatistics, Statistics
 
 __all__ = ["Result", "Route", "Signal", "Watch", "handle", "not_open", "statistics_of"]
 

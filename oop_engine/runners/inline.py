@@ -14,7 +14,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from oop_engine.core.errors import SnapshotError, UsageError
-from oop_engine.core.graph import Graph, Stream
+from oop_engine.core.graphs.graph import Graph, Stream
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from oop_engine.core.errors import UsageError
-from oop_engine.core.graph import Graph, Stream
+from oop_engine.core.graphs.graph import Graph, Stream
 from oop_engine.core.operator import Message, Operator
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine.core.html import table_html
+from oop_engine.core.graphs.html import table_html
+from oop_engine.core.graphs.statistics import LateTuples, Statistics
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
-from oop_engine.core.statistics import LateTuples, Statistics
 from oop_engine.runners.dispatch import Result
 
 __all__ = ["Collector", "Outcome"]

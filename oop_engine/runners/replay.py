@@ -15,13 +15,13 @@ from time import perf_counter, sleep
 from typing import Any, Literal
 
 from oop_engine.core.errors import UsageError
-from oop_engine.core.graph import Graph, Stream
+from oop_engine.core.graphs.graph import Graph, Stream
+from oop_engine.core.graphs.statistics import Statistics
+from oop_engine.core.graphs.waiting import MissingPunctuation
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
-from oop_engine.core.statistics import Statistics
 from oop_engine.core.units import TIME_UNITS
-from oop_engine.core.waiting import MissingPunctuation
 from oop_engine.runners.dispatch import Result, Signal, Watch
 from oop_engine.runners.door import messages
 from oop_engine.runners.event_loop import in_loop, run_async

@@ -11,11 +11,11 @@ import itertools
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 
-from oop_engine.core.graph import Plan, Stream
+from oop_engine.core.graphs.graph import Plan, Stream
+from oop_engine.core.graphs.statistics import Statistics
 from oop_engine.core.operator import Emission, Message, Operator
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
-from oop_engine.core.statistics import Statistics
 from oop_engine.runners.backlog import MOST
 from oop_engine.runners.dispatch import Result, Route, Signal, Watch, handle
 from oop_engine.runners.faults import FAULTS, blame, deliver

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from oop_engine.core.statistics import LateTuples, Statistics
+from oop_engine.core.graphs.statistics import LateTuples, Statistics
 from oop_engine.spark.plan.balance import Move
 from oop_engine.spark.plan.pieces import Cut
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from oop_engine.core.graph import Graph, Stream
+from oop_engine.core.graphs.graph import Graph, Stream
 from oop_engine.spark.io.feeds import Feed, check_feeds, schemas_of, segments_of
 from oop_engine.spark.io.frames import check_frames, is_frame
 from oop_engine.spark.io.segments import SEGMENT_ROWS, Segments

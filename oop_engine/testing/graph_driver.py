@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from oop_engine.core.errors import ContractError, UsageError
-from oop_engine.core.graph import Graph
+from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.operator import Message, State
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import Punctuation

@@ -19,8 +19,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oop_engine.core.contract import EdgeContract
 from oop_engine.core.errors import UsageError
+from oop_engine.core.graphs.contract import EdgeContract
 from oop_engine.core.operator import Message, Operator
 from oop_engine.core.page import Page
 from oop_engine.testing.case import Case, Row

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from oop_engine.core.contract import EdgeContract
 from oop_engine.core.errors import ContractError, UsageError
+from oop_engine.core.graphs.contract import EdgeContract
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, GroupWise, Linear, Punctuation

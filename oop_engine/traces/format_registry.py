@@ -12,12 +12,12 @@ from pathlib import Path
 
 from oop_engine.core.errors import UsageError
 from oop_engine.core.registry import Registry
-from oop_engine.traces.arrow_ipc import ArrowReader, ArrowWriter
-from oop_engine.traces.csv import CsvReader, CsvWriter
 from oop_engine.traces.format import Reader, Writer
-from oop_engine.traces.json_lines import JsonReader, JsonWriter
-from oop_engine.traces.msgpack_frames import FramesReader, FramesWriter
-from oop_engine.traces.parquet import ParquetReader, ParquetWriter
+from oop_engine.traces.formats.arrow_ipc import ArrowReader, ArrowWriter
+from oop_engine.traces.formats.csv import CsvReader, CsvWriter
+from oop_engine.traces.formats.json_lines import JsonReader, JsonWriter
+from oop_engine.traces.formats.msgpack_frames import FramesReader, FramesWriter
+from oop_engine.traces.formats.parquet import ParquetReader, ParquetWriter
 
 __all__ = ["FORMATS", "TraceFormat", "foreign_formats", "format_of", "register_format", "suffixes"]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation
 from oop_engine.traces.casting import fits, read_as
-from oop_engine.traces.json_rows import object_of
+from oop_engine.traces.formats.json_rows import object_of
 
 __all__ = ["fit_punctuation", "punctuation_of", "punctuation_of_json"]
 

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.core.errors import ContractError, GraphError
-from oop_engine.core.group_index import GroupIndex
+from oop_engine.core.groups.group_index import GroupIndex
 from oop_engine.core.operator import Emission, Operator, State
 from oop_engine.core.page import Page, concat
 from oop_engine.core.punctuation import FOREVER, NEVER, Linear, Punctuation

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from oop_engine.core.group_index import comparable
+from oop_engine.core.groups.group_index import comparable
 from oop_engine.operators.kernels.hashing import mix_bytes, mix_integers
 
 __all__ = ["KeyCodes"]

@@ -1,7 +1,7 @@
 """Spans: the lowest open and the highest window of each group, looked at for many groups at once.
 
 spans int64 (groups or more, 2); a group without a window has NO_WINDOW and the least integer.
-Called by ``slicing.window_store``.
+Called by ``slicing.stores.window_store``.
 """
 
 from __future__ import annotations

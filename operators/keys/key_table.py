@@ -1,4 +1,4 @@
-"""The key table: codes of integers, as ``oop_engine.core.integer_table`` has them, in kernels.
+"""The key table: codes of integers, as ``oop_engine.core.groups.integer_table`` has them, in kernels.
 
 Where keys lie close together, the place of a key is its distance from the lowest one: no hashing, no
 comparing.  Elsewhere places are hashed.  Keys are found and learnt in one pass, ten times as fast as in NumPy.
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oop_engine.core.integer_table import layout
+from oop_engine.core.groups.integer_table import layout
 from oop_engine.operators.kernels import key_places as kernels
 
 __all__ = ["KeyTable"]

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine.core.group_index import GroupIndex
+from oop_engine.core.groups.group_index import GroupIndex
 from oop_engine.operators.keys.key_table import KeyTable
 
 __all__ = ["row_codes"]

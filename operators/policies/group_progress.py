@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.core.errors import SnapshotError
-from oop_engine.core.group_index import GroupIndex
+from oop_engine.core.groups.group_index import GroupIndex
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, shift
 from oop_engine.core.saved import Saved

@@ -18,7 +18,7 @@ from typing import Literal
 import pyarrow.compute as pc
 
 from oop_engine.core.errors import GraphError
-from oop_engine.core.graph import Graph, Node, Plan, Stream
+from oop_engine.core.graphs.graph import Graph, Node, Plan, Stream
 from oop_engine.core.operator import Operator
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregate import Aggregate

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from oop_engine.core.errors import ContractError
 from oop_engine.core.fitted import is_below
-from oop_engine.core.group_index import GroupIndex
+from oop_engine.core.groups.group_index import GroupIndex
 from oop_engine.core.operator import Emission, State
 from oop_engine.core.page import Page
 from oop_engine.core.progress import Progress

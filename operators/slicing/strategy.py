@@ -6,9 +6,9 @@
     slices    panes that several definitions share (Scotty)
     runs      tuples of a group that are close together, merged: sessions
 
-``auto`` takes panes where the cost model says that they are sooner (``slicing/pane_costs.py``), and adapts once groups
-turn out to be sparse; else windows.  Definitions of a mapping share slices where that suits them
-(``slicing/shared_slices.py``); each other one has a store of its own.
+``auto`` takes panes where the cost model says that they are sooner (``slicing/panes/pane_costs.py``), and adapts
+once groups turn out to be sparse; else windows.  Definitions of a mapping share slices where that suits them
+(``slicing/panes/shared_slices.py``); each other one has a store of its own.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Part
 from oop_engine.operators.slicing.accumulators import is_compiled
-from oop_engine.operators.slicing.adaptive_store import WIDE, AdaptiveStore, WatchedStore, eager_bytes
-from oop_engine.operators.slicing.landmark_store import LandmarkStore
 from oop_engine.operators.slicing.output import Output, Stamp
-from oop_engine.operators.slicing.pane_costs import gain, in_panes
-from oop_engine.operators.slicing.run_store import RunStore
-from oop_engine.operators.slicing.shared_slices import Slicing, shared
-from oop_engine.operators.slicing.slice_ring import SliceRing
+from oop_engine.operators.slicing.panes.pane_costs import gain, in_panes
+from oop_engine.operators.slicing.panes.shared_slices import Slicing, shared
 from oop_engine.operators.slicing.store import Store
-from oop_engine.operators.slicing.tuple_tail import Tail
+from oop_engine.operators.slicing.stores.adaptive_store import WIDE, AdaptiveStore, WatchedStore, eager_bytes
+from oop_engine.operators.slicing.stores.landmark_store import LandmarkStore
+from oop_engine.operators.slicing.stores.run_store import RunStore
+from oop_engine.operators.slicing.stores.slice_ring import SliceRing
+from oop_engine.operators.slicing.stores.tuple_tail import Tail
+from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_limits import MOST_WINDOWS, check_overlap
-from oop_engine.operators.slicing.window_store import WindowStore
 from oop_engine.operators.windows import Extents, Gap, Merging, Over
 
 __all__ = ["Query", "Strategy", "checked_query", "explained", "stores"]

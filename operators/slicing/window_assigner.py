@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.core.errors import GraphError
-from oop_engine.core.group_index import GroupIndex, occurring
+from oop_engine.core.groups.group_index import GroupIndex, occurring
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, GroupWise, Joint, Linear, Punctuation
 from oop_engine.core.saved import Saved

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oop_engine.core.group_index import occurring
+from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.slicing.window_states import narrow

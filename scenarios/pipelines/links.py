@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from oop_engine import Schema
-from oop_engine.core.graph import Graph
+from oop_engine.core.graphs.graph import Graph
 from oop_engine.operators.aggregates import Count, Sum
 from oop_engine.operators.meld import Meld
 from oop_engine.operators.policies.watermark import Policy

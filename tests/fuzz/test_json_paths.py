@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from oop_engine.core.errors import TraceError
 from oop_engine.core.schema import Schema
-from oop_engine.traces import json_rows, open_trace
+from oop_engine.traces import open_trace
 from oop_engine.traces.casting import read_as
+from oop_engine.traces.formats import json_rows
 from oop_engine.traces.text_patterns import unreadable
 from tests.fuzz import SCALE
 from tests.fuzz.mutants import WORDS

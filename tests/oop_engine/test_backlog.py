@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, NEVER, GroupWise, Linear, Message, Operator, Page, Schema
-from oop_engine.core.graph import Graph
+from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.punctuation import Joint
 from oop_engine.runners.backlog import MOST, Backlog, Envelope, Leave, leaves
 from oop_engine.runners.dispatch import Signal

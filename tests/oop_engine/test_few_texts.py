@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oop_engine.core.few_texts import FewTexts
-from oop_engine.core.group_index import GroupIndex
+from oop_engine.core.groups.few_texts import FewTexts
+from oop_engine.core.groups.group_index import GroupIndex
 
 TEXTS = st.text("ab\0\1\2\nÄ漢", max_size=4)
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import GraphError, Operator, Schema
-from oop_engine.core.graph import Graph, Stream
+from oop_engine.core.graphs.graph import Graph, Stream
 from oop_engine.runners.inline import Inline
 
 TS = Schema({"ts": pa.int64()}, "ts", "s")

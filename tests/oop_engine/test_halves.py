@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oop_engine import GraphError, Schema
-from oop_engine.core.graph import Graph
+from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.halves import consolidated
 from oop_engine.operators.aggregates import Count, Sum
 from oop_engine.operators.meld import Meld

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oop_engine.core.integer_table import IntegerTable
+from oop_engine.core.groups.integer_table import IntegerTable
 from oop_engine.operators.keys.key_table import KeyTable
 from tests.naive.kernel import slots_of
 

@@ -20,7 +20,7 @@ from oop_engine import (
     Page,
     UsageError,
 )
-from oop_engine.core.graph import Graph
+from oop_engine.core.graphs.graph import Graph
 from oop_engine.runners.dispatch import Result
 from oop_engine.runners.event_loop import run_async
 from oop_engine.runners.inline import Inline

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine import Emission, Linear, Message, Operator, Page, Schema
-from oop_engine.core.graph import Graph
+from oop_engine.core.graphs.graph import Graph
 from oop_engine.operators import (
     Band,
     BoundedDisorder,

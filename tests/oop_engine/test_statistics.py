@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine import NEVER, Linear, Page, Schema, State
-from oop_engine.core.statistics import EdgeStatistics, OperatorStatistics, Sample, Statistics
+from oop_engine.core.graphs.statistics import EdgeStatistics, OperatorStatistics, Sample, Statistics
 
 
 def statistics(*names: str) -> Statistics:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import Graph, Linear, Message, Operator, Page, Schema, replay
-from oop_engine.core.waiting import waiting
+from oop_engine.core.graphs.waiting import waiting
 from oop_engine.operators import (
     Band,
     Count,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from oop_engine.core.graph import Graph
+from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.operator import Emission, Message, Operator, State
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import Linear, Punctuation

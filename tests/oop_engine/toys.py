@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from oop_engine import FOREVER, NEVER, Emission, Linear, Operator, Page, Progress, Punctuation, Schema, State
-from oop_engine.core.graph import Graph
+from oop_engine.core.graphs.graph import Graph
 
 SCHEMA = Schema({"ts": pa.int64(), "id": pa.int64()}, "ts", "s")
 

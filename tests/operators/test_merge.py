@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, ContractError, GraphError, GroupWise, Linear, Page, Schema
-from oop_engine.core.contract import EdgeContract
+from oop_engine.core.graphs.contract import EdgeContract
 from oop_engine.operators.in_order.merge import Merge
 from oop_engine.testing import END, Driver
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, NEVER, GraphError, GroupWise, Joint, Linear, Message, Page, Progress, Schema
-from oop_engine.core.contract import EdgeContract
+from oop_engine.core.graphs.contract import EdgeContract
 from oop_engine.operators.joining.bands import Band, BandRule, TumblingBand, TumblingRule
 from oop_engine.operators.oa_join import OAJoin
 from oop_engine.testing import END, Driver, as_messages, multiset, row_lists, rows_of, scripts

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, ContractError, GraphError, GroupWise, Joint, Linear, Page, Schema
-from oop_engine.core.contract import EdgeContract
+from oop_engine.core.graphs.contract import EdgeContract
 from oop_engine.operators.in_order.opob_join import OPOBJoin
 from oop_engine.operators.joining.bands import Band, TumblingBand
 from oop_engine.testing import END, Driver, as_messages, multiset, row_lists, rows_of, scripts

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from oop_engine import ContractError, GroupWise, Linear, Page, Schema
 from oop_engine.operators.aggregates import Avg, Count, First, Last, Max, Min, Sum, Var
-from oop_engine.operators.slicing import pane_rectangle
+from oop_engine.operators.slicing.panes import pane_rectangle
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Sliding, Tumbling
 from oop_engine.testing import Driver, multiset

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from oop_engine import Linear, Page, Schema
 from oop_engine.operators.aggregates import Avg, Count, Max, Sum
-from oop_engine.operators.slicing import pane_ring, pane_states
+from oop_engine.operators.slicing.panes import pane_ring, pane_states
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Sliding
 from oop_engine.testing import Driver

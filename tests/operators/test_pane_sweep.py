@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from oop_engine import ContractError, Linear, Page, Schema
 from oop_engine.operators.aggregates import Avg, Count, Max, Sum, UserDefined, Var
 from oop_engine.operators.kernels.panes import Geometry
-from oop_engine.operators.slicing import pane_ring, pane_sweep
-from oop_engine.operators.slicing.pane_states import PaneStates
+from oop_engine.operators.slicing.panes import pane_ring, pane_sweep
+from oop_engine.operators.slicing.panes.pane_states import PaneStates
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Sliding, Tumbling
 from oop_engine.testing import Driver, multiset

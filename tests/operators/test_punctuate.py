@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, NEVER, GraphError, GroupWise, LateTuple, Linear, Page, Schema
-from oop_engine.core.contract import EdgeContract
+from oop_engine.core.graphs.contract import EdgeContract
 from oop_engine.operators.in_order.sort import Sort
 from oop_engine.operators.policies import group_progress as module
 from oop_engine.operators.policies.late import Late

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from oop_engine import FOREVER, ContractError, GraphError, GroupWise, Joint, Linear, Page, Schema
 from oop_engine.operators.aggregates import Count, Max, Sum
-from oop_engine.operators.slicing import slice_ring, slice_windows, window_states
+from oop_engine.operators.slicing import window_states
+from oop_engine.operators.slicing.panes import slice_windows
+from oop_engine.operators.slicing.stores import slice_ring
 from oop_engine.operators.window_aggregate import SlicedAggregate, WindowAggregate
 from oop_engine.operators.windows import Landmark, Sliding, Tumbling, TupleBased
 from oop_engine.testing import Driver, multiset

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from oop_engine import replay
-from oop_engine.core.graph import Stream
+from oop_engine.core.graphs.graph import Stream
 from oop_engine.lab.answers import missing_and_wrong
 from oop_engine.lab.scenario import load
 from oop_engine.spark.io.spool import spool

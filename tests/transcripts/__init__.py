@@ -35,7 +35,7 @@ from typing import Any
 import pyarrow as pa
 
 from oop_engine import FOREVER, GroupWise, Linear, Operator, Punctuation, Schema
-from oop_engine.core.graph import Graph, Stream
+from oop_engine.core.graphs.graph import Graph, Stream
 
 __all__ = ["Clock", "Expected", "Row", "Step", "Transcript", "transcripts"]
 

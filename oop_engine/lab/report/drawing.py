@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
-from oop_engine.core.graph import Graph, Node, Plan
+from oop_engine.core.graphs.graph import Graph, Node, Plan
 from oop_engine.lab.report.layout import Layout, layered
 from oop_engine.lab.scenario import Variant
 

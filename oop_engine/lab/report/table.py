@@ -11,7 +11,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from oop_engine.core.statistics import EdgeStatistics, Statistics
+from oop_engine.core.graphs.statistics import EdgeStatistics, Statistics
 from oop_engine.lab.compare import Comparison, Run
 from oop_engine.lab.report.columns import Figure, columns
 from oop_engine.lab.report.words import count, seconds, size, text

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from oop_engine.core.errors import UsageError
-from oop_engine.core.graph import Plan, Stream
+from oop_engine.core.graphs.graph import Plan, Stream
 from oop_engine.core.operator import Message
 from oop_engine.core.schema import Schema
 from oop_engine.spark.io.segments import Files, Segments

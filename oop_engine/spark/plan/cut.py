@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from oop_engine.core.errors import GraphError
-from oop_engine.core.graph import Graph, Plan, Stream
+from oop_engine.core.graphs.graph import Graph, Plan, Stream
 from oop_engine.core.operator import Operator
 from oop_engine.spark.plan.fusion import Division, Nodes, Score, division, fused, repeats
 from oop_engine.spark.plan.pieces import SHARDS, Component, Cut, Edge, SourceChain

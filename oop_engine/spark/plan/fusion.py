@@ -18,7 +18,7 @@ from functools import reduce
 from graphlib import CycleError, TopologicalSorter
 from typing import Literal, TypeAlias
 
-from oop_engine.core.graph import Plan, Stream
+from oop_engine.core.graphs.graph import Plan, Stream
 
 __all__ = ["Division", "Inlet", "Score", "division", "fused", "repeats"]
 

@@ -2,7 +2,7 @@
 
 A key group is a set of keys that travel and live together.  Its number follows from the
 values of the key columns alone, so that every process, today and after a restart, finds the same.
-Keys that are the same for GROUP BY (``oop_engine.core.group_index``) are in the same group.
+Keys that are the same for GROUP BY (``oop_engine.core.groups.group_index``) are in the same group.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine.core.group_index import comparable
+from oop_engine.core.groups.group_index import comparable
 
 __all__ = ["key_groups", "partition_of", "spread"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from oop_engine.core.graph import Graph, Plan, Stream
+from oop_engine.core.graphs.graph import Graph, Plan, Stream
 from oop_engine.core.schema import Schema
 
 __all__ = ["SHARDS", "Component", "Cut", "Edge", "SourceChain"]

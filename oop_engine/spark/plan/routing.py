@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine.core.graph import Graph
+from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import GroupWise
 from oop_engine.runners.dispatch import Signal

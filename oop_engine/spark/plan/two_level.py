@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from oop_engine.core.errors import GraphError
-from oop_engine.core.graph import Graph, Stream
+from oop_engine.core.graphs.graph import Graph, Stream
 from oop_engine.core.halves import consolidated
 from oop_engine.core.operator import Operator
 from oop_engine.core.schema import Schema

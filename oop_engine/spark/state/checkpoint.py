@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from oop_engine.core.errors import SnapshotError, UsageError
-from oop_engine.core.graph import Node, Plan
+from oop_engine.core.graphs.graph import Node, Plan
 from oop_engine.spark.io.segments import Files, Segments
 from oop_engine.spark.io.spool import SPOOLED
 from oop_engine.spark.plan.pieces import Cut

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from oop_engine.core.errors import GraphError
-from oop_engine.core.graph import Plan
+from oop_engine.core.graphs.graph import Plan
 from oop_engine.spark.io.segments import Segments
 from oop_engine.spark.plan.key_groups import spread
 from oop_engine.spark.plan.pieces import SHARDS, Cut

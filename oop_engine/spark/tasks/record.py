@@ -18,7 +18,7 @@ from oop_engine.core.progress import Progress
 from oop_engine.core.punctuation import Joint
 from oop_engine.core.schema import Schema
 from oop_engine.runners.dispatch import Signal
-from oop_engine.traces.msgpack_frames import frame_of
+from oop_engine.traces.formats.msgpack_frames import frame_of
 from oop_engine.traces.punctuation_records import punctuation_of
 
 __all__ = [

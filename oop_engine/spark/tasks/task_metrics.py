@@ -10,8 +10,8 @@ from typing import Any
 
 import msgpack
 
+from oop_engine.core.graphs.statistics import OperatorStatistics, Statistics
 from oop_engine.core.operator import State
-from oop_engine.core.statistics import OperatorStatistics, Statistics
 from oop_engine.runners.inline import Inline
 from oop_engine.spark.tasks.record import METRICS, Record
 

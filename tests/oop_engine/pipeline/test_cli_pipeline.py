@@ -26,7 +26,7 @@ time = "ts"
 unit = "s"
 """
 GRAPH = """
-from oop_engine.core.graph import Graph
+from oop_engine.core.graphs.graph import Graph
 from oop_engine.operators.aggregates import Count
 from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.window_aggregate import WindowAggregate

@@ -10,7 +10,7 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
 from oop_engine.core.errors import EngineError, GraphError, OperatorError, SetupError, TraceError
-from oop_engine.core.graph import Graph
+from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 from oop_engine.operators.apply import Apply

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import Emission, Graph, GraphError, Operator, Page, Schema
-from oop_engine.core.graph import Stream
+from oop_engine.core.graphs.graph import Stream
 from oop_engine.operators.aggregates import Count, Sum
 from oop_engine.operators.joining.bands import Band
 from oop_engine.operators.meld import Meld

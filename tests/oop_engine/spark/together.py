@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from oop_engine import Graph, Message
-from oop_engine.core.graph import Stream
+from oop_engine.core.graphs.graph import Stream
 from oop_engine.spark.plan.cut import cut
 from oop_engine.spark.run import run_on_spark
 from tests.oop_engine.spark.staged import Given, Rows, Staged

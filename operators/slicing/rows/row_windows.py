@@ -24,10 +24,10 @@ from oop_engine.operators.kernels import monoids
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.accumulators import column_monoid
 from oop_engine.operators.slicing.output import PAGE_ROWS, Output
-from oop_engine.operators.slicing.row_panes import Passed, RowPanes
-from oop_engine.operators.slicing.row_slides import RowSlide
-from oop_engine.operators.slicing.row_stacks import FloatSum, Moments, Smallest
-from oop_engine.operators.slicing.row_sums import IntegerSum, RowCount
+from oop_engine.operators.slicing.rows.row_panes import Passed, RowPanes
+from oop_engine.operators.slicing.rows.row_slides import RowSlide
+from oop_engine.operators.slicing.rows.row_stacks import FloatSum, Moments, Smallest
+from oop_engine.operators.slicing.rows.row_sums import IntegerSum, RowCount
 from oop_engine.operators.windows import Extents
 
 __all__ = ["RowWindows", "slidable"]

@@ -25,8 +25,8 @@ from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels.pane_rows import free
 from oop_engine.operators.kernels.panes import place, plan
 from oop_engine.operators.slicing.accumulator import SumOverflowError
-from oop_engine.operators.slicing.pane_rectangle import PaneRectangle
-from oop_engine.operators.slicing.pane_sweep import Sweep, is_dense
+from oop_engine.operators.slicing.panes.pane_rectangle import PaneRectangle
+from oop_engine.operators.slicing.panes.pane_sweep import Sweep, is_dense
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
 from oop_engine.operators.windows import Extents

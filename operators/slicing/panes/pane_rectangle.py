@@ -17,7 +17,7 @@ from oop_engine.core.punctuation import NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Part
 from oop_engine.operators.kernels.panes import Geometry, used
-from oop_engine.operators.slicing.pane_states import PaneStates
+from oop_engine.operators.slicing.panes.pane_states import PaneStates
 from oop_engine.operators.slicing.window_states import narrow
 
 __all__ = ["PaneRectangle"]

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from oop_engine.operators.aggregates import Arrays
 from oop_engine.operators.kernels.slices import measure, pick, plan
 from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError
-from oop_engine.operators.slicing.pane_ring import Panes
-from oop_engine.operators.slicing.pane_states import TUPLES
-from oop_engine.operators.slicing.shared_slices import Slicing
+from oop_engine.operators.slicing.panes.pane_ring import Panes
+from oop_engine.operators.slicing.panes.pane_states import TUPLES
+from oop_engine.operators.slicing.panes.shared_slices import Slicing
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
 
 __all__ = ["SliceWindows"]

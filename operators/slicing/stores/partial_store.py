@@ -1,6 +1,6 @@
 """The partial store: panes of one grid that arrive as partial aggregates, from any number of first halves.
 
-The same pane of a group may come several times; ``slicing/pane_runs.py`` merges what is there twice.  A partial
+The same pane of a group may come several times; ``slicing/stores/pane_runs.py`` merges what is there twice.  A partial
 aggregate is in the windows of its pane, and stays until the last of them has closed.
 """
 
@@ -16,13 +16,13 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.slicing.output import Stamps
-from oop_engine.operators.slicing.pane_runs import PaneRuns, Run
 from oop_engine.operators.slicing.partial_rows import PartialRows
 from oop_engine.operators.slicing.partials import NO_WINDOW
 from oop_engine.operators.slicing.store import Reach, Store
+from oop_engine.operators.slicing.stores.pane_runs import PaneRuns, Run
+from oop_engine.operators.slicing.stores.window_store import no_spans
 from oop_engine.operators.slicing.window_limits import check_gap
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
-from oop_engine.operators.slicing.window_store import no_spans
 
 __all__ = ["PartialStore"]
 

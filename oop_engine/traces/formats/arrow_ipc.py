@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from oop_engine.core.punctuation import Punctuation
 from oop_engine.traces.format import Marks, Record, readable
-from oop_engine.traces.msgpack_frames import frame_of
+from oop_engine.traces.formats.msgpack_frames import frame_of
 from oop_engine.traces.punctuation_records import punctuation_of
 
 __all__ = ["ArrowReader", "ArrowWriter"]

@@ -20,8 +20,8 @@ from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels import monoids, ordered, runs, sliding
 from oop_engine.operators.slicing.accumulators import column_monoid
 from oop_engine.operators.slicing.part_columns import numbers, valid
-from oop_engine.operators.slicing.row_panes import Passed, RowPanes
-from oop_engine.operators.slicing.row_slides import RowSlide, read_only
+from oop_engine.operators.slicing.rows.row_panes import Passed, RowPanes
+from oop_engine.operators.slicing.rows.row_slides import RowSlide, read_only
 
 __all__ = ["FloatSum", "Moments", "Smallest"]
 

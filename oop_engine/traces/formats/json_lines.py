@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from oop_engine.core.errors import TraceError
 from oop_engine.core.punctuation import GroupWise, Joint, Linear, Punctuation
 from oop_engine.traces.format import Marks, Record, readable, require_textual
-from oop_engine.traces.json_rows import guessed, object_of, rows_of
+from oop_engine.traces.formats.json_rows import guessed, object_of, rows_of
 from oop_engine.traces.punctuation_records import punctuation_of_json
 
 __all__ = ["JsonReader", "JsonWriter"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 
-from oop_engine.core.graph import Plan, Stream
+from oop_engine.core.graphs.graph import Plan, Stream
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 

@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import Literal
 
 from oop_engine.core.errors import GraphError
-from oop_engine.core.html import table_html
+from oop_engine.core.graphs.html import table_html
 from oop_engine.core.operator import Operator
 from oop_engine.core.schema import Schema
 

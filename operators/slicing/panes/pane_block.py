@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.core.errors import SnapshotError
-from oop_engine.core.group_index import occurring
+from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
 from oop_engine.core.saved import Saved
-from oop_engine.operators.slicing.pane_ring import Panes
+from oop_engine.operators.slicing.panes.pane_ring import Panes
 from oop_engine.operators.slicing.partials import NO_WINDOW
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow
 

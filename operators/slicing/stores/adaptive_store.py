@@ -28,20 +28,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oop_engine.core.group_index import occurring
+from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.page import Page
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Part
 from oop_engine.operators.slicing.accumulators import is_compiled
 from oop_engine.operators.slicing.output import Stamp
-from oop_engine.operators.slicing.pane_block import PaneBlock
-from oop_engine.operators.slicing.pane_ring import Panes
+from oop_engine.operators.slicing.panes.pane_block import PaneBlock
+from oop_engine.operators.slicing.panes.pane_ring import Panes
 from oop_engine.operators.slicing.partials import NO_WINDOW, Partials
 from oop_engine.operators.slicing.store import Reach, Store
-from oop_engine.operators.slicing.tuple_tail import Tail, Tuples
+from oop_engine.operators.slicing.stores.tuple_tail import Tail, Tuples
+from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import WindowStates
-from oop_engine.operators.slicing.window_store import WindowStore
 from oop_engine.operators.slicing.window_volume import EagerBytes, Volumes
 from oop_engine.operators.windows import Extents
 

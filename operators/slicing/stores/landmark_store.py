@@ -22,8 +22,8 @@ from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.partials import NO_WINDOW, States
 from oop_engine.operators.slicing.store import Store
+from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
-from oop_engine.operators.slicing.window_store import WindowStore
 from oop_engine.operators.windows import Extents
 
 __all__ = ["LandmarkStore"]

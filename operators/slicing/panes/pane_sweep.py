@@ -26,7 +26,7 @@ from oop_engine.operators.kernels import pane_rows as kernels
 from oop_engine.operators.kernels.panes import Geometry
 from oop_engine.operators.kernels.slices import measure, plan
 from oop_engine.operators.slicing.accumulators import Accumulator, SumOverflowError, is_compiled
-from oop_engine.operators.slicing.pane_states import PaneStates
+from oop_engine.operators.slicing.panes.pane_states import PaneStates
 
 __all__ = ["Sweep", "is_dense"]
 

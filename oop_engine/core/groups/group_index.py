@@ -24,8 +24,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from oop_engine.core.errors import SnapshotError
-from oop_engine.core.few_texts import FewTexts
-from oop_engine.core.integer_table import IntegerTable
+from oop_engine.core.groups.few_texts import FewTexts
+from oop_engine.core.groups.integer_table import IntegerTable
 from oop_engine.core.saved import Saved
 
 __all__ = ["GroupIndex", "comparable", "occurring"]

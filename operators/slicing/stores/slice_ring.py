@@ -1,8 +1,8 @@
 """The slice ring: what groups have in the slices that some definitions share, and how their windows leave.
 
-Slices are kept as the panes of windows side by side: in a ring (``slicing/pane_ring.py``), and what does not fit
+Slices are kept as the panes of windows side by side: in a ring (``slicing/panes/pane_ring.py``), and what does not fit
 it, of a time far away or of groups too sparse, in a table.  Windows are put together from the ring's slices by
-``operators/slicing/slice_windows.py``; what the table has of them is added to that.
+``operators/slicing/panes/slice_windows.py``; what the table has of them is added to that.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from oop_engine.operators.aggregates import Part
 from oop_engine.operators.kernels.slices import reopen
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.output import Stamp, Stamps
-from oop_engine.operators.slicing.pane_ring import Panes
-from oop_engine.operators.slicing.pane_runs import PaneRuns, Run
+from oop_engine.operators.slicing.panes.pane_ring import Panes
+from oop_engine.operators.slicing.panes.shared_slices import Slicing
+from oop_engine.operators.slicing.panes.slice_windows import SliceWindows
 from oop_engine.operators.slicing.partials import NO_WINDOW, Partials
-from oop_engine.operators.slicing.shared_slices import Slicing
-from oop_engine.operators.slicing.slice_windows import SliceWindows
 from oop_engine.operators.slicing.store import Reach, Store
+from oop_engine.operators.slicing.stores.pane_runs import PaneRuns, Run
+from oop_engine.operators.slicing.stores.window_store import no_spans
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow
-from oop_engine.operators.slicing.window_store import no_spans
 
 __all__ = ["SliceRing"]
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.core.errors import SnapshotError
-from oop_engine.core.group_index import occurring
+from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved

@@ -20,7 +20,7 @@ from oop_engine.operators.aggregates import Part
 from oop_engine.operators.kernels import spans
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.output import Stamp, Stamps
-from oop_engine.operators.slicing.pane_ring import Panes
+from oop_engine.operators.slicing.panes.pane_ring import Panes
 from oop_engine.operators.slicing.partials import NO_WINDOW, Partials, States
 from oop_engine.operators.slicing.store import Reach, Store
 from oop_engine.operators.slicing.window_limits import check_gap

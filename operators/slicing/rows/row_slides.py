@@ -2,8 +2,8 @@
 
 A slide reduces the tuples of a page to panes, a run of tuples each, and slides over those.
 What it keeps are one column of at most as many panes as a window has, and the pane that is not
-complete.  How it slides depends on the kind: ``operators/slicing/row_stacks.py`` or
-``operators/slicing/row_sums.py``.
+complete.  How it slides depends on the kind: ``operators/slicing/rows/row_stacks.py`` or
+``operators/slicing/rows/row_sums.py``.
 
 Source: Theodorakis et al., Hammer Slide, ADMS 2018.
 """
@@ -21,7 +21,7 @@ from oop_engine.core.errors import SnapshotError
 from oop_engine.core.page import Page
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
-from oop_engine.operators.slicing.row_panes import Passed, RowPanes
+from oop_engine.operators.slicing.rows.row_panes import Passed, RowPanes
 
 __all__ = ["RowSlide", "read_only"]
 

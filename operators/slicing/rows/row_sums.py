@@ -19,8 +19,8 @@ from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels import runs, sliding
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.part_columns import numbers, valid
-from oop_engine.operators.slicing.row_panes import Passed, RowPanes
-from oop_engine.operators.slicing.row_slides import RowSlide, read_only
+from oop_engine.operators.slicing.rows.row_panes import Passed, RowPanes
+from oop_engine.operators.slicing.rows.row_slides import RowSlide, read_only
 
 __all__ = ["IntegerSum", "RowCount"]
 

@@ -1,0 +1,1 @@
+"""Graphs, their contracts, and what passes their edges."""

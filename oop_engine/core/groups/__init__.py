@@ -1,0 +1,1 @@
+"""Keys of groups as numbers."""

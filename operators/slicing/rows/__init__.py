@@ -1,0 +1,1 @@
+"""Tuple-based windows by arrival: what slides over the rows."""

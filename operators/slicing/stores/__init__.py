@@ -1,0 +1,1 @@
+"""How partial aggregates are kept, one store a file."""
