@@ -161,9 +161,8 @@ def test_a_snapshot_with_runs_that_overlap_is_refused():
     operator = WindowAggregate(Session(10), {"n": Count()}).opened(KEYED)
     list(operator.on_page(0, keyed(5)))
     list(operator.on_page(0, keyed(50)))
-    store = operator._closing.stores[0]
-    store._join()
-    store._joined = store._joined._replace(first=np.array([5, 12]))
+    held = operator._closing.stores[0]._runs
+    held.put(held.merged()._replace(first=np.array([5, 12])))
     with pytest.raises(SnapshotError, match="disjoint"):
         WindowAggregate(Session(10), {"n": Count()}).opened(KEYED).restore(operator.snapshot())
 

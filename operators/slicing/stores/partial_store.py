@@ -1,6 +1,6 @@
 """The partial store: panes of one grid that arrive as partial aggregates, from any number of first halves.
 
-The same pane of a group may come several times; ``slicing/stores/pane_runs.py`` merges what is there twice.  A partial
+The same pane of a group may come several times; ``slicing/stores/runs.py`` merges what is there twice.  A partial
 aggregate is in the windows of its pane, and stays until the last of them has closed.
 """
 
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oop_engine.core.errors import SnapshotError
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
@@ -19,7 +20,7 @@ from oop_engine.operators.slicing.output import Stamps
 from oop_engine.operators.slicing.partial_rows import PartialRows
 from oop_engine.operators.slicing.partials import NO_WINDOW
 from oop_engine.operators.slicing.store import Reach, Store
-from oop_engine.operators.slicing.stores.pane_runs import PaneRuns, Run
+from oop_engine.operators.slicing.stores.runs import HeldRuns, Runs, equal
 from oop_engine.operators.slicing.stores.window_store import no_spans
 from oop_engine.operators.slicing.window_limits import check_gap
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
@@ -27,6 +28,8 @@ from oop_engine.operators.slicing.window_states import WindowOverflowError, Wind
 __all__ = ["PartialStore"]
 
 Integers = NDArray[np.int64]
+
+_FAR = 1 << 61  # windows; no extent reaches so far
 
 
 class PartialStore:
@@ -38,7 +41,7 @@ class PartialStore:
         self._rows, self._every, self._extents = rows, every, rows.extents
         self._stamps = Stamps([rows.extents], rows.output.stamp)
         self._spans = no_spans(0)  # (groups, 2)  lowest open, highest window
-        self._panes = PaneRuns(rows.parts, self._overflow)
+        self._panes = HeldRuns(rows.parts, equal, self._overflow)
         self._note()
 
     def _note(self) -> None:
@@ -64,7 +67,7 @@ class PartialStore:
         np.minimum.at(self._spans[:, 0], slots, first)
         np.maximum.at(self._spans[:, 1], slots, last)
         self._note()
-        self._panes.add(Run(slots, first, last, self._rows.states(page)))
+        self._panes.add(Runs(slots, first, last, self._rows.states(page)))
 
     def due(self, bound: int) -> bool:
         return self._alive > 0 and int(self._extents.closed_by(bound)) > self._lowest
@@ -88,22 +91,33 @@ class PartialStore:
         closing = self._take(slots, stop, kept)
         if self._every:  # a row of no values for all windows of each group
             between = np.flatnonzero(low < stop)
-            nothing = self._panes.rows(slots[between], low[between], stop[between] - 1)
+            nothing = self._panes.without_values(slots[between], low[between], stop[between] - 1)
             closing = closing.joined(nothing)
-        for of, wids, states in self._panes.windows(closing):
-            if of.size:
-                yield WindowStates(of, self._extents.extent(wids)[1], states)
+        for windows in self._panes.windows(closing):
+            if windows.rows:
+                yield WindowStates(windows.slots, self._extents.extent(windows.first)[1], windows.states)
 
-    def _take(self, slots: Integers, stop: Integers, kept: Integers) -> Run:
-        """Take what closes out of the panes, and note what is open then."""
+    def _take(self, slots: Integers, stop: Integers, kept: Integers) -> Runs:
+        """Take what closes out of the panes, and note what is open then.
+
+        Windows of group ``slots[i]`` below ``stop[i]`` close, and those below ``kept[i]`` are not asked for again.
+        """
         low = self._spans[:, 0]
         cuts, keep = np.full(low.size, NEVER), low.copy()
         cuts[slots], keep[slots] = stop, kept
-        closing = self._panes.take(low, cuts, keep)
+        closing, staying = [], []
+        for runs in self._panes.levels():
+            first = np.maximum(runs.first, low[runs.slots])
+            behind = np.minimum(runs.last + 1, cuts[runs.slots])
+            some = np.flatnonzero(first < behind)
+            closing.append(runs.take(some)._replace(first=first[some], last=behind[some] - 1))
+            alive = runs.last >= keep[runs.slots]
+            staying.append(runs if alive.all() else runs.take(alive))
+        self._panes.put(*staying)
         self._spans[slots, 0] = kept
         self._spans[slots[kept == NO_WINDOW], 1] = NEVER
         self._note()
-        return closing
+        return closing[0].joined(*closing[1:])
 
     def least_stamp(self, bound: int) -> int:
         if self._every and self._alive:
@@ -158,9 +172,16 @@ class PartialStore:
         self._spans = no_spans(groups)
         self._spans[alive] = saved.integers("spans", (alive.size, 2))
         self._note()
-        self._panes.load(saved.parts("panes"), groups, self._extents.overlap)
+        self._panes.load(saved.parts("panes"), groups, self._check)
         return self
 
-    def _overflow(self, column: str | None, slot: int, wid: int) -> WindowOverflowError:
-        (start,), (end,) = self._extents.extent(np.array([wid]))
+    def _check(self, panes: Runs) -> None:
+        most, widths = self._extents.overlap, panes.last - panes.first + 1
+        near = panes.rows == 0 or max(-int(panes.first.min()), int(panes.last.max())) < _FAR
+        if not near or (panes.rows and not (widths.min() >= 0 and widths.max() <= most)):
+            msg = f"a pane must be in at most {most} windows, {_FAR} at most; got {widths.min()} to {widths.max()}"
+            raise SnapshotError(msg)
+
+    def _overflow(self, column: str | None, slot: int, first: int, last: int) -> WindowOverflowError:
+        (start,), (end,) = self._extents.extent(np.array([first]))
         return WindowOverflowError(column, slot, start, end)

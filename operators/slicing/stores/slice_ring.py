@@ -7,7 +7,7 @@ it, of a time far away or of groups too sparse, in a table.  Windows are put tog
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from oop_engine.operators.slicing.panes.shared_slices import Slicing
 from oop_engine.operators.slicing.panes.slice_windows import SliceWindows
 from oop_engine.operators.slicing.partials import NO_WINDOW, Partials
 from oop_engine.operators.slicing.store import Reach, Store
-from oop_engine.operators.slicing.stores.pane_runs import PaneRuns, Run
+from oop_engine.operators.slicing.stores.runs import HeldRuns, Overflow, Runs, equal
 from oop_engine.operators.slicing.stores.window_store import no_spans
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow
 
@@ -259,26 +259,24 @@ class SliceRing:
             first = (np.maximum(begin[of], at) - offset) // step
             last = (np.minimum(end[of], at + length) - offset) // step - 1
             some = np.flatnonzero(first <= last)
-            run = Run(of, first, last, states).take(some)
-            more = [self._run(one, step, offset) for one in _of_number(found, number)]
-            runs = PaneRuns(self._parts, self._overflowing(step, length, offset))
-            for some, wids, together in runs.windows(run.joined(*more)) if len(run) or more else ():
-                ends = self.slicing.time(offset + (wids + 1) * step)
-                united.append(WindowStates(some, ends, together, np.full(wids.size, number)))
+            some_runs = Runs(of, first, last, states).take(some)
+            more = [self._runs(one, step, offset) for one in _of_number(found, number)]
+            held = HeldRuns(self._parts, equal, self._overflowing(step, length, offset))
+            for each in held.windows(some_runs.joined(*more)) if some_runs.rows or more else ():
+                ends = self.slicing.time(offset + (each.first + 1) * step)
+                united.append(WindowStates(each.slots, ends, each.states, np.full(ends.size, number)))
         return united
 
-    def _overflowing(
-        self, step: int, length: int, offset: int
-    ) -> Callable[[str | None, int, int], WindowOverflowError]:
-        def overflow(column: str | None, slot: int, wid: int) -> WindowOverflowError:
-            start, end = self.slicing.time(offset + (wid + 1) * step - np.array([length, 0])).tolist()
+    def _overflowing(self, step: int, length: int, offset: int) -> Overflow:
+        def overflow(column: str | None, slot: int, first: int, last: int) -> WindowOverflowError:
+            start, end = self.slicing.time(offset + (first + 1) * step - np.array([length, 0])).tolist()
             return WindowOverflowError(column, slot, start, end)
 
         return overflow
 
-    def _run(self, found: WindowStates, step: int, offset: int) -> Run:
+    def _runs(self, found: WindowStates, step: int, offset: int) -> Runs:
         wids = (self.slicing.base.closed_by(found.ends) - offset) // step - 1
-        return Run(found.slots, wids, wids, found.states)
+        return Runs(found.slots, wids, wids, found.states)
 
     def _forget(self, slots: Integers, cuts: Integers) -> None:
         """Forget the slices that no window needs which ends behind the cut of its group."""

@@ -1,0 +1,281 @@
+"""Runs: partial aggregates of neighbouring tuples of a group, in columns, and how they are merged.
+
+Rows come as they are put, so what belongs together may be there several times.  An ``Identity`` says what does: panes
+that are the same (``equal``), or sessions that overlap (``overlapping``).  Rows are kept at two levels, one in
+which no two belong together and one of what came since; when the second outgrows the first they are merged, so a row is
+merged O(log rows) times, and memory is at most twice what differs.  All is done with whole columns: sort, then combine
+neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oop_engine.core.errors import SnapshotError
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import FOREVER
+from oop_engine.core.saved import Saved
+from oop_engine.operators.aggregates import Arrays, Part
+from oop_engine.operators.slicing.accumulator import SumOverflowError
+from oop_engine.operators.slicing.partials import States
+from oop_engine.operators.slicing.window_states import narrow
+
+__all__ = ["HeldRuns", "Identity", "Overflow", "Runs", "equal", "overlapping"]
+
+Integers = NDArray[np.int64]
+Begins = Callable[[Integers, Integers, Integers], NDArray[np.bool_]]
+Identity = Callable[[Integers, Integers, Integers], tuple[Integers, NDArray[np.bool_]]]
+"""By slots, first and last: the order of rows, and which of them, so ordered, do not belong to the one before."""
+Overflow = Callable[[str | None, int, int, int], Exception]
+"""Makes the error for a sum of a column that passes 64 bits, by slot, first and last."""
+
+_LEAST = 4096  # bytes; less is not worth a merge
+_PAIRS = 1 << 20  # (row, window) pairs combined at a time, as far as one window allows
+
+
+class Runs(NamedTuple):
+    """Rows: group ``slots``, ``first`` and ``last`` place (times or windows), int64 (n,), columns (n,) of each part.
+
+    ``marks``: columns (n,) of the store's own; of rows that are merged, the marks of the first one stay.
+    """
+
+    slots: Integers
+    first: Integers
+    last: Integers
+    states: list[Arrays]
+    marks: Arrays = ()
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return int(self.slots.size)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows."""
+        columns = (column for state in self.states for column in state)
+        return sum(column.nbytes for column in (*self[:3], *self.marks, *columns))
+
+    def take(self, rows: NDArray[Any] | slice) -> Runs:
+        """Return some of the rows."""
+        states = [tuple(column[rows] for column in state) for state in self.states]
+        marks = tuple(column[rows] for column in self.marks)
+        return Runs(self.slots[rows], self.first[rows], self.last[rows], states, marks)
+
+    def joined(self, *others: Runs) -> Runs:
+        """Return the rows of several, one behind the other."""
+        some = [runs for runs in (self, *others) if runs.rows]
+        if len(some) < 2:
+            return some[0] if some else self
+        slots, first, last = (np.concatenate([runs[i] for runs in some]) for i in range(3))
+        states = [_concatenated(of) for of in zip(*(runs.states for runs in some), strict=True)]
+        return Runs(slots, first, last, states, _concatenated([runs.marks for runs in some]))
+
+
+class HeldRuns:
+    """The runs of a store.  ``nbytes``: bytes of the rows.  ``marks``: those of new rows."""
+
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        identity: Identity,
+        overflow: Overflow,
+        marks: tuple[np.generic, ...] = (),
+    ) -> None:
+        self._parts, self._identity, self._overflow, self._marks = parts, identity, overflow, marks
+        none = np.empty(0, np.int64)
+        self.put(self.without_values(none, none, none))
+
+    nbytes: int
+    _fresh: list[Runs]
+
+    def __len__(self) -> int:
+        return sum(runs.rows for runs in (self._merged, *self._fresh))
+
+    def without_values(self, slots: Integers, first: Integers, last: Integers) -> Runs:
+        """Return rows with states of no values."""
+        return self._new(slots, first, last, States(self._parts, slots.size).columns)
+
+    def _new(self, slots: Integers, first: Integers, last: Integers, states: list[Arrays]) -> Runs:
+        return Runs(slots, first, last, states, tuple(np.full(slots.size, mark) for mark in self._marks))
+
+    def of_page(self, page: Page, times: Integers, slots: Integers, first: Integers, last: Integers) -> Runs:
+        """Return the tuples of a page as runs.  O(tuples log tuples)."""
+        order, begins = self._identity(slots, first, last)
+        starts = np.flatnonzero(begins)
+        of_tuple = np.empty_like(order)
+        of_tuple[order] = np.cumsum(begins) - 1
+        states = States(self._parts, starts.size)
+        rows = order[starts]
+        last = np.maximum.reduceat(last[order], starts) if starts.size else last
+        runs = self._new(slots[rows], first[rows], last, states.columns)
+        try:
+            states.add(of_tuple, states.prepare(page, times))
+        except SumOverflowError as error:
+            raise _error(self._overflow, error, runs, error.at) from None
+        return runs
+
+    def add(self, runs: Runs) -> None:
+        """Put rows, whoever made them.  O(log rows) a row, amortized."""
+        self._fresh.append(runs)
+        self._fresh_bytes += runs.nbytes
+        self.nbytes += runs.nbytes
+        if self._fresh_bytes > max(self._merged.nbytes, _LEAST):
+            self.merged()
+
+    def merged(self) -> Runs:
+        """Return all rows, those that belong together as one."""
+        if self._fresh:
+            self.put(self._together(self._merged.joined(*self._fresh)))
+        return self._merged
+
+    def levels(self) -> list[Runs]:
+        """Return all rows, as merged ones and others."""
+        if len(self._fresh) > 1:
+            self._fresh = [self._fresh[0].joined(*self._fresh[1:])]
+        return [self._merged, *self._fresh]
+
+    def put(self, merged: Runs, *fresh: Runs) -> None:
+        """Let these be the rows."""
+        self._merged, self._fresh = merged, [runs for runs in fresh if runs.rows]
+        self._fresh_bytes = sum(runs.nbytes for runs in self._fresh)
+        self.nbytes = merged.nbytes + self._fresh_bytes
+
+    def rename(self, slots: Integers) -> None:
+        """Give group ``g`` the slot ``slots[g]``; the order of groups stays."""
+        self.put(*(runs._replace(slots=slots[runs.slots]) for runs in self.levels()))
+
+    def windows(self, runs: Runs) -> Iterator[Runs]:
+        """Yield a row a (group, window), in the order of windows, of rows that are in windows ``first`` to ``last``.
+
+        O(pairs of rows and windows x log(rows of a window)).
+        """
+        if float((runs.last - runs.first + 1.0).sum()) <= _PAIRS:
+            yield self._of_windows(runs)
+            return
+        runs = runs.take(np.argsort(runs.first, kind="stable"))
+        while runs.rows:
+            stop = _block(runs)
+            inside = int(np.searchsorted(runs.first, stop))
+            part, rest = runs.take(slice(None, inside)), runs.take(slice(inside, None))
+            over = part.take(part.last >= stop)
+            runs = over._replace(first=np.full(over.rows, stop)).joined(rest)
+            yield self._of_windows(part._replace(last=np.minimum(part.last, stop - 1)))
+
+    def _of_windows(self, runs: Runs) -> Runs:
+        widths = runs.last - runs.first + 1
+        rows = np.repeat(np.arange(runs.rows), widths)
+        wids = runs.first[rows] + np.arange(rows.size) - np.repeat(np.cumsum(widths) - widths, widths)
+        return self._together(Runs(runs.slots[rows], wids, wids, runs.states, runs.marks), rows)
+
+    def _together(self, runs: Runs, rows: Integers | None = None) -> Runs:
+        """Return rows with those that belong together as one; ``rows``: where the state of each is."""
+        slots, first, last, states, marks = runs
+        order, begins = self._identity(slots, first, last)
+        at = order if rows is None else rows[order]
+        states = [tuple(column[at] for column in state) for state in states]
+        ordered = Runs(slots[order], first[order], last[order], states, tuple(mark[at] for mark in marks))
+        return self.reduced(ordered, np.flatnonzero(begins))
+
+    def reduced(self, runs: Runs, starts: Integers, overflow: Overflow | None = None) -> Runs:
+        """Return the rows from each of ``starts`` (ascending, the first 0) to the next as one."""
+        if starts.size == runs.rows:
+            return runs
+        last = np.maximum.reduceat(runs.last, starts)
+        try:
+            states = States(self._parts).reduced(runs.states, starts)
+        except SumOverflowError as error:
+            ends = runs._replace(last=np.repeat(last, np.diff(starts, append=runs.rows)))
+            raise _error(overflow or self._overflow, error, ends, int(starts[error.at])) from None
+        marks = tuple(mark[starts] for mark in runs.marks)
+        return Runs(runs.slots[starts], runs.first[starts], last, states, marks)
+
+    def save(self) -> list[list[Any]]:
+        """Return the rows for a snapshot."""
+        return [
+            [*map(narrow, runs[:3]), [list(state) for state in runs.states], list(map(narrow, runs.marks))]
+            for runs in self.levels()
+        ]
+
+    def load(self, saved: Sequence[Saved], groups: int, check: Callable[[Runs], None]) -> None:
+        """Take what ``save`` returned of so many groups; ``check`` raises if places cannot be."""
+        merged, *fresh = [self._loaded(runs, groups) for runs in saved] or [self._merged]
+        for runs in (merged, *fresh):
+            check(runs)
+        order, begins = self._identity(*merged[:3])
+        if not (begins.all() and (order == np.arange(order.size)).all()):
+            msg = f"runs must be disjoint and in order; got {merged.rows} that are not"
+            raise SnapshotError(msg)
+        self.put(merged, *fresh)
+
+    def _loaded(self, saved: Saved, groups: int) -> Runs:
+        slots = saved.integers(0, (None,), least=0, below=groups)
+        first, last = (saved.integers(side, slots.shape) for side in (1, 2))
+        marks = (
+            np.array(saved.part(4).numbers(i, slots.shape, mark.dtype)) for i, mark in enumerate(self._marks)
+        )
+        states = States(self._parts).loaded(saved.part(3), slots.size)
+        return Runs(slots, first, last, states, tuple(marks))
+
+
+def _concatenated(states: Sequence[Arrays]) -> Arrays:
+    return tuple(map(np.concatenate, zip(*states, strict=True)))
+
+
+def _error(overflow: Overflow, error: SumOverflowError, runs: Runs, at: int) -> Exception:
+    return overflow(error.column, int(runs.slots[at]), int(runs.first[at]), int(runs.last[at]))
+
+
+def equal(slots: Integers, first: Integers, last: Integers) -> tuple[Integers, NDArray[np.bool_]]:
+    """Panes of a group are one if they are the same: an ``Identity``, in the order of panes.
+
+    Both ends of panes grow with time, so no two have the same sum.
+    """
+    panes = first + last
+    begins = np.ones(panes.size, np.bool_)
+    if not panes.size:
+        return np.empty(0, np.int64), begins
+    least, span = int(panes.min()), int(slots.max()) + 1
+    if (int(panes.max()) - least + 1) * span < FOREVER:
+        pairs = (panes - least) * span + slots
+        order = _order(pairs)
+        begins[1:] = np.diff(pairs[order]) != 0
+        return order, begins
+    order = np.lexsort((slots, panes))
+    begins[1:] = (np.diff(panes[order]) != 0) | (np.diff(slots[order]) != 0)
+    return order, begins
+
+
+def overlapping(begins: Begins) -> Identity:
+    """Return the identity of runs that join as ``begins`` says, of rows by slot, then first."""
+
+    def identity(slots: Integers, first: Integers, last: Integers) -> tuple[Integers, NDArray[np.bool_]]:
+        order = np.lexsort((first, slots))
+        return order, begins(slots[order], first[order], last[order])
+
+    return identity
+
+
+def _order(numbers: Integers) -> Integers:
+    """Return the stable order of numbers, at least 0: NumPy sorts 16 bits five times as fast as 64."""
+    largest = int(numbers.max())
+    if largest >= 1 << 32:
+        return np.argsort(numbers, kind="stable")
+    order = np.argsort(numbers.astype(np.uint16), kind="stable")
+    if largest >= 1 << 16:
+        upper = (numbers >> 16).astype(np.uint16)
+        order = order[np.argsort(upper[order], kind="stable")]
+    return order
+
+
+def _block(runs: Runs) -> int:
+    """Return a window below which there are about ``_PAIRS`` pairs of rows and windows, or one window."""
+    low = int(runs.first[0])
+    each = low + _PAIRS // runs.rows
+    fits = int(np.searchsorted(np.cumsum(runs.last - runs.first + 1), _PAIRS, side="right"))
+    upto = int(runs.first[fits]) if fits < runs.rows else int(runs.last.max()) + 1
+    return max(low + 1, each, upto)
