@@ -48,20 +48,23 @@ class RunStore:
 
     def _begin(self) -> None:
         """Learn which groups have runs, bool (slots,), and the least last time of an open window, by definition."""
+        merged, *fresh = self._runs.levels()
         self._open, self._alive = np.zeros(0, np.bool_), 0
-        self._note(self._runs.merged())
-        self._least = [
-            int(self._windows(number).last.min(initial=FOREVER)) for number in range(len(self._definitions))
-        ]
+        lasts = (self._windows(place, merged).last for place in range(len(self._definitions)))
+        self._least = [int(last.min(initial=FOREVER)) for last in lasts]
+        for runs in (merged._replace(last=merged.last[:0]), *fresh):  # its last times are those of windows
+            self._note(runs)
 
     def _note(self, runs: Runs) -> None:
-        """Learn that groups have runs."""
+        """Learn that there are more runs."""
         slots = runs.slots
         more = int(slots.max(initial=-1)) + 1 - self._open.size
         if more > 0:
             self._open = np.concatenate([self._open, np.zeros(max(more, self._open.size), np.bool_)])
         self._alive += occurring(slots[~self._open[slots]], self._open.size).size
         self._open[slots] = True
+        least = int(runs.last.min(initial=FOREVER))
+        self._least = [min(least, known) for known in self._least]
 
     def __len__(self) -> int:
         return len(self._runs)
@@ -79,12 +82,10 @@ class RunStore:
         runs = self._runs.of_page(page, times, slots, times, times)
         self._runs.add(runs)
         self._note(runs)
-        least = int(runs.last.min(initial=FOREVER))
-        self._least = [min(least, known) for known in self._least]
 
-    def _windows(self, place: int) -> _Windows:
-        """Return the open windows of a definition, sorted by slot, then first.  O(runs)."""
-        slots, first, last, _, (left,) = self._runs.merged()
+    def _windows(self, place: int, merged: Runs) -> _Windows:
+        """Return the open windows of a definition, of all runs, sorted by slot, then first.  O(runs)."""
+        slots, first, last, _, (left,) = merged
         begins = (
             self._definitions[place][1].begins(slots, first, last) if place else np.ones_like(slots, np.bool_)
         )
@@ -113,7 +114,7 @@ class RunStore:
         found, held = [], self._runs.merged()
         [left] = held.marks
         for place, (number, definition) in enumerate(self._definitions):
-            windows = self._windows(place)
+            windows = self._windows(place, held)
             complete = windows.take(definition.complete(windows.last, bounds(windows.slots)))
             if complete.starts.size:
                 begins = np.cumsum(complete.runs) - complete.runs
@@ -135,12 +136,12 @@ class RunStore:
 
     def least_stamps(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
         """The end of a later window is that of an open run, or of later tuples alone."""
-        held = self._runs.merged().slots
-        row = np.full(max(int(held.max(initial=-1)), int(slots.max(initial=-1))) + 1, -1)
+        held = self._runs.merged()
+        row = np.full(max(int(held.slots.max(initial=-1)), int(slots.max(initial=-1))) + 1, -1)
         row[slots] = of
         stamps = bounds.copy() if self._stamp == "start" else self._narrowest.least_end(bounds)
         for place, (_, definition) in enumerate(self._definitions):
-            windows = self._windows(place)
+            windows = self._windows(place, held)
             some = np.flatnonzero(row[windows.slots] >= 0)
             open_ = windows.first if self._stamp == "start" else definition.ends(windows.last)
             np.minimum.at(stamps, row[windows.slots[some]], open_[some])
