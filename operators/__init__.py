@@ -75,6 +75,7 @@ if TYPE_CHECKING:  # values: windows, aggregates, policies, and what yours are m
     from oop_engine.operators.values.expressions import Expression as Expression
     from oop_engine.operators.windows import (
         Extents as Extents,
+        Global as Global,
         Landmark as Landmark,
         PartitionedTupleBased as PartitionedTupleBased,
         Session as Session,

@@ -101,8 +101,9 @@ class BufferingAggregate(Operator):
             on = f"must be on the progressing attribute; got {self.windows}"
             msg = f"{_WHAT}: windows {on}: use WindowAggregate"
             raise GraphError(msg)
-        if not isinstance(extents, Extents):
-            msg = f"{_WHAT}: windows must lie on a grid; got {self.windows}: use WindowAggregate, which keeps order"
+        if not isinstance(extents, Extents) or extents.lulls:
+            on = f"must lie on a grid, and not go on through lulls; got {self.windows}"
+            msg = f"{_WHAT}: windows {on}: use WindowAggregate, which keeps order"
             raise GraphError(msg)
         return Output({"": extents}, self.aggregates, schema, self.by, self.stamp, _WHAT), extents
 

@@ -125,9 +125,12 @@ def _windows(name: str, of: WindowAggregate, schema: Schema, slack: Slack) -> Op
     """Return the operator that aggregates windows in order.
 
     Sessions of a sorted input leave in order, and there is nothing that a buffer would be needed for.
+    Windows that leave in a
+    lull follow from punctuation, which a buffer does not wait for.
     """
     generous = slack is Slack.GENEROUS
-    if isinstance(of.windows.bound(schema), Extents):
+    definition = of.windows.bound(schema)
+    if isinstance(definition, Extents) and not definition.lulls:
         return BufferingAggregate(
             of.windows, of.aggregates, of.by, empty=of.empty, stamp=of.stamp, late=generous
         )

@@ -6,11 +6,13 @@ from oop_engine.operators.windows.landmark import Landmark
 from oop_engine.operators.windows.merging import Merging
 from oop_engine.operators.windows.session import Gap, Session
 from oop_engine.operators.windows.time import Sliding, Tumbling
+from oop_engine.operators.windows.whole import Global
 
 __all__ = [
     "Definition",
     "Extents",
     "Gap",
+    "Global",
     "Landmark",
     "Merging",
     "Over",

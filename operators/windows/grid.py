@@ -74,6 +74,8 @@ class Windows(Protocol):
 class Extents:
     """A window definition in whole units; ``range`` None: everything since ``origin``.
 
+    ``lulls``: of these, windows behind the last tuple are results too once a bound passes their end.
+
     All functions take and return int64 arrays and cost O(their length).
     """
 
@@ -81,6 +83,7 @@ class Extents:
     slide: int
     origin: int
     over: Over = Over.ATTRIBUTE
+    lulls: bool = False
 
     @property
     def whole_stream(self) -> bool:

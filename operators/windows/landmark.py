@@ -18,11 +18,26 @@ class Landmark:
     Tuples before ``origin`` are in no window.  A stream has windows up to that of its
     largest position; a group is in all of them from its first tuple's on, for what came
     before counts as well.
+
+    ``lulls``: windows without a later tuple leave too, as soon as a bound passes their end, so that the bound of the
+    results goes on while the stream is silent.  Results then follow the punctuation; its end adds none.
+
+    >>> import pyarrow as pa
+    >>> from oop_engine import Linear, Page, Schema
+    >>> from oop_engine.operators import Count, WindowAggregate
+    >>> schema = Schema({"ts": pa.int64()}, "ts", "s")
+    >>> count = WindowAggregate(Landmark(10, lulls=True), {"n": Count()}).opened(schema)
+    >>> list(count.on_page(0, Page.of(schema, {"ts": [3]})))
+    []
+    >>> (_, page), bound = count.on_punctuation(0, Linear(30))
+    >>> page.to_pydict()["window_end"], bound
+    ([10, 20, 30], (0, Linear(below=40)))
     """
 
     slide: Length
     origin: Length = 0
+    lulls: bool = False
 
     def bound(self, schema: Schema, what: str = "Landmark") -> Extents:
         slide = positive(self.slide, "slide", schema, what)
-        return Extents(None, slide, length_in(self.origin, "origin", schema, what))
+        return Extents(None, slide, length_in(self.origin, "origin", schema, what), lulls=self.lulls)

@@ -14,6 +14,7 @@ from oop_engine.operators.bucket import Bucket
 from oop_engine.operators.in_order.buffering_aggregate import BufferingAggregate
 from oop_engine.operators.window_aggregate import SlicedAggregate, WindowAggregate
 from oop_engine.operators.windows import (
+    Global,
     Landmark,
     PartitionedTupleBased,
     Session,
@@ -25,7 +26,7 @@ from oop_engine.operators.windows import (
 from tests.cases import Case, Row
 from tests.naive import windows as naive
 from tests.naive.many_windows import many
-from tests.naive.sessions import sessions
+from tests.naive.sessions import sessions, whole
 
 __all__ = ["CASES"]
 
@@ -115,6 +116,7 @@ SPELT_LONG = {"short": (20, 10, 0), "long": (120, 60, 0), "most": (90, 15, 5)}
 
 MIXED: dict[str, Windows] = {
     "four": Session(4), "ten": Tumbling(10), "nine": Session(9), "since": Landmark(20, -40), "all": Sliding(20, 10),
+    "whole": Global(),
 }  # fmt: skip
 
 
@@ -126,6 +128,7 @@ def _mixed(of: list[Row]) -> list[Row]:
         "nine": sessions(of, "ts", ("k",), FUNCTIONS, 9),
         "since": naive.landmark(of, "ts", ("k",), FUNCTIONS, 20, -40),
         "all": naive.sliding(of, "ts", ("k",), FUNCTIONS, 20, 10),
+        "whole": whole(of, "ts", ("k",), FUNCTIONS),
     }
     return [{**row, "window": name} for name, rows in found.items() for row in rows]
 

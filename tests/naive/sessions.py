@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.naive.windows import Functions, Row, result
 
-__all__ = ["sessions"]
+__all__ = ["sessions", "whole"]
 
 
 def sessions(rows: list[Row], time: str, by: tuple[str, ...], functions: Functions, gap: int) -> list[Row]:
@@ -17,6 +17,16 @@ def sessions(rows: list[Row], time: str, by: tuple[str, ...], functions: Functio
         for session in _cut(sorted(of_group, key=lambda row: row[time]), time, gap):
             bounds = (session[0][time], session[-1][time] + gap)
             results.append(result(by, key, bounds, functions, session))
+    return results
+
+
+def whole(rows: list[Row], time: str, by: tuple[str, ...], functions: Functions) -> list[Row]:
+    """Return the result of all tuples of each group."""
+    results = []
+    for key in {tuple(row[b] for b in by) for row in rows}:
+        inside = [row for row in rows if tuple(row[b] for b in by) == key]
+        times = [row[time] for row in inside]
+        results.append(result(by, key, (min(times), max(times) + 1), functions, inside))
     return results
 
 

@@ -49,12 +49,24 @@ def sliding(
 
 
 def landmark(
-    rows: list[Row], time: str, by: tuple[str, ...], functions: Functions, slide: int, origin: int = 0
+    rows: list[Row],
+    time: str,
+    by: tuple[str, ...],
+    functions: Functions,
+    slide: int,
+    origin: int = 0,
+    lull: int | None = None,
 ) -> list[Row]:
-    """Return every group with a tuple in the extent, for every window up to that of the last tuple."""
+    """Return every group with a tuple in the extent, for every window up to that of the last tuple.
+
+    ``lull``: and for those that end by this bound.
+    """
     rows = [row for row in rows if row[time] >= origin]
     results = []
-    for wid in range(max(((row[time] - origin) // slide for row in rows), default=-1) + 1):
+    latest = max(((row[time] - origin) // slide for row in rows), default=-1)
+    if lull is not None:
+        latest = max(latest, (lull - origin) // slide - 1)
+    for wid in range(latest + 1):
         start, end = extent(wid, None, slide, origin)
         inside = [row for row in rows if row[time] < end]
         for key in {tuple(row[b] for b in by) for row in inside}:

@@ -2,8 +2,8 @@
 
 A tuple is added only to the window it came in.  Closing forms running combinations over the windows of a group, all
 groups at once, and keeps the last one as the group's start for the next closing.  A group is in all windows from its
-first tuple's to that of the stream's last tuple, which is known only when a later tuple has come: the promise stays
-behind it, and groups are kept for as long as the stream lasts.
+first tuple's to that of the stream's last tuple, which is known only when a later tuple has come: the bound of results
+stays behind it (unless ``lulls``), and groups are kept for as long as the stream lasts.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class LandmarkStore(WindowStore):
         low = self.spans[slots, 0]
         some = np.flatnonzero((low < cuts) & (low != NO_WINDOW))
         some = some[np.argsort(slots[some])]
-        slots, low, stop = slots[some], low[some], np.minimum(cuts[some], self._latest + 1)
+        slots, low, stop = slots[some], low[some], self._stop(cuts[some], slots[some])
         stop = np.maximum(low, stop)
         if not (stop > low).any():
             return []
@@ -122,15 +122,14 @@ class LandmarkStore(WindowStore):
         starts, ends = self.extents.extent(wids)
         return WindowStates(slots[of], ends, taken, self.number, starts)
 
-    def most_until(self, bound: int) -> float:
-        low, behind = self._between()
-        return max(min(float(int(self.extents.closed_by(bound))), behind) - low, 0.0) * self.alive
+    def _stop(self, cuts: Integers, high: Integers) -> Integers:
+        cuts = np.broadcast_to(cuts, np.shape(high))
+        stop = np.minimum(cuts, self._latest + 1)
+        return np.where(cuts == FOREVER, stop, cuts) if self.extents.lulls else stop
 
-    def _stop(self, high: Integers) -> Integers:
-        return np.full_like(high, self._latest + 1)
-
-    def _between(self) -> tuple[int, int]:
-        return self.partials.lowest, self._latest + 1
+    def _between(self, cuts: Integers) -> tuple[int, int]:
+        behind = int(self._stop(cuts, cuts).max(initial=NEVER)) if self.extents.lulls else NEVER
+        return self.partials.lowest, max(behind, self._latest + 1)
 
     def save(self) -> dict[str, Any]:
         return {**super().save(), "latest": self._latest}

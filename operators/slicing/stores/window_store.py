@@ -203,8 +203,9 @@ class WindowStore:
 
     def most_until(self, bound: int) -> float:
         if self.every:
-            low, behind = self._between()
-            return max(min(float(int(self.extents.closed_by(bound))), behind) - low, 0.0) * self.alive
+            cut = self.extents.closed_by(bound)
+            low, behind = self._between(cut)
+            return max(min(float(int(cut)), behind) - low, 0.0) * self.alive
         windows = len(self.partials)  # a table has in memory what it puts out: that cannot become much more
         if self.panes is not None and len(self.panes):
             low, behind, groups = self.panes.reach
@@ -214,21 +215,22 @@ class WindowStore:
 
     def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
         if self.every:
-            self._check_gaps(slots, self.extents.closed_by(bounds))
-            return self.reaching([(*self._between(), self.alive)])
+            cuts = self.extents.closed_by(bounds)
+            self._check_gaps(slots, cuts)
+            return self.reaching([(*self._between(cuts), self.alive)])
         return self.reaching([] if self.panes is None else [self.panes.reach])
 
     def _check_gaps(self, slots: Integers | None, cuts: Integers) -> None:
         """Raise ``LongGapError`` if a group would put out too many windows without a tuple."""
         slots = np.arange(len(self.spans)) if slots is None else slots
         low, high = self.spans[slots].T
-        stop = np.minimum(cuts, self._stop(high))
+        stop = self._stop(cuts, high)
         some = (low != NO_WINDOW) & (low < stop)
         check_gap(self.extents, slots[some], low[some], stop[some], len(self))
 
-    def _stop(self, high: Integers) -> Integers:
-        """Return the first windows that may not exist, by the highest ones of groups."""
-        return np.where(high == NEVER, high, high + 1)
+    def _stop(self, cuts: Integers, high: Integers) -> Integers:
+        """Return behind which windows groups put out none, by their cuts and highest windows."""
+        return np.minimum(cuts, np.where(high == NEVER, high, high + 1))
 
     def reaching(self, spans_of: list[tuple[int, int, int]]) -> Reach:
         """Return the reach of windows from ... to (exclusive), of so many groups."""
@@ -236,8 +238,8 @@ class WindowStore:
         origin, slide = self.extents.origin, self.extents.slide
         return origin + first * slide, origin + behind * slide, groups / slide
 
-    def _between(self) -> tuple[int, int]:
-        """Return the lowest open window, and the first one behind all.  O(groups)."""
+    def _between(self, cuts: Integers) -> tuple[int, int]:
+        """Return the lowest open window, and the first one behind all that may leave.  O(groups)."""
         return self.partials.lowest, int(self.spans[:, 1].max(initial=NEVER + 1)) + 1
 
     def living(self, groups: int) -> NDArray[np.bool_]:

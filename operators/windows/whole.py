@@ -1,0 +1,71 @@
+"""The global window: all tuples of a group, complete when the group or the stream ends.
+
+Its extent follows from its tuples, ``[first, last + 1)``, so it is a window that merges (``windows/merging.py``).  A
+stream that never ends gives no result; a group that a group-wise punctuation ends gives its own.
+
+Source: Akidau et al., The Dataflow Model, VLDB 2015 (global windows); Traub et al., Scotty, TODS 2021.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oop_engine.core.errors import ContractError
+from oop_engine.core.punctuation import FOREVER, shift
+from oop_engine.core.schema import Schema
+from oop_engine.operators.windows.grid import Over
+
+__all__ = ["Global"]
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Global:
+    """All tuples of a group: one window ``[first, last + 1)``, put out when the group or the stream ends.
+
+    >>> import pyarrow as pa
+    >>> from oop_engine import FOREVER, Linear, Page, Schema
+    >>> from oop_engine.operators import Count, WindowAggregate
+    >>> schema = Schema({"ts": pa.int64()}, "ts", "s")
+    >>> count = WindowAggregate(Global(), {"n": Count()}).opened(schema)
+    >>> list(count.on_page(0, Page.of(schema, {"ts": [7, 3]})))
+    []
+    >>> (_, page), _ = count.on_punctuation(0, Linear(FOREVER))
+    >>> page.to_pylist()
+    [{'window_start': 3, 'window_end': 8, 'n': 2}]
+    """
+
+    def bound(self, schema: Schema, what: str = "Global") -> _Whole:
+        """Return the definition in units of ``schema``'s progressing attribute, of which it needs none."""
+        return _Whole()
+
+
+@dataclass(frozen=True)
+class _Whole:
+    """The window of all tuples of a group, for the store of windows that merge."""
+
+    over: Over = Over.ATTRIBUTE
+    whole_stream: bool = False
+
+    def check(self, times: Integers) -> None:
+        if times.size and int(times.max()) >= FOREVER - 1:
+            msg = f"windows: positions must be below {FOREVER - 1} for ends to fit 64 bits; got {times.max()}"
+            raise ContractError(msg)
+
+    def begins(self, slots: Integers, first: Integers, last: Integers) -> NDArray[np.bool_]:
+        new = np.ones(slots.size, np.bool_)
+        new[1:] = slots[1:] != slots[:-1]
+        return new
+
+    def ends(self, last: Integers) -> Integers:
+        return last + 1
+
+    def complete(self, last: Integers, bounds: Integers | int) -> NDArray[np.bool_]:
+        return np.broadcast_to(np.equal(bounds, FOREVER), last.shape)
+
+    def least_end(self, bounds: Integers) -> Integers:
+        return shift(bounds, 1)
