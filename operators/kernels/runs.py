@@ -12,7 +12,17 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["LANES", "add", "add_checked", "begins", "count_false", "moments", "smallest"]
+__all__ = [
+    "LANES",
+    "add",
+    "add_checked",
+    "begins",
+    "count_false",
+    "moments",
+    "open_windows",
+    "smallest",
+    "within",
+]
 
 LANES = 16
 """Floats are added up in so many sums side by side: a processor waits four cycles for the sum before."""
@@ -114,3 +124,53 @@ def begins(slots, first, last, gap):
         else:
             reach = last[i]
     return new
+
+
+@njit(cache=True, nogil=True)
+def within(slots, times, gap, heads, of, first, last):
+    """Put each tuple into one of the two youngest runs of its slot, if at most ``gap`` away from it, else a new one.
+
+    slots, times int64 (n,).  ``heads`` int64 (slots, 2): all -1.  Fills the run of each tuple ``of`` (n,), and
+    ``first`` and ``last`` times of runs (n,); returns how many there are.  Runs may still overlap.  O(n).
+    """
+    runs = 0
+    for i in range(len(slots)):
+        slot, time = slots[i], times[i]
+        run = heads[slot, 0]
+        if run < 0 or time < first[run] - gap or time > last[run] + gap:
+            other = heads[slot, 1]
+            if other >= 0 and first[other] - gap <= time <= last[other] + gap:
+                run = other
+            else:
+                older = run if run >= 0 and time > last[run] else heads[slot, 1]
+                younger = runs if run < 0 or time > last[run] else run
+                heads[slot, 0], heads[slot, 1] = younger, older if younger == runs else runs
+                run, runs = runs, runs + 1
+                first[run] = last[run] = time
+        first[run], last[run], of[i] = min(first[run], time), max(last[run], time), run
+    return runs
+
+
+@njit(cache=True, nogil=True)
+def open_windows(begins, slots, last, left, place, out):
+    """Find the windows that runs make up and that ``place`` definitions at most have put out.
+
+    begins bool, slots, last int64, left int16 (n,), in the order of runs.  Fills ``out`` int64 (4, n): the first run,
+    how many runs, the slot and the last time of each window; returns how many there are.  O(n).
+    """
+    windows, i = 0, 0
+    while i < len(slots):
+        start, reach = i, last[i]
+        i += 1
+        while i < len(slots) and not begins[i]:
+            reach = max(reach, last[i])
+            i += 1
+        if left[start] <= place:
+            out[0, windows], out[1, windows], out[2, windows], out[3, windows] = (
+                start,
+                i - start,
+                slots[start],
+                reach,
+            )
+            windows += 1
+    return windows

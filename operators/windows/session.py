@@ -21,7 +21,7 @@ from oop_engine.core.errors import ContractError
 from oop_engine.core.punctuation import FOREVER, NEVER, shift
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
-from oop_engine.operators.kernels.runs import begins
+from oop_engine.operators.kernels.runs import begins, within
 from oop_engine.operators.windows.grid import Over, positive
 
 __all__ = ["Gap", "Session"]
@@ -67,6 +67,15 @@ class Gap:
             value = least if least < low else most
             msg = f"windows: positions must lie in [{low}, {high}] for sessions to fit 64 bits; got {value}"
             raise ContractError(msg)
+
+    def assign(self, slots: Integers, times: Integers) -> tuple[Integers, Integers, Integers, Integers]:
+        """Return the run of each tuple, and slots, first and last times of runs, some of which may overlap.  O(n)."""
+        of, first, last = (np.empty_like(times) for _ in range(3))
+        heads = np.full((int(slots.max(initial=-1)) + 1, 2), -1)
+        runs = within(slots, times, self.gap, heads, of, first, last)
+        of_run = np.empty(runs, np.int64)
+        of_run[of] = slots
+        return of, of_run, first[:runs].copy(), last[:runs].copy()
 
     def begins(self, slots: Integers, first: Integers, last: Integers) -> NDArray[np.bool_]:
         """Tell which runs, sorted by slot, then first, begin a session; the others join the one before.  O(n)."""

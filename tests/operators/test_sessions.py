@@ -174,7 +174,7 @@ def test_gaps_share_runs_which_stay_until_the_longest_has_closed():
     assert driver.operator.state().partials == 3  # 0 to 1, 5, 20: not one a definition
     driver.feed(0, Linear(9))  # both short ones are complete, the long one may go on
     assert [(row["window"], row["window_start"]) for row in driver.rows()] == [("short", 0), ("short", 5)]
-    assert driver.operator.state().partials == 3
+    assert driver.operator.state().partials == 2  # only the long one asks for those two, together
     driver.feed(0, Linear(16))
     assert driver.rows()[2:] == [{"k": "a", "window": "long", "window_start": 0, "window_end": 15, "n": 3}]
     assert driver.operator.state().partials == 1

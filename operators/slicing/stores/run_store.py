@@ -22,11 +22,12 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Part
+from oop_engine.operators.kernels.runs import open_windows
 from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.store import Reach, Store
 from oop_engine.operators.slicing.stores.runs import HeldRuns, Overflow, Runs, overlapping
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
-from oop_engine.operators.windows import Merging
+from oop_engine.operators.windows import Gap, Merging
 
 __all__ = ["RunStore"]
 
@@ -49,8 +50,9 @@ class RunStore:
     def _begin(self) -> None:
         """Learn which groups have runs, bool (slots,), and the least last time of an open window, by definition."""
         merged, *fresh = self._runs.levels()
+        self._known = merged
         self._open, self._alive = np.zeros(0, np.bool_), 0
-        lasts = (self._windows(place, merged).last for place in range(len(self._definitions)))
+        lasts = (self._windows(merged, place).last for place in range(len(self._definitions)))
         self._least = [int(last.min(initial=FOREVER)) for last in lasts]
         for runs in (merged._replace(last=merged.last[:0]), *fresh):  # its last times are those of windows
             self._note(runs)
@@ -79,20 +81,21 @@ class RunStore:
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         self._check(times)
-        runs = self._runs.of_page(page, times, slots, times, times)
+        assign = self._narrowest.assign if isinstance(self._narrowest, Gap) else self._runs.assigned
+        runs = self._runs.of_page(page, times, assign(slots, times))
         self._runs.add(runs)
         self._note(runs)
 
-    def _windows(self, place: int, merged: Runs) -> _Windows:
-        """Return the open windows of a definition, of all runs, sorted by slot, then first.  O(runs)."""
-        slots, first, last, _, (left,) = merged
-        begins = (
-            self._definitions[place][1].begins(slots, first, last) if place else np.ones_like(slots, np.bool_)
-        )
-        starts = np.flatnonzero(begins)
-        reach = np.maximum.reduceat(last, starts) if starts.size < slots.size else last
-        found = _Windows(starts, np.diff(starts, append=slots.size), slots[starts], first[starts], reach)
-        return found.take(left[starts] <= place)
+    def _windows(self, runs: Runs, place: int) -> _Windows:
+        """Return the open windows of a definition, sorted by slot, then first.  O(runs)."""
+        slots, first, last, _, (left,) = runs
+        begins = self._begins(runs, place) if place else np.ones(slots.size, np.bool_)
+        out = np.empty((4, slots.size), np.int64)
+        starts, of, slots, reach = out[:, : open_windows(begins, slots, last, left, place, out)]
+        return _Windows(starts, of, slots, first[starts], reach)
+
+    def _begins(self, runs: Runs, place: int) -> NDArray[np.bool_]:
+        return self._definitions[place][1].begins(*runs[:3])
 
     def due(self, bound: int) -> bool:
         return any(
@@ -114,7 +117,7 @@ class RunStore:
         found, held = [], self._runs.merged()
         [left] = held.marks
         for place, (number, definition) in enumerate(self._definitions):
-            windows = self._windows(place, held)
+            windows = self._windows(held, place)
             complete = windows.take(definition.complete(windows.last, bounds(windows.slots)))
             if complete.starts.size:
                 begins = np.cumsum(complete.runs) - complete.runs
@@ -124,24 +127,39 @@ class RunStore:
                 ends = definition.ends(leaving.last)
                 found.append(WindowStates(leaving.slots, ends, leaving.states, number, leaving.first))
         if found:
-            self._runs.put(held.take(left < len(self._definitions)))
+            self._runs.put(self._shortened(held.take(left < len(self._definitions))))
             self._begin()
         return found
 
+    def _shortened(self, runs: Runs) -> Runs:
+        """Join the runs that have left for the narrower definitions as the wider ones do."""
+        [left] = runs.marks
+        for place, (_, definition) in enumerate(self._definitions[1:], 1):
+            begins = self._begins(runs, place)
+            begins[1:] |= np.minimum(left[1:], left[:-1]) < place
+            runs = self._runs.reduced(runs, np.flatnonzero(begins), _overflow(definition))
+            [left] = runs.marks
+        return runs
+
     def least_stamp(self, bound: int) -> int:
-        everyone = np.empty(0, np.int64)
-        if len(self):
-            everyone = np.unique(self._runs.merged().slots)
-        return int(self.least_stamps(everyone, np.zeros_like(everyone), np.array([bound]))[0])
+        """The end of a later window is that of an open run, or of later tuples alone."""
+        if self._stamp == "start":
+            return min(bound, int(self._runs.merged().first.min(initial=bound)))
+        if self._runs.merged() is not self._known:
+            self._begin()
+        ends = [int(self._narrowest.least_end(np.array([bound]))[0])]
+        for least, (_, definition) in zip(self._least, self._definitions, strict=True):
+            ends += definition.ends(np.array([least])).tolist() if least < FOREVER else []
+        return min(ends)
 
     def least_stamps(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
-        """The end of a later window is that of an open run, or of later tuples alone."""
+        """Return the least stamps of later results, by the bounds of some slots.  O(runs)."""
         held = self._runs.merged()
         row = np.full(max(int(held.slots.max(initial=-1)), int(slots.max(initial=-1))) + 1, -1)
         row[slots] = of
         stamps = bounds.copy() if self._stamp == "start" else self._narrowest.least_end(bounds)
         for place, (_, definition) in enumerate(self._definitions):
-            windows = self._windows(place, held)
+            windows = self._windows(held, place)
             some = np.flatnonzero(row[windows.slots] >= 0)
             open_ = windows.first if self._stamp == "start" else definition.ends(windows.last)
             np.minimum.at(stamps, row[windows.slots[some]], open_[some])

@@ -20,6 +20,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
+from oop_engine.operators.kernels.time_order import time_order
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.window_states import narrow
@@ -103,16 +104,21 @@ class HeldRuns:
     def _new(self, slots: Integers, first: Integers, last: Integers, states: list[Arrays]) -> Runs:
         return Runs(slots, first, last, states, tuple(np.full(slots.size, mark) for mark in self._marks))
 
-    def of_page(self, page: Page, times: Integers, slots: Integers, first: Integers, last: Integers) -> Runs:
-        """Return the tuples of a page as runs.  O(tuples log tuples)."""
-        order, begins = self._identity(slots, first, last)
+    def assigned(self, slots: Integers, times: Integers) -> tuple[Integers, Integers, Integers, Integers]:
+        """Return the run of each tuple, and slots, first and last times of runs.  O(tuples log tuples)."""
+        order, begins = self._identity(slots, times, times)
         starts = np.flatnonzero(begins)
         of_tuple = np.empty_like(order)
         of_tuple[order] = np.cumsum(begins) - 1
-        states = States(self._parts, starts.size)
         rows = order[starts]
-        last = np.maximum.reduceat(last[order], starts) if starts.size else last
-        runs = self._new(slots[rows], first[rows], last, states.columns)
+        last = np.maximum.reduceat(times[order], starts) if starts.size else times
+        return of_tuple, slots[rows], times[rows], last
+
+    def of_page(self, page: Page, times: Integers, assigned: Sequence[Integers]) -> Runs:
+        """Return the tuples of a page, ``assigned`` to runs, as these."""
+        of_tuple, slots, first, last = assigned
+        states = States(self._parts, slots.size)
+        runs = self._new(slots, first, last, states.columns)
         try:
             states.add(of_tuple, states.prepare(page, times))
         except SumOverflowError as error:
@@ -254,10 +260,22 @@ def overlapping(begins: Begins) -> Identity:
     """Return the identity of runs that join as ``begins`` says, of rows by slot, then first."""
 
     def identity(slots: Integers, first: Integers, last: Integers) -> tuple[Integers, NDArray[np.bool_]]:
-        order = np.lexsort((first, slots))
+        order = _by_slot(slots, first)
         return order, begins(slots[order], first[order], last[order])
 
     return identity
+
+
+def _by_slot(slots: Integers, first: Integers) -> Integers:
+    """Return the order by slot, then first; by radix where both fit one number."""
+    if not slots.size:
+        return np.empty(0, np.int64)
+    least = int(first.min())
+    span = int(first.max()) - least + 1
+    if span * (int(slots.max()) + 1) > FOREVER:
+        return np.lexsort((first, slots))
+    order: Integers = time_order(slots * span + (first - least))
+    return order
 
 
 def _order(numbers: Integers) -> Integers:
