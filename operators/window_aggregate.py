@@ -115,7 +115,8 @@ class WindowAggregate(Operator):
         )
         self._check_names()
         by_rows = all(
-            isinstance(one, TupleBased | PartitionedTupleBased) for one in self.definitions.values()
+            isinstance(one, TupleBased | PartitionedTupleBased) and one.order == "arrival"
+            for one in self.definitions.values()
         )
         self.waits = None if by_rows else "results"
         self.aggregates = dict(aggregates)

@@ -22,7 +22,7 @@ REWRITES = "operators/rewrites/*.py"
 # values, know nothing of each other.
 FLOORS = [
     ["kernels"],
-    VALUES := ["aggregates", "keys", "policies", "values", "windows"],
+    VALUES := ["aggregates", "keys", "ordering", "policies", "values", "windows"],
     ["joining", "slicing"],
     [OPERATOR := "a file of its own"],
     ["in_order"],
@@ -196,7 +196,7 @@ def test_a_planted_type_is_found() -> None:
         ("operators/in_order/merge.py", "oop_engine.operators.rewrites.in_order"),
         ("operators/slicing/closing.py", "oop_engine.operators.joining.run"),
         ("operators/joining/run.py", "oop_engine.operators.slicing.panes"),
-        ("operators/joining/run.py", "oop_engine.operators.in_order.time_sorted"),
+        ("operators/joining/run.py", "oop_engine.operators.in_order.sorted_rows"),
         ("operators/windows/session.py", "oop_engine.operators.slicing.closing"),
         ("operators/kernels/panes.py", "oop_engine.operators.windows"),
         ("oop_engine/lab/compare.py", "oop_engine.scenarios.links"),

@@ -67,6 +67,7 @@ ASKED_FOR = {  # by a class that others derive from, which documents them
         "operators/slicing/store.py": ["Store"],
         "operators/slicing/stores/window_store.py": ["WindowStore"],
         "operators/windows/grid.py": ["Windows"],
+        "operators/windows/folding.py": ["Folding"],
     }.items()
     for name, _ in public(parsed(ROOT / path))
     if name.partition(".")[0] in bases

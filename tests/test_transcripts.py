@@ -21,7 +21,7 @@ Rows = list[tuple[str, Row]]
 Order = Callable[[list[Step]], list[Rows]]
 Event = tuple[str, Message] | Clock
 
-FILES = ["windows.toml", "aggregates.toml", "progress.toml", "joins.toml", "sessions.toml"]
+FILES = ["windows.toml", "aggregates.toml", "progress.toml", "joins.toml", "sessions.toml", "folded.toml"]
 TRANSCRIPTS = [t for file in FILES for t in transcripts(file)]
 WRONG = transcripts("wrong.toml")
 CUTS = [1, 2, 1000]

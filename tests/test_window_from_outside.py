@@ -29,7 +29,7 @@ class Bursts:
 
     pause: int
 
-    def bound(self, schema: Schema, what: str = "Bursts") -> Pause:
+    def bound(self, schema: Schema, place: str = "Bursts") -> Pause:
         return Pause(self.pause)
 
 
@@ -89,7 +89,7 @@ def test_a_definition_that_no_store_knows_is_refused() -> None:
         over: Over = Over.ATTRIBUTE
         whole_stream: bool = False
 
-        def bound(self, schema: Schema, what: str = "Vague") -> Vague:
+        def bound(self, schema: Schema, place: str = "Vague") -> Vague:
             return self
 
     with pytest.raises(GraphError, match="no store keeps windows of Vague"):

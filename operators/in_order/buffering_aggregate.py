@@ -36,8 +36,8 @@ from oop_engine.core.punctuation import FOREVER, NEVER, Linear, Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation, Arrays
-from oop_engine.operators.in_order.time_sorted import last_time
 from oop_engine.operators.keys.key_table import KeyTable
+from oop_engine.operators.ordering.time_sorted import last_time
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.output import PAGE_ROWS, Output, Stamp, Stamps, checked
 from oop_engine.operators.slicing.partials import States

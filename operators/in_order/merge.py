@@ -26,8 +26,8 @@ from oop_engine.core.progress import Progress
 from oop_engine.core.punctuation import Linear, Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
-from oop_engine.operators.in_order.kept_page import KeptPage
-from oop_engine.operators.in_order.time_sorted import last_time
+from oop_engine.operators.ordering.kept_page import KeptPage
+from oop_engine.operators.ordering.time_sorted import last_time
 
 __all__ = ["Merge"]
 

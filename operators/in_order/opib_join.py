@@ -27,11 +27,11 @@ from oop_engine.core.punctuation import FOREVER, NEVER, Linear, Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.in_order.sorted_rows import SortedRows
-from oop_engine.operators.in_order.time_sorted import last_time
 from oop_engine.operators.joining.bands import Band, TumblingBand
 from oop_engine.operators.joining.index import PAGE_ROWS
 from oop_engine.operators.joining.state import JoinState
 from oop_engine.operators.joining.terms import JoinTerms, Residual
+from oop_engine.operators.ordering.time_sorted import last_time
 
 __all__ = ["OPIBJoin"]
 

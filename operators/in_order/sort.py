@@ -28,7 +28,7 @@ from oop_engine.core.punctuation import Linear, Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
-from oop_engine.operators.in_order.reorder_buffer import ReorderBuffer
+from oop_engine.operators.ordering.reorder_buffer import ReorderBuffer
 from oop_engine.operators.policies.late import Slack
 from oop_engine.operators.policies.policies import PerGroup
 from oop_engine.operators.policies.source_progress import PagePart, SourceProgress

@@ -11,9 +11,9 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
-from oop_engine.operators.in_order.kept_page import KeptPage
-from oop_engine.operators.in_order.time_sorted import merged_pages, sorted_page
 from oop_engine.operators.joining.index import PAGE_ROWS
+from oop_engine.operators.ordering.kept_page import KeptPage
+from oop_engine.operators.ordering.time_sorted import merged_pages, sorted_page
 
 __all__ = ["SortedRows"]
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from numba import njit
 
-__all__ = ["add", "moments", "smallest", "subtract_on_evict"]
+__all__ = ["add", "bisect", "moments", "over_ranges", "smallest", "subtract_on_evict"]
 
 
 @njit(cache=True, nogil=True)
@@ -131,3 +131,67 @@ def subtract_on_evict(panes, at, length, total, ring, out, first, step):
         begin, at = begin + count, (at + count) % length
     total[0], total[1] = low, turns
     return at, wrong
+
+
+@njit(cache=True, nogil=True)
+def bisect(values, begins, groups, wanted, out):
+    """Write the first row of group ``groups[i]`` whose value is ``wanted[i]`` or more into ``out``; all int64.
+
+    Group ``g`` has the rows ``begins[g]`` to ``begins[g + 1]`` of ``values``, ascending.  O(log rows) each, O(1) where
+    the row is one of the next two of the one found before.
+    """
+    before, of = 0, -1
+    for i in range(len(groups)):
+        g, w = groups[i], wanted[i]
+        lo, hi = begins[g], begins[g + 1]
+        if g == of and (before == lo or values[before - 1] < w):
+            lo = before
+            for _ in range(2):
+                if lo < hi and values[lo] < w:
+                    lo += 1
+            if lo == hi or values[lo] >= w:
+                hi = lo
+        while lo < hi:
+            middle = (lo + hi) >> 1
+            if values[middle] < w:
+                lo = middle + 1
+            else:
+                hi = middle
+        out[i], before, of = lo, lo, g
+
+
+@njit(cache=True, nogil=True)
+def over_ranges(low, high, rows, steps):
+    """Write down how windows, ranges ``[low[i], high[i])`` of rows, are put together by two stacks; return the steps.
+
+    Steps, int64 (3, n), are those of ``monoids.fold_steps``, in its words: rows from ``rows`` on are scratch, of which
+    ``rows + k`` is the front of ``k`` rows before the turn, and ``rows`` the back.  Nothing is written where ``steps``
+    has no room: then they are counted.  O(rows + windows) where both sides ascend.
+    """
+    used, turn, front, back = 0, -1, 0, 0
+    write = steps.shape[1] > 0
+    for i in range(len(low)):
+        lo, hi = low[i], high[i]
+        if turn < 0 or lo >= turn or hi < back or hi < turn:
+            turn, front, back = hi, hi - 1, hi
+        while front > lo:
+            front -= 1
+            if write:
+                steps[0, used], steps[1, used] = rows + turn - front, front
+                steps[2, used] = front + 1 if front + 2 == turn else rows + turn - front - 1
+            used += 1
+        while back < hi:
+            if back > turn:
+                if write:
+                    steps[0, used], steps[2, used] = rows, back
+                    steps[1, used] = turn if back == turn + 1 else rows
+                used += 1
+            back += 1
+        if write:
+            steps[0, used] = ~i
+            steps[1, used] = lo if lo == turn - 1 else rows + turn - lo
+            steps[2, used] = -1
+            if back > turn:
+                steps[2, used] = turn if back == turn + 1 else rows
+        used += 1
+    return used

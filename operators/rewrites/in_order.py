@@ -3,7 +3,8 @@
     Punctuate        ->  Sort                 the same policy and granularity
     Meld             ->  Merge
     OAJoin           ->  OPOBJoin, OPIBJoin   by ``join``
-    WindowAggregate  ->  BufferingAggregate   of grids; windows that merge (sessions) are in order where tuples are
+    WindowAggregate  ->  BufferingAggregate   of grids; windows that merge (sessions) are in order where tuples are;
+                         those folded on the bound are themselves, and a Sort behind them
                          of several definitions: one for each, then Project, which names it, and Merge
     all others       ->  themselves           if they keep order (``Operator.keeps_order``)
 
@@ -31,12 +32,13 @@ from oop_engine.operators.in_order.sort import Sort
 from oop_engine.operators.meld import Meld
 from oop_engine.operators.oa_join import OAJoin
 from oop_engine.operators.policies.late import Late, Slack
+from oop_engine.operators.policies.policies import Upstream
 from oop_engine.operators.project import Project
 from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.select import Select
 from oop_engine.operators.split import Goes, Split
 from oop_engine.operators.window_aggregate import WindowAggregate
-from oop_engine.operators.windows import Extents
+from oop_engine.operators.windows import Extents, Folding
 
 __all__ = ["in_order"]
 
@@ -77,6 +79,8 @@ def _add(twin: Graph, plan: Plan, node: Node, operator: Operator, join: str, sla
             for name, window in zip(names, operator.windows, strict=True)
         ]
         twin.add(node.name, Merge(len(named)), *named)
+    elif isinstance(operator, WindowAggregate):
+        _add_windows(twin, node.name, operator, inputs, plan.schema(node.inputs[0]), slack)
     else:
         twin.add(node.name, _twin(plan, node.name, join, slack), *inputs)
 
@@ -85,11 +89,25 @@ def _add_definition(
     twin: Graph, plan: Plan, name: str, of: WindowAggregate, window: str, inputs: list[Stream], slack: Slack
 ) -> Stream:
     """Add the results of the definition ``window``, in rows like those of all definitions."""
+    schema = plan.schema(inputs[0])
     one = WindowAggregate(of.windows[window], of.aggregates, of.by, empty=of.empty, stamp=of.stamp)
-    alone = _windows(name, one, plan.schema(inputs[0]), slack)
-    columns = [*of.by, "window", "window_start", "window_end", *of.aggregates]
-    row = Project({column: pc.scalar(window) if column == "window" else column for column in columns})
-    return twin.add(f"{name}_named", row, twin.add(name, alone, *inputs))
+    alone = _add_windows(twin, name, one, inputs, schema, slack)
+    [results] = of.output_schemas((schema,))
+    row = Project({column: pc.scalar(window) if column == "window" else column for column in results.names})
+    return twin.add(f"{name}_named", row, alone)
+
+
+def _add_windows(
+    twin: Graph, name: str, of: WindowAggregate, inputs: list[Stream], schema: Schema, slack: Slack
+) -> Stream:
+    """Add the operators that aggregate windows in order.
+
+    Windows that are folded on the bound leave group by group at the end, so their results are sorted again.
+    """
+    alone = _windows(name, of, schema, slack)
+    if not isinstance(of.windows.bound(schema), Folding):
+        return twin.add(name, alone, *inputs)
+    return twin.add(name, Sort(Upstream()), twin.add(f"{name}_unsorted", alone, *inputs))
 
 
 def _twin(plan: Plan, name: str, join: str, slack: Slack) -> Operator:
@@ -107,8 +125,6 @@ def _twin(plan: Plan, name: str, join: str, slack: Slack) -> Operator:
         case OAJoin():
             terms = operator.terms
             return _JOINS[join](terms.keys, terms.band, terms.residual, terms.suffix)
-        case WindowAggregate():
-            return _windows(name, operator, plan.inputs(name)[0], slack)
         case Bucket() | Aggregate():
             msg = f"node {name!r}: {type(operator).__name__} has no in-order twin; use WindowAggregate for the two"
             raise GraphError(msg)

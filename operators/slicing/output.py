@@ -4,6 +4,7 @@
 
 ``window_end`` (or ``window_start``, by ``stamp``) is the progressing attribute.  Both have the type of the attribute
 the windows are on (integers become int64) and its unit.  ``window`` is the definition's name, where there are several.
+Where a definition is folded in time order it names the columns of extents, and those it has before them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation, Arrays, Part
 from oop_engine.operators.slicing.window_limits import MOST_WINDOWS, check_overlap
 from oop_engine.operators.slicing.window_states import WindowStates
-from oop_engine.operators.windows import Definition, Extents, Over
+from oop_engine.operators.windows import Definition, Extents, Folding, Over
 
 __all__ = ["PAGE_ROWS", "WINDOW", "Output", "Stamp", "Stamps", "checked"]
 
@@ -107,7 +108,7 @@ class Output:
         self.schema = self._schema(schema, by)
         self.parts, self._of = _shared([a.parts(schema) for a in self._aggregates.values()])
         self._kinds = [self.schema.fields.field(name).type for name in self._aggregates]
-        self._time = self.schema.fields.field("window_end").type
+        self._time = self.schema.type_of(self.schema.progressing)
 
     def _check(self, definition: Definition, what: str) -> None:
         if isinstance(definition, Extents):
@@ -130,7 +131,8 @@ class Output:
         time = time if pa.types.is_timestamp(time) else pa.int64()
         fields = [(name, schema.type_of(name)) for name in by]
         fields += [(WINDOW, pa.string())] if self._named else []
-        fields += [("window_start", time), ("window_end", time)]
+        more, sides = self._columns(schema)
+        fields += more + [(side, time) for side in sides]
         fields += [(name, a.result_type(schema, self.what)) for name, a in self._aggregates.items()]
         names = [name for name, _ in fields]
         if twice := sorted({name for name in names if names.count(name) > 1}):
@@ -141,7 +143,25 @@ class Output:
                 raise GraphError(msg)
             msg = f"{self.what}: output columns must differ; got {', '.join(twice)} twice: rename one"
             raise GraphError(msg)
-        return Schema(pa.schema(fields), f"window_{self.stamp}", "rows" if rows else schema.unit)
+        return Schema(pa.schema(fields), sides[self.stamp == "end"], "rows" if rows else schema.unit)
+
+    def _columns(self, schema: Schema) -> tuple[list[tuple[str, pa.DataType]], tuple[str, str]]:
+        """Return the columns before extents, and the names of these; they must be the same for all definitions."""
+        found = [
+            (one.more(schema), one.sides)
+            if isinstance(one, Folding)
+            else ([], ("window_start", "window_end"))
+            for one in self.definitions
+        ]
+        for name, columns in zip(self._names, found, strict=True):
+            if columns != found[0]:
+                more, sides = ([*dict(some), *ends] for some, ends in (found[0], columns))
+                msg = (
+                    f"{self.what}: results of one operator have the same columns; those of {self._names[0]!r} have "
+                    f"{', '.join(more)}, those of {name!r} {', '.join(sides)}: use two operators"
+                )
+                raise GraphError(msg)
+        return found[0]
 
     def overflow(
         self, column: str | None, start: int, end: int, keys: Mapping[str, pa.Array]
@@ -183,7 +203,7 @@ class Output:
     def _page(self, columns: list[Any], found: WindowStates) -> Page:
         if self._named:
             columns.append(self._name(found))
-        columns += [self._side(self._starts(found)), self._side(found.ends)]
+        columns += [*found.more, self._side(self._starts(found)), self._side(found.ends)]
         return self.made(columns, found.states)
 
     def _starts(self, found: WindowStates) -> Integers:

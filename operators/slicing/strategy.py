@@ -5,6 +5,7 @@
     adaptive  panes of dense groups, tuples of sparse ones: AdaptWID (6.3)
     slices    panes that several definitions share (Scotty)
     runs      tuples of a group that are close together, merged: sessions
+    ordered   tuples that a bound passes, in time order: ranks, markers, frames (``slicing/ordered``)
 
 ``auto`` takes panes where the cost model says that they are sooner (``slicing/panes/pane_costs.py``), and adapts
 once groups turn out to be sparse; else windows.  Definitions of a mapping share slices where that suits them
@@ -20,6 +21,7 @@ from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Part
 from oop_engine.operators.slicing.accumulators import is_compiled
+from oop_engine.operators.slicing.ordered.ordered_store import OrderedStore
 from oop_engine.operators.slicing.output import Output, Stamp
 from oop_engine.operators.slicing.panes.pane_costs import gain, in_panes
 from oop_engine.operators.slicing.panes.shared_slices import Slicing, shared
@@ -31,7 +33,7 @@ from oop_engine.operators.slicing.stores.slice_ring import SliceRing
 from oop_engine.operators.slicing.stores.tuple_tail import Tail
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_limits import MOST_WINDOWS, check_overlap
-from oop_engine.operators.windows import Extents, Gap, Merging, Over
+from oop_engine.operators.windows import Extents, Folding, Gap, Merging, Over
 
 __all__ = ["Query", "Strategy", "checked_query", "explained", "stores"]
 
@@ -175,9 +177,14 @@ def _store(query: Query, number: int) -> Store:
     definition = query.output.definitions[number]
     if isinstance(definition, Extents):
         return _STORES[chosen(query, definition).kept](query, number, definition)
+    if isinstance(definition, Folding):
+        return OrderedStore(number, definition, query.parts, query.stamp, query.schema, query.read)
     if not isinstance(definition, Merging):
         kind = type(definition).__name__
-        msg = f"{query.output.what}: no store keeps windows of {kind}; give Extents, or what has the methods of Merging"
+        msg = (
+            f"{query.output.what}: no store keeps windows of {kind}; give Extents, a Folding, or what has the methods "
+            "of Merging"
+        )
         raise GraphError(msg)
     return RunStore({number: definition}, query.parts, query.stamp)
 
@@ -193,6 +200,8 @@ _STORES: dict[Kept, Callable[[Query, int, Extents], Store]] = {
 
 def _why(query: Query, number: int) -> str:
     definition = query.output.definitions[number]
+    if isinstance(definition, Folding):
+        return f"slices of {definition.words()}, folded in time order once a bound has passed; tuples above it are held"
     if isinstance(definition, Gap):
         return _runs(query, number, definition)
     return chosen(query, definition).why if isinstance(definition, Extents) else "runs, merged as they come"

@@ -24,7 +24,7 @@ from oop_engine.operators.keys.group_match import matching
 from oop_engine.operators.keys.key_table import KeyTable
 from oop_engine.operators.windows import Definition, Over, Windows
 
-__all__ = ["Tagger", "bind"]
+__all__ = ["Tagger", "bind", "ranks"]
 
 Integers = NDArray[np.int64]
 
@@ -41,7 +41,7 @@ def bind(windows: Windows, schema: Schema, by: tuple[str, ...], what: str) -> De
         msg = f"{what}: the columns to group by must differ; got by={list(by)}"
         raise GraphError(msg)
     definition = windows.bound(schema, what)
-    if definition.over is Over.GROUP_ROWS and not by:
+    if (definition.over is Over.GROUP_ROWS or getattr(definition, "partitioned", False)) and not by:
         msg = f"{what}: partitioned windows number tuples within a group; name its columns with by=(...)"
         raise GraphError(msg)
     return definition
@@ -74,7 +74,7 @@ class Tagger:
         slots = self._index.encode([page.column(name) for name in self._by], len(page))
         more = np.zeros(len(self._index) - self._next.size, np.int64)
         self._next = np.concatenate([self._next, more])
-        positions = self._next[slots] + _ranks(slots)
+        positions = self._next[slots] + ranks(slots)
         np.maximum.at(self._next, slots, positions + 1)
         return positions, self._promise(slots)
 
@@ -125,7 +125,7 @@ class Tagger:
             self._next = self._next[kept]
 
 
-def _ranks(slots: Integers) -> Integers:
+def ranks(slots: Integers) -> Integers:
     """Return how many earlier rows have the same slot."""
     order = np.argsort(slots, kind="stable")
     ordered = slots[order]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.operators.aggregates import Arrays
@@ -30,6 +31,7 @@ class WindowStates(NamedTuple):
 
     ``number``: of which definition each is, int64 (n,), or one for all.  ``starts`` int64 (n,); None: a
     definition's range before the end.  ``in_order``: known to be by end, then definition, then group.
+    ``more``: columns (n,) that results have before their extents.
     """
 
     slots: Integers
@@ -38,13 +40,15 @@ class WindowStates(NamedTuple):
     number: Integers | int = 0
     starts: Integers | None = None
     in_order: bool = False
+    more: tuple[pa.Array, ...] = ()
 
     def take(self, rows: Integers | slice) -> WindowStates:
         """Return some of them."""
         states = [tuple(column[rows] for column in state) for state in self.states]
         number = self.number if isinstance(self.number, int) else self.number[rows]
         starts = None if self.starts is None else self.starts[rows]
-        return WindowStates(self.slots[rows], self.ends[rows], states, number, starts)
+        more = self.more and tuple(_some(column, rows) for column in self.more)
+        return WindowStates(self.slots[rows], self.ends[rows], states, number, starts, more=more)
 
     @classmethod
     def ordered(cls, found: Sequence[WindowStates], *, ascending: bool = False) -> WindowStates:
@@ -73,7 +77,8 @@ class WindowStates(NamedTuple):
         starts = None
         if any(some.starts is not None for some in found):
             starts = np.concatenate([some.ends if some.starts is None else some.starts for some in found])
-        return cls(slots, ends, states, number, starts)
+        more = tuple(map(pa.concat_arrays, zip(*(some.more for some in found), strict=True)))
+        return cls(slots, ends, states, number, starts, more=more)
 
     def _order(self, *, ascending: bool) -> Integers:
         """Return the order; windows are few, so mostly by radix.  ``ascending``: those of a window are by slot."""
@@ -90,6 +95,10 @@ class WindowStates(NamedTuple):
             return np.argsort(windows, kind="stable")
         order = np.argsort(slots, kind="stable")
         return order[np.argsort(windows[order], kind="stable")]
+
+
+def _some(column: pa.Array, rows: Integers | slice) -> pa.Array:
+    return column[rows] if isinstance(rows, slice) else column.take(pa.array(rows))
 
 
 def narrow(column: NDArray[Any]) -> NDArray[Any]:

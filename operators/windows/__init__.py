@@ -1,6 +1,7 @@
 """Windows: which extents a stream is cut into.  Values, a kind a file."""
 
 from oop_engine.operators.windows.count import PartitionedTupleBased, TupleBased
+from oop_engine.operators.windows.folding import Due, FinalTuples, Folding, SliceView
 from oop_engine.operators.windows.grid import Definition, Extents, Over, Windows, divisible_by
 from oop_engine.operators.windows.landmark import Landmark
 from oop_engine.operators.windows.merging import Merging
@@ -10,7 +11,10 @@ from oop_engine.operators.windows.whole import Global
 
 __all__ = [
     "Definition",
+    "Due",
     "Extents",
+    "FinalTuples",
+    "Folding",
     "Gap",
     "Global",
     "Landmark",
@@ -18,6 +22,7 @@ __all__ = [
     "Over",
     "PartitionedTupleBased",
     "Session",
+    "SliceView",
     "Sliding",
     "Tumbling",
     "TupleBased",

@@ -1,30 +1,54 @@
-"""Windows of tuples in order of arrival: ``TupleBased`` and ``PartitionedTupleBased`` (thesis 5.1.3)."""
+"""Windows of a number of tuples: ``TupleBased`` and ``PartitionedTupleBased`` (thesis 5.1.3)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length, to_units
+from oop_engine.operators.windows.folding import checked_tie
 from oop_engine.operators.windows.grid import LONGEST, Extents, Over
+from oop_engine.operators.windows.ranked import Ranked
 
 __all__ = ["PartitionedTupleBased", "TupleBased"]
+
+Order = Literal["arrival", "time"]
 
 
 @dataclass(frozen=True)
 class TupleBased:
-    """Every ``slide`` tuples, the last ``range`` tuples, in order of arrival (ROWS).
+    """Every ``slide`` tuples, the last ``range`` tuples (ROWS).
 
     The first tuple of the stream has number 0; window ``w`` takes the numbers
-    ``[(w+1)*slide - range, (w+1)*slide)``.
+    ``[(w+1)*slide - range, (w+1)*slide)``.  ``order``: tuples are numbered as they arrive, or by "time"; equal times by
+    the columns ``tie``, then as they arrive.  In order of time numbers are final once a bound has passed the tuple;
+    results also have ``time_start`` and ``time_end``, of their first and behind their last tuple, of which the second
+    is the progressing attribute.  At the end windows leave that are not full.
+
+    >>> import pyarrow as pa
+    >>> from oop_engine import Linear, Page, Schema
+    >>> from oop_engine.operators import Sum, WindowAggregate
+    >>> schema = Schema({"ts": pa.int64(), "v": pa.int64()}, "ts", "s")
+    >>> total = WindowAggregate(TupleBased(2, 2, order="time"), {"total": Sum("v")}).opened(schema)
+    >>> list(total.on_page(0, Page.of(schema, {"ts": [1, 19, 10], "v": [1, 5, 2]})))
+    []
+    >>> (_, page), punctuation = total.on_punctuation(0, Linear(30))
+    >>> page.to_pylist()
+    [{'window_start': 0, 'window_end': 2, 'time_start': 1, 'time_end': 11, 'total': 3}]
+    >>> punctuation
+    (0, Linear(below=20))
     """
 
     range: Length
     slide: Length
+    order: Order = "arrival"
+    tie: Sequence[str] = ()
 
-    def bound(self, schema: Schema, what: str = "TupleBased") -> Extents:
-        return _rows(self.range, self.slide, Over.ROWS, what)
+    def bound(self, schema: Schema, place: str = "TupleBased") -> Extents | Ranked:
+        return _rows(self, Over.ROWS, schema, place)
 
 
 @dataclass(frozen=True)
@@ -33,16 +57,28 @@ class PartitionedTupleBased:
 
     range: Length
     slide: Length
+    order: Order = "arrival"
+    tie: Sequence[str] = ()
 
-    def bound(self, schema: Schema, what: str = "PartitionedTupleBased") -> Extents:
-        return _rows(self.range, self.slide, Over.GROUP_ROWS, what)
+    def bound(self, schema: Schema, place: str = "PartitionedTupleBased") -> Extents | Ranked:
+        return _rows(self, Over.GROUP_ROWS, schema, place)
 
 
-def _rows(range: Length, slide: Length, over: Over, what: str) -> Extents:
-    lengths = {"range": range, "slide": slide}
-    found = {name: to_units(value, "rows", f"{what}: {name}") for name, value in lengths.items()}
+def _rows(of: TupleBased | PartitionedTupleBased, over: Over, schema: Schema, place: str) -> Extents | Ranked:
+    lengths = {"range": of.range, "slide": of.slide}
+    found = {name: to_units(value, "rows", f"{place}: {name}") for name, value in lengths.items()}
     for name, value in found.items():
         if not 0 < value <= LONGEST:
-            msg = f"{what}: {name} must be > 0 and in rows; got {name}={value}"
+            msg = f"{place}: {name} must be > 0 and in rows; got {name}={value}"
             raise GraphError(msg)
+    if of.order not in get_args(Order):
+        msg = f"{place}: order must be 'arrival' or 'time'; got {of.order!r}"
+        raise GraphError(msg)
+    tie = checked_tie(of.tie, schema, place)
+    if of.order == "time":
+        whole = over is Over.ROWS
+        return Ranked(found["range"], found["slide"], tie, whole_stream=whole, partitioned=not whole)
+    if tie:
+        msg = f"{place}: tie={tie} orders equal times, and goes with order='time'; got order='arrival'"
+        raise GraphError(msg)
     return Extents(found["range"], found["slide"], 0, over)

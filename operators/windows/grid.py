@@ -61,10 +61,10 @@ class Definition(Protocol):
 class Windows(Protocol):
     """A window definition, as it is written in a query."""
 
-    def bound(self, schema: Schema, what: str = "windows") -> Definition:
+    def bound(self, schema: Schema, place: str = "windows") -> Definition:
         """Return the definition in whole units of ``schema``'s progressing attribute.
 
-        Raises ``GraphError`` in the name of ``what`` if a length is not positive or does
+        Raises ``GraphError`` in the name of ``place`` if a length is not positive or does
         not fit the unit.
         """
         ...
@@ -176,22 +176,22 @@ def divisible_by(windows: Windows, by: Sequence[str], schema: Schema) -> list[tu
     return [] if windows.bound(schema).whole_stream else [(name,) for name in by]
 
 
-def positive(length: Length, name: str, schema: Schema, what: str) -> int:
-    """Return a length in units of ``schema``; raise ``GraphError`` in the name of ``what`` if it is not > 0."""
-    value = length_in(length, name, schema, what)
+def positive(length: Length, name: str, schema: Schema, place: str) -> int:
+    """Return a length in units of ``schema``; raise ``GraphError`` in the name of ``place`` if it is not > 0."""
+    value = length_in(length, name, schema, place)
     if value <= 0:
         msg = (
-            f"{what}: {name} must be > 0 and in the unit of {schema.progressing!r} "
+            f"{place}: {name} must be > 0 and in the unit of {schema.progressing!r} "
             f"({schema.unit}); got {name}={value}"
         )
         raise GraphError(msg)
     return value
 
 
-def length_in(length: Length, name: str, schema: Schema, what: str) -> int:
-    """Return a length in units of ``schema``; raise ``GraphError`` in the name of ``what`` if it is too long."""
-    value = schema.length(length, f"{what}: {name}")
+def length_in(length: Length, name: str, schema: Schema, place: str) -> int:
+    """Return a length in units of ``schema``; raise ``GraphError`` in the name of ``place`` if it is too long."""
+    value = schema.length(length, f"{place}: {name}")
     if abs(value) > LONGEST:
-        msg = f"{what}: {name} must be at most 2**60 {schema.unit}; got {name}={value}"
+        msg = f"{place}: {name} must be at most 2**60 {schema.unit}; got {name}={value}"
         raise GraphError(msg)
     return value

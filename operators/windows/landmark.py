@@ -38,6 +38,6 @@ class Landmark:
     origin: Length = 0
     lulls: bool = False
 
-    def bound(self, schema: Schema, what: str = "Landmark") -> Extents:
-        slide = positive(self.slide, "slide", schema, what)
-        return Extents(None, slide, length_in(self.origin, "origin", schema, what), lulls=self.lulls)
+    def bound(self, schema: Schema, place: str = "Landmark") -> Extents:
+        slide = positive(self.slide, "slide", schema, place)
+        return Extents(None, slide, length_in(self.origin, "origin", schema, place), lulls=self.lulls)

@@ -47,9 +47,9 @@ class Session:
 
     gap: Length
 
-    def bound(self, schema: Schema, what: str = "Session") -> Gap:
+    def bound(self, schema: Schema, place: str = "Session") -> Gap:
         """Return the definition in whole units of ``schema``'s progressing attribute."""
-        return Gap(positive(self.gap, "gap", schema, what))
+        return Gap(positive(self.gap, "gap", schema, place))
 
 
 @dataclass(frozen=True)

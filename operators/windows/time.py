@@ -26,11 +26,11 @@ class Sliding:
     slide: Length
     origin: Length = 0
 
-    def bound(self, schema: Schema, what: str = "Sliding") -> Extents:
+    def bound(self, schema: Schema, place: str = "Sliding") -> Extents:
         return Extents(
-            positive(self.range, "range", schema, what),
-            positive(self.slide, "slide", schema, what),
-            length_in(self.origin, "origin", schema, what),
+            positive(self.range, "range", schema, place),
+            positive(self.slide, "slide", schema, place),
+            length_in(self.origin, "origin", schema, place),
         )
 
 
@@ -41,6 +41,6 @@ class Tumbling:
     range: Length
     origin: Length = 0
 
-    def bound(self, schema: Schema, what: str = "Tumbling") -> Extents:
-        range = positive(self.range, "range", schema, what)
-        return Extents(range, range, length_in(self.origin, "origin", schema, what))
+    def bound(self, schema: Schema, place: str = "Tumbling") -> Extents:
+        range = positive(self.range, "range", schema, place)
+        return Extents(range, range, length_in(self.origin, "origin", schema, place))

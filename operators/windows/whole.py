@@ -39,7 +39,7 @@ class Global:
     [{'window_start': 3, 'window_end': 8, 'n': 2}]
     """
 
-    def bound(self, schema: Schema, what: str = "Global") -> _Whole:
+    def bound(self, schema: Schema, place: str = "Global") -> _Whole:
         """Return the definition in units of ``schema``'s progressing attribute, of which it needs none."""
         return _Whole()
 

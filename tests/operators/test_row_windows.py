@@ -16,7 +16,7 @@ from oop_engine import ContractError, GraphError, Linear, Message, Page, Schema
 from oop_engine.operators.aggregates import Avg, Count, First, Max, Min, Stddev, Sum, Var
 from oop_engine.operators.slicing.rows.row_panes import RowPanes
 from oop_engine.operators.window_aggregate import WindowAggregate
-from oop_engine.operators.windows import TupleBased
+from oop_engine.operators.windows import Extents, TupleBased
 from oop_engine.testing import END, Driver
 from tests.naive import windows as naive
 from tests.operators.window_streams import MOVE, SCHEMA, Checked, page
@@ -233,7 +233,9 @@ def test_stacks_are_refused_where_they_cannot_be() -> None:
 
 @pytest.mark.parametrize("lengths", [(5, 2), (6, 2), (3, 3), (2, 5), (1, 1), (4, 1), (7, 4)])
 def test_panes_are_what_starts_and_ends_cut(lengths: tuple[int, int]) -> None:
-    panes = RowPanes(TupleBased(*lengths).bound(NUMBERS))
+    extents = TupleBased(*lengths).bound(NUMBERS)
+    assert isinstance(extents, Extents)
+    panes = RowPanes(extents)
     range_, slide = lengths
     for number in range(30):
         passed = panes.passed(0, number)

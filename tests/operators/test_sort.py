@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from oop_engine import FOREVER, GraphError, GroupWise, Linear, Page, Schema
 from oop_engine.core.graphs.contract import EdgeContract
 from oop_engine.core.graphs.graph import Graph
-from oop_engine.operators.in_order import reorder_buffer as module
 from oop_engine.operators.in_order.sort import Sort
+from oop_engine.operators.ordering import reorder_buffer as module
 from oop_engine.operators.policies.policies import (
     BoundedCount,
     BoundedDisorder,

@@ -12,10 +12,10 @@ from oop_engine import FOREVER, NEVER, Page, Schema
 from oop_engine.operators.in_order.merge import Merge
 from oop_engine.operators.in_order.opib_join import OPIBJoin
 from oop_engine.operators.in_order.opob_join import OPOBJoin
-from oop_engine.operators.in_order.time_sorted import merged_pages, sorted_page
 from oop_engine.operators.joining.bands import Band, TumblingBand
 from oop_engine.operators.kernels.time_order import time_order
 from oop_engine.operators.oa_join import OAJoin
+from oop_engine.operators.ordering.time_sorted import merged_pages, sorted_page
 from oop_engine.testing import END, Driver
 
 SCHEMA = Schema({"ts": pa.int64(), "id": pa.int64()}, "ts", "s")

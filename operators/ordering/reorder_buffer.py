@@ -17,8 +17,8 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
-from oop_engine.operators.in_order.kept_page import KeptPage
-from oop_engine.operators.in_order.time_sorted import merged_pages, sorted_page
+from oop_engine.operators.ordering.kept_page import KeptPage
+from oop_engine.operators.ordering.time_sorted import merged_pages, sorted_page
 
 __all__ = ["ReorderBuffer"]
 
@@ -86,6 +86,17 @@ class ReorderBuffer:
         self._recent = [rest for _, rest in recent if rest is not None]
         parts = sorted(((serial, page) for (serial, page), _ in going + recent if len(page)), key=_serial)
         return merged_pages(self._schema, [page for _, page in parts]) if parts else None
+
+    def pages(self) -> list[Page]:
+        """Return all rows, in sorted pages."""
+        return [run.kept.page for run in (*self._settled, *self._recent)]
+
+    def at(self, bound: int) -> list[Page]:
+        """Return the rows right at ``bound``, in sorted pages.  O(runs that begin by then)."""
+        runs = [*self._settled[: self._settled.bisect_key_right(bound)], *self._recent]
+        pages = [run.kept.page for run in runs]
+        ranges = [page.times.searchsorted([bound, bound + 1]).tolist() for page in pages]
+        return [page.slice(lo, hi) for page, (lo, hi) in zip(pages, ranges, strict=True) if lo < hi]
 
     def save(self) -> dict[str, Any]:
         """Return the rows for a snapshot."""

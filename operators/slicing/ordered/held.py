@@ -1,0 +1,146 @@
+"""Held tuples: those that no bound has passed yet, of which a store keeps the columns that are read, and the group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from oop_engine.core.errors import SnapshotError
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import passed
+from oop_engine.core.saved import Saved
+from oop_engine.core.schema import Schema
+from oop_engine.operators.ordering.reorder_buffer import ReorderBuffer
+
+__all__ = ["Held", "Taken"]
+
+Integers = NDArray[np.int64]
+
+_EVERY = np.iinfo(np.int64).max
+
+
+class Taken(NamedTuple):
+    """Tuples by time, equal ones as they came: the columns that are read, slots of groups, tags or none (0,)."""
+
+    page: Page
+    slots: Integers
+    tags: NDArray[np.int8]
+
+
+class Held:
+    """Tuples of ``schema``: the progressing attribute and the columns ``read``; ``tagged``: with tags.
+
+    They lie in sorted pages, with the slot and the tag of each as columns behind its own.
+    """
+
+    def __init__(self, schema: Schema, read: Sequence[str], *, tagged: bool) -> None:
+        self._names = [name for name in schema.names if name in read or name == schema.progressing]
+        self._schema = schema.select(self._names)
+        own = [("slot", pa.int32()), ("tag", pa.int8())][: 2 if tagged else 1]
+        fields = [*self._schema.fields, *(pa.field(f"\0{name}", kind) for name, kind in own)]
+        self._whole = Schema(pa.schema(fields), schema.progressing, schema.unit)
+        self._tagged = tagged
+        self._buffer = ReorderBuffer(self._whole)
+        self._of = np.zeros(0, np.int64)  # (slots,) how many each group has
+
+    def __len__(self) -> int:
+        return self._buffer.tuples
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the tuples, slots and tags, and of the numbers of groups."""
+        return self._buffer.nbytes + self._of.nbytes
+
+    def of(self, groups: int) -> Integers:
+        """Return how many tuples each of so many groups has."""
+        if self._of.size < groups:
+            self._of = np.concatenate([self._of, np.zeros(groups - self._of.size, np.int64)])
+        return self._of[:groups]
+
+    def add(self, page: Page, slots: Integers, tags: NDArray[np.int8], groups: int) -> None:
+        """Keep the tuples of a page, of groups that are among ``groups``.  O(tuples), sorted in bulk."""
+        self.of(groups)
+        self._count(slots, 1)
+        columns = [page.column(name) for name in self._names]
+        columns.append(pa.array(slots.astype(np.int32)))
+        if self._tagged:
+            columns.append(pa.array(tags))
+        batch = pa.RecordBatch.from_arrays(columns, schema=self._whole.fields)
+        self._buffer.add(Page(self._whole, batch).owned())
+
+    def take(self, bound: int) -> Taken | None:
+        """Take out the tuples that a bound of all groups has passed.  O(taken + log held)."""
+        return self._taken(self._buffer.release(bound))
+
+    def take_some(self, slots: Integers, bounds: Integers) -> Taken | None:
+        """Take out those of ``slots[i]`` that ``bounds[i]`` has passed.  O(held)."""
+        if not self._of[slots[slots < self._of.size]].any():
+            return None
+        everything = self._buffer.release(_EVERY)
+        assert everything is not None
+        of = everything.column("\0slot").to_numpy()
+        below = np.full(self._of.size, -_EVERY - 1)
+        below[slots] = bounds
+        gone = passed(everything.times, below[of])
+        self._buffer.add(everything.filter(~gone))
+        return self._taken(everything.filter(gone)) if gone.any() else None
+
+    def tagged_at(self, bound: int) -> Integers:
+        """Return the slots of the tuples with a tag right at a bound of all groups.  O(runs that begin there)."""
+        return self._tagged_of((page, bound) for page in self._buffer.at(bound))
+
+    def tagged_at_some(self, below: Integers) -> Integers:
+        """Do so for bounds of groups, (slots,).  O(held)."""
+        pages = self._buffer.pages()
+        return self._tagged_of((page, below[page.column("\0slot").to_numpy()]) for page in pages)
+
+    def _tagged_of(self, pages: Iterable[tuple[Page, Any]]) -> Integers:
+        found = [np.empty(0, np.int64)]
+        for page, bounds in pages:
+            some = (page.times == bounds) & (page.column("\0tag").to_numpy() != 0)
+            found.append(page.column("\0slot").to_numpy()[some].astype(np.int64))
+        return np.concatenate(found)
+
+    def _taken(self, page: Page | None) -> Taken | None:
+        if page is None:
+            return None
+        slots = page.column("\0slot").to_numpy().astype(np.int64)
+        self._count(slots, -1)
+        tags = page.column("\0tag").to_numpy() if self._tagged else np.empty(0, np.int8)
+        return Taken(Page(self._schema, page.batch.select(self._names)), slots, tags)
+
+    def rename(self, kept: Integers, slots: Integers) -> None:
+        """Let only the groups ``kept`` stay; group ``g`` gets the slot ``slots[g]``."""
+        everything = self._buffer.release(_EVERY)
+        self._of = self.of(slots.size)[kept]
+        if everything is None:
+            return
+        place = everything.batch.schema.get_field_index("\0slot")
+        renamed = pa.array(slots[everything.column("\0slot").to_numpy()].astype(np.int32))
+        self._buffer.add(Page(self._whole, everything.batch.set_column(place, "\0slot", renamed)))
+
+    def save(self) -> dict[str, Any]:
+        """Return the tuples for a snapshot."""
+        return self._buffer.save()
+
+    def load(self, saved: Saved, groups: int) -> None:
+        """Restore a snapshot of so many groups."""
+        self._buffer = ReorderBuffer(self._whole)
+        self._buffer.load(saved)
+        self._of = np.zeros(groups, np.int64)
+        for page in self._buffer.pages():
+            slots = page.column("\0slot").to_numpy(zero_copy_only=False)
+            if page.column("\0slot").null_count or slots.min() < 0 or slots.max() >= groups:
+                msg = f"held tuples must be of the {groups} groups there are; got slots that are not"
+                raise SnapshotError(msg)
+            self._count(slots.astype(np.int64), 1)
+
+    def _count(self, slots: Integers, sign: int) -> None:
+        if 16 * slots.size > self._of.size:
+            self._of += sign * np.bincount(slots, minlength=self._of.size)
+        else:
+            np.add.at(self._of, slots, sign)

@@ -1,0 +1,211 @@
+"""The slice table: partial aggregates of neighbouring tuples, by group and place; windows are ranges of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from oop_engine.core.errors import SnapshotError
+from oop_engine.core.saved import Saved
+from oop_engine.operators.aggregates import Arrays, Part
+from oop_engine.operators.kernels.sliding import bisect, over_ranges
+from oop_engine.operators.slicing.accumulator import Accumulator, Compiled, SumOverflowError
+from oop_engine.operators.slicing.accumulators import accumulator
+from oop_engine.operators.slicing.partials import States
+from oop_engine.operators.slicing.window_states import narrow
+
+__all__ = ["SliceRows", "begins_of", "in_groups", "read_ranges"]
+
+Integers = NDArray[np.int64]
+
+
+class SliceRows(NamedTuple):
+    """Slices, by group slot and place: the times of their first and last tuple, int64 (n,), and columns of each part.
+
+    ``kept``: columns of the one tuple that each is of, where the definition keeps some.
+    """
+
+    slots: Integers
+    places: Integers
+    first: Integers
+    last: Integers
+    states: list[Arrays]
+    kept: pa.RecordBatch | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all columns."""
+        columns = (column for state in self.states for column in state)
+        kept = 0 if self.kept is None else int(self.kept.nbytes)
+        return sum(column.nbytes for column in (*self[:4], *columns)) + kept
+
+    @classmethod
+    def none(cls, parts: Sequence[Part], kept: pa.Schema | None) -> SliceRows:
+        """Return no slices."""
+        nothing = np.empty(0, np.int64)
+        batch = None if kept is None else pa.RecordBatch.from_pylist([], schema=kept)
+        return cls(nothing, nothing, nothing, nothing, States(parts).columns, batch)
+
+    def take(self, rows: Integers | slice) -> SliceRows:
+        """Return some of them."""
+        states = [tuple(column[rows] for column in state) for state in self.states]
+        kept = self.kept
+        if kept is not None and isinstance(rows, slice):
+            kept = kept.slice(rows.start or 0, rows.stop and rows.stop - (rows.start or 0))
+        elif kept is not None:
+            kept = kept.take(pa.array(rows))
+        return SliceRows(self.slots[rows], self.places[rows], self.first[rows], self.last[rows], states, kept)
+
+    def with_more(self, more: SliceRows, parts: Sequence[Part]) -> SliceRows:
+        """Return these and ``more``, whose places lie behind those of their groups, or go on with the last one.
+
+        O(slices).  Raises ``SumOverflowError``.
+        """
+        if not self.slots.size:
+            return more
+        states = [tuple(map(np.concatenate, zip(*of, strict=True)))
+                  for of in zip(self.states, more.states, strict=True)]  # fmt: skip
+        slots, places, first, last = (np.concatenate([self[i], more[i]]) for i in range(4))
+        kept = None
+        if self.kept is not None and more.kept is not None:
+            kept = pa.concat_batches([self.kept, more.kept])
+        both = SliceRows(slots, places, first, last, states, kept)
+        if (slots[1:] < slots[:-1]).any():
+            both = both.take(np.argsort(slots, kind="stable"))  # two that are sorted are merged
+        again = (
+            np.flatnonzero((both.slots[1:] == both.slots[:-1]) & (both.places[1:] == both.places[:-1])) + 1
+        )
+        return both._joined(again, parts) if again.size else both
+
+    def _joined(self, again: Integers, parts: Sequence[Part]) -> SliceRows:
+        """Return the slices with those of rows ``again`` joined to the rows before them."""
+        states = States(parts)
+        one, other = ([tuple(column[rows] for column in state) for state in self.states]
+                      for rows in (again - 1, again))  # fmt: skip
+        try:
+            new = states.combine(one, other)
+        except SumOverflowError as error:
+            raise SumOverflowError(error.column, int(again[error.at])) from None
+        states.columns = self.states
+        states.put(again - 1, new)
+        self.last[again - 1] = self.last[again]
+        kept = np.ones(self.slots.size, np.bool_)
+        kept[again] = False
+        return self.take(np.flatnonzero(kept))
+
+    def save(self) -> list[Any]:
+        """Return the slices for a snapshot."""
+        columns = [narrow(self.slots), self.places, self.first, self.last]
+        return [*columns, [list(state) for state in self.states], self.kept]
+
+    def loaded(self, saved: Saved, parts: Sequence[Part], groups: int) -> SliceRows:
+        """Return the slices of a snapshot of so many groups, of the same columns as these."""
+        slots = saved.integers(0, (None,), least=0, below=groups)
+        places, first, last = (saved.integers(i, slots.shape) for i in (1, 2, 3))
+        behind = (slots[1:] > slots[:-1]) | ((slots[1:] == slots[:-1]) & (places[1:] > places[:-1]))
+        if not behind.all() or (first > last).any():
+            msg = f"slices must be in order of group and place, and of time; got {slots.size} that are not"
+            raise SnapshotError(msg)
+        kept = None if self.kept is None else saved.batch(5, self.kept.schema, slots.size)
+        return SliceRows(slots, places, first, last, States(parts).loaded(saved.part(4), slots.size), kept)
+
+
+def begins_of(*columns: Integers) -> Integers:
+    """Return the rows in which one of some columns is not that of the row before; the first is one."""
+    new = np.ones(columns[0].size, np.bool_)
+    new[1:] = columns[0][1:] != columns[0][:-1]
+    for column in columns[1:]:
+        new[1:] |= column[1:] != column[:-1]
+    return np.flatnonzero(new)
+
+
+def in_groups(
+    slices: SliceRows, edges: Integers, low: Integers, high: Integers
+) -> tuple[Integers, Integers, Integers, Integers]:
+    """Return windows of the stream, rows ``[low[i], high[i])`` of ``edges``, for each group that has slices in them.
+
+    These are window, slot of the group, and rows of ``slices``.  O(windows x groups).
+    """
+    starts = begins_of(slices.slots)
+    groups, windows = np.repeat(np.arange(starts.size), low.size), np.tile(np.arange(low.size), starts.size)
+    begins, rows = np.append(starts, slices.slots.size), np.empty((2, groups.size), np.int64)
+    bisect(slices.places, begins, groups, edges[low][windows], rows[0])
+    bisect(slices.places, begins, groups, edges[high - 1][windows] + 1, rows[1])
+    some = rows[0] < rows[1]
+    return windows[some], slices.slots[starts][groups[some]], rows[0, some], rows[1, some]
+
+
+def read_ranges(
+    parts: Sequence[Part], states: Sequence[Arrays], low: Integers, high: Integers
+) -> list[Arrays]:
+    """Return the states of windows that are rows ``[low[i], high[i])``; nothing is changed.
+
+    By two stacks in compiled loops where both sides ascend, O(rows + windows); else by pairs of neighbours, pairs of
+    pairs, ..., O(rows + windows log rows) in whole columns.  Raises ``SumOverflowError`` with the window.
+    """
+    if not low.size:
+        return [tuple(column[:0] for column in state) for state in states]
+    if (high - low == 1).all():
+        return [tuple(column[low] for column in state) for state in states]
+    least, most = int(low.min()), int(high.max())
+    low, high = low - least, high - least
+    some = [tuple(column[least:most] for column in state) for state in states]
+    ascending = bool((low[1:] >= low[:-1]).all() and (high[1:] >= high[:-1]).all())
+    keepers = [accumulator(part) for part in parts]
+    steps = (
+        _steps(low, high, most - least)
+        if ascending and any(isinstance(k, Compiled) for k in keepers)
+        else None
+    )
+    return [
+        _by_stacks(keeper, state, steps, int((high - low).max()) + 1, low.size)
+        if steps is not None and isinstance(keeper, Compiled)
+        else _by_pairs(keeper, state, low, high)
+        for keeper, state in zip(keepers, some, strict=True)
+    ]
+
+
+def _steps(low: Integers, high: Integers, rows: int) -> Integers:
+    steps = np.empty((3, over_ranges(low, high, rows, np.empty((3, 0), np.int64))), np.int64)
+    over_ranges(low, high, rows, steps)
+    return steps
+
+
+def _by_stacks(of: Compiled, state: Arrays, steps: Integers, scratch: int, windows: int) -> Arrays:
+    room = tuple(np.concatenate([column, np.empty(scratch, column.dtype)]) for column in state)
+    try:
+        return of.fold_steps(room, steps, windows)
+    except SumOverflowError as error:
+        following = steps[0, error.at :]
+        raise SumOverflowError(error.column, int(~following[following < 0][0])) from None
+
+
+def _by_pairs(of: Accumulator, level: Arrays, low: Integers, high: Integers) -> Arrays:
+    low, high = low.copy(), high.copy()
+    left, right = ([np.full(low.size, value) for value in of.identity] for _ in range(2))
+    while (open_ := low < high).any():
+        for side, odd, rows in (
+            (left, open_ & (low % 2 == 1), low),
+            (right, open_ & (high % 2 == 1), high - 1),
+        ):
+            at = np.flatnonzero(odd)
+            held, node = tuple(c[at] for c in side), tuple(c[rows[at]] for c in level)
+            both = _combined(of, held, node, at) if side is left else _combined(of, node, held, at)
+            for column, new in zip(side, both, strict=True):
+                column[at] = new
+        low, high = (low + 1) // 2, high // 2
+        even = level[0].size // 2 * 2
+        pairs = of.combine(tuple(c[0:even:2] for c in level), tuple(c[1:even:2] for c in level))
+        level = tuple(np.concatenate([new, old[even:]]) for new, old in zip(pairs, level, strict=True))
+    return _combined(of, tuple(left), tuple(right), np.arange(low.size))
+
+
+def _combined(of: Accumulator, a: Arrays, b: Arrays, windows: Integers) -> Arrays:
+    try:
+        return of.combine(a, b)
+    except SumOverflowError as error:
+        raise SumOverflowError(error.column, int(windows[error.at])) from None

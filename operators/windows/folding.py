@@ -1,0 +1,217 @@
+"""Windows folded on the bound: definitions that need the order of time, and how a store asks them.
+
+Where windows follow from ranks, markers or frames, a tuple's slice is known only once no earlier tuple can come.  Until
+then the tuple is held.  Those that a bound passes are final: sorted by group, time and tie they go into *slices*, the
+partial aggregates of neighbouring tuples, and are gone.  So nothing is ever split or shifted, and tuples are kept above
+the bound only.  Windows are ranges of slices.
+
+A definition answers two questions, both for all groups at once: which slice each final tuple is in (``places``), and
+which windows a bound completes (``due``).  It keeps nothing itself; the store keeps for each group how many tuples were
+final (``done``), and an integer of the definition's own (``cut``), mostly how far windows have left.
+
+Source: Traub et al., Scotty, TODS 2021 (context-aware windows), without its splits and shifts; J. Li's thesis 5.1.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from oop_engine.core.errors import ContractError, GraphError
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import FOREVER, NEVER, shift
+from oop_engine.core.schema import Schema
+from oop_engine.operators.kernels.sliding import bisect
+from oop_engine.operators.windows.grid import Over
+
+__all__ = ["Due", "FinalTuples", "Folding", "SliceView", "checked_tie", "checked_times", "ties"]
+
+Integers = NDArray[np.int64]
+
+
+class FinalTuples(NamedTuple):
+    """Tuples that a bound has passed, by group, time, tie and arrival.
+
+    groups: number of the group of each, 0, 1, 2, ..., ascending; ``starts``: the first tuple of each group; ``ranks``:
+    how many tuples of the group come before in time; ``tags``: as the definition gave them; ``page``: the columns that
+    are read.  Of each group (groups,): ``opened``, the place of its last slice that is kept, -1 if there is none, and
+    ``since``, the time at which that begins.
+    """
+
+    groups: Integers
+    starts: Integers
+    times: Integers
+    ranks: Integers
+    tags: NDArray[np.int8]
+    page: Page
+    opened: Integers
+    since: Integers
+
+    def begins(self) -> NDArray[np.bool_]:
+        """Tell which tuples are the first of their time in their group."""
+        new = np.ones(self.times.size, np.bool_)
+        new[1:] = self.times[1:] != self.times[:-1]
+        new[self.starts] = True
+        return new
+
+    def take(self, rows: Integers) -> FinalTuples:
+        """Return some of them; ``starts``, ``opened`` and ``since`` stay."""
+        tags = self.tags[rows] if self.tags.size else self.tags
+        some = (
+            self.groups[rows],
+            self.starts,
+            self.times[rows],
+            self.ranks[rows],
+            tags,
+            self.page.take(rows),
+        )
+        return FinalTuples(*some, self.opened, self.since)
+
+
+class SliceView(NamedTuple):
+    """The slices of some groups, by group and place: of group ``g`` the rows ``begins[g]`` to ``begins[g + 1]``.
+
+    Of each slice: ``places``, and the times ``first`` and ``last`` of its tuples.  Of each group: ``bounds``, ``done``
+    and ``cut`` (``NEVER`` at first), and ``tagged``, whether a tuple right at its bound is held that has a tag.
+    ``final``: the tuples that were folded just now, and ``of_final``: the group here of each of their groups.
+    """
+
+    begins: Integers
+    places: Integers
+    first: Integers
+    last: Integers
+    bounds: Integers
+    done: Integers
+    cut: Integers
+    tagged: NDArray[np.bool_]
+    final: FinalTuples | None
+    of_final: Integers
+    kept: pa.RecordBatch | None = None
+
+    @property
+    def ended(self) -> NDArray[np.bool_]:
+        """Tell which groups are over."""
+        ended: NDArray[np.bool_] = self.bounds == FOREVER
+        return ended
+
+    @property
+    def groups(self) -> Integers:
+        """The group of each slice."""
+        return np.repeat(np.arange(self.begins.size - 1), np.diff(self.begins))
+
+    def row(self, column: Integers, groups: Integers, wanted: Integers) -> Integers:
+        """Return the first row of each of ``groups`` in which an ascending column is ``wanted`` or more.
+
+        O(log slices) each, less where they ascend.
+        """
+        found = np.empty(groups.size, np.int64)
+        bisect(column, self.begins, groups, wanted, found)
+        return found
+
+
+class Due(NamedTuple):
+    """Windows that are complete: group, extent ``[starts, ends)``, and rows ``[low, high)`` of slices, int64 (n,) each.
+
+    ``keep``: of each group the first row that a later window needs; ``cut``: its new number.  ``more``: columns (n,) of
+    results beside the extent.
+    """
+
+    groups: Integers
+    starts: Integers
+    ends: Integers
+    low: Integers
+    high: Integers
+    keep: Integers
+    cut: Integers
+    more: Sequence[pa.Array] = ()
+
+
+class Folding(ABC):
+    """Base of definitions whose tuples are folded in time order, once a bound has passed them.
+
+    ``places`` and ``due`` are asked of each; the rest has defaults.  ``whole_stream``: slices are cut by the tuples of
+    all groups together.  ``tie``: columns that order tuples of one time, before their arrival.  ``reads``: columns
+    that it needs of final tuples; ``keeps``: those kept beside slices, which are of one tuple each.  ``tagged``: tuples
+    get ``tags`` as they come; ``numbered``: for these it must know how many of the group came before; ``peeks``: it
+    asks whether a tuple right at the bound is tagged.  ``counts``: a group without slices must be remembered, for its
+    tuples are counted.  ``partitioned``: they are so within groups, so there must be some.  ``sides``: names of the
+    columns that have the extents.
+    """
+
+    over: ClassVar[Over] = Over.ATTRIBUTE
+    whole_stream: bool = False
+    tie: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    keeps: tuple[str, ...] = ()
+    tagged: ClassVar[bool] = False
+    peeks: ClassVar[bool] = False
+    numbered: bool = False
+    counts: bool = False
+    partitioned: bool = False
+    sides: ClassVar[tuple[str, str]] = ("window_start", "window_end")
+
+    @abstractmethod
+    def places(self, final: FinalTuples) -> Integers:
+        """Return the slice of each final tuple, ascending within a group, -1: in no window."""
+
+    @abstractmethod
+    def due(self, view: SliceView) -> Due:
+        """Return the windows that the bounds of groups complete, all that is left of groups that are over."""
+
+    @abstractmethod
+    def words(self) -> str:
+        """Return in a few words how windows are cut."""
+
+    def least_open(self, view: SliceView, stamp: str) -> Integers:
+        """Return the least stamp of each group's later results that its slices are in; here the last may end them."""
+        rows = view.begins[:-1] if stamp == "start" else view.begins[1:] - 1
+        return view.first[rows] if stamp == "start" else view.last[rows] + 1
+
+    def least_later(self, bounds: Integers, stamp: str) -> Integers:
+        """Return the least stamp of results of later tuples alone, by their bounds; sentinels stay."""
+        return bounds if stamp == "start" else shift(bounds, 1)
+
+    def tags(self, page: Page, numbers: Integers) -> NDArray[np.int8]:
+        """Return the tags of tuples as they come, not 0 where something may begin or end; see ``tagged``."""
+        return np.zeros(len(page), np.int8)
+
+    def more(self, schema: Schema) -> list[tuple[str, pa.DataType]]:
+        """Return names and types of the columns that results have before their extents."""
+        return []
+
+    def check(self, times: Integers) -> None:
+        """Raise ``ContractError`` if the windows of these times would not fit 64 bits."""
+        checked_times(times, 0, 1)
+
+
+def checked_times(times: Integers, before: int, behind: int) -> None:
+    """Raise ``ContractError`` unless so much may be taken from, and added to, each of ``times`` within 64 bits."""
+    low, high = NEVER + 1 + before, FOREVER - 1 - behind
+    if times.size and not (low <= (least := int(times.min())) and (most := int(times.max())) <= high):
+        value = least if least < low else most
+        msg = f"windows: positions must lie in [{low}, {high}] for extents to fit 64 bits; got {value}"
+        raise ContractError(msg)
+
+
+def checked_tie(tie: Sequence[str], schema: Schema, place: str) -> tuple[str, ...]:
+    """Return ``tie`` as a tuple; raise ``GraphError`` in the name of ``place`` unless its columns have an order."""
+    if isinstance(tie, str):
+        msg = f"{place}: tie must be a tuple of column names; got {tie!r}: write tie=({tie!r},)"
+        raise GraphError(msg)
+    schema.require(tie, place)
+    for name in tie:
+        kind = schema.type_of(name)
+        if pa.types.is_nested(kind) or pa.types.is_dictionary(kind) or pa.types.is_null(kind):
+            msg = f"{place}: tie must be columns of numbers, texts or instants; {name!r} is {kind}: cast it before"
+            raise GraphError(msg)
+    return tuple(tie)
+
+
+def ties(tie: tuple[str, ...]) -> str:
+    """Return how equal times are ordered, in words."""
+    return f"equal times by {', '.join(tie)}, then as they came" if tie else "equal times as they came"

@@ -1,0 +1,70 @@
+"""Ranks: tuple-based windows in order of time, in whole units.
+
+Slices have as many tuples as range and slide have in common, so every window is whole slices.  Ranks below the bound
+are final: no tuple is ever shifted from one slice to the next.  (Scotty shifts, for it ranks tuples as they come.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from oop_engine.core.schema import Schema
+from oop_engine.operators.windows.folding import Due, FinalTuples, Folding, SliceView, ties
+
+__all__ = ["Ranked"]
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Ranked(Folding):
+    """Every ``slide`` tuples the last ``range`` tuples, by (time, tie, arrival)."""
+
+    range: int
+    slide: int
+    tie: tuple[str, ...] = ()
+    whole_stream: bool = True
+    partitioned: bool = False
+
+    counts = True
+    sides: ClassVar[tuple[str, str]] = ("time_start", "time_end")
+
+    def more(self, schema: Schema) -> list[tuple[str, pa.DataType]]:
+        return [("window_start", pa.int64()), ("window_end", pa.int64())]
+
+    def words(self) -> str:
+        return f"{self.slice} tuples each, ranked by time, {ties(self.tie)}"
+
+    @property
+    def slice(self) -> int:
+        """How many tuples a slice has."""
+        return gcd(self.range, self.slide)
+
+    def places(self, final: FinalTuples) -> Integers:
+        places: Integers = final.ranks // self.slice
+        if self.range < self.slide:
+            places[final.ranks % self.slide < self.slide - self.range] = -1
+        return places
+
+    def due(self, view: SliceView) -> Due:
+        gone = np.maximum(view.cut, 0)
+        full = view.done // self.slide
+        stop = np.where(view.ended, (view.done - 1 + self.range) // self.slide, full)
+        many = np.maximum(stop - gone, 0)
+        groups = np.repeat(np.arange(many.size), many)
+        windows = np.arange(groups.size) - np.repeat(np.cumsum(many) - many - gone, many)
+        ends = (windows + 1) * self.slide
+        low = view.row(view.places, groups, (ends - self.range) // self.slice)
+        high = view.row(view.places, groups, ends // self.slice)
+        cut = np.maximum(gone, full)
+        keep = view.row(
+            view.places, np.arange(many.size), ((cut + 1) * self.slide - self.range) // self.slice
+        )
+        numbers = [pa.array(ends - self.range), pa.array(ends)]
+        return Due(groups, view.first[low], view.last[high - 1] + 1, low, high, keep, cut, numbers)
