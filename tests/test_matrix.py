@@ -27,7 +27,7 @@ from oop_engine.operators import (
     Var,
     WindowAggregate,
 )
-from oop_engine.operators.slicing.panes import pane_ring
+from oop_engine.operators.slicing.panes import pane_windows
 from oop_engine.testing import END, Driver, multiset
 from tests.naive import windows as naive
 from tests.naive.sessions import sessions
@@ -166,7 +166,7 @@ def test_results_are_those_of_the_definition(
     store: str, window: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if store.startswith("panes"):
-        monkeypatch.setattr(pane_ring, "is_dense", lambda *_: store == "panes swept")
+        monkeypatch.setattr(pane_windows, "is_dense", lambda *_: store == "panes swept")
     by = () if store == "stacks" else ("k",)
     for name, (aggregate, kind, column) in AGGREGATES.items():
         operator = asked(store, window, aggregate, by)

@@ -65,8 +65,15 @@ class Progress:
         is dropped, which is always sound.
         """
         match punctuation:
+            case Linear(below) if below <= self._linear[port]:
+                return []
             case Linear(below):
-                out = self._advance_linear(port, below)
+                self._linear[port] = below
+                linear = min(self._linear.tolist())
+                out: list[Punctuation] = [Linear(linear)] if linear > self.linear else []
+                self.linear = max(self.linear, linear)
+                if self._tables:
+                    out += self._over_groups()
             case GroupWise():
                 out = self._advance_groups(port, punctuation)
             case Joint():
@@ -110,19 +117,13 @@ class Progress:
         self._tables = {table.attributes: table for table in tables}
         self.groups = sum(map(len, tables))
 
-    def _advance_linear(self, port: int, below: int) -> list[Punctuation]:
-        if below <= self._linear[port]:
-            return []
-        self._linear[port] = below
-        out: list[Punctuation] = []
-        if (linear := min(self._linear.tolist())) > self.linear:
-            self.linear = linear
-            out.append(Linear(linear))
-        if self._tables:
-            for table in self._tables.values():
-                out += table.propagate(self._linear, linear, np.arange(len(table)))
-                table.prune(self._linear, remember_ended=self._remember_ended)
-            self._tables = {names: table for names, table in self._tables.items() if len(table)}
+    def _over_groups(self) -> list[Punctuation]:
+        """Return the punctuation of groups that a larger bound of an input brings; forget those that are passed."""
+        out = list[Punctuation]()
+        for table in self._tables.values():
+            out += table.propagate(self._linear, self.linear, np.arange(len(table)))
+            table.prune(self._linear, remember_ended=self._remember_ended)
+        self._tables = {names: table for names, table in self._tables.items() if len(table)}
         return out
 
     def _advance_groups(self, port: int, punctuation: GroupWise) -> list[Punctuation]:

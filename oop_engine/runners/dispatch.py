@@ -63,7 +63,10 @@ class Route:
         """Return a message in the types of the edge; count it, and check it against the bounds."""
         if not isinstance(message, (Page, Linear)):
             message = fitted(message, self._schema, self._name)
-        self.count.count(message)
+        if isinstance(message, Page):
+            self.count.count(message)
+        else:
+            self.count.punctuations += 1
         if self.contract is not None:
             self.contract.check(message)
         return message

@@ -52,6 +52,9 @@ class Aggregation(ABC):
         """Return its results, of type ``kind``, one for each row of its parts' states."""
 
 
+_FLOAT64 = pa.float64()
+
+
 @dataclass(frozen=True)
 class OfColumn(Aggregation):
     """An aggregate of one column's values."""
@@ -92,9 +95,20 @@ def _is_instant(kind: pa.DataType) -> bool:
 
 def fewer(number: NDArray[Any], least: int) -> NDArray[np.bool_] | None:
     """Return where ``number`` is below ``least``, or None if it is nowhere."""
-    return None if number.size == 0 or stored(number).min() >= least else number < least
+    return None if number.size == 0 or np.minimum.reduce(stored(number)) >= least else number < least
 
 
 def stored(number: NDArray[Any]) -> NDArray[Any]:
     """Return a column, or its one value where that is stored once for all rows."""
     return number[:1] if number.strides == (0,) else number
+
+
+def column_of(values: NDArray[Any], kind: pa.DataType, null: NDArray[np.bool_] | None = None) -> pa.Array:
+    """Return numbers as a column of ``kind``, which may be of instants; ``null`` tells which rows are null.
+
+    No copy where they are as wide as ``kind``; ``pa.array`` looks at them for as long as a page of one row takes.
+    """
+    whole = values.dtype == np.int64 and kind.bit_width == 64 and kind != _FLOAT64
+    if null is None and (whole or (values.dtype == np.float64 and kind == _FLOAT64)):
+        return pa.Array.from_buffers(kind, values.size, [None, pa.py_buffer(np.ascontiguousarray(values))])
+    return pa.array(values, kind, mask=null)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
 from oop_engine.core.schema import Schema
-from oop_engine.operators.aggregates.base import Aggregation, Arrays, Part
+from oop_engine.operators.aggregates.base import Aggregation, Arrays, Part, column_of
 
 __all__ = ["Count"]
 
@@ -32,4 +31,4 @@ class Count(Aggregation):
         return (Part("count", self.column),)
 
     def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
-        return pa.array(np.ascontiguousarray(states[0][0]), kind)
+        return column_of(states[0][0], kind)

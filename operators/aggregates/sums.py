@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from oop_engine.core.schema import Schema
-from oop_engine.operators.aggregates.base import Arrays, OfColumn, Part, fewer, stored
+from oop_engine.operators.aggregates.base import Arrays, OfColumn, Part, column_of, fewer, stored
 
 __all__ = ["Avg", "Sum"]
 
@@ -27,7 +27,7 @@ class Sum(OfColumn):
         return Part("sum", self.column, self._floating(schema)), Part("count", self.column)
 
     def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
-        return pa.array(states[0][0], kind, mask=fewer(states[1][0], 1))
+        return column_of(states[0][0], kind, fewer(states[1][0], 1))
 
 
 class Avg(OfColumn):

@@ -3,7 +3,7 @@
 A cell that nothing is in holds the state of no values, so rows are combined without looking.  Common
 arguments: ``geometry`` as in ``kernels.panes``; ``lowest``: the first of the windows that are closed; of
 window ``lowest + w`` results go to ``ends[w - 1]`` to ``ends[w]`` (exclusive), those of ``slots`` int64
-(results,), ascending.  Columns are (room, groups), room a power of two.  Called by ``slicing.panes.pane_sweep``.
+(results,), ascending.  Columns are (room, groups), room a power of two.  Called by ``slicing.panes.pane_windows``.
 """
 
 from __future__ import annotations

@@ -10,6 +10,9 @@ The back holds the panes from ``turn`` to ``done`` together.  So a window is one
 the front and the back, however many panes it has.  When its start passes the turn, the
 panes of the window become the new front.
 
+Spans int64 (groups or more, 2) are the lowest open and the highest window of each group; one without a window has
+NO_WINDOW and the least integer.
+
 Combining is left to ``oop_engine.operators.kernels.monoids``; ``plan`` only writes down the steps:
 (to, a, b), cells all three; b -1: copy a; to negative: into result ``~to``.
 
@@ -25,9 +28,9 @@ from numba import njit
 
 from oop_engine.operators.kernels.partials import NO_WINDOW
 
-__all__ = ["Geometry", "place", "plan", "used"]
+__all__ = ["Geometry", "closing", "place", "plan", "reopen", "used"]
 
-NOTHING = np.iinfo(np.int64).min
+NEVER = np.iinfo(np.int64).min
 
 
 class Geometry(NamedTuple):
@@ -74,7 +77,7 @@ def place(geometry, tuples, spans, counts, turns, slots, panes, rows, fresh):
             first, last = pane // step, (pane + length) // step - 1
         asleep = spans[slot, 0] == NO_WINDOW
         counts[1] += asleep
-        turns[0, slot] = NOTHING if asleep else turns[0, slot]
+        turns[0, slot] = NEVER if asleep else turns[0, slot]
         spans[slot, 0] = min(spans[slot, 0], first)
         spans[slot, 1] = max(spans[slot, 1], last)
         counts[2] = min(counts[2], first)
@@ -169,3 +172,37 @@ def plan(geometry, tuples, turns, slots, first, stop, begin, steps, results, fre
             freed[gone] = cell
             gone += tuples[cell] != 0
     return len(slots), used, found, gone
+
+
+@njit(cache=True, nogil=True)
+def closing(spans, slots, cuts, found, low, stop):
+    """Write which of ``slots`` have windows below their cuts, and from which to which (exclusive); return how many.
+
+    slots, cuts, found, low, stop int64 (n,).
+    """
+    many = 0
+    for i in range(len(slots)):
+        first, last = spans[slots[i], 0], spans[slots[i], 1]
+        if first < cuts[i] and first != NO_WINDOW:
+            found[many], low[many] = slots[i], first
+            stop[many] = cuts[i] if cuts[i] <= last else last + 1
+            many += 1
+    return many
+
+
+@njit(cache=True, nogil=True)
+def reopen(spans, slots, low, counts):
+    """Note that the lowest open window of ``slots`` is now ``low``, both int64 (n,), or NO_WINDOW.
+
+    counts int64 (3,), as in ``Table``: how many groups have windows, and the lowest one, are corrected.
+    O(groups), of which there are as many as spans.
+    """
+    for i in range(len(slots)):
+        spans[slots[i], 0] = low[i]
+        if low[i] == NO_WINDOW:
+            spans[slots[i], 1] = NEVER
+    alive, lowest = 0, NO_WINDOW
+    for i in range(len(spans)):
+        alive += spans[i, 0] != NO_WINDOW
+        lowest = min(lowest, spans[i, 0])
+    counts[1], counts[2] = alive, lowest

@@ -27,6 +27,8 @@ _ALL.flags.writeable = False
 class KeyTable:
     """Codes of distinct integers and of null, 0, 1, 2... in order of first sight.
 
+    ``nbytes``: bytes of keys and places, with the room that is left.
+
     >>> table = KeyTable()
     >>> table.encode(np.array([70, -2, 70])), table.find(np.array([-2, 5]))
     (array([0, 1, 0]), array([ 1, -1]))
@@ -39,11 +41,6 @@ class KeyTable:
 
     def __len__(self) -> int:
         return int(self._sizes[0])
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of keys and places, with the room that is left."""
-        return int(self._keys.nbytes + self._places.nbytes)
 
     def find(self, values: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> Integers:
         """Return the code of every row, int64 (rows,), -1 if it is not known; O(rows).
@@ -60,7 +57,8 @@ class KeyTable:
     def encode(self, values: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> Integers:
         """Return the code of every row; new values get the next free codes.  O(rows), amortized."""
         codes = np.empty(values.size, np.int64)
-        values, known, done = _fixed(values), _ALL if valid is None else _fixed(valid), 0
+        known, done = _ALL if valid is None else _fixed(valid), 0
+        values = _fixed(values) if values.flags.writeable else values
         while True:
             done = kernels.encode(
                 values, known, *self._way, self._keys, self._places, self._sizes, codes, done
@@ -75,6 +73,7 @@ class KeyTable:
         wanted = len(self) + values.size + 1
         if wanted > self._keys.size:
             self._keys = np.concatenate([self._keys[: len(self)], np.zeros(2 * wanted - len(self), np.int64)])
+            self.nbytes = self._keys.nbytes + self._places.nbytes
         least, most = self._range(values)
         if (found := layout(least, most, wanted, self._lowest, self._places.size)) is not None:
             self._allot(*found)
@@ -91,6 +90,7 @@ class KeyTable:
         self._lowest = lowest
         self._way = (lowest is not None, lowest or 0)  # whether places are distances, and from which key
         self._places = np.full(places, -1, np.int32)
+        self.nbytes = self._keys.nbytes + self._places.nbytes
         kernels.fill(self._sizes, *self._way, self._keys, self._places)
 
 

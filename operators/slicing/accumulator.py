@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
+from itertools import repeat
 from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from oop_engine.core.page import Page
@@ -19,11 +22,13 @@ from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels import monoids
 from oop_engine.operators.kernels.slices import ALONE
 from oop_engine.operators.kernels.step_levels import step_levels
-from oop_engine.operators.slicing.part_columns import fixed, known, values
 
-__all__ = ["Accumulator", "Compiled", "SumOverflowError"]
+__all__ = ["Accumulator", "Compiled", "SumOverflowError", "fixed", "known", "numbers", "valid", "values"]
 
 Integers = NDArray[np.int64]
+_FLOATS, _INTEGERS = (pa.float64(),), (pa.int32(), pa.int64())
+_ALL = np.empty(0, np.bool_)
+_ALL.flags.writeable = False
 _AS_IEEE = np.errstate(invalid="ignore", over="ignore")  # infinities are combined without a word
 
 
@@ -135,7 +140,11 @@ class Accumulator(ABC):
         return results
 
     def _empty(self, rows: int) -> Arrays:
-        return tuple(np.empty(rows, value.dtype) for value in self.identity)
+        return tuple(map(np.empty, repeat(rows), self._types))
+
+    @cached_property
+    def _types(self) -> list[np.dtype[Any]]:
+        return [value.dtype for value in self.identity]
 
 
 class Compiled(Accumulator):
@@ -152,7 +161,9 @@ class Compiled(Accumulator):
         return monoids.loops(self.monoid)
 
     def prepare(self, page: Page, times: Integers) -> Arrays:
-        return values(page, self.part), known(page, self.part.column)
+        column = page.batch.column(self.part.column or "")
+        numeric = numbers(column, *(_FLOATS if self.part.floating else _INTEGERS))
+        return numeric, valid(column) if column.null_count else _ALL
 
     def add(self, state: Arrays, rows: Integers, inputs: Arrays) -> None:
         at = self._loops.add_rows(self.monoid, state, rows, inputs[:-1], inputs[-1])
@@ -177,7 +188,9 @@ class Compiled(Accumulator):
 
     def fold_steps(self, state: Arrays, steps: Integers, results: int) -> Arrays:
         new = self._empty(results)
-        self._check(self._loops.fold_steps(self.monoid, state, new, *steps))
+        at = self._loops.fold_steps(self.monoid, state, new, *steps)
+        if at >= 0:
+            self._check(at)
         return new
 
     def fold_rows(
@@ -201,3 +214,43 @@ def _replaced(column: NDArray[Any], rows: Integers, new: NDArray[Any]) -> NDArra
 def _write(state: Arrays, rows: Integers, new: Arrays) -> None:
     for column, some in zip(state, new, strict=True):
         column[rows] = some
+
+
+def fixed(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a contiguous read-only view: one signature of each kernel will do."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+def known(page: Page, name: str | None) -> NDArray[np.bool_]:
+    """Tell which rows of a column are not null; (0,) where none is, or for no column."""
+    if name is None or not (column := page.batch.column(name)).null_count:
+        return _ALL
+    return valid(column)
+
+
+def valid(column: pa.Array) -> NDArray[np.bool_]:
+    """Tell which rows of a column are not null."""
+    if not column.null_count:
+        return fixed(np.ones(len(column), np.bool_))
+    return fixed(column.is_valid().to_numpy(zero_copy_only=False))
+
+
+def values(page: Page, part: Part) -> NDArray[Any]:
+    """Return the column of a part as int32, int64 or float64; nulls are 0, and ``known`` tells."""
+    return numbers(page.batch.column(part.column or ""), *(_FLOATS if part.floating else _INTEGERS))
+
+
+def numbers(column: pa.Array, *kinds: pa.DataType) -> NDArray[Any]:
+    """Return a column as it is, if it is of one of ``kinds``, or else as the last one; nulls are 0."""
+    kind = column.type
+    if kind not in kinds:
+        if pa.types.is_temporal(kind):
+            column = column.view(pa.int32() if kind.bit_width == 32 else pa.int64())
+        if column.type not in kinds:
+            column = column.cast(kinds[-1], safe=False)
+    if column.null_count:
+        column = pc.fill_null(column, 0)
+    array: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    return fixed(array) if array.flags.writeable or not array.flags.c_contiguous else array

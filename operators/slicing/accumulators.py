@@ -30,8 +30,14 @@ from oop_engine.core.page import Page
 from oop_engine.core.registry import Registry
 from oop_engine.operators.aggregates import Arrays, Part, UserDefined
 from oop_engine.operators.kernels import monoids
-from oop_engine.operators.slicing.accumulator import Accumulator, Compiled, SumOverflowError
-from oop_engine.operators.slicing.part_columns import fixed, known, values
+from oop_engine.operators.slicing.accumulator import (
+    Accumulator,
+    Compiled,
+    SumOverflowError,
+    fixed,
+    known,
+    values,
+)
 
 __all__ = [
     "ACCUMULATORS",

@@ -17,7 +17,7 @@ Stores (``store.py``) keep the window state and say what is complete in it; they
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -68,8 +68,8 @@ class Closing:
         """Fold tuples in, at ``times``.  O(tuples), in kernels."""
         if not times.size:
             return
-        slots = self._groups.encode([page.column(name) for name in self._by], times.size)
-        known = len(self._groups)
+        slots = self._groups.encode(list(map(page.batch.column, self._by)), times.size)
+        known = self._groups.size
         try:
             for store in self.stores:
                 store.add(page, times, slots, known)
@@ -82,25 +82,37 @@ class Closing:
         """Put out what a punctuation completes, and what can be promised behind it."""
         match punctuation:
             case Linear(below):
-                yield from self._linear(below)
+                return self._linear(below)
             case GroupWise() if set(punctuation.attributes) <= set(self._by):
-                yield from self._group_wise(punctuation)
+                return self._group_wise(punctuation)
             case Joint():
-                yield from self._joint(dict(punctuation.bounds))
-        self._forget_dead()
+                return self._joint(dict(punctuation.bounds))
+        return iter(())
 
     def _linear(self, below: int) -> Iterator[Emission]:
-        if any(store.due(below) for store in self.stores):
-            self.stores = [store.successor() for store in self.stores]
+        least = FOREVER
+        due = False
+        for store in self.stores:
+            due = due or store.due(below)
+        if due:
+            for number, store in enumerate(self.stores):
+                self.stores[number] = store.successor()
             for bound in (*self._pauses(below), below):
-                yield from self._put_out(lambda store, bound=bound: store.close(bound))  # type: ignore[misc]
-        yield from self._advance(Linear(min(store.least_stamp(below) for store in self.stores)))
+                for page in self._closed(None, bound):
+                    yield 0, page
+        for store in self.stores:
+            least = min(least, store.least_stamp(below))
+        for grown in self._progress.advance(0, Linear(least)):
+            yield 0, grown
+        self._forget_dead()
 
     def _group_wise(self, punctuation: GroupWise) -> Iterator[Emission]:
         slots, of = matching(self._groups, self._by, punctuation)
         yield from self._close(slots, punctuation.below[of])
         bounds = [store.least_stamps(slots, of, punctuation.below) for store in self.stores]
-        yield from self._advance(GroupWise(punctuation.groups, np.minimum.reduce(bounds)))
+        for grown in self._progress.advance(0, GroupWise(punctuation.groups, np.minimum.reduce(bounds))):
+            yield 0, grown
+        self._forget_dead()
 
     def _joint(self, bounds: dict[str, int]) -> Iterator[Emission]:
         """Close the groups all of whose values are below their bounds; nothing is passed on."""
@@ -113,45 +125,48 @@ class Closing:
             done &= is_below(keys[name], bound)
         slots = np.flatnonzero(done)
         yield from self._close(slots, np.full(slots.size, below))
+        self._forget_dead()
 
     def _close(self, slots: Integers, bounds: Integers) -> Iterator[Emission]:
         if not slots.size:
             return
         self.stores = [store.successor() for store in self.stores]
         for bound in (*self._pauses(int(bounds.max()), slots, bounds), FOREVER):
-            some = np.minimum(bounds, bound)
-            yield from self._put_out(lambda store, some=some: store.close_some(slots, some))  # type: ignore[misc]
+            for page in self._closed(slots, np.minimum(bounds, bound)):
+                yield 0, page
 
     def _pauses(self, bound: int, slots: Integers | None = None, bounds: Integers | None = None) -> list[int]:
         """Return where to pause on the way to a bound, so that not too many windows are in memory together."""
-        if sum(store.most_until(bound) for store in self.stores) <= AT_ONCE:
+        windows = 0.0
+        for store in self.stores:
+            windows += store.most_until(bound)
+        if windows <= AT_ONCE:
             return []
         by = bound if bounds is None else bounds
         try:
             reach = [store.reach(slots, by) for store in self.stores]
         except LongGapError as error:
             raise self._output.gap(error.extents, error.low, error.stop, self._keys_of(error.slot)) from None
-        first, behind, windows = (np.concatenate(a) for a in zip(*reach, strict=True))
+        first, behind, rates = (np.concatenate(a) for a in zip(*reach, strict=True))
         behind = np.minimum(behind, bound)
-        return [at for at in pauses(first, behind, windows, AT_ONCE) if NEVER < at < bound]
+        return [at for at in pauses(first, behind, rates, AT_ONCE) if NEVER < at < bound]
 
-    def _put_out(self, close: Callable[[Store], Iterable[WindowStates]]) -> Iterator[Emission]:
+    def _closed(self, slots: Integers | None, bounds: Any) -> Iterable[Page]:
+        """Close the windows of all groups, or of ``slots``, that end by their bounds; return their results."""
+        found = list[WindowStates]()
         try:
-            found = [some for store in self.stores for some in close(store)]
+            for store in self.stores:
+                found += store.close(bounds) if slots is None else store.close_some(slots, bounds)
         except WindowOverflowError as error:
             raise self._overflow(error) from None
-        if found:
-            together = self._output.ordered(found)
-            for page in self._output.pages(self._groups.keys(together.slots), together):
-                yield 0, page
-
-    def _advance(self, punctuation: Linear | GroupWise) -> Iterator[Emission]:
-        for grown in self._progress.advance(0, punctuation):
-            yield 0, grown
+        if not found:
+            return ()
+        together = self._output.ordered(found)
+        return self._output.pages(self._groups.keys(together.slots), together)
 
     def _forget_dead(self) -> None:
         """Drop the groups that have no window, once they are most of all."""
-        known = len(self._groups)
+        known = self._groups.size
         if not self._by or known == 0:
             return
         alive = 0

@@ -9,7 +9,7 @@ Where a definition is folded in time order it names the columns of extents, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -21,6 +21,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation, Arrays, Part
+from oop_engine.operators.aggregates.base import column_of
 from oop_engine.operators.slicing.window_limits import MOST_WINDOWS, check_overlap
 from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.windows import Definition, Extents, Folding, Over
@@ -187,31 +188,28 @@ class Output:
 
     def ordered(self, found: Sequence[WindowStates]) -> WindowStates:
         """Return windows by end, then definition, then group; ``found`` is not empty."""
+        if len(found) == 1 and found[0].in_order:
+            return found[0]
         if len(found) > 1 and any(some.starts is not None for some in found):
             found = [some._replace(starts=self._starts(some)) for some in found]
         return WindowStates.ordered(found)
 
-    def pages(self, keys: Sequence[pa.Array], found: WindowStates) -> Iterator[Page]:
-        """Yield the results of windows, with their keys (n,)."""
+    def pages(self, keys: Sequence[pa.Array], found: WindowStates) -> Iterable[Page]:
+        """Return the results of windows, with their keys (n,), made as they are asked for."""
         if found.ends.size <= PAGE_ROWS:
-            yield self._page(list(keys), found)
-            return
-        for lo in range(0, found.ends.size, PAGE_ROWS):
-            part = slice(lo, lo + PAGE_ROWS)
-            yield self._page([key[part] for key in keys], found.take(part))
+            return (self._page(list(keys), found),)
+        parts = (slice(lo, lo + PAGE_ROWS) for lo in range(0, found.ends.size, PAGE_ROWS))
+        return (self._page([key[part] for key in keys], found.take(part)) for part in parts)
 
     def _page(self, columns: list[Any], found: WindowStates) -> Page:
         if self._named:
             columns.append(self._name(found))
-        columns += [*found.more, self._side(self._starts(found)), self._side(found.ends)]
+        starts = found.ends - self._range[found.number] if found.starts is None else found.starts
+        columns += [*found.more, column_of(starts, self._time), column_of(found.ends, self._time)]
         return self.made(columns, found.states)
 
     def _starts(self, found: WindowStates) -> Integers:
         return found.ends - self._range[found.number] if found.starts is None else found.starts
-
-    def _side(self, side: Integers) -> pa.Array:
-        column = pa.array(side)
-        return column if self._time == column.type else column.view(self._time)
 
     def _name(self, found: WindowStates) -> pa.Array:
         if isinstance(found.number, int):
@@ -225,7 +223,7 @@ class Output:
     def made(self, columns: list[pa.Array], states: Sequence[Arrays]) -> Page:
         """Return a page of keys and extents, ``columns``, with the aggregates behind."""
         for aggregate, kind, parts in zip(self._aggregates.values(), self._kinds, self._of, strict=True):
-            columns.append(aggregate.result([states[i] for i in parts], kind))
+            columns.append(aggregate.result(list(map(states.__getitem__, parts)), kind))
         return Page(self.schema, pa.RecordBatch.from_arrays(columns, schema=self.schema.fields))
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -152,7 +153,7 @@ class Extents:
         sentinel = (wids == NEVER) | (wids == FOREVER)
         return np.where(sentinel, wids, self.extent(np.where(sentinel, 0, wids))[side])
 
-    @property
+    @cached_property
     def safe(self) -> tuple[int, int]:
         """The least and the largest position for which extents fit 64 bits."""
         margin = (self.range or 0) + 2 * self.slide + abs(self.origin)

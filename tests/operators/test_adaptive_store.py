@@ -188,7 +188,7 @@ def test_dense_groups_lie_side_by_side_however_many_sparse_ones_there_are():
         driver.feed(0, keyed(np.full(keys.size, start), keys))
         driver.feed(0, Linear(start + 10))
     block = driver.operator._closing.stores[0].block
-    assert (len(block), block._panes.rectangle.area) == (4 * 9, 4 * 16)
+    assert (len(block), block.panes.tuples.size) == (4 * 9, 4 * 17)
     assert held(driver) == (9 * 2000, 4 * 9)
 
 
@@ -203,7 +203,7 @@ def test_auto_adapts_when_panes_turn_out_to_be_sparse(monkeypatch):
     assert auto.operator.state().tuples == 9 * 300
     assert 2 * auto.operator.state().nbytes < windows.operator.state().nbytes
     block, plain = auto.operator._closing.stores[0].block, panes.operator._closing.stores[0].panes
-    assert 4 * block._panes.rectangle.area < plain.rectangle.area
+    assert 4 * block.panes.tuples.size < plain.tuples.size
     for driver in (auto, windows):
         driver.feed(0, "end")
     assert summed(auto) == summed(windows)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from oop_engine import ContractError, GroupWise, Linear, Page, Schema
 from oop_engine.operators.aggregates import Avg, Count, First, Last, Max, Min, Sum, Var
-from oop_engine.operators.slicing.panes import pane_rectangle
+from oop_engine.operators.slicing.panes import pane_ring
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Sliding, Tumbling
 from oop_engine.testing import Driver, multiset
@@ -52,8 +52,8 @@ def in_table(driver):
 
 @pytest.mark.parametrize("floor", [0, 300, 4000])
 def test_what_does_not_fit_goes_to_the_table(floor, monkeypatch):
-    monkeypatch.setattr(pane_rectangle, "_FLOOR", floor)
-    monkeypatch.setattr(pane_rectangle, "_SPARSE", 1)
+    monkeypatch.setattr(pane_ring, "_FLOOR", floor)
+    monkeypatch.setattr(pane_ring, "_SPARSE", 1)
 
     @settings(max_examples=60, deadline=None)
     @given(
@@ -126,8 +126,8 @@ def test_a_gap_in_time_takes_no_memory(gap):
     driver.feed(0, keyed([0] * 500 + [gap], [*keys, 3]))
     driver.feed(0, keyed(np.full(500, gap), keys))
     driver.feed(0, keyed([55], [1]))
-    of = ring(driver).rectangle
-    assert of.area * of.cell_bytes <= pane_rectangle._FLOOR
+    of = ring(driver)
+    assert of.room * of.groups * of.cell_bytes <= pane_ring._FLOOR
     driver.feed(0, Linear(gap))
     assert sum(r["n"] for r in driver.rows()) == 10 * 500 + 10
     driver.feed(0, keyed(np.full(500, gap + 7), keys))
@@ -161,8 +161,8 @@ def test_sparse_groups_are_left_to_the_table():
     driver = Driver(WindowAggregate(Tumbling(10), {"n": Count()}, ("k",)), KEYED)
     for at in range(40):
         driver.feed(0, keyed(np.arange(2000) * 100 + at, np.arange(2000) + 2000 * at))
-    of = ring(driver).rectangle
-    assert of.area * of.cell_bytes <= pane_rectangle._FLOOR
+    of = ring(driver)
+    assert of.room * of.groups * of.cell_bytes <= pane_ring._FLOOR
     driver.feed(0, "end")
     assert sum(r["n"] for r in driver.rows()) == 40 * 2000
 
@@ -172,10 +172,10 @@ def test_a_stall_gives_its_memory_back():
     keys = np.tile(np.arange(100), 100)
     for start in range(0, 20_000, 1000):
         driver.feed(0, keyed(start + np.repeat(np.arange(0, 1000, 10), 100), keys))
-    assert ring(driver).rectangle.room == 2048
+    assert ring(driver).room == 2048
     driver.feed(0, Linear(20_000))
     driver.feed(0, keyed(np.full(100, 20_000), np.arange(100)))
-    assert ring(driver).rectangle.room == 16
+    assert ring(driver).room == 16
     assert in_table(driver) == 0
 
 

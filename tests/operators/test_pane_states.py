@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from oop_engine import Linear, Page, Schema
 from oop_engine.operators.aggregates import Avg, Count, Max, Sum
-from oop_engine.operators.slicing.panes import pane_ring, pane_states
+from oop_engine.operators.slicing.panes import pane_ring, pane_windows
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Sliding
 from oop_engine.testing import Driver
@@ -25,17 +25,17 @@ SCHEMA = Schema({"ts": pa.int64(), "k": pa.int64(), "v": pa.int64()}, "ts", "s")
 ASKED = {"n": Count(), "some": Count("v"), "s": Sum("v"), "mean": Avg("v"), "hi": Max("v")}
 
 
-def held(driver: Driver) -> pane_states.PaneStates:
+def held(driver: Driver) -> pane_ring.PaneRing:
     operator: Any = driver.operator
-    found: pane_states.PaneStates = operator._closing.stores[0].panes.rectangle.states
+    found: pane_ring.PaneRing = operator._closing.stores[0].panes
     return found
 
 
 @pytest.mark.parametrize("swept", [True, False])
 def test_numbers_of_tuples_may_outgrow_their_type(swept, monkeypatch):
-    monkeypatch.setattr(pane_states, "_NARROW", 5)
+    monkeypatch.setattr(pane_ring, "_NARROW", 5)
     turns = itertools.cycle([swept, True, False])
-    monkeypatch.setattr(pane_ring, "is_dense", lambda *_: next(turns))
+    monkeypatch.setattr(pane_windows, "is_dense", lambda *_: next(turns))
 
     @settings(max_examples=25, deadline=None)
     @given(data=st.data(), of=rows(), by=st.sampled_from([(), ("k",)]), range_=st.integers(1, 20))
@@ -47,7 +47,7 @@ def test_numbers_of_tuples_may_outgrow_their_type(swept, monkeypatch):
 
 
 def test_tuples_are_counted_in_64_bits_once_32_may_be_too_few(monkeypatch):
-    monkeypatch.setattr(pane_states, "_NARROW", 100)
+    monkeypatch.setattr(pane_ring, "_NARROW", 100)
     driver = Driver(WindowAggregate(Sliding(20, 10), ASKED, ("k",), strategy="panes"), SCHEMA)
     page = Page.of(SCHEMA, {"ts": [5] * 60, "k": [1] * 60, "v": range(60)})
     kinds = []

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from oop_engine import ContractError, Linear, Page, Schema
 from oop_engine.operators.aggregates import Avg, Count, Max, Sum, UserDefined, Var
 from oop_engine.operators.kernels.panes import Geometry
-from oop_engine.operators.slicing.panes import pane_ring, pane_sweep
-from oop_engine.operators.slicing.panes.pane_states import PaneStates
+from oop_engine.operators.slicing.accumulators import is_compiled
+from oop_engine.operators.slicing.panes import pane_windows
+from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.window_aggregate import WindowAggregate
-from oop_engine.operators.windows import Sliding, Tumbling
+from oop_engine.operators.windows import Extents, Sliding, Tumbling
 from oop_engine.testing import Driver, multiset
 from tests.naive import windows as naive
 from tests.operators.test_pane_ring import AGGREGATES, ORACLE, check
@@ -31,7 +32,7 @@ CHOICES = [(True,), (False, True, True)]
 @pytest.mark.parametrize("choice", CHOICES, ids=str)
 def test_swept_windows_are_those_of_the_definition(aggregates, choice, monkeypatch):
     turns = itertools.cycle(choice)
-    monkeypatch.setattr(pane_ring, "is_dense", lambda *_: next(turns))
+    monkeypatch.setattr(pane_windows, "is_dense", lambda *_: next(turns))
     oracle = {name: ORACLE[name] for name in aggregates}
 
     @settings(max_examples=25, deadline=None)
@@ -50,7 +51,7 @@ def test_swept_windows_are_those_of_the_definition(aggregates, choice, monkeypat
 @pytest.mark.parametrize("aggregates", [AGGREGATES, SUMS], ids=["stacks", "running"])
 def test_many_groups_are_swept_in_blocks(aggregates, monkeypatch):
     """In blocks of 256 groups, and with no choice but the cheaper way."""
-    monkeypatch.setattr(pane_sweep, "_SCRATCH", 1)
+    monkeypatch.setattr(pane_windows, "_SCRATCH", 1)
     schema = Schema({"ts": pa.int64(), "k": pa.int64(), "v": pa.int64(), "x": pa.float64()}, "ts", "ms")
     rng = np.random.default_rng(1)
     drivers = [
@@ -75,20 +76,22 @@ def test_many_groups_are_swept_in_blocks(aggregates, monkeypatch):
 def test_what_is_dense_is_a_matter_of_cost():
     geometry = Geometry(step=1, length=10, low=0, high=31, mask=31, groups=10_000)
     count, largest = Count().parts(KEYED), Max("v").parts(KEYED)
-    assert pane_sweep.is_dense(geometry, windows=15, closing=15 * 5000, parts=largest)
-    assert not pane_sweep.is_dense(geometry, windows=15, closing=15 * 100, parts=largest)
-    assert not pane_sweep.is_dense(geometry._replace(groups=10), windows=1, closing=10, parts=count)
+    assert pane_windows.is_dense(geometry, windows=15, closing=15 * 5000, compiled=is_compiled(largest))
+    assert not pane_windows.is_dense(geometry, windows=15, closing=15 * 100, compiled=is_compiled(largest))
+    assert not pane_windows.is_dense(
+        geometry._replace(groups=10), windows=1, closing=10, compiled=is_compiled(count)
+    )
     few = geometry._replace(groups=200)
-    assert pane_sweep.is_dense(few, windows=15, closing=15 * 100, parts=count)
-    assert pane_sweep.is_dense(few, windows=15, closing=15 * 100, parts=largest)
+    assert pane_windows.is_dense(few, windows=15, closing=15 * 100, compiled=is_compiled(count))
+    assert pane_windows.is_dense(few, windows=15, closing=15 * 100, compiled=is_compiled(largest))
     own = UserDefined(tuple, lambda a, b: a, tuple, ("v",), ("int64",), pa.int64()).parts(KEYED)
-    assert not pane_sweep.is_dense(
-        few, windows=15, closing=15 * 100, parts=own
+    assert not pane_windows.is_dense(
+        few, windows=15, closing=15 * 100, compiled=is_compiled(own)
     )  # Python goes from row to row
 
 
 def test_the_sum_that_wraps_is_named(monkeypatch):
-    monkeypatch.setattr(pane_ring, "is_dense", lambda *_: True)
+    monkeypatch.setattr(pane_windows, "is_dense", lambda *_: True)
     for aggregates in ({"s": Sum("v")}, {"s": Sum("v"), "hi": AGGREGATES["hi"]}):
         driver = Driver(WindowAggregate(Sliding(20, 10), aggregates, ("k",), strategy="panes"), KEYED)
         driver.feed(0, Page.of(KEYED, {"ts": [5, 5, 15], "k": [1, 7, 7], "v": [3, 2**62, 2**62]}))
@@ -109,23 +112,22 @@ def test_cells_are_given_back():
 
 @pytest.mark.parametrize("panes", [255, 256, 65_535, 65_536])
 def test_a_window_may_have_any_number_of_panes(panes):
-    geometry = Geometry(step=1, length=panes, low=0, high=panes - 1, mask=(1 << 16) - 1, groups=1)
-    states = PaneStates(Count().parts(KEYED), (1 << 16) + 1)
-    states.tuples[:] = 1
-    _, wids, [(numbers,)] = pane_sweep.Sweep(
-        states, geometry, *np.array([[0], [panes - 1], [panes]])
-    ).closed()
+    ring = PaneRing(Count().parts(KEYED), Extents(panes, 1, 0))
+    ring.high = panes - 1
+    ring._allot(1 << 16, groups=1)
+    ring.tuples[:] = 1
+    _, wids, [(numbers,)] = pane_windows.Sweep(ring, *np.array([[0], [panes - 1], [panes]])).closed()
     assert (wids.tolist(), numbers.tolist()) == ([panes - 1], [panes])
 
 
 def test_windows_of_very_many_panes_are_not_swept():
     geometry = Geometry(step=1, length=10_000, low=0, high=31, mask=31, groups=10_000)
-    assert not pane_sweep.is_dense(geometry, windows=10_000, closing=10_000 * 10_000, parts=())
+    assert not pane_windows.is_dense(geometry, windows=10_000, closing=10_000 * 10_000, compiled=True)
 
 
 def test_infinities_are_summed_without_a_word(monkeypatch):
     """As IEEE has it, and a warning, which tests take for an error, tells nobody anything."""
-    monkeypatch.setattr(pane_ring, "is_dense", lambda *_: True)
+    monkeypatch.setattr(pane_windows, "is_dense", lambda *_: True)
     schema = Schema({"ts": pa.int64(), "x": pa.float64()}, "ts", "s")
     aggregates = {"s": Sum("x"), "var": Var("x")}
     driver = Driver(WindowAggregate(Sliding(20, 10), aggregates, strategy="panes"), schema)

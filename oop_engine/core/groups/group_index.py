@@ -74,17 +74,18 @@ class GroupIndex:
         self._levels = [_codes_of(kind, table) for kind in self._types[:1]]
         for kind in self._types[1:]:
             self._levels += [_codes_of(kind, table), _IntegerCodes(table())]  # of the column, of the pair
+        self._tables = [one.table if isinstance(one, _IntegerCodes) else one for one in self._levels]
         self._chunks: list[list[pa.Array]] = []
-        self._size = 0
+        self.size = 0  # how many there are
         self._key_bytes = 0
 
     def __len__(self) -> int:
-        return self._size
+        return self.size
 
     @property
     def nbytes(self) -> int:
         """Bytes of the keys, and of the tables that find them, with the room that is left in them; O(1)."""
-        tables: int = sum(map(_nbytes, self._levels))
+        tables: int = sum(map(_nbytes, self._tables))
         return self._key_bytes + tables
 
     def encode(self, columns: Sequence[pa.Array], rows: int | None = None) -> NDArray[np.int64]:
@@ -95,10 +96,12 @@ class GroupIndex:
         O(distinct keys in ``columns``) in Python.
         """
         if not self._types:
-            self._size = max(self._size, min(rows or 0, 1))
+            self.size = max(self.size, min(rows or 0, 1))
             return _FIRST[:rows] if rows and rows <= _FIRST.size else np.zeros(rows or 0, np.int64)
-        slots = self._codes(columns, add=True)
-        if (known := self._size) < (size := len(self._levels[-1])):
+        slots = (
+            self._codes(columns, add=True) if columns[1:] else self._levels[0].encode(columns[0], add=True)
+        )
+        if (known := self.size) < (size := len(self._tables[-1])):
             first = np.empty(size - known, np.int64)
             new = np.flatnonzero(slots >= known)[::-1]
             first[slots[new] - known] = new  # written backwards, so the first sight stays
@@ -108,7 +111,7 @@ class GroupIndex:
     def find(self, columns: Sequence[pa.Array], rows: int | None = None) -> NDArray[np.int64]:
         """Return the slot of every row, -1 where the key is not known; adds nothing."""
         if not self._types:
-            return np.full(rows or 0, 0 if self._size else _UNKNOWN, np.int64)
+            return np.full(rows or 0, 0 if self.size else _UNKNOWN, np.int64)
         return self._codes(columns, add=False)
 
     def keys(self, slots: NDArray[np.int64]) -> list[pa.Array]:
@@ -121,8 +124,13 @@ class GroupIndex:
             columns = zip(*self._chunks, strict=True)
             self._chunks = [[pa.concat_arrays(parts) for parts in columns]]
             self._key_bytes = sum(column.get_total_buffer_size() for column in self._chunks[0])
-        wanted = pa.array(slots)
-        return [column.take(wanted) for column in self._chunks[0]]
+        wanted = pa.Array.from_buffers(
+            pa.int64(), slots.size, [None, pa.py_buffer(np.ascontiguousarray(slots))]
+        )
+        found = []
+        for column in self._chunks[0]:
+            found.append(pc.call_function("array_take", [column, wanted]))
+        return found
 
     def keep(self, slots: NDArray[np.int64]) -> None:
         """Forget every group but ``slots`` (sorted); group ``slots[i]`` gets slot ``i``."""
@@ -132,9 +140,9 @@ class GroupIndex:
 
     def save(self) -> dict[str, Any]:
         """Return the groups for a snapshot."""
-        everything = self.keys(np.arange(self._size))
+        everything = self.keys(np.arange(self.size))
         batch = pa.RecordBatch.from_arrays(everything, names=[str(i) for i in range(len(everything))])
-        return {"size": self._size, "keys": batch if everything else None}
+        return {"size": self.size, "keys": batch if everything else None}
 
     def load(self, saved: Saved) -> None:
         """Take the state that ``save`` returned; slots are the same as then."""
@@ -149,7 +157,7 @@ class GroupIndex:
 
     def _remember(self, columns: list[pa.Array], size: int) -> None:
         self._chunks.append(columns)
-        self._size = size
+        self.size = size
         self._key_bytes += sum(column.get_total_buffer_size() for column in columns)
 
     def _codes(self, columns: Sequence[pa.Array], *, add: bool) -> Integers:
@@ -236,26 +244,18 @@ class _IntegerCodes:
     """Codes of the distinct values of a column of integers; null has one as well."""
 
     def __init__(self, table: CodeTable) -> None:
-        self._table = table
-
-    def __len__(self) -> int:
-        return len(self._table)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the table."""
-        return self._table.nbytes
+        self.table = table
 
     def encode(self, column: pa.Array, *, add: bool) -> Integers:
         if column.type.id in _WHOLE and not column.null_count:  # as mostly
             values = column.to_numpy()
-            return self._table.encode(values) if add else self._table.find(values)
+            return self.table.encode(values) if add else self.table.find(values)
         column = comparable(column)
         if not (add or _is_plain(column.type) or pa.types.is_null(column.type)):
             return np.full(len(column), _UNKNOWN)
         valid = column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else None
         values = _as_integers(column)
-        codes = self._table.encode(values, valid) if add else self._table.find(values, valid)
+        codes = self.table.encode(values, valid) if add else self.table.find(values, valid)
         if pa.types.is_uint64(column.type):
             codes[values < 0] = _UNKNOWN  # beyond int64, where no key is
         return codes

@@ -19,7 +19,8 @@ from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
 from oop_engine.core.saved import Saved
-from oop_engine.operators.slicing.panes.pane_ring import Panes
+from oop_engine.operators.slicing.panes import pane_windows
+from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.partials import NO_WINDOW
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow
 
@@ -36,8 +37,8 @@ class PaneBlock:
     COLUMN_BYTES = 16 + 8
     """That each column has to take: the windows it spans, and whose it is."""
 
-    def __init__(self, panes: Panes) -> None:
-        self._panes = panes
+    def __init__(self, panes: PaneRing) -> None:
+        self.panes = panes
         self._of = np.empty(0, np.int64)  # (columns,) slots
         self._column = np.empty(0, np.int32)  # (slots,) -1: none
         self._spans = _no_spans(0)  # (columns or more, 2)
@@ -50,17 +51,17 @@ class PaneBlock:
         self._spans, self._counts = spans.copy(), counts.copy()
 
     def __len__(self) -> int:
-        return len(self._panes)
+        return len(self.panes)
 
     @property
     def nbytes(self) -> int:
         """Bytes of the panes and of the columns, with the room there is for more."""
-        return self._panes.nbytes + self._of.nbytes + self._column.nbytes + self._spans.nbytes
+        return self.panes.nbytes + self._of.nbytes + self._column.nbytes + self._spans.nbytes
 
     @property
     def reach(self) -> tuple[int, int, int]:
         """As of the panes."""
-        return self._panes.reach
+        return self.panes.reach
 
     def add(self, page: Page, times: Integers, slots: Integers) -> Integers:
         """Add tuples to their panes; return the rows of those that do not fit.  O(tuples log tuples)."""
@@ -68,7 +69,7 @@ class PaneBlock:
             return slots
         columns = self._columns(slots)
         with self._overflowing():
-            return self._panes.add(page, times, columns, self._spans, self._counts)
+            return self.panes.add(page, times, columns, self._spans, self._counts)
 
     def alive(self, slots: Integers) -> NDArray[np.bool_]:
         """Tell which groups have open panes."""
@@ -76,12 +77,12 @@ class PaneBlock:
         return (column >= 0) & (self._spans[column, 0] != NO_WINDOW) if self._of.size else column >= 0
 
     def take(self, slots: Integers, low: Integers, stop: Integers) -> WindowStates:
-        """As ``Panes.take``.  O(panes passed + columns)."""
+        """As ``pane_windows.take``.  O(panes passed + columns)."""
         columns = self._known(slots)
         some = np.flatnonzero(columns >= 0)
         columns, low, stop = columns[some], low[some], stop[some]
         with self._overflowing():
-            closed = self._panes.take(columns, low, stop)
+            closed = pane_windows.take(self.panes, columns, low, stop)
         closed = closed._replace(slots=self._of[closed.slots], in_order=False)
         self._reopen(columns, stop)
         return closed
@@ -96,7 +97,7 @@ class PaneBlock:
         """Return everything for a snapshot."""
         columns = self._of.size
         return {
-            "panes": self._panes.save(),
+            "panes": self.panes.save(),
             "of": narrow(self._of),
             "spans": self._spans[:columns],
             "counts": self._counts,
@@ -104,9 +105,9 @@ class PaneBlock:
 
     def load(self, saved: Saved, groups: int) -> None:
         """Restore a snapshot of so many groups."""
-        self._panes.load(saved.part("panes"))
+        self.panes.load(saved.part("panes"))
         self._of = saved.integers("of", (None,), least=0, below=groups)
-        spare = max(self._panes.rectangle.groups - self._of.size, 0)
+        spare = max(self.panes.groups - self._of.size, 0)
         self._spans = np.concatenate([saved.integers("spans", (self._of.size, 2)), _no_spans(spare)])
         self._counts[:] = saved.integers("counts", (3,))
         self._column = self._columns_by_slot()
@@ -155,7 +156,7 @@ class PaneBlock:
         kept = np.flatnonzero(self._spans[: self._of.size, 0] != NO_WINDOW)
         columns = np.full(max(self._of.size, len(self._spans)), -1)
         columns[kept] = np.arange(kept.size)
-        self._panes.rename(columns, kept.size)
+        self.panes.rename(columns, kept.size)
         self._of, self._spans = self._of[kept], self._spans[kept]
         self._column = self._columns_by_slot()
 

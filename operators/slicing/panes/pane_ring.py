@@ -1,10 +1,15 @@
-"""The ring of panes: partial aggregates of (group, pane), in a rectangle of memory.
+# Long: one memory, how it grows, and what comes into it.
+"""The pane ring: partial aggregates of (group, pane), in a rectangle of memory.
 
-A pane is what lies between two neighbouring ends or starts of windows: a slide, or two
-parts of one where range is no multiple of slide.  So each window is a whole number of panes,
-and a tuple goes into one of them instead of into all its windows.
-Tuples that do not fit the rectangle, of a time far away or of groups too sparse, are left to the
-table of windows (``Partials``).
+A pane is what lies between two neighbouring ends or starts of windows: a slide, or two parts of one where range is no
+multiple of slide.  So each window is a whole number of panes, and a tuple goes into one of them instead of into all its
+windows.  Tuples that do not fit the rectangle, of a time far away or of groups too sparse, are left to a table.
+
+A pane is a row of cells, a cell a group.  The rectangle grows as long as enough of it is in use, and rows are used
+again: pane ``p`` is row ``p & (room - 1)``.  Each cell has the number of its tuples, which also tells whether there
+is anything in it.  As long as a column has had no null, a count of its values is that number, without room of its own.
+A cell without tuples holds the state of no values; but below ``low``, above ``high``, or where no later window asks for
+it, it may have any.
 
 Source: Li, Maier, Tufte, Papadimos, Tucker, No Pane, No Gain, SIGMOD Record 2005;
 panes of two lengths: Krishnamurthy, Wu, Franklin, On-the-fly sharing, SIGMOD 2006.
@@ -13,76 +18,94 @@ panes of two lengths: Krishnamurthy, Wu, Franklin, On-the-fly sharing, SIGMOD 20
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.core.page import Page
+from oop_engine.core.punctuation import NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels.pane_rows import free
-from oop_engine.operators.kernels.panes import place, plan
-from oop_engine.operators.slicing.accumulator import SumOverflowError
-from oop_engine.operators.slicing.panes.pane_rectangle import PaneRectangle
-from oop_engine.operators.slicing.panes.pane_sweep import Sweep, is_dense
-from oop_engine.operators.slicing.partials import States
-from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
+from oop_engine.operators.kernels.panes import Geometry, place, used
+from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError
+from oop_engine.operators.slicing.accumulators import accumulator, is_compiled
+from oop_engine.operators.slicing.partials import filled
+from oop_engine.operators.slicing.window_states import WindowOverflowError, narrow
 from oop_engine.operators.windows import Extents
 
-__all__ = ["Panes"]
+__all__ = ["PaneRing"]
 
 Integers = NDArray[np.int64]
 
-_STEPS = 1 << 18  # of windows put together at a time: 6 MB
+_FLOOR = 1 << 23  # bytes: a rectangle so small may be as empty as it likes
+_SMALL = 1 << 16  # cells: a rectangle so small is not worth making smaller
+_SPARSE = 4  # cells there may be for each one in use and window a tuple is in
+_WINDOWS = 16  # windows a tuple at most that count for that
+_TURNS = 4
+_FAR = 1 << 62  # panes; no extent reaches so far
+_MOST = 2**40  # tuples in a cell: less than can ever come
+_NARROW = 2**31 - 1  # tuples in all cells together that 32 bits can count
 
 
 class _Scratch(threading.local):
     """Room for the cells of a page's tuples, one a thread: new memory is slow to write to for the first time."""
 
     def __init__(self) -> None:
-        self._room = np.empty((2, 0), np.int64)
-
-    def columns(self, rows: int) -> tuple[Integers, Integers]:
-        """Return an array of ``rows`` integers, and one of one more; what is in them means nothing."""
-        if self._room.shape[1] <= rows:
-            self._room = np.empty((2, rows + 1), np.int64)
-        return self._room[0, :rows], self._room[1, : rows + 1]
+        self.room = np.empty((2, 0), np.int64)
 
 
 _SCRATCH = _Scratch()
-_LEAST, _MOST = np.minimum.reduce, np.maximum.reduce  # without the Python of ``min`` and ``max``
+_LEAST, _GREATEST = np.minimum.reduce, np.maximum.reduce  # without the Python of ``min`` and ``max``
 _NONE = np.empty(0, np.int64)
 
 
-class Panes:
-    """Open panes of the groups, by slot; windows as ``extents`` has them (not landmark ones).
+class PaneRing:
+    """Open panes of groups, by slot; windows as ``extents`` has them (not landmark ones).
 
-    ``rectangle``: where they are, to be read.
+    There is room for ``room`` panes, of which ``low`` to ``high`` may have tuples, and ``groups`` groups; a window has
+    ``length``, a slide ``step`` panes.  ``used``: how many cells have tuples.  ``tuples`` int32 or int64 (cells,), and
+    for each part its ``columns``, (cells,), or None: ``tuples``.  ``accumulators``: how each part is kept.  ``turns``
+    int64 (4, groups): where the stacks of each group are (``operators/kernels/panes.py``); ``swept``: cells
+    without tuples may have any state.  ``compiled``: all in compiled loops. ``cell_bytes``: what a cell takes.
     """
 
     def __init__(self, parts: Sequence[Part], extents: Extents) -> None:
         assert extents.range is not None
-        self._parts = parts
-        self._extents = extents
+        self.extents = extents
         whole, self._rest = divmod(extents.range, extents.slide)
-        step = 2 if self._rest else 1
-        self.rectangle = PaneRectangle(parts, step, step * whole + step - 1)
+        self.step = 2 if self._rest else 1
+        self.length = self.step * whole + self.step - 1
         low, high = extents.safe
         # Panes of times for which extents fit 64 bits, for sure; a time that wraps lies outside of them.
         self._sure = (
-            step * ((low - extents.origin) // extents.slide + 1),
-            step * ((high - extents.origin) // extents.slide),
+            self.step * ((low - extents.origin) // extents.slide + 1),
+            self.step * ((high - extents.origin) // extents.slide),
         )
+        self.accumulators: list[Accumulator] = list(map(accumulator, parts))
+        self.compiled = is_compiled(parts)
+        self.low, self.high = 0, -1
+        self.used, self.swept = 0, False
+        self.turns = np.full((_TURNS, 0), NEVER)
+        self._kind: type[np.integer[Any]] = np.int32  # of ``tuples``
+        self._apart = [not of.counts for of in self.accumulators]  # whether a part has columns of its own
+        self._most = 0  # tuples that may be there
+        self._allot(0, 0)
 
     def __len__(self) -> int:
-        return self.rectangle.used
+        return self.used
 
     @property
-    def nbytes(self) -> int:
-        """Bytes of the rectangle, its cells in use or not."""
-        return self.rectangle.nbytes
+    def back_bytes(self) -> int:
+        """Bytes of a group beside its panes: its back, and where its stacks are."""
+        return self.cell_bytes + 8 * _TURNS
+
+    @property
+    def reach(self) -> tuple[int, int, int]:
+        """The first window that a pane is in, the first one behind all, and of how many groups there are panes."""
+        return self.low // self.step, (self.high + self.length) // self.step, min(self.groups, self.used)
 
     def add(
         self, page: Page, times: Integers, slots: Integers, spans: Integers, counts: Integers
@@ -92,138 +115,250 @@ class Panes:
         ``spans`` int64 (groups, 2) and ``counts`` are as in ``Partials``, and kept up to date.
         O(tuples), in kernels.  Raises ``ContractError`` if a time is too large for extents.
         """
-        panes = self._panes_of(times)
-        step, length = self.rectangle.step, self.rectangle.length
+        step, length, extents = self.step, self.length, self.extents
+        offsets = times - extents.origin if extents.origin else times
+        panes: Integers = offsets // extents.slide
+        if self._rest:
+            panes = 2 * panes + (offsets - panes * extents.slide >= extents.slide - self._rest)
         if length < step and not (inside := (panes + length) // step > panes // step).all():
             rows = np.flatnonzero(inside)
-            if not rows.size:
-                return rows
-            part = page.take(rows), times[rows], slots[rows]
-            return rows[self.add(*part, spans, counts)]
-        of = self.rectangle
-        low, high = int(_LEAST(panes)), int(_MOST(panes))
-        least, behind = self._sure
-        if not least <= low <= high < behind:
-            self._extents.check(int(times.min()), int(times.max()))
-        if not (of.used and of.low <= low and high <= of.high and len(spans) <= of.groups):
-            of.admit(panes, (low, high), len(spans), (int(counts[2]) + 1) * of.step - of.length)
-        of.states.expect(page)
-        cells, fresh = _SCRATCH.columns(panes.size)
+            return (
+                rows[self.add(page.take(rows), times[rows], slots[rows], spans, counts)]
+                if rows.size
+                else rows
+            )
+        low, high = int(_LEAST(panes)), int(_GREATEST(panes))
+        if not self._sure[0] <= low <= high < self._sure[1]:
+            extents.check(int(times.min()), int(times.max()))
+        if not (self.used and self.low <= low and high <= self.high and len(spans) <= self.groups):
+            self._admit(panes, (low, high), len(spans), (int(counts[2]) + 1) * step - length)
+        for name in self._shared:
+            if page.batch.column(name).null_count:
+                self._count_apart(name)
+        self._most += page.batch.num_rows
+        if self._most > _NARROW and self._kind is np.int32:
+            self._widen(page.batch.num_rows)
+        if _SCRATCH.room.shape[1] <= panes.size:
+            _SCRATCH.room = np.empty((2, panes.size + 1), np.int64)
+        cells, fresh = _SCRATCH.room[0, : panes.size], _SCRATCH.room[1, : panes.size + 1]
         slots = slots.view()
         slots.flags.writeable = False  # one signature of the kernel, wherever they come from
-        new, out = place(of.geometry, of.states.tuples, spans, counts, of.turns, slots, panes, cells, fresh)
-        of.used += new
-        if not out:
-            self._update(page, times, cells)
-            return _NONE
-        inside = cells >= 0
-        self._update(page.filter(inside), times[inside], cells[inside])
-        return np.flatnonzero(~inside)
+        new, out = place(self.geometry, self.tuples, spans, counts, self.turns, slots, panes, cells, fresh)
+        self.used += new
+        left = _NONE
+        if out:
+            inside = cells >= 0
+            left, page, times, cells = (
+                np.flatnonzero(~inside),
+                page.filter(inside),
+                times[inside],
+                cells[inside],
+            )
+        try:
+            for of, state in zip(self.accumulators, self.columns, strict=True):
+                if state is not None:
+                    of.add(state, cells, of.prepare(page, times))
+        except SumOverflowError as error:
+            at, slot = divmod(error.at, self.groups)
+            pane = self.low + ((at - self.low) & (self.room - 1))
+            raise self.overflow(error.column, slot, pane // step) from None
+        return left
 
-    def take(self, slots: Integers, low: Integers, stop: Integers) -> WindowStates:
-        """Put windows ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]`` together, and forget them.
+    def overflow(self, column: str | None, slot: int, wid: int) -> WindowOverflowError:
+        """Return what to raise where a sum does not fit in a window of a group."""
+        (start,), (end,) = self.extents.extent(np.array([wid]))
+        return WindowOverflowError(column, slot, start, end)
 
-        A group's windows are taken in order.  O(panes passed), in kernels; or by a sweep over all groups,
-        where that is less.
-        """
-        of = self.rectangle
-        begin, behind, _ = self.reach
-        first, stop = np.maximum(low, begin), np.minimum(stop, behind)
-        some = (first < stop) & (slots < of.groups)
-        if not some.all():
-            slots, first, stop = slots[some], first[some], stop[some]
-        if not slots.size:
-            return WindowStates(slots, first, States(self._parts).columns)
-        windows, closing = int(stop.max() - first.min()), int((stop - first).sum())
-        if is_dense(of.geometry, windows, closing, self._parts) and not (of.turns[0] > of.low).any():
-            return self._sweep(slots, first, stop)
-        return WindowStates.ordered(list(self._closing(slots, first, stop)))
+    def cells(self, panes: Integers, slots: Integers) -> Integers:
+        """Return the cells of slots below ``groups`` in panes from ``low`` to ``high``."""
+        found: Integers = (panes & (self.room - 1)) * self.groups + slots
+        return found
 
-    @property
-    def reach(self) -> tuple[int, int, int]:
-        """The first window that a pane is in, the first one behind all, and of how many groups there are panes."""
-        of = self.rectangle
-        return of.low // of.step, (of.high + of.length) // of.step, min(of.groups, of.used)
+    def reset(self, cells: Integers | slice) -> None:
+        """Make some cells empty."""
+        self.tuples[cells] = 0
+        for of, state in zip(self.accumulators, self.columns, strict=True):
+            for column, nothing in zip(state or (), of.identity, strict=state is not None):
+                column[cells] = nothing
 
     def forget(self, needed: Integers) -> None:
         """Forget the panes of each group ``g`` below ``needed[g]``, int64 (groups,).  O(panes x groups).
 
-        As after a sweep, their states stay until the whole pane is emptied.
+        Their states stay until the whole pane is emptied.
         """
-        of = self.rectangle
-        if of.used and (panes := min(int(needed.max()), of.high + 1) - of.low) > 0:
-            tuples = of.states.tuples.reshape(-1, of.groups)[: of.room]
-            of.used -= int(free(tuples, needed, of.low, panes))
-            of.swept = True
+        if self.used and (panes := min(int(needed.max()), self.high + 1) - self.low) > 0:
+            self.used -= int(free(self.rows(self.tuples), needed, self.low, panes))
+            self.swept = True
 
-    def clear(self) -> None:
-        """Forget everything."""
-        self.rectangle.clear()
+    def rows(self, column: NDArray[Any]) -> NDArray[Any]:
+        """Return a column (cells,) as rows (room, groups), a row a pane."""
+        return column.reshape(self.room + 1, -1)[: self.room]
 
     def rename(self, slots: Integers, groups: int) -> None:
         """Give group ``g`` the slot ``slots[g]``, -1 for none; there are ``groups`` then."""
-        self.rectangle.rename(slots, groups)
+        if self.used:
+            self._move(self.room, groups, slots[: self.groups])
+        else:
+            self.clear()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._allot(0, 0)
 
     def save(self) -> dict[str, Any]:
-        """Return the panes for a snapshot."""
-        return self.rectangle.save()
+        """Return everything for a snapshot: which cells have tuples, a bit each, and their columns."""
+        _, panes, slots = self._in_use()
+        held = np.zeros((self.high - self.low + 1 if self.used else 0, self.groups), np.bool_)
+        held[panes - self.low, slots] = True
+        panes, slots = held.nonzero()
+        backs = np.flatnonzero(self.turns[3])
+        cells = np.concatenate([self.cells(panes + self.low, slots), self.room * self.groups + backs])
+        return {
+            "low": self.low,
+            "shape": np.array(held.shape),
+            "held": np.packbits(held),
+            "turns": narrow(np.maximum(self.turns[:3], self.low) - self.low),
+            "backs": np.packbits(self.turns[3].astype(np.bool_)),
+            "tuples": narrow(self.tuples[cells]),
+            "states": [[narrow(column[cells]) for column in state or ()] for state in self.columns],
+        }
 
     def load(self, saved: Saved) -> None:
         """Restore a snapshot."""
-        self.rectangle.load(saved)
+        panes, groups = saved.integers("shape", (2,), least=0, below=_FAR).tolist()
+        held = saved.bits("held", panes * groups).reshape(panes, groups)
+        turns = np.minimum(saved.integers("turns", (3, groups), least=0), panes)  # of who is asleep: anything
+        backs = saved.bits("backs", groups)
+        at, slots = held.nonzero()
+        tuples = saved.integers("tuples", (slots.size + int(np.count_nonzero(backs)),), least=0, below=_MOST)
+        states = saved.parts("states", len(self.accumulators))
+        self._most = int(tuples.sum(dtype=np.int64))
+        self._kind = np.int32 if self._most <= _NARROW else np.int64
+        self._apart = [
+            bool(state) or not of.counts for of, state in zip(self.accumulators, states, strict=True)
+        ]
+        self.low = saved.integer("low", least=-_FAR, most=_FAR)
+        self.high = self.low + panes - 1
+        self._allot(_power(panes), groups)
+        self.turns[:3] = np.where(turns[0] > 0, turns + self.low, NEVER)  # 0: there is no front
+        self.turns[3] = backs
+        self.used = slots.size
+        cells = np.concatenate([self.cells(at + self.low, slots), self.room * groups + np.flatnonzero(backs)])
+        self.tuples[cells] = tuples
+        for columns, state in zip(self.columns, states, strict=True):
+            for number, column in enumerate(columns or ()):
+                column[cells] = state.numbers(number, cells.shape, column.dtype)
 
-    def _panes_of(self, times: Integers) -> Integers:
-        origin, slide = self._extents.origin, self._extents.slide
-        offsets = times - origin if origin else times
-        panes: Integers = offsets // slide
-        return 2 * panes + (offsets - panes * slide >= slide - self._rest) if self._rest else panes
+    def _allot(self, room: int, groups: int) -> None:
+        """Make an empty rectangle; zeros that are not written to take no memory."""
+        self.room, self.groups, self.used, self.swept = room, groups, 0, False
+        self.turns = np.full((_TURNS, groups), NEVER)
+        self.turns[3] = 0
+        self.tuples: NDArray[Any] = np.zeros((room + 1) * groups, self._kind)
+        self.columns: list[Arrays | None] = [
+            tuple(filled(self.tuples.size, value) for value in of.identity) if apart else None
+            for of, apart in zip(self.accumulators, self._apart, strict=True)
+        ]
+        self._measure()
 
-    def _update(self, page: Page, times: Integers, cells: Integers) -> None:
-        states = self.rectangle.states
-        try:
-            for of, state in zip(states.accumulators, states.columns, strict=True):
-                if state is not None:
-                    of.add(state, cells, of.prepare(page, times))
-        except SumOverflowError as error:
-            pane, slot = self.rectangle.place_of(error.at)
-            raise self._overflow(error.column, slot, pane // self.rectangle.step) from None
+    def _measure(self) -> None:
+        """Note the measures of the rectangle and of its columns, which have changed."""
+        columns = [column for state in self.columns if state is not None for column in state]
+        self.cell_bytes = sum(column.itemsize for column in (self.tuples, *columns))
+        self.nbytes = self.tuples.size * self.cell_bytes + self.turns.nbytes
+        shared = zip(self.accumulators, self.columns, strict=True)
+        self._shared = [of.part.column for of, state in shared if state is None and of.part.column]
+        self._place()
 
-    def _closing(self, slots: Integers, first: Integers, stop: Integers) -> Iterator[WindowStates]:
-        """Yield closed windows in blocks of groups."""
-        of, widest = self.rectangle, int((stop - first).max())
-        room = max(_STEPS, widest + 2 * min(of.high - of.low + 1, (widest - 1) * of.step + of.length))
-        steps, results = np.empty((3, room), np.int64), np.empty((2, room), np.int64)
-        freed, begin = np.empty(room, np.int64), 0
-        while begin < slots.size:
-            begin, made, found, gone = plan(
-                of.geometry, of.states.tuples, of.turns, slots, first, stop, begin, steps, results, freed
-            )
-            done = results[:, :found].copy()
-            states = self._fold(steps[:, :made], done)
-            of.used -= gone
-            of.states.reset(freed[:gone])
-            yield WindowStates(done[0], self._extents.extent(done[1])[1], states)
+    def _place(self) -> None:
+        """Note where the rectangle is now."""
+        self.geometry = Geometry(self.step, self.length, self.low, self.high, self.room - 1, self.groups)
 
-    def _sweep(self, slots: Integers, first: Integers, stop: Integers) -> WindowStates:
-        """Close windows where no pane is in a front, so that all hold what came into them."""
-        of = self.rectangle
-        sweep = Sweep(of.states, of.geometry, slots, first, stop)
-        try:
-            of_windows, wids, states = sweep.closed()
-        except SumOverflowError as error:
-            raise self._overflow(error.column, error.group, error.at) from None
-        of.used -= sweep.free()
-        of.swept = True
-        return WindowStates(of_windows, self._extents.extent(wids)[1], states, in_order=True)
+    def _count_apart(self, name: str) -> None:
+        """Count the values of a column apart from tuples, from its first null on."""
+        for i, of in enumerate(self.accumulators):
+            if not self._apart[i] and of.part.column == name:
+                self._apart[i], self.columns[i] = True, (self.tuples.astype(np.int64),)
+        self._measure()
 
-    def _fold(self, steps: Integers, results: Integers) -> list[Arrays]:
-        try:
-            return self.rectangle.states.folded(steps, results.shape[1])
-        except SumOverflowError as error:
-            following = steps[0, error.at :]
-            slot, wid = results[:, ~following[following < 0][0]]  # the window for which the step was taken
-            raise self._overflow(error.column, slot, wid) from None
+    def _widen(self, rows: int) -> None:
+        """Count tuples in 64 bits if with ``rows`` more of them 32 may be too few."""
+        self._most = int(self.tuples.sum(dtype=np.int64)) + rows
+        if self._most > _NARROW:
+            self._kind, self.tuples = np.int64, self.tuples.astype(np.int64)
+            self._measure()
 
-    def _overflow(self, column: str | None, slot: int, wid: int) -> WindowOverflowError:
-        (start,), (end,) = self._extents.extent(np.array([wid]))
-        return WindowOverflowError(column, slot, start, end)
+    def _admit(self, panes: Integers, reach: tuple[int, int], groups: int, needed: int) -> None:
+        """Make room for tuples of ``panes``, all within ``reach``, or else for most, as far as it is worth it.
+
+        There are ``groups`` groups; panes below ``needed`` no window needs any more.  O(cells that are new).
+        """
+        if self.used:
+            self.low = max(self.low, needed)
+        kept = (self.low, self.high) if self.used else None
+        low, high = reach
+        highest = max(high, self.high if self.used else low)
+        if not self._grow(low, high, groups, panes.size):
+            low, high = map(int, np.sort(panes)[[panes.size // 50, -1 - panes.size // 50]])
+            if not self._grow(low, high, groups, panes.size):
+                self.low = max(min(low, self.low), self.high - self.room + 1) if self.used else low
+        self.high = min(highest, self.low + self.room - 1)
+        if self.swept:
+            self._clean(kept)
+        self._place()
+
+    def _grow(self, low: int, high: int, groups: int, rows: int) -> bool:
+        """Make room for panes ``low`` to ``high`` and what is there, if ``rows`` more tuples are worth it."""
+        if self.used:
+            low, high = min(low, self.low), max(high, self.high)
+        room, groups = high - low + 1, max(groups, self.groups)
+        if room > self.room or groups > self.groups:
+            windows = min(-(-self.length // self.step), _WINDOWS)
+            if room * groups > max(_FLOOR // self.cell_bytes, _SPARSE * windows * (self.used + rows)):
+                return False
+            self._move(max(_power(room), self.room), groups, np.arange(self.groups))
+        elif self.room * self.groups > _SMALL and self.room > 8 * _power(room):
+            self._move(_power(room), groups, np.arange(self.groups))
+        self.low = low
+        return True
+
+    def _move(self, room: int, groups: int, slots: Integers) -> None:
+        """Move everything to a rectangle of other measures; group ``g`` gets slot ``slots[g]``, -1: none."""
+        cells, panes, of = self._in_use()
+        tuples, columns, turns, backs = self.tuples, self.columns, self.turns, self.room * self.groups
+        old = np.flatnonzero(slots >= 0)
+        self._allot(room, groups)
+        self.used = cells.size
+        self.turns[:, slots[old]] = turns[:, old]
+        to = np.concatenate([self.cells(panes, slots[of]), room * groups + slots[old]])
+        cells = np.concatenate([cells, backs + old])
+        self.tuples[to] = tuples[cells]
+        for state, before in zip(self.columns, columns, strict=True):
+            for column, values in zip(state or (), before or (), strict=True):
+                column[to] = values[cells]
+
+    def _in_use(self) -> tuple[Integers, Integers, Integers]:
+        """Return the cells that have tuples, with their panes and slots."""
+        cells, panes, slots = np.empty((3, self.used), np.int64)
+        self._place()
+        found = used(self.geometry, self.tuples, cells, panes, slots) if self.used else 0
+        return cells[:found], panes[:found], slots[:found]
+
+    def _clean(self, kept: tuple[int, int] | None) -> None:
+        """Empty the panes that are new, which all are but those from ``kept[0]`` to ``kept[1]``.
+
+        Writing row by row, right before tuples come to places in it, also brings the row into the cache: each
+        place by itself would be waited for.
+        """
+        low, high = kept or (self.high + 1, self.high)
+        for first, stop in ((self.low, low), (high + 1, self.high + 1)):
+            if first < stop:  # at most all there is room for
+                start = first & (self.room - 1)
+                behind = min(start + stop - first, self.room)
+                self.reset(slice(start * self.groups, behind * self.groups))
+                self.reset(slice(0, max(start + stop - first - behind, 0) * self.groups))
+
+
+def _power(size: int) -> int:
+    """Return the least power of two that is not less, 0 for 0."""
+    return 1 << (size - 1).bit_length() if size else 0

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import gcd
 from typing import Any
 
@@ -36,7 +37,7 @@ class _Slices(Extents):
 
     margin: int = 0
 
-    @property
+    @cached_property
     def safe(self) -> tuple[int, int]:
         """The least and the largest time for which extents of the windows made of slices fit 64 bits."""
         return NEVER + 1 + self.margin, FOREVER - 1 - self.margin

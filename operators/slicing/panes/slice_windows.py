@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from oop_engine.operators.aggregates import Arrays
 from oop_engine.operators.kernels.slices import measure, pick, plan
 from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError
-from oop_engine.operators.slicing.panes.pane_ring import Panes
-from oop_engine.operators.slicing.panes.pane_states import TUPLES
+from oop_engine.operators.slicing.panes.pane_ring import PaneRing
+from oop_engine.operators.slicing.panes.pane_windows import TUPLES
 from oop_engine.operators.slicing.panes.shared_slices import Slicing
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
 
@@ -35,14 +35,14 @@ class SliceWindows:
     one up to which they leave.
     """
 
-    def __init__(self, slicing: Slicing, panes: Panes) -> None:
+    def __init__(self, slicing: Slicing, panes: PaneRing) -> None:
         self._slicing, self._panes = slicing, panes
         self._ends = np.empty((2, slicing.shape.shape[1]), np.int64)
 
     def of_all(self, span: Sequence[int]) -> list[WindowStates]:
         """Return the windows of all groups, which have one span.  O((slices + windows) x groups)."""
-        spans, groups = np.array([span]), self._panes.rectangle.groups
-        made = self._planned(spans, self._measured(spans), _WHERE, self._panes.rectangle.room - 1)
+        spans, groups = np.array([span]), self._panes.groups
+        made = self._planned(spans, self._measured(spans), _WHERE, self._panes.room - 1)
         size = max(_CELLS // (made.scratch + made.windows.shape[1]), 256)
         begins = range(0, groups if made.windows.size else 0, size)
         found = [self._found(made, None, np.arange(begin, min(begin + size, groups))) for begin in begins]
@@ -56,7 +56,7 @@ class SliceWindows:
         size = max(_CELLS // (made.scratch + made.windows.shape[1] + panes.size), 1)
         for begin in range(0, slots.size if made.windows.size else 0, size):
             block = slots[begin : begin + size]
-            yield self._found(made, self._panes.rectangle.cells(panes, block), block)
+            yield self._found(made, self._panes.cells(panes, block), block)
 
     def of_each(self, slots: Integers, spans: Integers) -> Iterator[WindowStates]:
         """Yield the windows of groups that have a span each.  O(slices + windows)."""
@@ -70,7 +70,7 @@ class SliceWindows:
             of = np.repeat(np.arange(shifts.size), slices[some])
             made = self._planned(spans[some], room[:, some], shifts, -1)
             if made.windows.size:
-                cells = self._panes.rectangle.cells(np.arange(of.size) - shifts[of], slots[some][of])
+                cells = self._panes.cells(np.arange(of.size) - shifts[of], slots[some][of])
                 yield self._found(made, cells[:, np.newaxis], slots[some])
             at = some.stop
 
@@ -92,14 +92,14 @@ class SliceWindows:
 
         Rows of the ring are those of the panes, for ``slots`` in a row, or else ``cells`` (rows, groups).
         """
-        states, windows, shape = self._panes.rectangle.states, made.windows, self._slicing.shape
-        work = _Work(made, self._panes.rectangle.groups, cells, slots)
-        [tuples] = work.folded(TUPLES, (states.tuples,))
+        ring, windows, shape = self._panes, made.windows, self._slicing.shape
+        work = _Work(made, ring.groups, cells, slots)
+        [tuples] = work.folded(TUPLES, (ring.tuples,))
         found = np.empty((4, np.count_nonzero(tuples)), np.int64)
         pick(shape, windows, tuples, slots, found)
         number, ends, of, at = found
         taken = []
-        for part, state in zip(states.accumulators, states.columns, strict=True):
+        for part, state in zip(ring.accumulators, ring.columns, strict=True):
             try:
                 results = (tuples,) if state is None else work.folded(part, state)
             except SumOverflowError as error:

@@ -17,8 +17,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels import runs, sliding
-from oop_engine.operators.slicing.accumulator import SumOverflowError
-from oop_engine.operators.slicing.part_columns import numbers, valid
+from oop_engine.operators.slicing.accumulator import SumOverflowError, numbers, valid
 from oop_engine.operators.slicing.rows.row_panes import Passed, RowPanes
 from oop_engine.operators.slicing.rows.row_slides import RowSlide, read_only
 

@@ -36,7 +36,7 @@ from oop_engine.operators.aggregates import Part
 from oop_engine.operators.slicing.accumulators import is_compiled
 from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.panes.pane_block import PaneBlock
-from oop_engine.operators.slicing.panes.pane_ring import Panes
+from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.partials import NO_WINDOW, Partials
 from oop_engine.operators.slicing.store import Reach, Store
 from oop_engine.operators.slicing.stores.tuple_tail import Tail, Tuples
@@ -68,7 +68,7 @@ class AdaptiveStore(WindowStore):
         self._tail = Tail(schema, read, extents)
         self.volumes = Volumes(extents.range)
         self._eager_bytes, in_panes = eager_bytes(extents, parts)
-        self.block = PaneBlock(Panes(parts, extents)) if in_panes else None
+        self.block = PaneBlock(PaneRing(parts, extents)) if in_panes else None
 
     def take_over(self, before: WindowStore) -> None:
         """Go on with the state of another store, all of whose groups are eager."""
@@ -164,9 +164,7 @@ class AdaptiveStore(WindowStore):
     def most_until(self, bound: int) -> float:
         tuples = len(self._tail) * float(self.extents.overlap)
         if self.block is not None:
-            low, behind, groups = self.block.reach
-            low = max(low, self.partials.lowest)
-            tuples += max(min(int(self.extents.closed_by(bound)), behind) - low, 0) * groups
+            tuples += self.most_of(self.block.panes, bound)
         return super().most_until(bound) + tuples
 
     def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
@@ -247,21 +245,17 @@ class WatchedStore(WindowStore):
         self._most = 0  # panes in use at the last look
 
     def successor(self) -> Store:
-        if not self._is_sparse():
-            return self
-        adaptive = self._adaptive()
-        adaptive.take_over(self)
-        return adaptive
-
-    def _is_sparse(self) -> bool:
-        """Tell whether plain panes have turned out to be sparse, at a moment when windows close."""
-        assert self.panes is not None
-        of = self.panes.rectangle
+        of = self.panes
+        assert of is not None
         area = (of.high - of.low + 1) * of.groups  # there is room for more panes, at most as many again
         empty = area > max(_FLOOR // of.cell_bytes, _SPARSE * max(self._most, of.used))
         refused = self.refused > max(_MANY, self.seen / 2)
         self._most, self.seen, self.refused = of.used, 0, 0
-        return empty or refused
+        if not (empty or refused):
+            return self
+        adaptive = self._adaptive()
+        adaptive.take_over(self)
+        return adaptive
 
     def save(self) -> dict[str, Any]:
         return {**super().save(), "adapted": False, "looked": [self._most, self.seen, self.refused]}
@@ -278,8 +272,8 @@ def eager_bytes(extents: Extents, parts: Sequence[Part]) -> tuple[EagerBytes, bo
     """Return what an eager group takes, and whether that is in panes: whichever is less, at ``wed`` = RANGE."""
     assert extents.range is not None
     table = EagerBytes(Partials(parts).row_bytes, 0, extents.slide)
-    panes = Panes(parts, extents)
-    fixed = panes.rectangle.back_bytes + PaneBlock.COLUMN_BYTES
-    block = EagerBytes(panes.rectangle.cell_bytes, fixed, extents.slide / panes.rectangle.step)
+    panes = PaneRing(parts, extents)
+    fixed = panes.back_bytes + PaneBlock.COLUMN_BYTES
+    block = EagerBytes(panes.cell_bytes, fixed, extents.slide / panes.step)
     least = min(table, block, key=lambda eager: eager.threshold(extents.range or 0, 1))
     return (block, True) if least is block and is_compiled(parts) else (table, False)

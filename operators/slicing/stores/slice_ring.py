@@ -20,7 +20,8 @@ from oop_engine.operators.aggregates import Part
 from oop_engine.operators.kernels.slices import reopen
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.output import Stamp, Stamps
-from oop_engine.operators.slicing.panes.pane_ring import Panes
+from oop_engine.operators.slicing.panes import pane_windows
+from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.panes.shared_slices import Slicing
 from oop_engine.operators.slicing.panes.slice_windows import SliceWindows
 from oop_engine.operators.slicing.partials import NO_WINDOW, Partials
@@ -48,7 +49,7 @@ class SliceRing:
         self._parts = parts
         self._stamps = Stamps([extents[number] for number in slicing.shape[3].tolist()], stamp)
         self.slicing = slicing
-        self._panes = Panes(parts, slicing.base)
+        self._panes = PaneRing(parts, slicing.base)
         self._table = Partials(parts)
         self._spans = no_spans(0)  # (groups, 2)  lowest and highest slice
         self._done = np.full(0, NEVER)  # (groups,)  windows that end by here have left
@@ -110,7 +111,7 @@ class SliceRing:
             if times.size > len(self._panes):  # it has the wrong slices: let it begin anew
                 low, high = self._spans.T
                 alive = np.flatnonzero(low != NO_WINDOW)
-                found = self._panes.take(alive, low[alive], high[alive] + 1)
+                found = pane_windows.take(self._panes, alive, low[alive], high[alive] + 1)
                 at = self.slicing.base.closed_by(found.ends) - 1
                 self._table.merge(found.slots, at, found.states, self._spans)
                 self._panes.clear()
@@ -123,14 +124,14 @@ class SliceRing:
 
     def most_until(self, bound: int) -> float:
         """Return how many windows can leave at most when no later tuple is below ``bound``; O(1)."""
-        of, longest = self._panes.rectangle, self.slicing.longest
+        of, longest = self._panes, self.slicing.longest
         cut = min(self.slicing.cut(bound), of.high + longest) - max(self._over, of.low)
         in_ring = max(cut, 0) * of.groups if of.used else 0
         return (in_ring + len(self._table) * longest) * self.slicing.rate
 
     def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
         """Return between which times windows end that have slices, and how many a unit of time.  O(table)."""
-        of, longest = self._panes.rectangle, self.slicing.longest
+        of, longest = self._panes, self.slicing.longest
         _, at = self._table.owner(self._table.used)
         low = max(of.low, self._over) if of.used else 0
         first, behind = np.append(at, low), np.append(at + longest, of.high + longest if of.used else 0)
@@ -163,11 +164,11 @@ class SliceRing:
 
     def _close_alike(self, slots: Integers, cut: int) -> list[WindowStates]:
         """Close windows of all groups, at once where all close the same ones and have most of their slices."""
-        low, high = self._panes.rectangle.low, self._panes.rectangle.high
+        low, high = self._panes.low, self._panes.high
         first, last = self._reach(slots)
         first, last = max(first, low), min(last, high, cut - 1)
         ends = min(cut, last + self.slicing.longest)
-        apart = self._ahead or len(self._table) or int(slots[-1]) >= self._panes.rectangle.groups
+        apart = self._ahead or len(self._table) or int(slots[-1]) >= self._panes.groups
         if apart or ends - max(first, self._over) > _SLICES or not _full(*self._spans[slots].T):
             return self._close(slots, np.full(slots.size, cut), whole=not self._ahead)
         found = self._windows.of_all((first, last, self._over, cut)) if first <= last else []
@@ -195,8 +196,8 @@ class SliceRing:
     def _from_ring(
         self, slots: Integers, done: Integers, cuts: Integers, *, whole: bool
     ) -> Iterator[WindowStates]:
-        low, high = self._panes.rectangle.low, self._panes.rectangle.high
-        inside = slots < self._panes.rectangle.groups
+        low, high = self._panes.low, self._panes.high
+        inside = slots < self._panes.groups
         if not inside.all():
             slots, done, cuts = slots[inside], done[inside], cuts[inside]
         if high < low or not slots.size:
@@ -280,7 +281,7 @@ class SliceRing:
 
     def _forget(self, slots: Integers, cuts: Integers) -> None:
         """Forget the slices that no window needs which ends behind the cut of its group."""
-        groups, needed = self._panes.rectangle.groups, self.slicing.needed(cuts)
+        groups, needed = self._panes.groups, self.slicing.needed(cuts)
         of_panes = np.full(groups, NEVER)
         inside = slice(None) if int(slots.max()) < groups else slots < groups
         of_panes[slots[inside]] = needed[inside]
@@ -315,7 +316,7 @@ class SliceRing:
         spans, over = saved.part("spans"), saved.part("over")
         alive = spans.integers(1, (None,), least=0, below=min(groups, self._done.size))
         low, high = (spans.integers(side, alive.shape, least=-_FAR, below=_FAR) for side in (2, 3))
-        more = max(groups, self._panes.rectangle.groups) - self._done.size
+        more = max(groups, self._panes.groups) - self._done.size
         self._done = np.concatenate([self._done, np.full(max(more, 0), NEVER)])
         self._spans = no_spans(self._done.size)
         self._spans[alive] = np.stack([low, high], axis=1)

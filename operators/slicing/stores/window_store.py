@@ -17,13 +17,14 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Part
-from oop_engine.operators.kernels import spans
+from oop_engine.operators.kernels import panes as kernels
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.output import Stamp, Stamps
-from oop_engine.operators.slicing.panes.pane_ring import Panes
+from oop_engine.operators.slicing.panes import pane_windows
+from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.partials import NO_WINDOW, Partials, States
 from oop_engine.operators.slicing.store import Reach, Store
-from oop_engine.operators.slicing.window_limits import check_gap
+from oop_engine.operators.slicing.window_limits import AT_ONCE, check_gap
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow
 from oop_engine.operators.windows import Extents
 
@@ -48,12 +49,12 @@ class WindowStore:
         self.stamps = Stamps([extents], stamp)
         self.partials = Partials(parts)
         self.spans = no_spans(0)  # (groups, 2)  lowest open, highest window
-        self.panes = Panes(parts, extents) if panes else None
+        self.panes = PaneRing(parts, extents) if panes else None
         self.seen = self.refused = 0  # tuples, and those that did not fit the ring
 
     def __len__(self) -> int:
         held = int(self.partials.counts[0])
-        return held if self.panes is None else held + self.panes.rectangle.used
+        return held if self.panes is None else held + self.panes.used
 
     @property
     def alive(self) -> int:
@@ -62,10 +63,7 @@ class WindowStore:
     @property
     def nbytes(self) -> int:
         held = self.partials.nbytes + self.spans.nbytes
-        if self.panes is None:
-            return held
-        rectangle = self.panes.rectangle
-        return held + rectangle.states.nbytes + rectangle.turns.nbytes
+        return held if self.panes is None else held + self.panes.nbytes
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         if groups > len(self.spans):
@@ -78,7 +76,7 @@ class WindowStore:
         if left.size:
             self.refused += left.size
             self.add_to_table(page.take(left), times[left], slots[left], *self.extents.wids(times[left]))
-            if left.size > len(self.panes):  # it has the wrong panes: let it begin anew
+            if left.size > self.panes.used:  # it has the wrong panes: let it begin anew
                 self.give_up_panes()
 
     def wids(self, page: Page, times: Integers) -> tuple[Integers, Integers]:
@@ -104,7 +102,7 @@ class WindowStore:
         assert self.panes is not None
         low, high = self.spans.T
         alive = np.flatnonzero(low != NO_WINDOW)
-        found = self.panes.take(alive, low[alive], high[alive] + 1)
+        found = pane_windows.take(self.panes, alive, low[alive], high[alive] + 1)
         wids = self.extents.closed_by(found.ends) - 1
         try:
             self.partials.merge(found.slots, wids, found.states, self.spans)
@@ -117,22 +115,24 @@ class WindowStore:
         return lowest != NO_WINDOW and bound >= self.extents.origin + (lowest + 1) * self.extents.slide
 
     def close(self, bound: int) -> list[WindowStates]:
-        cut = int(self.extents.closed_by(bound))
-        return self._close(np.arange(len(self.spans)), np.full(len(self.spans), cut))
+        slots, cuts = np.arange(len(self.spans)), np.empty(len(self.spans), np.int64)
+        cuts.fill(int(self.extents.closed_by(bound)))
+        return self._close(slots, cuts)
 
     def close_some(self, slots: Integers, bounds: Integers) -> list[WindowStates]:
         return self._close(slots, self.extents.closed_by(bounds))
 
     def _close(self, slots: Integers, cuts: Integers) -> list[WindowStates]:
         some, low, stop = np.empty((3, slots.size), np.int64)
-        many = spans.closing(self.spans, slots, cuts, some, low, stop)
+        many = kernels.closing(self.spans, slots, cuts, some, low, stop)
         if not many:
             return []
         some, low, stop = some[:many], low[:many], stop[:many]
         if self.every:
             return self._close_every(some, low, stop, slots[cuts == FOREVER])
         found = self.take(some, low, stop)
-        self.reopen(some, np.where(stop > self.spans[some, 1], NO_WINDOW, stop))
+        stop[stop > self.spans[some, 1]] = NO_WINDOW
+        self.reopen(some, stop)
         return [found] if found.slots.size else []
 
     def _close_every(
@@ -156,8 +156,8 @@ class WindowStore:
         """Take out windows ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]``; panes and table may both have one."""
         if self.panes is None:
             return self._of_table(slots, low, stop)
-        found = self.panes.take(slots, low, stop)._replace(number=self.number)
-        return self.united([found, self._of_table(slots, low, stop)]) if len(self.partials) else found
+        found = pane_windows.take(self.panes, slots, low, stop, self.number)
+        return self.united([found, self._of_table(slots, low, stop)]) if self.partials.counts[0] else found
 
     def _of_table(self, slots: Integers, low: Integers, stop: Integers) -> WindowStates:
         of, wids, states = self.partials.pop(slots, low, stop, len(self.spans))
@@ -186,7 +186,7 @@ class WindowStore:
 
     def reopen(self, slots: Integers, low: Integers) -> None:
         """Note that the lowest open window of some groups is another now, or that there is none."""
-        spans.reopen(self.spans, slots, low, self.partials.counts)
+        kernels.reopen(self.spans, slots, low, self.partials.counts)
 
     def least_stamp(self, bound: int) -> int:
         if self.every and self.partials.alive:
@@ -206,12 +206,18 @@ class WindowStore:
             cut = self.extents.closed_by(bound)
             low, behind = self._between(cut)
             return max(min(float(int(cut)), behind) - low, 0.0) * self.alive
-        windows = len(self.partials)  # a table has in memory what it puts out: that cannot become much more
-        if self.panes is not None and len(self.panes):
-            low, behind, groups = self.panes.reach
-            low = max(low, self.partials.lowest)
-            windows += max(min(int(self.extents.closed_by(bound)), behind) - low, 0) * groups
+        windows = int(self.partials.counts[0])  # a table has in memory what it puts out: not much more
+        if self.panes is not None and self.panes.used:
+            windows += self.most_of(self.panes, bound)
         return float(windows)
+
+    def most_of(self, ring: PaneRing, bound: int) -> int:
+        """Return how many windows of a ring can leave at most by ``bound``."""
+        low = max(ring.low // ring.step, int(self.partials.counts[2]))
+        behind, groups = (ring.high + ring.length) // ring.step, min(ring.groups, ring.used)
+        if (behind - low) * groups > AT_ONCE:  # else all of them may
+            behind = min(int(self.extents.closed_by(bound)), behind)
+        return max(behind - low, 0) * groups
 
     def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
         if self.every:
@@ -279,7 +285,7 @@ class WindowStore:
         high = saved.integers(
             3, rows.shape, least=-_FAR, below=_FAR
         )  # below low: a group that waits for its next
-        self.spans = no_spans(groups if self.panes is None else max(groups, self.panes.rectangle.groups))
+        self.spans = no_spans(groups if self.panes is None else max(groups, self.panes.groups))
         self.spans[rows] = np.stack([low, high], axis=1) + lowest
 
     def _overflow_in(self, error: SumOverflowError) -> WindowOverflowError:

@@ -1,0 +1,213 @@
+"""Pane windows: how the windows of a grid that close are put together from the panes in a ring.
+
+Either group by group: the steps are planned with two stacks (``kernels/panes.py``) and taken in the columns of each
+part.  Or by a sweep over all groups, where most of them have something in most panes: the row of a pane, all groups
+next to each other, is combined with the next row in vector instructions; to go from group to group takes ten times
+as long.
+
+In a sweep counts and integer sums go from window to window by what comes in and what goes out, all windows in one
+kernel.  For all others a window is what the panes of the *front* from its start on have together, and what
+the panes behind the front, the *back*, have together (two stacks).  When its start passes the front, its
+panes become the new front.  So there are at most three combinations a pane and window.  The ring's own
+cells are only read.
+
+Source: van Herk 1992; Tangwongsan, Hirzel, Schneider, DEBS 2017 (two stacks).
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oop_engine.operators.aggregates import Arrays, Part
+from oop_engine.operators.kernels import pane_rows as kernels
+from oop_engine.operators.kernels import panes
+from oop_engine.operators.kernels.slices import measure, plan
+from oop_engine.operators.slicing.accumulators import Accumulator, SumOverflowError, accumulator
+from oop_engine.operators.slicing.panes.pane_ring import PaneRing
+from oop_engine.operators.slicing.window_states import WindowStates
+
+__all__ = ["TUPLES", "Sweep", "is_dense", "take"]
+
+Integers = NDArray[np.int64]
+
+TUPLES = accumulator(Part("count"))
+"""Keeps how many tuples there are in a cell."""
+_STEPS = 1 << 18  # of windows put together at a time: 6 MB
+_WHERE = np.zeros(1, np.int64)  # panes are where they are in the ring
+_SCRATCH = 1 << 20  # cells of the front and of windows
+_BLOCK = 1 << 16  # groups at a time
+_LONG = 4096  # panes of a window; with more the front alone would take more than all there is
+_KERNEL, _ROW, _CELL, _STEP = 20_000, 10_000, 1, 40
+"""Nanoseconds: of a sweep; of a row where Python goes from one to the next; of each of its cells; of a
+window of one group by itself."""
+_LEAST, _MOST, _TOTAL = np.minimum.reduce, np.maximum.reduce, np.add.reduce
+_EVERY = np.logical_and.reduce
+
+
+def take(ring: PaneRing, slots: Integers, low: Integers, stop: Integers, number: int = 0) -> WindowStates:
+    """Put windows ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]`` together, and forget them.
+
+    A group's windows are taken in order.  ``number``: that of their definition.  O(panes passed), in kernels; or by a
+    sweep over all groups, where that is less.  Raises ``WindowOverflowError``.
+    """
+    first = np.maximum(low, ring.low // ring.step)
+    stop = np.minimum(stop, (ring.high + ring.length) // ring.step)
+    some = (first < stop) & (slots < ring.groups)
+    if not _EVERY(some):
+        slots, first, stop = slots[some], first[some], stop[some]
+    if not slots.size:
+        nothing = [tuple(np.empty(0, value.dtype) for value in of.identity) for of in ring.accumulators]
+        return WindowStates(slots, first, nothing, number)
+    windows, closing = int(_MOST(stop) - _LEAST(first)), int(_TOTAL(stop - first))
+    if is_dense(ring.geometry, windows, closing, ring.compiled) and not (ring.turns[0] > ring.low).any():
+        return _swept(ring, slots, first, stop, number)
+    in_order = slots.size == 1 or (windows == 1 and bool(_EVERY(slots[1:] > slots[:-1])))
+    found = _planned(ring, slots, first, stop)
+    if len(found) == 1:
+        together = WindowStates(*found[0], number, None, in_order)
+        return together if in_order else WindowStates.ordered([together])
+    return WindowStates.ordered([WindowStates(*some, number) for some in found])
+
+
+def is_dense(geometry: panes.Geometry, windows: int, closing: int, compiled: bool) -> bool:
+    """Tell whether it pays to sweep over ``windows`` windows, of which groups have at most ``closing`` in all.
+
+    ``compiled``: all parts are combined in compiled loops.
+    """
+    rows = 3 * windows + geometry.length
+    least = _KERNEL + rows * _CELL * geometry.groups
+    if geometry.length > _LONG or least >= _STEP * closing:
+        return False
+    return compiled or least + rows * _ROW < _STEP * closing
+
+
+def _planned(
+    ring: PaneRing, slots: Integers, first: Integers, stop: Integers
+) -> list[tuple[Integers, Integers, list[Arrays]]]:
+    """Return the slots, ends and states of closed windows in blocks of groups, by group, then window."""
+    widest, extents = int(_MOST(stop - first)), ring.extents
+    each = widest + 2 * min(ring.high - ring.low + 1, (widest - 1) * ring.step + ring.length)
+    room = max(each, min(_STEPS, each * slots.size))
+    steps, results = np.empty((3, room), np.int64), np.empty((2, room), np.int64)
+    freed, begin, blocks = np.empty(room, np.int64), 0, []
+    while begin < slots.size:
+        begin, made, found, gone = panes.plan(
+            ring.geometry, ring.tuples, ring.turns, slots, first, stop, begin, steps, results, freed
+        )
+        of, wids = results[:, :found].copy()
+        states = _folded(ring, steps[:, :made], of, wids)
+        ring.used -= gone
+        ring.reset(freed[:gone])
+        blocks.append((of, wids * extents.slide + (extents.origin + extents.slide), states))
+    return blocks
+
+
+def _folded(ring: PaneRing, steps: Integers, slots: Integers, wids: Integers) -> list[Arrays]:
+    """Take ``steps`` int64 (3, steps), in order, in the columns of each part; return the states of windows."""
+    try:
+        tuples, states = TUPLES.fold_steps((ring.tuples,), steps, slots.size), []
+        for of, columns in zip(ring.accumulators, ring.columns, strict=True):
+            states.append(tuples if columns is None else of.fold_steps(columns, steps, slots.size))
+    except SumOverflowError as error:
+        following = steps[0, error.at :]
+        result = ~following[following < 0][0]  # the window for which the step was taken
+        raise ring.overflow(error.column, slots[result], wids[result]) from None
+    return states
+
+
+def _swept(ring: PaneRing, slots: Integers, first: Integers, stop: Integers, number: int) -> WindowStates:
+    """Close windows where no pane is in a front, so that all hold what came into them."""
+    sweep = Sweep(ring, slots, first, stop)
+    try:
+        of_windows, wids, states = sweep.closed()
+    except SumOverflowError as error:
+        raise ring.overflow(error.column, error.group, error.at) from None
+    ring.used -= sweep.free()
+    ring.swept = True
+    return WindowStates(of_windows, ring.extents.extent(wids)[1], states, number, in_order=True)
+
+
+class Sweep:
+    """Puts windows ``first[i]`` to ``stop[i]`` (exclusive) of groups ``slots[i]`` together, all int64 (n,)."""
+
+    def __init__(self, ring: PaneRing, slots: Integers, first: Integers, stop: Integers) -> None:
+        self._ring, self._geometry = ring, ring.geometry
+        self._tuples = ring.rows(ring.tuples)
+        self._slots, self._stop = slots, stop
+        self._groups = int(slots.max()) + 1
+        self._lowest = int(first.min())
+        self._ends = np.zeros(int(stop.max()) - self._lowest, np.int64)
+        self._sides = np.zeros((2, self._groups), np.int32)  # counted from the lowest one on
+        self._sides[0, slots], self._sides[1, slots] = first - self._lowest, stop - self._lowest
+        self._closing = int((stop - first).sum())
+
+    def closed(self) -> tuple[Integers, Integers, list[Arrays]]:
+        """Return slots, windows and states, by window, then group.  O((windows + panes) x groups)."""
+        slots, tuples = np.empty((2, self._closing + 1), np.int64)
+        found = kernels.held(
+            self._geometry, self._tuples, *self._sides, self._lowest, slots, tuples, self._ends
+        )
+        slots, tuples = slots[:found], tuples[:found]
+        wids = np.empty(found, np.int64)
+        kernels.windows(self._lowest, self._ends, wids)
+        states = [
+            (tuples,)
+            if columns is None
+            else self._states(of, tuple(map(self._ring.rows, columns)), slots, wids)
+            for of, columns in zip(self._ring.accumulators, self._ring.columns, strict=True)
+        ]
+        return slots, wids, states
+
+    def free(self) -> int:
+        """Forget the tuples that no later window needs; return how many cells they had.  O(panes x groups).
+
+        Their states stay until the whole pane is emptied: nothing asks for them, and nothing comes there.
+        """
+        step, length, low, high, _, _ = self._geometry
+        needed = np.full(self._groups, low)
+        needed[self._slots] = (self._stop + 1) * step - length
+        begin = max(low, (self._lowest + 1) * step - length)
+        panes = max(min(high + 1, int(needed.max())) - begin, 0)
+        return int(kernels.free(self._tuples, needed, begin, panes))
+
+    def _states(self, of: Accumulator, columns: Arrays, slots: Integers, wids: Integers) -> Arrays:
+        """Return the states of all windows, for one part."""
+        if not of.invertible:
+            return self._by_stacks(of, columns, slots, wids)
+        out = tuple(np.empty(slots.size, column.dtype) for column in columns)
+        wid, slot = kernels.totals(self._geometry, *columns, self._lowest, self._ends, slots, *out)
+        if slot >= 0:
+            raise SumOverflowError(of.part.column, int(wid), int(slot))
+        return out
+
+    def _by_stacks(self, of: Accumulator, columns: Arrays, slots: Integers, wids: Integers) -> Arrays:
+        """Put all windows of a block of groups together, block after block, and take those that have a tuple."""
+        steps, first, windows = self._plan
+        out = tuple(np.empty(slots.size, column.dtype) for column in columns)
+        scratch = min(self._geometry.length, steps.shape[1]) + 1
+        size = max(256, min(_BLOCK, _SCRATCH // (scratch + windows)))
+        for begin in range(0, self._groups, size):
+            wide = min(size, self._groups - begin)
+            some = slice(None) if wide == self._groups else (slots >= begin) & (slots < begin + wide)
+            at = (wids[some] - first) * wide + slots[some] - begin
+            for column, found in zip(
+                out, of.fold_rows(columns, begin, wide, (scratch, windows), steps), strict=True
+            ):
+                column[some] = found.ravel().take(at)
+        return out
+
+    @cached_property
+    def _plan(self) -> tuple[Integers, int, int]:
+        """The steps for all windows, which is the first one that has panes, and how many have."""
+        step, length, low, high, mask, _ = self._geometry
+        shape, behind = np.array([[step], [length], [0], [0]]), self._lowest + self._ends.size
+        spans = np.array([[low, high, self._lowest * step, behind * step]])
+        room, scratch = np.empty((2, 1), np.int64), np.empty((2, 1), np.int64)
+        measure(shape, spans, room)
+        most, steps = room[:, 0].tolist()
+        made, windows = np.empty((3, steps), np.int64), np.empty((3, most), np.int64)
+        used, found = plan(shape, spans, _WHERE, mask, made, windows, scratch)
+        return made[:, :used], int(windows[1, 0]) if found else 0, found
