@@ -5,8 +5,8 @@ gives what one ``WindowAggregate`` would have given for their tuples.  Where a t
 and whether its group went elsewhere before, makes no difference.
 
     Pass       results, as soon as a promise completes their window (and group).
-    Keep       one partial aggregate for each group and pane of an open window (up to two
-               until they are merged), and the keys of groups that have one.  Group-wise
+    Keep       one partial aggregate for each group and pane (run, of sessions) of an open window
+               (up to two until they are merged), and the keys of groups that have one.  Group-wise
                promises until the linear one catches up.
     Propagate  linear      the end (start, by ``stamp``) of the earliest window still open
                group-wise  the same for each group, if its attributes are among ``by``
@@ -33,9 +33,10 @@ from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation
 from oop_engine.operators.slicing.closing import Closing
+from oop_engine.operators.slicing.halves import partial_rows
 from oop_engine.operators.slicing.output import Stamp, checked
 from oop_engine.operators.slicing.partial_rows import PartialRows
-from oop_engine.operators.slicing.stores.partial_store import PartialStore
+from oop_engine.operators.slicing.stores.pane_rows import PaneRows
 from oop_engine.operators.values.describe_value import describe_value
 from oop_engine.operators.windows import Windows
 
@@ -68,7 +69,7 @@ class Consolidate(Operator):
     waits = "results"
 
     def __init__(
-        self, windows: Windows, aggregates: Mapping[str, Aggregation], by: Sequence[str] = (),
+        self, windows: Windows | Mapping[str, Windows], aggregates: Mapping[str, Aggregation], by: Sequence[str] = (),
         *, tuples: Schema, empty: bool = False, stamp: Stamp = "end",
     ) -> None:  # fmt: skip
         self.by = checked(aggregates, by, stamp, "Consolidate")
@@ -80,6 +81,9 @@ class Consolidate(Operator):
 
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
         rows = self._rows_of_input()
+        if self.empty and not isinstance(rows, PaneRows):
+            msg = f"Consolidate: empty=True needs windows on a grid; got {self.windows}: leave it out"
+            raise GraphError(msg)
         if inputs[0] != rows.schema:
             msg = (
                 f"Consolidate: its input must be {rows.schema}; got {inputs[0]}: put a PartialAggregate with the "
@@ -89,8 +93,7 @@ class Consolidate(Operator):
         return (rows.output.schema,)
 
     def _rows_of_input(self) -> PartialRows:
-        given = self.windows, self.aggregates, self.by, self.tuples
-        return PartialRows(*given, "Consolidate", self.stamp)
+        return partial_rows(self.windows, self.aggregates, self.by, self.tuples, "Consolidate", self.stamp)
 
     def partition_keys(self, inputs: tuple[Schema, ...]) -> list[tuple[str, ...]]:
         return [(name,) for name in self.by]
@@ -100,9 +103,7 @@ class Consolidate(Operator):
 
     def open(self) -> None:
         rows = self._rows_of_input()
-        self._closing = Closing(
-            rows.output, self.schemas_in[0], self.by, [PartialStore(rows, every=self.empty)]
-        )
+        self._closing = Closing(rows.output, self.schemas_in[0], self.by, [rows.store(every=self.empty)])
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         self._closing.add(page, page.times)

@@ -1,20 +1,20 @@
 """PartialAggregate: the first half of window aggregation, which keeps nothing.
 
-Of each page it makes one row a group and pane, which ``Consolidate`` merges with the rows
-of other pages and other instances.  Any instance may see any tuple, so the input can be
-divided, and divided anew, at any time.
+Of each page it makes one row a group and pane (a group and run of tuples, of sessions),
+which ``Consolidate`` merges with the rows of other pages and other instances.  Any
+instance may see any tuple, so the input can be divided, and divided anew, at any time.
 
     Pass       at most one page of partial aggregates a page; tuples in no window are gone.
     Keep       no tuple and no partial aggregate; the bounds passed on.
-    Propagate  linear and group-wise bounds, rounded down to the start of a pane, when that
-               has grown; group-wise ones only if their attributes are among ``by``.  Joint
+    Propagate  linear and group-wise bounds, rounded down to the start of a pane (those of sessions as they
+               are), when that has grown; group-wise ones only if their attributes are among ``by``.  Joint
                ones are dropped.
-    Cost       O(1) a tuple, in Arrow and kernels; O(its groups) a punctuation.  Order
+    Cost       O(1) a tuple (sessions: a sort of runs), in Arrow and kernels; O(its groups) a punctuation.  Order
                needed: none.
     Source     thesis 6.2 (panes), where the first half runs close to the source; compute
                and consolidate: Madsen, Zhou, Su, Enorm, DEBS 2016, section 4.
 
-See ``operators/slicing/partial_rows.py`` for the definition of a pane.
+See ``operators/slicing/stores/pane_rows.py`` for the definition of a pane, ``run_rows.py`` for that of a run.
 """
 
 from __future__ import annotations
@@ -22,23 +22,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
-
-from oop_engine.core.errors import ContractError
 from oop_engine.core.operator import Emission, Operator, State
 from oop_engine.core.page import Page
 from oop_engine.core.progress import Progress
 from oop_engine.core.punctuation import GroupWise, Linear, Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
-from oop_engine.operators.aggregates import Aggregation, Arrays
-from oop_engine.operators.keys.row_codes import row_codes
-from oop_engine.operators.slicing.accumulator import SumOverflowError
+from oop_engine.operators.aggregates import Aggregation
+from oop_engine.operators.slicing.halves import partial_rows
 from oop_engine.operators.slicing.output import checked
-from oop_engine.operators.slicing.partial_rows import PartialRows, pane_starts
-from oop_engine.operators.slicing.partials import States
+from oop_engine.operators.slicing.partial_rows import PartialRows
 from oop_engine.operators.values.describe_value import describe_value
 from oop_engine.operators.windows import Windows
 
@@ -48,10 +41,10 @@ __all__ = ["PartialAggregate"]
 class PartialAggregate(Operator):
     """Partial ``aggregates`` of each page, for each group of ``by`` and pane of ``windows``.
 
-    Output: ``by``, ``pane_start`` (its progressing attribute, of the input's type and unit),
-    and the columns of state of the aggregates' parts.  Raises ``GraphError`` for windows on
-    the order of arrival and landmark windows, and if lengths, columns, types or names do not
-    fit; ``ContractError`` if an integer sum passes 64 bits.
+    ``windows``: one definition, or sessions by name.  Output: ``by``, ``pane_start`` (its progressing attribute, of the
+    input's type and unit; of sessions ``run_first``, and ``run_last``), and the columns of state of the aggregates'
+    parts.  Raises ``GraphError`` for windows on the order of arrival and landmark windows, and if lengths, columns,
+    types or names do not fit; ``ContractError`` if an integer sum passes 64 bits.
 
     >>> import pyarrow as pa
     >>> from oop_engine import Linear, Page, Schema
@@ -69,7 +62,10 @@ class PartialAggregate(Operator):
     """
 
     def __init__(
-        self, windows: Windows, aggregates: Mapping[str, Aggregation], by: Sequence[str] = ()
+        self,
+        windows: Windows | Mapping[str, Windows],
+        aggregates: Mapping[str, Aggregation],
+        by: Sequence[str] = (),
     ) -> None:
         self.by = checked(aggregates, by, "end", "PartialAggregate")
         self.windows = windows
@@ -79,7 +75,7 @@ class PartialAggregate(Operator):
         return (self._rows_of(inputs[0]).schema,)
 
     def _rows_of(self, schema: Schema) -> PartialRows:
-        return PartialRows(self.windows, self.aggregates, self.by, schema, "PartialAggregate")
+        return partial_rows(self.windows, self.aggregates, self.by, schema, "PartialAggregate")
 
     def partition_keys(self, inputs: tuple[Schema, ...]) -> None:
         return None
@@ -92,40 +88,8 @@ class PartialAggregate(Operator):
         self._progress = Progress()
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
-        first, last = self._rows.extents.wids(page.times)
-        inside = last >= first
-        if not inside.all():
-            page = page.filter(inside)
-        if len(page):
-            yield 0, self._partial(page)
-
-    def _partial(self, page: Page) -> Page:
-        panes = pane_starts(self._rows.extents, page.times)
-        keys = [page.column(name) for name in self.by]
-        numbers, first = row_codes([*keys, pa.array(panes)])
-        at = pa.array(first)
-        keys, panes = [key.take(at) for key in keys], panes[first]
-        return self._rows.page(keys, panes, self._states(page, numbers, keys, panes))
-
-    def _states(
-        self, page: Page, numbers: NDArray[np.int64], keys: list[pa.Array], panes: NDArray[np.int64]
-    ) -> list[Arrays]:
-        """Return the states of all rows; ``numbers``: the row of each tuple."""
-        states = States(self._rows.parts, panes.size)
-        inputs = states.prepare(page, page.times)
-        try:
-            states.add(numbers, inputs)
-        except SumOverflowError as error:
-            raise self._overflow(error, keys, panes) from None
-        return states.columns
-
-    def _overflow(
-        self, error: SumOverflowError, keys: list[pa.Array], panes: NDArray[np.int64]
-    ) -> ContractError:
-        wids, _ = self._rows.extents.wids(panes[[error.at]])
-        (start,), (end,) = self._rows.extents.extent(wids)
-        group = {name: key[error.at : error.at + 1] for name, key in zip(self.by, keys, strict=True)}
-        return self._rows.output.overflow(error.column, int(start), int(end), group)
+        if len(page) and (rows := self._rows.of_page(page)) is not None:
+            yield 0, rows
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
         match punctuation:

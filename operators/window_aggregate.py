@@ -168,12 +168,10 @@ class WindowAggregate(Operator):
         return (column if column in self.by else None,) * len(inputs)
 
     def halves(self, inputs: tuple[Schema, ...]) -> tuple[Operator, Operator] | None:
-        if self.named:
-            return None
         first = PartialAggregate(self.windows, self.aggregates, self.by)
         try:
             first.output_schemas(inputs)
-        except GraphError:  # of windows without panes
+        except GraphError:  # of windows without panes or runs
             return None
         return first, Consolidate(
             self.windows, self.aggregates, self.by, tuples=inputs[0], empty=self.empty, stamp=self.stamp

@@ -1,55 +1,52 @@
 """Partial rows: partial aggregates on their way from ``PartialAggregate`` to ``Consolidate``.
 
-    by columns | pane_start | a column for each column of state of each part
+    by columns | where it is: pane_start, or run_first and run_last | a column for each column of state of each part
 
-A *pane* is the longest stretch of the progressing attribute whose tuples are all in the
-same windows: ``gcd(range, slide)`` long where the slide divides the range, and never more
-than two a slide.  What falls between windows is in no pane.  States travel as they are
-kept (``oop_engine.operators.slicing.accumulators``), so merging them loses nothing.
-
-Source: panes after Li, Maier, Tufte, Papadimos, Tucker, SIGMOD Record 2005; two a slide
-after Krishnamurthy, Wu, Franklin, SIGMOD 2006 (paired windows).
+Windows on a grid have panes (``slicing/stores/pane_rows.py``), windows that merge have runs (``run_rows.py``).  States
+travel as they are kept (``oop_engine.operators.slicing.accumulators``), so merging them loses nothing.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine.core.errors import GraphError
+from oop_engine.core.errors import ContractError, GraphError
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation, Arrays, Part
 from oop_engine.operators.slicing.output import Output, Stamp
 from oop_engine.operators.slicing.partials import States
-from oop_engine.operators.slicing.window_assigner import bind
-from oop_engine.operators.windows import Definition, Extents, Over, Windows
+from oop_engine.operators.slicing.store import Store
+from oop_engine.operators.slicing.window_states import WindowOverflowError
+from oop_engine.operators.windows import Definition
 
-__all__ = ["PartialRows", "pane_starts"]
+__all__ = ["PartialRows"]
 
 Integers = NDArray[np.int64]
 
-PANE = "pane_start"
 
-
-class PartialRows:
+class PartialRows(ABC):
     """What rows of partial aggregates look like: ``schema``, and how they come into pages and out.
 
-    ``tuples`` is the schema of the tuples themselves.  Raises ``GraphError`` in the name of
-    ``what`` if the windows have no panes, or lengths, columns, types or names do not fit.
+    ``definitions``: those of the windows, by name, in whole units.  ``tuples`` is the schema of the tuples themselves.
+    ``places``: names of the columns that say where a row is; the first is the progressing attribute.  Raises
+    ``GraphError`` in the name of ``what`` if columns, types or names do not fit.
     """
 
+    places: ClassVar[tuple[str, ...]]
+
     def __init__(
-        self, windows: Windows, aggregates: Mapping[str, Aggregation], by: tuple[str, ...],
-        tuples: Schema, what: str, stamp: Stamp = "end",
+        self, definitions: Mapping[str, Definition], aggregates: Mapping[str, Aggregation], by: tuple[str, ...],
+        tuples: Schema, what: str, stamp: Stamp = "end", *, named: bool = False,
     ) -> None:  # fmt: skip
-        self.extents = _with_panes(windows, bind(windows, tuples, by, what), what)
-        self.output = Output({"": self.extents}, aggregates, tuples, by, stamp, what)
+        self.by = by
+        self.output = Output(definitions, aggregates, tuples, by, stamp, what, named=named)
         kinds = [[column.dtype for column in state] for state in States(self.parts).columns]
         self._kinds = [(_names(i, part, len(some)), some)
                        for i, (part, some) in enumerate(zip(self.parts, kinds, strict=True))]  # fmt: skip
@@ -62,7 +59,7 @@ class PartialRows:
 
     def _schema(self, tuples: Schema, by: tuple[str, ...], what: str) -> Schema:
         fields = [(name, tuples.type_of(name)) for name in by]
-        fields.append((PANE, self.output.schema.type_of("window_start")))
+        fields += [(name, self.output.schema.type_of("window_start")) for name in self.places]
         for names, kinds in self._kinds:
             fields += [(name, _arrow(kind)) for name, kind in zip(names, kinds, strict=True)]
         if taken := sorted({name for name, _ in fields[len(by) :]} & set(by)):
@@ -70,12 +67,25 @@ class PartialRows:
                 f"{what}: puts out columns of its own named {', '.join(taken)}; by has them too: rename those"
             )
             raise GraphError(msg)
-        return Schema(pa.schema(fields), PANE, tuples.unit)
+        return Schema(pa.schema(fields), self.places[0], tuples.unit)
 
-    def page(self, keys: Sequence[pa.Array], panes: Integers, states: Sequence[Arrays]) -> Page:
-        """Return the page of rows with these keys, pane starts and states."""
+    @abstractmethod
+    def of_page(self, page: Page) -> Page | None:
+        """Return the rows of a page of tuples, or None if none is in a window.  Raises ``ContractError``."""
+
+    @abstractmethod
+    def bound(self, bounds: Integers | int) -> Integers:
+        """Return what bounds on tuples say of the rows."""
+
+    @abstractmethod
+    def store(self, *, every: bool) -> Store:
+        """Return a store that takes pages of rows; ``every``: windows without one are results too."""
+
+    def page(self, keys: Sequence[pa.Array], places: Sequence[Integers], states: Sequence[Arrays]) -> Page:
+        """Return the page of rows with these keys, places and states."""
         fields = self.schema.fields
-        columns = [*keys, pa.array(panes).cast(fields.field(PANE).type)]
+        kind = fields.field(self.places[0]).type
+        columns = [*keys, *(pa.array(place).cast(kind) for place in places)]
         columns += [_to_arrow(column) for state in states for column in state]
         return Page(self.schema, pa.RecordBatch.from_arrays(columns, schema=fields))
 
@@ -86,45 +96,10 @@ class PartialRows:
             for names, kinds in self._kinds
         ]
 
-    def bound(self, bounds: Integers | int) -> Integers:
-        """Return what bounds on tuples say of their panes: rounded down to the start of one.
-
-        That closes the same windows.  ``NEVER`` and ``FOREVER`` stay what they are.
-        """
-        given = np.asarray(bounds, np.int64)
-        margin = (self.extents.range or 0) + 2 * self.extents.slide + abs(self.extents.origin)
-        inside = np.clip(given, NEVER + 1 + margin, FOREVER - 1 - margin)
-        return np.where((given == NEVER) | (given == FOREVER), given, pane_starts(self.extents, inside))
-
-
-def pane_starts(extents: Extents, times: Integers) -> Integers:
-    """Return the start of the pane that each time is in: the last window edge there was.
-
-    >>> pane_starts(Extents(range=7, slide=5, origin=0), np.array([0, 2, 3, 4, 5]))
-    array([0, 0, 3, 3, 5])
-    """
-    assert extents.range is not None
-    offset = times - extents.origin
-    opened = offset // extents.slide * extents.slide
-    closed = (offset + extents.range) // extents.slide * extents.slide - extents.range
-    return extents.origin + np.maximum(opened, closed)
-
-
-def _with_panes(windows: Windows, definition: Definition, what: str) -> Extents:
-    """Return a definition if it has panes, else raise ``GraphError``."""
-    if definition.over is not Over.ATTRIBUTE:
-        msg = (
-            f"{what}: windows must be on the progressing attribute, for the order of arrival is known in one "
-            f"place only; got {windows}: use WindowAggregate, or a Sliding or Tumbling window"
-        )
-        raise GraphError(msg)
-    if not isinstance(definition, Extents) or definition.landmark:
-        msg = (
-            f"{what}: windows must have a range, for landmark windows and sessions have no panes to let go of; "
-            f"got {windows}: use WindowAggregate, or a Sliding or Tumbling window"
-        )
-        raise GraphError(msg)
-    return definition
+    def overflow(self, error: WindowOverflowError, keys: Sequence[pa.Array]) -> ContractError:
+        """Return the error that a sum does not fit, in a group by its row of ``keys``."""
+        group = {name: key.slice(error.slot, 1) for name, key in zip(self.by, keys, strict=True)}
+        return self.output.overflow(error.column, error.start, error.end, group)
 
 
 def _names(number: int, part: Part, columns: int) -> list[str]:

@@ -33,7 +33,7 @@ from oop_engine.operators.slicing.stores.slice_ring import SliceRing
 from oop_engine.operators.slicing.stores.tuple_tail import Tail
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_limits import MOST_WINDOWS, check_overlap
-from oop_engine.operators.windows import Extents, Folding, Gap, Merging, Over
+from oop_engine.operators.windows import Extents, Folding, Gap, Merging, Over, nested
 
 __all__ = ["Query", "Strategy", "checked_query", "explained", "stores"]
 
@@ -78,8 +78,7 @@ def stores(query: Query) -> list[Store]:
     found: list[Store] = [
         SliceRing(query.parts, slicing, query.output.definitions, query.stamp) for slicing in grids
     ]
-    gaps = _sessions(query)
-    if gaps:
+    if gaps := nested(dict(enumerate(query.output.definitions))):
         found.append(RunStore(gaps, query.parts, query.stamp))
     return found + [_store(query, number) for number in _alone(query) if number not in gaps]
 
@@ -167,12 +166,6 @@ def _alone(query: Query) -> Iterator[int]:
     yield from (number for number in range(len(query.output.definitions)) if number not in together)
 
 
-def _sessions(query: Query) -> dict[int, Gap]:
-    """Return the sessions by number, the shortest gap first, whose runs the others share: they join them further."""
-    gaps = {n: one for n, one in enumerate(query.output.definitions) if isinstance(one, Gap)}
-    return dict(sorted(gaps.items(), key=lambda item: item[1].gap))
-
-
 def _store(query: Query, number: int) -> Store:
     definition = query.output.definitions[number]
     if isinstance(definition, Extents):
@@ -208,7 +201,7 @@ def _why(query: Query, number: int) -> str:
 
 
 def _runs(query: Query, number: int, definition: Gap) -> str:
-    gaps = _sessions(query)
+    gaps = nested(dict(enumerate(query.output.definitions)))
     narrowest = next(iter(gaps))
     if definition == gaps[narrowest]:
         return f"runs: tuples at most {definition.gap} {query.schema.unit} apart, merged as they come"

@@ -5,7 +5,7 @@ from oop_engine.operators.windows.folding import Due, FinalTuples, Folding, Slic
 from oop_engine.operators.windows.grid import Definition, Extents, Over, Windows, divisible_by
 from oop_engine.operators.windows.landmark import Landmark
 from oop_engine.operators.windows.merging import Merging
-from oop_engine.operators.windows.session import Gap, Session
+from oop_engine.operators.windows.session import Gap, Session, nested
 from oop_engine.operators.windows.time import Sliding, Tumbling
 from oop_engine.operators.windows.whole import Global
 
@@ -28,4 +28,5 @@ __all__ = [
     "TupleBased",
     "Windows",
     "divisible_by",
+    "nested",
 ]

@@ -7,13 +7,15 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from oop_engine.operators.windows.grid import Definition
+
 __all__ = ["Merging"]
 
 Integers = NDArray[np.int64]
 
 
 @runtime_checkable
-class Merging(Protocol):
+class Merging(Definition, Protocol):
     """A definition whose windows merge.  Runs are given by first and last time, int64 (n,) each."""
 
     def check(self, times: Integers) -> None:

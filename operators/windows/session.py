@@ -12,6 +12,7 @@ Source: Traub et al., Scotty, TODS 2021 (context-aware windows); Akidau et al., 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,9 +23,9 @@ from oop_engine.core.punctuation import FOREVER, NEVER, shift
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
 from oop_engine.operators.kernels.runs import begins, within
-from oop_engine.operators.windows.grid import Over, positive
+from oop_engine.operators.windows.grid import Definition, Over, positive
 
-__all__ = ["Gap", "Session"]
+__all__ = ["Gap", "Session", "nested"]
 
 Integers = NDArray[np.int64]
 
@@ -94,3 +95,9 @@ class Gap:
     def least_end(self, bounds: Integers) -> Integers:
         """Return the least end of a window of later tuples alone; sentinels stay."""
         return shift(bounds, self.gap)
+
+
+def nested(definitions: Mapping[int, Definition]) -> dict[int, Gap]:
+    """Return the sessions among definitions, the shortest gap first: a longer one joins sessions of a shorter one."""
+    gaps = {number: one for number, one in definitions.items() if isinstance(one, Gap)}
+    return dict(sorted(gaps.items(), key=lambda item: item[1].gap))

@@ -10,7 +10,7 @@ from oop_engine import Schema
 from oop_engine.operators.aggregates import Avg, Count, First, Max, Sum, Var
 from oop_engine.operators.consolidate import Consolidate
 from oop_engine.operators.partial_aggregate import PartialAggregate
-from oop_engine.operators.windows import Sliding, Tumbling
+from oop_engine.operators.windows import Session, Sliding, Tumbling, Windows
 from tests.cases import Case, Row
 from tests.naive import windows as naive
 
@@ -31,6 +31,11 @@ BY_PAGES = {"oracle": PAGES, "order": PAGES, "cuts": PAGES, "division": PAGES}
 TWO = {"n": Count(), "s": Sum("v")}
 
 
+RUNS = {name: ROWS.get(name, []) for name in ("k", "state0_count", "state1_sum", "state2_count")} | {
+    "run_first": list(range(-30, 90)), "run_last": list(range(90, 95)),
+}  # fmt: skip
+
+
 def _merged(of: list[Row], *, empty: bool = False, range: int = 20) -> list[Row]:
     """The counts and sums of the windows, from those of the panes."""
     functions = {
@@ -42,7 +47,21 @@ def _merged(of: list[Row], *, empty: bool = False, range: int = 20) -> list[Row]
     return naive.sliding(of, "pane_start", ("k",), functions, range, 10, empty=empty)
 
 
-def _second(windows: Sliding | Tumbling, **more: Any) -> tuple[Consolidate, tuple[Schema]]:
+def _merged_runs(of: list[Row]) -> list[Row]:
+    """The session of each key: its runs are made so that all of them overlap."""
+    results = []
+    for key in {row["k"] for row in of}:
+        runs = [row for row in of if row["k"] == key]
+        values = any(row["state2_count"] for row in runs)
+        results.append({
+            "k": key, "window_start": min(row["run_first"] for row in runs),
+            "window_end": max(row["run_last"] for row in runs) + 7, "n": sum(row["state0_count"] for row in runs),
+            "s": sum(row["state1_sum"] for row in runs) if values else None,
+        })  # fmt: skip
+    return results
+
+
+def _second(windows: Windows, **more: Any) -> tuple[Consolidate, tuple[Schema]]:
     first = PartialAggregate(windows, TWO, ("k",))
     [schema] = first.output_schemas((SCHEMA,))
     return Consolidate(windows, TWO, ("k",), tuples=SCHEMA, **more), (schema,)
@@ -56,6 +75,13 @@ CASES = [
     Case(
         "partial-gaps", PartialAggregate(Sliding(7, 12, 2), {"n": Count()}), (SCHEMA,),
         lambda inputs: [], DOMAINS, BY_PAGES,
+    ),
+    Case(
+        "partial-sessions", PartialAggregate(Session(7), MANY, ("k", "j")), (SCHEMA,),
+        lambda inputs: [], DOMAINS, BY_PAGES,
+    ),
+    Case(
+        "consolidate-sessions", *_second(Session(7)), lambda inputs: _merged_runs(inputs[0]), RUNS,
     ),
     Case(
         "consolidate-sliding", *_second(Sliding(20, 10)), lambda inputs: _merged(inputs[0]), ROWS,

@@ -17,7 +17,7 @@ from oop_engine.operators.consolidate import Consolidate
 from oop_engine.operators.meld import Meld
 from oop_engine.operators.partial_aggregate import PartialAggregate
 from oop_engine.operators.window_aggregate import WindowAggregate
-from oop_engine.operators.windows import Sliding, Tumbling
+from oop_engine.operators.windows import Session, Sliding, Tumbling
 from oop_engine.testing import Driver, multiset
 from tests.naive import windows as naive
 from tests.operators.window_streams import MOVE, SCHEMA, Checked, events, rows
@@ -116,6 +116,33 @@ def test_any_division_gives_the_windows_of_the_definition(
     expected = naive.sliding(of, "ts", by, ORACLE, range_, slide, origin, empty=empty)
     assert multiset(named) == multiset(expected)
     assert tail.operator.state().partials == tail.operator.state().groups == 0
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    data=st.data(), of=rows(), by=BY, gap=st.integers(1, 12), shards=st.integers(1, 4),
+    stamp=st.sampled_from(["start", "end"]), several=st.booleans(),
+)  # fmt: skip
+def test_any_division_gives_the_sessions_of_the_definition(data, of, by, gap, shards, stamp, several):
+    windows = {"long": Session(gap), "short": Session(3), "same": Session(gap)} if several else Session(gap)
+    said = data.draw(events(of, kinds="plgm"))
+    tail = split(*halves(windows, AGGREGATES, by, stamp=stamp), said, shards, data.draw(st.integers(0, 10)))
+    whole = Checked(WindowAggregate(windows, AGGREGATES, by, stamp=stamp), SCHEMA).play(said)
+    assert tail.operator.schemas_out == whole.operator.schemas_out
+    assert multiset(tail.rows()) == multiset(whole.rows())
+    assert tail.operator.state().partials == tail.operator.state().groups == 0
+
+
+def test_sessions_without_groups_are_split_in_halves():
+    count = WindowAggregate({"a": Session(5), "b": Session(2)}, {"n": Count()})
+    first, second = count.halves((SCHEMA,))
+    assert first.output_schemas((SCHEMA,))[0].names == ["run_first", "run_last", "state0_count"]
+    assert second.output_schemas(first.output_schemas((SCHEMA,))) == count.output_schemas((SCHEMA,))
+    assert WindowAggregate({"a": Session(5), "b": Tumbling(2)}, {"n": Count()}).halves((SCHEMA,)) is None
+    with pytest.raises(GraphError, match="empty=True needs windows on a grid"):
+        Consolidate(Session(5), {"n": Count()}, tuples=SCHEMA, empty=True).opened(
+            *first.output_schemas((SCHEMA,))
+        )
 
 
 @settings(max_examples=100, deadline=None)

@@ -144,12 +144,12 @@ def test_what_only_grids_have_is_refused_and_not_ignored(windows, given):
 
 
 def test_other_operators_name_the_way_out():
-    for operator in (
-        BufferingAggregate(Session(10), {"n": Count()}),
-        PartialAggregate(Session(10), {"n": Count()}),
-    ):
-        with pytest.raises(GraphError, match="use WindowAggregate"):
-            operator.output_schemas((KEYED,) * len(operator.inputs))
+    operator = BufferingAggregate(Session(10), {"n": Count()})
+    with pytest.raises(GraphError, match="use WindowAggregate"):
+        operator.output_schemas((KEYED,) * len(operator.inputs))
+    mixed = {"visits": Session(10), "grid": Tumbling(5)}
+    with pytest.raises(GraphError, match="use WindowAggregate"):
+        PartialAggregate(mixed, {"n": Count()}).output_schemas((KEYED,))
 
 
 def test_sessions_have_no_ids_that_a_tuple_alone_gives():

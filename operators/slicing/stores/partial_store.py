@@ -16,7 +16,7 @@ from oop_engine.core.errors import SnapshotError
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
-from oop_engine.operators.slicing.output import Stamps
+from oop_engine.operators.slicing.output import Stamp, Stamps
 from oop_engine.operators.slicing.partial_rows import PartialRows
 from oop_engine.operators.slicing.partials import NO_WINDOW
 from oop_engine.operators.slicing.store import Reach, Store
@@ -24,6 +24,7 @@ from oop_engine.operators.slicing.stores.runs import HeldRuns, Runs, equal
 from oop_engine.operators.slicing.stores.window_store import no_spans
 from oop_engine.operators.slicing.window_limits import check_gap
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
+from oop_engine.operators.windows import Extents
 
 __all__ = ["PartialStore"]
 
@@ -33,13 +34,13 @@ _FAR = 1 << 61  # windows; no extent reaches so far
 
 
 class PartialStore:
-    """Open panes of ``rows``; ``every``: windows without a row are results too, as in ``WindowStore``."""
+    """Open panes of ``extents`` from ``rows``; ``every``: windows without a row are results too."""
 
     tuples = 0
 
-    def __init__(self, rows: PartialRows, *, every: bool) -> None:
-        self._rows, self._every, self._extents = rows, every, rows.extents
-        self._stamps = Stamps([rows.extents], rows.output.stamp)
+    def __init__(self, extents: Extents, rows: PartialRows, stamp: Stamp, *, every: bool) -> None:
+        self._rows, self._every, self._extents = rows, every, extents
+        self._stamps = Stamps([extents], stamp)
         self._spans = no_spans(0)  # (groups, 2)  lowest open, highest window
         self._panes = HeldRuns(rows.parts, equal, self._overflow)
         self._note()

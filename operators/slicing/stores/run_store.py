@@ -81,10 +81,15 @@ class RunStore:
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         self._check(times)
-        assign = self._narrowest.assign if isinstance(self._narrowest, Gap) else self._runs.assigned
-        runs = self._runs.of_page(page, times, assign(slots, times))
+        runs = self.runs_of(page, times, slots)
+        self._check(runs.last)
         self._runs.add(runs)
         self._note(runs)
+
+    def runs_of(self, page: Page, times: Integers, slots: Integers) -> Runs:
+        """Return the tuples of a page as runs.  O(tuples), and a sort if the definition does not assign runs."""
+        assign = self._narrowest.assign if isinstance(self._narrowest, Gap) else self._runs.assigned
+        return self._runs.of_page(page, times, assign(slots, times))
 
     def _windows(self, runs: Runs, place: int) -> _Windows:
         """Return the open windows of a definition, sorted by slot, then first.  O(runs)."""

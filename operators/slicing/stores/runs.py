@@ -99,9 +99,10 @@ class HeldRuns:
 
     def without_values(self, slots: Integers, first: Integers, last: Integers) -> Runs:
         """Return rows with states of no values."""
-        return self._new(slots, first, last, States(self._parts, slots.size).columns)
+        return self.new(slots, first, last, States(self._parts, slots.size).columns)
 
-    def _new(self, slots: Integers, first: Integers, last: Integers, states: list[Arrays]) -> Runs:
+    def new(self, slots: Integers, first: Integers, last: Integers, states: list[Arrays]) -> Runs:
+        """Return rows with these states and the marks of new ones."""
         return Runs(slots, first, last, states, tuple(np.full(slots.size, mark) for mark in self._marks))
 
     def assigned(self, slots: Integers, times: Integers) -> tuple[Integers, Integers, Integers, Integers]:
@@ -118,7 +119,7 @@ class HeldRuns:
         """Return the tuples of a page, ``assigned`` to runs, as these."""
         of_tuple, slots, first, last = assigned
         states = States(self._parts, slots.size)
-        runs = self._new(slots, first, last, states.columns)
+        runs = self.new(slots, first, last, states.columns)
         try:
             states.add(of_tuple, states.prepare(page, times))
         except SumOverflowError as error:

@@ -1,0 +1,91 @@
+"""Pane rows: partial aggregates of windows on a grid.
+
+A *pane* is the longest stretch of the progressing attribute whose tuples are all in the
+same windows: ``gcd(range, slide)`` long where the slide divides the range, and never more
+than two a slide.  What falls between windows is in no pane.
+
+Source: panes after Li, Maier, Tufte, Papadimos, Tucker, SIGMOD Record 2005; two a slide
+after Krishnamurthy, Wu, Franklin, SIGMOD 2006 (paired windows).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import FOREVER, NEVER
+from oop_engine.operators.keys.row_codes import row_codes
+from oop_engine.operators.slicing.accumulator import SumOverflowError
+from oop_engine.operators.slicing.partial_rows import PartialRows
+from oop_engine.operators.slicing.partials import States
+from oop_engine.operators.slicing.stores.partial_store import PartialStore
+from oop_engine.operators.slicing.window_states import WindowOverflowError
+from oop_engine.operators.windows import Extents
+
+__all__ = ["PaneRows", "pane_starts"]
+
+Integers = NDArray[np.int64]
+
+
+class PaneRows(PartialRows):
+    """Rows of panes of ``extents``; of a page one a group and pane."""
+
+    places = ("pane_start",)
+
+    def __init__(self, extents: Extents, *given: Any) -> None:
+        super().__init__({"": extents}, *given)
+        self.extents = extents
+
+    def of_page(self, page: Page) -> Page | None:
+        """O(1) a tuple, in Arrow and kernels."""
+        first, last = self.extents.wids(page.times)
+        inside = last >= first
+        if not inside.all():
+            page = page.filter(inside)
+        return self._partial(page) if len(page) else None
+
+    def _partial(self, page: Page) -> Page:
+        panes = pane_starts(self.extents, page.times)
+        keys = [page.column(name) for name in self.by]
+        numbers, first = row_codes([*keys, pa.array(panes)])
+        at = pa.array(first)
+        keys, panes = [key.take(at) for key in keys], panes[first]
+        states = States(self.parts, panes.size)
+        inputs = states.prepare(page, page.times)
+        try:
+            states.add(numbers, inputs)
+        except SumOverflowError as error:
+            (start,), (end,) = self.extents.extent(self.extents.wids(panes[[error.at]])[0])
+            raise self.overflow(WindowOverflowError(error.column, error.at, start, end), keys) from None
+        return self.page(keys, [panes], states.columns)
+
+    def bound(self, bounds: Integers | int) -> Integers:
+        """Round bounds on tuples down to the start of a pane.
+
+        That closes the same windows.  ``NEVER`` and ``FOREVER`` stay what they are.
+        """
+        given = np.asarray(bounds, np.int64)
+        margin = (self.extents.range or 0) + 2 * self.extents.slide + abs(self.extents.origin)
+        inside = np.clip(given, NEVER + 1 + margin, FOREVER - 1 - margin)
+        return np.where((given == NEVER) | (given == FOREVER), given, pane_starts(self.extents, inside))
+
+    def store(self, *, every: bool) -> PartialStore:
+        """Return a store that takes pages of rows, empty."""
+        return PartialStore(self.extents, self, self.output.stamp, every=every)
+
+
+def pane_starts(extents: Extents, times: Integers) -> Integers:
+    """Return the start of the pane that each time is in: the last window edge there was.
+
+    >>> pane_starts(Extents(range=7, slide=5, origin=0), np.array([0, 2, 3, 4, 5]))
+    array([0, 0, 3, 3, 5])
+    """
+    assert extents.range is not None
+    offset = times - extents.origin
+    opened = offset // extents.slide * extents.slide
+    closed = (offset + extents.range) // extents.slide * extents.slide - extents.range
+    return extents.origin + np.maximum(opened, closed)
