@@ -74,14 +74,20 @@ if TYPE_CHECKING:  # values: windows, aggregates, policies, and what yours are m
     )
     from oop_engine.operators.values.expressions import Expression as Expression
     from oop_engine.operators.windows import (
+        Delimited as Delimited,
         Extents as Extents,
+        Folding as Folding,
+        Frames as Frames,
         Global as Global,
         Landmark as Landmark,
+        LastRows as LastRows,
         PartitionedTupleBased as PartitionedTupleBased,
         Session as Session,
+        SlideByTuple as SlideByTuple,
         Sliding as Sliding,
         Tumbling as Tumbling,
         TupleBased as TupleBased,
+        UserWindows as UserWindows,
         Windows as Windows,
     )
 else:

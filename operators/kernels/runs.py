@@ -18,6 +18,7 @@ __all__ = [
     "add_checked",
     "begins",
     "count_false",
+    "frames",
     "moments",
     "open_windows",
     "smallest",
@@ -174,3 +175,24 @@ def open_windows(begins, slots, last, left, place, out):
             )
             windows += 1
     return windows
+
+
+@njit(cache=True, nogil=True)
+def frames(starts, times, ranks, tags, opened, most, places, still):
+    """Write the frame of each tuple into ``places``, and that of each group which stays open into ``still``; -1: none.
+
+    Tuples are by group, then time; group ``g`` begins at ``starts[g]``.  tags: 1 enters, 2 leaves, 3 both.  opened: of
+    each group the frame that is open, and when it began.  A frame is the rank of its first tuple; ``most`` > 0: it
+    closes so long after that.  O(n).
+    """
+    for g in range(len(starts)):
+        frame, begun = opened[0][g], opened[1][g]
+        for i in range(starts[g], starts[g + 1] if g + 1 < len(starts) else len(times)):
+            if frame >= 0 and most > 0 and times[i] - begun >= most:
+                frame = -1
+            places[i] = frame
+            if frame >= 0:
+                frame = -1 if tags[i] & 2 else frame
+            elif tags[i] & 1:
+                frame, begun, places[i] = ranks[i], times[i], ranks[i]
+        still[g] = frame

@@ -150,6 +150,12 @@ def _windows(name: str, of: WindowAggregate, schema: Schema, slack: Slack) -> Op
         return BufferingAggregate(
             of.windows, of.aggregates, of.by, empty=of.empty, stamp=of.stamp, late=generous
         )
+    if isinstance(definition, Folding) and definition.numbered:
+        msg = (
+            f"node {name!r}: {of.windows} has no in-order twin: in order tuples arrive in another order, and their "
+            "numbers with them: number them by rank, or run the graph as it is"
+        )
+        raise GraphError(msg)
     if generous:
         msg = f"node {name!r}: generous slack needs windows on a grid; got {of.windows}: use consistent slack"
         raise GraphError(msg)

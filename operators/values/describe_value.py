@@ -16,9 +16,9 @@ def describe_value(value: Any) -> str:
     "Sliding('3 h', '15 min')"
     """
     if not is_dataclass(value) or isinstance(value, type):
-        return repr(value)
+        return str(getattr(value, "__name__", repr(value))) if callable(value) else repr(value)
     given = [(f, getattr(value, f.name)) for f in fields(value) if f.init]
-    given = [(f, v) for f, v in given if v != f.default]
+    given = [(f, v) for f, v in given if type(v) is not type(f.default) or v != f.default]
     plain = len(given) <= 2 and [f for f, _ in given] == [f for f in fields(value) if f.init][: len(given)]
     words = (describe_value(v) if plain else f"{f.name}={describe_value(v)}" for f, v in given)
     return f"{type(value).__name__}({', '.join(words)})"

@@ -78,7 +78,8 @@ class SliceView(NamedTuple):
 
     Of each slice: ``places``, and the times ``first`` and ``last`` of its tuples.  Of each group: ``bounds``, ``done``
     and ``cut`` (``NEVER`` at first), and ``tagged``, whether a tuple right at its bound is held that has a tag.
-    ``final``: the tuples that were folded just now, and ``of_final``: the group here of each of their groups.
+    ``final``: the tuples that were folded just now, and ``of_final``: the group here of each of their groups, -1
+    if it has no slices.
     """
 
     begins: Integers
@@ -148,7 +149,7 @@ class Folding(ABC):
     tie: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
     keeps: tuple[str, ...] = ()
-    tagged: ClassVar[bool] = False
+    tagged: bool = False
     peeks: ClassVar[bool] = False
     numbered: bool = False
     counts: bool = False

@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from oop_engine.operators import Count, PartitionedTupleBased, Sum, TupleBased, WindowAggregate
+import numpy as np
+import pyarrow.compute as pc
+
+from oop_engine.operators import (
+    Count,
+    Delimited,
+    Frames,
+    LastRows,
+    PartitionedTupleBased,
+    SlideByTuple,
+    Sum,
+    TupleBased,
+    UserWindows,
+    WindowAggregate,
+)
 from tests.cases import Case, Row
 from tests.cases.windows import COUNT, DOMAINS, FUNCTIONS, MANY, SCHEMA, SUM
 from tests.naive import folded as naive
+from tests.naive.windows import result
 
 __all__ = ["CASES"]
 
@@ -20,7 +36,105 @@ def _of(function: Callable[[list[Row]], list[Row]]) -> Callable[[list[list[Row]]
     return lambda inputs: function(inputs[0])
 
 
+def zero(row: Row) -> bool:
+    return bool(row["j"] == 0)
+
+
+def seven(row: Row) -> bool:
+    return bool(row["v"] == 7)
+
+
+def negative(row: Row) -> bool:
+    return row["v"] is not None and row["v"] < 0
+
+
+def since_sevens(times: Any, columns: Any, begin: int, bound: int, ended: bool) -> tuple[Any, Any]:
+    """The 4 before each 7, and 6 from there on."""
+    ends = np.unique(times[pc.fill_null(pc.equal(columns["v"], 7), False).to_numpy(zero_copy_only=False)]) + 6
+    ends = ends[(ends > begin) & (ends <= bound)]
+    return ends - 10, ends
+
+
+def hourly(times: Any, columns: Any, begin: int, bound: int, ended: bool) -> tuple[Any, Any]:
+    """Windows that lie on a grid, but not evenly: those of odd tens are shorter."""
+    if not times.size:
+        return times, times
+    tens = np.arange(times[0] // 10, times[-1] // 10 + 1)
+    ends = 10 * tens + np.where(tens % 2 == 1, 6, 10)
+    some = (ends > begin) & (ends <= bound)
+    return 10 * tens[some], ends[some]
+
+
+def _around_sevens(of: list[Row]) -> list[Row]:
+    found = []
+    for key, rows in naive.groups_of(of, ("k",)).items():
+        for end in {row["ts"] + 6 for row in rows if seven(row)}:
+            inside = [row for row in rows if end - 10 <= row["ts"] < end]
+            found.append(result(("k",), key, (end - 10, end), FUNCTIONS, inside))
+    return found
+
+
+def _hourly(of: list[Row]) -> list[Row]:
+    found = []
+    for ten in {row["ts"] // 10 for row in of}:
+        start, end = 10 * ten, 10 * ten + (6 if ten % 2 else 10)
+        if inside := [row for row in of if start <= row["ts"] < end]:
+            found.append(result((), (), (start, end), COUNT | SUM, inside))
+    return found
+
+
+ZERO, SEVEN, NEGATIVE = pc.field("j") == 0, pc.field("v") == 7, pc.field("v") < 0
+
 CASES = [
+    Case(
+        "delimited", WindowAggregate(Delimited(ZERO), MANY, ("k",)), (SCHEMA,),
+        _of(lambda of: naive.delimited(of, ("k",), FUNCTIONS, zero, "group")), DOMAINS,
+    ),
+    Case(
+        "delimited-by-the-stream", WindowAggregate(Delimited(SEVEN, scope="stream"), SOME, ("k", "j"), stamp="start"),
+        (SCHEMA,), _of(lambda of: naive.delimited(of, ("k", "j"), COUNT | SUM, seven, "stream")), DOMAINS,
+    ),
+    Case(
+        "slide-by-tuple", WindowAggregate(SlideByTuple(20, carry=("j", "x")), MANY, ("k",)), (SCHEMA,),
+        _of(lambda of: naive.slide_by_tuple(of, ("k",), FUNCTIONS, 20, carry=("j", "x"))), DOMAINS,
+    ),
+    Case(
+        "slide-by-rank", WindowAggregate(SlideByTuple(30, 3, of="rank"), SOME, stamp="start"), (SCHEMA,),
+        _of(lambda of: naive.slide_by_tuple(of, (), COUNT | SUM, 30, 3, "rank")), DOMAINS,
+    ),
+    Case(
+        "slide-by-arrival", WindowAggregate(SlideByTuple(15, 2, of="arrival"), SOME, ("k",)), (SCHEMA,),
+        _of(lambda of: naive.slide_by_tuple(of, ("k",), COUNT | SUM, 15, 2, "arrival")), DOMAINS,
+        {"order": "which tuples ask for a window follows from their order of arrival"},
+    ),
+    Case(
+        "last-rows", WindowAggregate(LastRows(3, 10, 4, tie=ALL), MANY, ("k",)), (SCHEMA,),
+        _of(lambda of: naive.last_rows(of, ("k",), FUNCTIONS, 3, 10, 4, ALL)), DOMAINS,
+    ),
+    Case(
+        "last-rows-start", WindowAggregate(LastRows(2, 15, tie=ALL), SOME, stamp="start"), (SCHEMA,),
+        _of(lambda of: naive.last_rows(of, (), COUNT | SUM, 2, 15, 0, ALL)), DOMAINS,
+    ),
+    Case(
+        "frames", WindowAggregate(Frames(SEVEN, NEGATIVE, tie=ALL), MANY, ("k",)), (SCHEMA,),
+        _of(lambda of: naive.frames(of, ("k",), FUNCTIONS, seven, negative, ALL)), DOMAINS,
+    ),
+    Case(
+        "frames-of-a-length", WindowAggregate(Frames(SEVEN, NEGATIVE, most=25, tie=ALL), SOME, ("k",)), (SCHEMA,),
+        _of(lambda of: naive.frames(of, ("k",), COUNT | SUM, seven, negative, ALL, 25)), DOMAINS,
+    ),
+    Case(
+        "frames-unfinished", WindowAggregate(Frames(ZERO, ZERO, unfinished=True, tie=ALL), SOME, stamp="start"),
+        (SCHEMA,), _of(lambda of: naive.frames(of, (), COUNT | SUM, zero, zero, ALL, unfinished=True)), DOMAINS,
+    ),
+    Case(
+        "windows-of-a-function", WindowAggregate(UserWindows(since_sevens, reads=("v",), back=10), MANY, ("k",)),
+        (SCHEMA,), _of(_around_sevens), DOMAINS,
+    ),
+    Case(
+        "windows-of-a-function-alone", WindowAggregate(UserWindows(hourly, back=10), SOME, stamp="start"),
+        (SCHEMA,), _of(_hourly), DOMAINS,
+    ),
     Case(
         "ranked", WindowAggregate(TupleBased(5, 2, order="time", tie=ALL), MANY), (SCHEMA,),
         _of(lambda of: naive.ranked(of, (), FUNCTIONS, 5, 2, ALL, grouped=False)), DOMAINS,

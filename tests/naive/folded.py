@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.naive.windows import Functions, Row, candidates, extent, result
 
-__all__ = ["delimited", "frames", "last_rows", "ranked", "slide_by_tuple"]
+__all__ = ["delimited", "frames", "groups_of", "last_rows", "ranked", "slide_by_tuple"]
 
 Key = tuple[Any, ...]
 Predicate = Callable[[Row], bool]

@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from oop_engine import FOREVER, GroupWise, Linear, Operator, Punctuation, Schema
 from oop_engine.core.graphs.graph import Graph, Stream
@@ -50,6 +51,8 @@ _MODULES = (
 _VOCABULARY: dict[str, Any] = {}
 for _module in _MODULES:
     _VOCABULARY |= vars(import_module(f"oop_engine.operators.{_module}"))
+
+_VOCABULARY["field"] = pc.field
 
 _TYPES = {"int": pa.int64(), "float": pa.float64(), "text": pa.string()}
 _READ = {"int": int, "float": float, "text": str}
@@ -123,7 +126,8 @@ def _transcript(
 
 
 def _operator(text: str) -> Operator:
-    built: Operator = eval(text, _VOCABULARY | {"__builtins__": {}})  # a transcript is a part of the tests
+    words = _VOCABULARY | {"__builtins__": {"__import__": __import__}}  # Arrow imports to read a number
+    built: Operator = eval(text, words)  # a transcript is a part of the tests
     return built
 
 

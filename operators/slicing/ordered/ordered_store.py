@@ -191,6 +191,7 @@ class OrderedStore:
         numbers = self._numbers[:, slots]
         bounds = below[:1] if self._definition.whole_stream else below[slots]
         found = np.searchsorted(slots, of)
+        found[np.append(slots, -1)[found] != of] = -1
         columns = (table.places, table.first, table.last, bounds[: slots.size], numbers[_DONE], numbers[_CUT])
         return SliceView(begins, *columns, held, final, found, table.kept), slots
 

@@ -1,0 +1,123 @@
+"""Windows of a number of tuples at the times of a grid: ``LastRows``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oop_engine.core.errors import ContractError, GraphError
+from oop_engine.core.schema import Schema
+from oop_engine.core.units import Length
+from oop_engine.operators.windows.folding import (
+    Due,
+    FinalTuples,
+    Folding,
+    SliceView,
+    checked_tie,
+    checked_times,
+    ties,
+)
+from oop_engine.operators.windows.grid import Extents, length_in, positive
+
+__all__ = ["LastBefore", "LastRows"]
+
+Integers = NDArray[np.int64]
+_MOST = 10_000_000  # windows of a group that one bound completes; more are a clock that is wrong
+
+
+@dataclass(frozen=True)
+class LastRows:
+    """At each time of a grid (``origin``, and ``every`` so much later) a group's last ``rows`` tuples before it.
+
+    Extents go from the first of these tuples to the time of the grid.  A group has windows from its first tuple to
+    that behind its last one; with ``lulls`` also behind that, as far as bounds go.  ``tie``: columns that order tuples
+    of one time, before their arrival.
+
+    >>> import pyarrow as pa
+    >>> from oop_engine import Linear, Page, Schema
+    >>> from oop_engine.operators import Max, WindowAggregate
+    >>> schema = Schema({"ts": pa.int64(), "v": pa.int64()}, "ts", "s")
+    >>> top = WindowAggregate(LastRows(2, every=10), {"top": Max("v")}).opened(schema)
+    >>> list(top.on_page(0, Page.of(schema, {"ts": [12, 1, 4], "v": [3, 5, 9]})))
+    []
+    >>> (_, page), _ = top.on_punctuation(0, Linear(20))
+    >>> page.to_pylist()
+    [{'window_start': 1, 'window_end': 10, 'top': 9}, {'window_start': 4, 'window_end': 20, 'top': 9}]
+    """
+
+    rows: int
+    every: Length
+    origin: Length = 0
+    lulls: bool = False
+    tie: Sequence[str] = ()
+
+    def bound(self, schema: Schema, place: str = "LastRows") -> LastBefore:
+        """Return the definition in whole units of ``schema``'s progressing attribute."""
+        if not isinstance(self.rows, int) or self.rows < 1:
+            msg = f"{place}: rows must be a number of tuples, at least 1; got {self.rows!r}"
+            raise GraphError(msg)
+        every = positive(self.every, "every", schema, place)
+        grid = Extents(every, every, length_in(self.origin, "origin", schema, place))
+        return LastBefore(self.rows, grid, self.lulls, checked_tie(self.tie, schema, place))
+
+
+@dataclass(frozen=True)
+class LastBefore(Folding):
+    """A slice is a tuple; a group keeps its last ones.  Its number is the next time of the grid."""
+
+    rows: int
+    grid: Extents
+    lulls: bool = False
+    tie: tuple[str, ...] = ()
+
+    def words(self) -> str:
+        return f"one tuple, the last {self.rows} of a group, {ties(self.tie)}"
+
+    def check(self, times: Integers) -> None:
+        if times.size:
+            self.grid.check(int(times.min()), int(times.max()))
+        checked_times(times, 0, 1)
+
+    def places(self, final: FinalTuples) -> Integers:
+        return final.ranks
+
+    def due(self, view: SliceView) -> Due:
+        first, last = (self._behind(view, rows) for rows in (view.begins[:-1], view.begins[1:] - 1))
+        least = np.maximum(view.cut, first)
+        below = self.grid.boundary(view.bounds)
+        stop = np.where(view.ended, last, below if self.lulls else np.minimum(last, below))
+        many = np.maximum((stop.astype(float) - least) // self.grid.slide + 1, 0)
+        self._check(many, least)
+        number = many.astype(np.int64)
+        groups = np.repeat(np.arange(number.size), number)
+        nth = np.arange(groups.size) - np.repeat(np.cumsum(number) - number, number)
+        ends = least[groups] + nth * self.grid.slide
+        high = view.row(view.first, groups, ends)
+        low = np.maximum(high - self.rows, view.begins[:-1][groups])
+        cut = least + number * self.grid.slide
+        behind = view.row(view.first, np.arange(number.size), cut)
+        keep = np.maximum(behind - self.rows, view.begins[:-1])
+        return Due(groups, view.first[low], ends, low, high, keep, cut)
+
+    def _behind(self, view: SliceView, rows: Integers) -> Integers:
+        """Return the times of the grid behind the tuples of some rows."""
+        return self.grid.extent(self.grid.wids(view.last[rows])[0])[1]
+
+    def _check(self, many: NDArray[np.float64], least: Integers) -> None:
+        if many.size and many.max() > _MOST:
+            group = int(many.argmax())
+            msg = (
+                f"LastRows: one bound may complete at most {_MOST:,} windows of a group; got {many[group]:,.0f}, every "
+                f"{self.grid.slide} from {least[group]} on: if one clock is wrong, put a Guard in front; else take a "
+                "longer every"
+            )
+            raise ContractError(msg)
+
+    def least_open(self, view: SliceView, stamp: str) -> Integers:
+        return view.first[view.begins[:-1]] if stamp == "start" else view.cut
+
+    def least_later(self, bounds: Integers, stamp: str) -> Integers:
+        return bounds if stamp == "start" else self.grid.ends(self.grid.closed_by(bounds))
