@@ -30,7 +30,7 @@ class Landmark:
     >>> list(count.on_page(0, Page.of(schema, {"ts": [3]})))
     []
     >>> (_, page), bound = count.on_punctuation(0, Linear(30))
-    >>> page.to_pydict()["window_end"], bound
+    >>> page.batch.to_pydict()["window_end"], bound
     ([10, 20, 30], (0, Linear(below=40)))
     """
 
