@@ -40,17 +40,27 @@ if TYPE_CHECKING:  # operators
 if TYPE_CHECKING:  # values: windows, aggregates, policies, and what yours are made of
     from oop_engine.operators.aggregates import (
         Aggregation as Aggregation,
+        All as All,
+        Any as Any,
+        ArgMax as ArgMax,
+        ArgMin as ArgMin,
         Avg as Avg,
         Count as Count,
         First as First,
+        GeometricMean as GeometricMean,
         Last as Last,
+        M4 as M4,
         Max as Max,
+        MaxCount as MaxCount,
         Min as Min,
+        MinCount as MinCount,
         Part as Part,
+        Product as Product,
         Stddev as Stddev,
         Sum as Sum,
         UserDefined as UserDefined,
         Var as Var,
+        WeightedAvg as WeightedAvg,
     )
     from oop_engine.operators.policies.late import Late as Late, Slack as Slack
     from oop_engine.operators.policies.policies import (

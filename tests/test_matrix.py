@@ -10,23 +10,34 @@ import pytest
 
 from oop_engine import GraphError, Linear, Page, Schema
 from oop_engine.operators import (
+    M4,
+    All,
+    ArgMax,
+    ArgMin,
     Avg,
     Count,
     First,
+    GeometricMean,
     Landmark,
     Last,
     Max,
+    MaxCount,
     Min,
+    MinCount,
     PartitionedTupleBased,
+    Product,
     Session,
     Sliding,
+    Stddev,
     Sum,
     Tumbling,
     TupleBased,
     UserDefined,
     Var,
+    WeightedAvg,
     WindowAggregate,
 )
+from oop_engine.operators import Any as AnyOf
 from oop_engine.operators.slicing.panes import pane_windows
 from oop_engine.testing import END, Driver, multiset
 from tests.naive import windows as naive
@@ -34,7 +45,9 @@ from tests.naive.sessions import sessions
 
 Row = dict[str, Any]
 
-SCHEMA = Schema({"ts": pa.int64(), "k": pa.string(), "v": pa.int64(), "x": pa.float64()}, "ts", "s")
+SCHEMA = Schema(
+    {"ts": pa.int64(), "k": pa.string(), "v": pa.int64(), "x": pa.float64(), "b": pa.bool_()}, "ts", "s"
+)
 PRODUCT = UserDefined(
     lift=lambda v: (v.fill_null(1).to_numpy(zero_copy_only=False).astype("float64"),),
     combine=lambda a, b: (a[0] * b[0],), lower=lambda state: state[0],
@@ -49,7 +62,7 @@ def product(rows: list[Row]) -> float:
     return found
 
 
-AGGREGATES: dict[str, tuple[Any, str, str | None]] = {
+AGGREGATES: dict[str, tuple[Any, ...]] = {  # and how the oracle calls it, with its columns
     "count": (Count(), "count", None),
     "values": (Count("x"), "count", "x"),
     "sum": (Sum("v"), "sum", "v"),
@@ -60,14 +73,26 @@ AGGREGATES: dict[str, tuple[Any, str, str | None]] = {
     "max": (Max("v"), "max", "v"),
     "first": (First("v"), "first", "v"),
     "last": (Last("x"), "last", "x"),
-    "user": (PRODUCT, "product", None),
+    "user": (PRODUCT, "user", None),
+    "arg_min": (ArgMin("x", "v"), "argmin", "x", "v"),
+    "arg_max": (ArgMax("ts", "x"), "argmax", "ts", "x"),
+    "min_count": (MinCount("v"), "mincount", "v"),
+    "max_count": (MaxCount("x"), "maxcount", "x"),
+    "var_of_all": (Var("x", ddof=0), "var of all", "x"),
+    "stddev_of_all": (Stddev("v", 0), "stddev of all", "v"),
+    "product": (Product("v"), "product", "v"),
+    "geometric_mean": (GeometricMean("x"), "geometricmean", "x"),
+    "weighted": (WeightedAvg("x", "v"), "weightedavg", "x", "v"),
+    "m4": (M4("v"), "m4", "v"),
+    "any": (AnyOf("b"), "any", "b"),
+    "all": (All("b"), "all", "b"),
 }
 
 
-def function(kind: str, column: str | None, window: str) -> Any:
+def function(window: str, kind: str, column: str | None, other: str = "") -> Any:
     """Return the oracle; what is first in a window over rows is so by their number."""
     time = "row" if window in ("rows", "rows of the group") else "ts"
-    return product if kind == "product" else naive.aggregate(kind, column, time)
+    return product if kind == "user" else naive.aggregate(kind, column, time, other)
 
 
 GRIDS = {"tumbling": (10, 10, 0), "sliding": (20, 5, 3), "odd": (17, 5, 0), "gaps": (4, 9, 2)}
@@ -91,11 +116,9 @@ HOLES = {
     **{(store, "session"): _MERGE for store in STORES if store not in ("auto", "slices")},
     **{("stacks", window): _GROUPS for window in WINDOWS if window not in ("rows", "session")},
 }
-NOT_BY_STACKS = {
-    "first",
-    "last",
-    "user",
-}  # a ring of tuples in order of arrival knows no times, and slides monoids
+BY_STACKS = {"count", "values", "sum", "floats", "avg", "var", "var_of_all", "stddev_of_all", "min", "max"}
+BY_STACKS |= {"any", "all"}
+# A ring of tuples in order of arrival knows no times, and slides these alone.
 
 
 def stream() -> list[Row]:
@@ -103,7 +126,7 @@ def stream() -> list[Row]:
     times = sorted(draw.randrange(0, 90) for _ in range(50))
     rows = [
         {"ts": ts + draw.randrange(-9, 1), "k": draw.choice("ab"), "v": draw.choice([-2, 1, 3, None]),
-         "x": draw.choice([-1.5, 0.0, 0.25, None])}
+         "x": draw.choice([-1.5, 0.0, 0.25, None]), "b": draw.choice([True, False, None])}
         for ts in times
     ]  # fmt: skip
     return rows
@@ -168,14 +191,14 @@ def test_results_are_those_of_the_definition(
     if store.startswith("panes"):
         monkeypatch.setattr(pane_windows, "is_dense", lambda *_: store == "panes swept")
     by = () if store == "stacks" else ("k",)
-    for name, (aggregate, kind, column) in AGGREGATES.items():
+    for name, (aggregate, *of) in AGGREGATES.items():
         operator = asked(store, window, aggregate, by)
-        if (store, window) in HOLES or (store == "stacks" and name in NOT_BY_STACKS and window == "rows"):
+        if (store, window) in HOLES or (store == "stacks" and name not in BY_STACKS and window == "rows"):
             with pytest.raises(GraphError):
                 operator.opened(SCHEMA)
             continue
         found = [close(row) for row in played(operator).rows() if row.get("window", "it") == "it"]
-        wanted = [close(row) for row in expected(window, by, function(kind, column, window))]
+        wanted = [close(row) for row in expected(window, by, function(window, *of))]
         assert multiset(found) == multiset(wanted), name
 
 

@@ -24,7 +24,6 @@ LONG = {  # exceptions, with their sizes: they only shrink
     "oop_engine/cli/on_spark.py": 320,
     "oop_engine/testing/laws.py": 330,
     "operators/in_order/buffering_aggregate.py": 330,
-    "operators/kernels/monoids.py": 390,
     "operators/slicing/partials.py": 320,
     "operators/slicing/stores/slice_ring.py": 350,
 }

@@ -218,7 +218,7 @@ def _variance(table: pa.Table, schema: Schema, aggregate: Var) -> _Asked:
     return (
         values,
         "stddev" if isinstance(aggregate, Stddev) else "variance",
-        pc.VarianceOptions(ddof=1),
+        pc.VarianceOptions(ddof=aggregate.ddof),
         _same,
     )
 

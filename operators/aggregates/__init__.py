@@ -14,25 +14,37 @@ Source: thesis 6.1 (WID); lift, combine and lower after Traub et al., Scotty, TO
 
 from __future__ import annotations
 
+from oop_engine.operators.aggregates.arguments import ArgMax, ArgMin
 from oop_engine.operators.aggregates.base import Aggregation, Arrays, Part
 from oop_engine.operators.aggregates.counting import Count
-from oop_engine.operators.aggregates.extremes import First, Last, Max, Min
+from oop_engine.operators.aggregates.extremes import M4, All, Any, First, Last, Max, MaxCount, Min, MinCount
 from oop_engine.operators.aggregates.moments import Stddev, Var
+from oop_engine.operators.aggregates.products import GeometricMean, Product, WeightedAvg
 from oop_engine.operators.aggregates.sums import Avg, Sum
 from oop_engine.operators.aggregates.user_defined import UserDefined
 
 __all__ = [
+    "M4",
     "Aggregation",
+    "All",
+    "Any",
+    "ArgMax",
+    "ArgMin",
     "Arrays",
     "Avg",
     "Count",
     "First",
+    "GeometricMean",
     "Last",
     "Max",
+    "MaxCount",
     "Min",
+    "MinCount",
     "Part",
+    "Product",
     "Stddev",
     "Sum",
     "UserDefined",
     "Var",
+    "WeightedAvg",
 ]

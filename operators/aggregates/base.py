@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import Schema
 
-__all__ = ["Aggregation", "Arrays", "OfColumn", "Part", "fewer", "stored"]
+__all__ = ["Aggregation", "Arrays", "OfColumn", "Part", "checked_type", "fewer", "is_number", "stored"]
 
 Arrays = tuple[NDArray[Any], ...]
 
@@ -22,6 +22,8 @@ Arrays = tuple[NDArray[Any], ...]
 class Part(NamedTuple):
     """A partial aggregate: its ``kind``, its column, its number type.
 
+    ``other``: a second column; tuples in which one of the two is null do not count.  ``types``: of both columns, where
+    their values are kept as codes.
     ``oop_engine.operators.slicing.accumulators`` says how a kind is kept, and how to add one.
     """
 
@@ -29,6 +31,13 @@ class Part(NamedTuple):
     column: str | None = None
     floating: bool = False
     user: Aggregation | None = None
+    other: str | None = None
+    types: tuple[pa.DataType, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns whose nulls do not count."""
+        return tuple(name for name in (self.column, self.other) if name is not None)
 
 
 class Aggregation(ABC):
@@ -40,8 +49,8 @@ class Aggregation(ABC):
         return ()
 
     @abstractmethod
-    def result_type(self, schema: Schema, what: str) -> pa.DataType:
-        """Return the type of its results; raise ``GraphError`` in the name of ``what`` if there is none."""
+    def result_type(self, schema: Schema, operator: str) -> pa.DataType:
+        """Return the type of its results; raise ``GraphError`` in the name of ``operator`` if there is none."""
 
     @abstractmethod
     def parts(self, schema: Schema) -> tuple[Part, ...]:
@@ -61,20 +70,17 @@ class OfColumn(Aggregation):
 
     column: str
 
-    ordered: ClassVar[bool] = False  # dates and booleans will do, not only numbers
+    wanted: ClassVar[str] = "an integer or a float"
 
     @property
     def columns(self) -> tuple[str, ...]:
         return (self.column,)
 
-    def result_type(self, schema: Schema, what: str) -> pa.DataType:
-        schema.require(self.columns, f"{what}: {self}")
-        kind = schema.type_of(self.column)
-        if not (_is_number(kind) or (self.ordered and _is_instant(kind))):
-            wanted = "a number, a bool, a date or a time" if self.ordered else "an integer or a float"
-            msg = f"{what}: {self} needs {wanted}; {self.column!r} is {kind}: cast it before"
-            raise GraphError(msg)
-        return self._type(kind)
+    def result_type(self, schema: Schema, operator: str) -> pa.DataType:
+        return self._type(checked_type(schema, self.column, self._takes, self.wanted, f"{operator}: {self}"))
+
+    def _takes(self, kind: pa.DataType) -> bool:
+        return is_number(kind)
 
     def _type(self, kind: pa.DataType) -> pa.DataType:
         return pa.float64()
@@ -83,14 +89,22 @@ class OfColumn(Aggregation):
         return bool(pa.types.is_floating(schema.type_of(self.column)))
 
 
-def _is_number(kind: pa.DataType) -> bool:
+def checked_type(
+    schema: Schema, column: str, takes: Callable[[pa.DataType], bool], wanted: str, owner: str
+) -> pa.DataType:
+    """Return a column's type; raise ``GraphError`` in the name of ``owner`` if it is none that it ``takes``."""
+    schema.require((column,), owner)
+    kind = schema.type_of(column)
+    if not takes(kind):
+        msg = f"{owner} needs {wanted}; {column!r} is {kind}: cast it before"
+        raise GraphError(msg)
+    return kind
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Tell whether values are numbers of at most 64 bits, uint64 apart."""
     signed = pa.types.is_integer(kind) and not pa.types.is_uint64(kind)
     return bool(signed or pa.types.is_floating(kind))
-
-
-def _is_instant(kind: pa.DataType) -> bool:
-    instant = pa.types.is_temporal(kind) and not pa.types.is_interval(kind)
-    return bool(instant or pa.types.is_boolean(kind))
 
 
 def fewer(number: NDArray[Any], least: int) -> NDArray[np.bool_] | None:

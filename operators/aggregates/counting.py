@@ -23,8 +23,8 @@ class Count(Aggregation):
     def columns(self) -> tuple[str, ...]:
         return () if self.column is None else (self.column,)
 
-    def result_type(self, schema: Schema, what: str) -> pa.DataType:
-        schema.require(self.columns, f"{what}: {self}")
+    def result_type(self, schema: Schema, operator: str) -> pa.DataType:
+        schema.require(self.columns, f"{operator}: {self}")
         return pa.int64()
 
     def parts(self, schema: Schema) -> tuple[Part, ...]:

@@ -6,30 +6,52 @@ Source: Welford 1962; Chan, Golub, LeVeque 1979.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates.base import Arrays, OfColumn, Part, fewer
 
 __all__ = ["Stddev", "Var"]
 
 
+@dataclass(frozen=True)
 class Var(OfColumn):
-    """Sample variance (n - 1), float64, numerically stable; null for fewer than two values."""
+    """Variance, float64, numerically stable: the sum of squared deviations over n - ``ddof``.
+
+    ``ddof``: 1 for that of a sample, null for fewer than two values; 0 for that of a population, null for none.
+    """
+
+    ddof: int = 1
+
+    def result_type(self, schema: Schema, operator: str) -> pa.DataType:
+        if self.ddof not in (0, 1):
+            msg = (
+                f"{operator}: {self}: ddof must be 0 (of a population) or 1 (of a sample); got {self.ddof!r}"
+            )
+            raise GraphError(msg)
+        return super().result_type(schema, operator)
 
     def parts(self, schema: Schema) -> tuple[Part, ...]:
         return (Part("moments", self.column, floating=True),)
 
     def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
+        number = states[0][0]
+        return pa.array(self._of(states), kind, mask=fewer(number, self.ddof + 1))
+
+    def _of(self, states: Sequence[Arrays]) -> NDArray[np.float64]:
         number, _, squares = states[0]
-        return pa.array(squares / np.maximum(number - 1, 1), kind, mask=fewer(number, 2))
+        found: NDArray[np.float64] = squares / np.maximum(number - self.ddof, 1)
+        return found
 
 
 class Stddev(Var):
-    """Sample standard deviation (n - 1), float64; null for fewer than two values."""
+    """Standard deviation, float64: the square root of ``Var``, and null where that is."""
 
-    def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
-        number, _, squares = states[0]
-        return pa.array(np.sqrt(squares / np.maximum(number - 1, 1)), kind, mask=fewer(number, 2))
+    def _of(self, states: Sequence[Arrays]) -> NDArray[np.float64]:
+        found: NDArray[np.float64] = np.sqrt(super()._of(states))
+        return found

@@ -46,11 +46,11 @@ class UserDefined(Aggregation):
     def columns(self) -> tuple[str, ...]:
         return self.reads
 
-    def result_type(self, schema: Schema, what: str) -> pa.DataType:
-        schema.require(self.reads, f"{what}: UserDefined")
+    def result_type(self, schema: Schema, operator: str) -> pa.DataType:
+        schema.require(self.reads, f"{operator}: UserDefined")
         for name in self.state_types:
             if np.dtype(name).kind not in "biufc":
-                msg = f"{what}: UserDefined: state types must be numbers or booleans; got {name!r}"
+                msg = f"{operator}: UserDefined: state types must be numbers or booleans; got {name!r}"
                 raise GraphError(msg)
         return self.returns
 

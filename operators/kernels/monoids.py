@@ -1,3 +1,4 @@
+# Long: a loop is kept on disk with what it calls, and thrown away only when its own file changes.
 """Monoids, and the loops that combine states: one file, however long, for a loop is kept on disk with what it calls.
 
 This is the one place that combines states of partial aggregates.  A monoid is an empty named tuple: Numba compiles each
@@ -14,6 +15,7 @@ Source: lift, combine and lower after Tangwongsan, Hirzel, Schneider, Wu, VLDB 2
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from functools import cache
@@ -25,8 +27,8 @@ from numba.extending import intrinsic, overload
 from oop_engine.operators.kernels.slices import ALONE
 
 __all__ = [
-    "Checked", "Counted", "Earliest", "Largest", "Latest", "Loops", "Moments", "Monoid", "Smallest",
-    "Summed", "loops",
+    "Checked", "Counted", "Largest", "LargestCounted", "Loops", "Moments", "Monoid", "Multiplied", "Smallest",
+    "SmallestCounted", "Summed", "Weighted", "loops",
 ]  # fmt: skip
 
 
@@ -83,31 +85,59 @@ class Checked(Monoid):
 
 
 class Smallest(Monoid):
-    """Smallest value; NaN gives way to any number."""
+    """Least state: its last column decides, of equal ones the one before; NaN gives way to any number."""
 
     def better(self, a, b):
-        return a[0] != a[0] or b[0] < a[0]
+        return _below(b, a)
 
 
 class Largest(Monoid):
-    """Largest value; NaN gives way to any number."""
+    """Greatest state: its last column decides, of equal ones the one before; NaN gives way to any number."""
 
     def better(self, a, b):
-        return a[0] != a[0] or b[0] > a[0]
+        return _above(b, a)
 
 
-class Earliest(Monoid):
-    """Value, and its time, int64: that of the first time, of equal times the smallest."""
+class SmallestCounted(Monoid):
+    """How often the least value occurs, int64, and that value, as ``Smallest`` has it."""
 
-    def better(self, a, b):
-        return b[1] < a[1] or (b[1] == a[1] and (a[0] != a[0] or b[0] < a[0]))
+    def lift(self, given):
+        return (1, *given)
+
+    def combine(self, a, b):
+        if _below(b[1:], a[1:]):
+            return b
+        return a if _below(a[1:], b[1:]) else (a[0] + b[0], *a[1:])
 
 
-class Latest(Monoid):
-    """Value, and its time, int64: that of the last time, of equal times the largest."""
+class LargestCounted(SmallestCounted):
+    """How often the greatest value occurs, int64, and that value, as ``Largest`` has it."""
 
-    def better(self, a, b):
-        return b[1] > a[1] or (b[1] == a[1] and (a[0] != a[0] or b[0] > a[0]))
+    def combine(self, a, b):
+        if _above(b[1:], a[1:]):
+            return b
+        return a if _above(a[1:], b[1:]) else (a[0] + b[0], *a[1:])
+
+
+class Weighted(Monoid):
+    """Sums of floats, of values times weights and of weights."""
+
+    def lift(self, given):
+        return given[0] * given[1], float(given[1])
+
+    def combine(self, a, b):
+        return a[0] + b[0], a[1] + b[1]
+
+
+class Multiplied(Monoid):
+    """Product of floats, ``m * 2 ** e`` with ``m`` in [0.5, 1): it leaves the range of floats in the result alone."""
+
+    def lift(self, given):
+        return math.frexp(given[0])
+
+    def combine(self, a, b):
+        m, e = math.frexp(a[0] * b[0])
+        return m, a[1] + b[1] + e
 
 
 class Moments(Monoid):
@@ -132,6 +162,44 @@ class Moments(Monoid):
 
 
 _jit = cache(njit)
+
+
+def _below(a, b): ...
+
+
+def _above(a, b): ...
+
+
+@overload(_below)
+def _(a, b):
+    """Tell whether state ``a`` is below ``b``, as ``Smallest`` says."""
+    last = len(a) - 1
+
+    def one(a, b):
+        return (a[last] < b[last]) | ((b[last] != b[last]) & (a[last] == a[last]))
+
+    def several(a, b):
+        same = (a[last] == b[last]) | ((a[last] != a[last]) & (b[last] != b[last]))
+        return decides(a, b) | (same & _below(a[:last], b[:last]))
+
+    decides = _jit(one)
+    return several if last else one
+
+
+@overload(_above)
+def _(a, b):
+    """Tell whether state ``a`` is above ``b``, as ``Largest`` says."""
+    last = len(a) - 1
+
+    def one(a, b):
+        return (a[last] > b[last]) | ((b[last] != b[last]) & (a[last] == a[last]))
+
+    def several(a, b):
+        same = (a[last] == b[last]) | ((a[last] != a[last]) & (b[last] != b[last]))
+        return decides(a, b) | (same & _above(a[:last], b[:last]))
+
+    decides = _jit(one)
+    return several if last else one
 
 
 def _both(monoid, a, b): ...

@@ -2,7 +2,7 @@
 
 A part's states are columns, a tuple of arrays, one row a partial aggregate.  An ``Accumulator`` does everything with
 whole columns in NumPy, from ``identity``, ``prepare`` and ``combine`` alone; ``Compiled`` does it in the loops of
-``oop_engine.operators.kernels.monoids``.  Which one keeps a part is told in ``slicing/accumulators.py``.
+``oop_engine.operators.kernels.monoids``.  Which one keeps a part is told in ``slicing/accumulators/``.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Accumulator(ABC):
     identity: tuple[np.generic, ...]
     counts: ClassVar[bool] = False
     invertible: bool = False
-    of_column: ClassVar[bool] = False
+    of_column: bool = False
 
     def __init__(self, part: Part) -> None:
         self.part = part
@@ -223,11 +223,13 @@ def fixed(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
-def known(page: Page, name: str | None) -> NDArray[np.bool_]:
-    """Tell which rows of a column are not null; (0,) where none is, or for no column."""
-    if name is None or not (column := page.batch.column(name)).null_count:
-        return _ALL
-    return valid(column)
+def known(page: Page, *names: str) -> NDArray[np.bool_]:
+    """Tell in which rows none of some columns is null; (0,) where none is anywhere, or for no column."""
+    found = _ALL
+    for name in names:
+        if (column := page.batch.column(name)).null_count:
+            found = fixed(found & valid(column)) if found.size else valid(column)
+    return found
 
 
 def valid(column: pa.Array) -> NDArray[np.bool_]:

@@ -5,10 +5,10 @@ Extents are spelt out window by window and tuple by tuple; nothing here knows a 
 
 from __future__ import annotations
 
-import math
-import statistics
 from collections.abc import Callable, Iterable
 from typing import Any
+
+from tests.naive.aggregates import aggregate
 
 __all__ = ["aggregate", "extent", "landmark", "number", "result", "sliding"]
 
@@ -96,37 +96,3 @@ def result(
     start, end = extent
     values = {name: function(rows) for name, function in functions.items()}
     return {**dict(zip(by, key, strict=True)), "window_start": start, "window_end": end, **values}
-
-
-def aggregate(kind: str, column: str | None = None, time: str = "ts") -> Callable[[list[Row]], Any]:
-    """Return an aggregate over rows, by its name in lower case."""
-
-    def values(rows: list[Row]) -> list[Any]:
-        return [row[column or time] for row in rows if column is None or row[column] is not None]
-
-    def numbers(rows: list[Row]) -> list[Any]:
-        """NaN counts for min, max, first and last only where there is nothing else."""
-        found = values(rows)
-        return [v for v in found if v == v] or found
-
-    def edge(rows: list[Row], choose: Callable[..., Any]) -> Any:
-        known = [row for row in rows if row[column or ""] is not None]
-        if not known:
-            return None
-        when = choose(row[time] for row in known)
-        return choose(numbers([row for row in known if row[time] == when]))
-
-    def nullable(of: Callable[[list[Any]], Any], least: int = 1) -> Callable[[list[Row]], Any]:
-        return lambda rows: of(values(rows)) if len(values(rows)) >= least else None
-
-    return {
-        "count": lambda rows: len(values(rows)),
-        "sum": nullable(sum),
-        "avg": nullable(lambda v: math.fsum(v) / len(v)),
-        "var": nullable(statistics.variance, 2),
-        "stddev": nullable(statistics.stdev, 2),
-        "min": lambda rows: min(numbers(rows), default=None),
-        "max": lambda rows: max(numbers(rows), default=None),
-        "first": lambda rows: edge(rows, min),
-        "last": lambda rows: edge(rows, max),
-    }[kind]  # type: ignore[no-any-return]

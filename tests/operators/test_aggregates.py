@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from decimal import Decimal
+from fractions import Fraction
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,7 +13,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oop_engine import GraphError, Page, Schema
-from oop_engine.operators.aggregates import Avg, Count, First, Last, Max, Min, Stddev, Sum, UserDefined, Var
+from oop_engine.operators.aggregates import (
+    M4,
+    All,
+    Any,
+    ArgMax,
+    ArgMin,
+    Avg,
+    Count,
+    First,
+    GeometricMean,
+    Last,
+    Max,
+    MaxCount,
+    Min,
+    MinCount,
+    Product,
+    Stddev,
+    Sum,
+    UserDefined,
+    Var,
+    WeightedAvg,
+)
 from oop_engine.operators.slicing.accumulators import accumulator
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.window_aggregate import WindowAggregate
@@ -19,6 +44,19 @@ from tests.naive import windows as naive
 from tests.operators.window_streams import SCHEMA, Checked, events, page, rows
 
 ALL = [Count("v"), Sum("v"), Sum("x"), Min("v"), Max("x"), Avg("x"), Var("v"), First("x"), Last("v")]
+ALL += [ArgMin("x", "v"), ArgMax("j", "x"), MinCount("x"), MaxCount("v"), GeometricMean("x"), Product("v")]
+ALL += [Var("v", 0), WeightedAvg("x", "j"), M4("x")]
+
+ASKED = {
+    "arg": ArgMin("v", "x"), "most": ArgMax("x", "v"), "lows": MinCount("x"), "highs": MaxCount("x"),
+    "mean": GeometricMean("x"), "centre": WeightedAvg("x", "j"), "product": Product("x"), "four": M4("v"),
+}  # fmt: skip
+FUNCTIONS = {
+    "arg": naive.aggregate("argmin", "v", other="x"), "most": naive.aggregate("argmax", "x", other="v"),
+    "lows": naive.aggregate("mincount", "x"), "highs": naive.aggregate("maxcount", "x"),
+    "mean": naive.aggregate("geometricmean", "x"), "centre": naive.aggregate("weightedavg", "x", other="j"),
+    "product": naive.aggregate("product", "x"), "four": naive.aggregate("m4", "v"),
+}  # fmt: skip
 
 
 def lift(values, seconds):
@@ -54,6 +92,14 @@ def test_user_defined_aggregates(data, of, by, empty):
     driver = Checked(operator, SCHEMA).play(data.draw(events(of)))
     functions = {"u": naive_user, "n": naive.aggregate("count")}
     assert multiset(driver.rows()) == multiset(naive.sliding(of, "ts", by, functions, 12, 5, empty=empty))
+
+
+@settings(max_examples=25, deadline=None)
+@given(data=st.data(), of=rows(), by=st.sampled_from([(), ("k",)]), how=st.sampled_from(["auto", "adaptive"]))
+def test_aggregates_of_nan_and_zero_weights(data, of, by, how):
+    driver = Checked(WindowAggregate(Sliding(12, 5), ASKED, by, strategy=how), SCHEMA)
+    driver.play(data.draw(events(of)))
+    assert multiset(driver.rows()) == multiset(naive.sliding(of, "ts", by, FUNCTIONS, 12, 5))
 
 
 @settings(max_examples=20, deadline=None)
@@ -132,22 +178,31 @@ def test_infinities_and_nan_follow_ieee():
         (pa.date64(), [86_400_000, 172_800_000]),
         (pa.time32("s"), [1, 2]),
         (pa.duration("ns"), [1, 2]),
+        (pa.uint64(), [3, 2**64 - 1]),
+        (pa.decimal128(9, 2), [Decimal("-0.01"), Decimal("0.00")]),
+        (pa.decimal128(38, 0), [Decimal(-(10**38) + 1), Decimal(2**64)]),
+        (pa.decimal256(76, 3), [Decimal(-(2**130)), Decimal(2**129)]),
     ],
 )
 def test_chosen_values_keep_their_type(kind, values):
     schema = Schema({"ts": pa.int64(), "c": kind}, "ts", "s")
     aggregates = {"lo": Min("c"), "hi": Max("c"), "first": First("c"), "last": Last("c"), "none": Count("c")}
+    aggregates |= {"at": ArgMin("c", "c"), "most": ArgMax("c", "ts"), "lows": MinCount("c"), "four": M4("c")}
     operator = WindowAggregate(Tumbling(10), aggregates).opened(schema)
     column = pa.array([*values, None], kind)
     batch = pa.RecordBatch.from_arrays([pa.array([0, 1, 2]), column], schema=schema.fields)
     list(operator.on_page(0, Page(schema, batch)))
     [(_, found), _] = operator.on_end(0)
-    assert [found.column(n)[0] for n in ("lo", "first")] == [column[0]] * 2
-    assert [found.column(n)[0] for n in ("hi", "last")] == [column[1]] * 2
+    assert [found.column(n)[0] for n in ("lo", "first", "at")] == [column[0]] * 3
+    assert [found.column(n)[0] for n in ("hi", "last", "most")] == [column[1]] * 3
+    assert [found.column("four")[0][n] for n in ("min", "max", "first", "last")] == [column[0], column[1]] * 2
+    assert found.column("lows").to_pylist() == [1]
 
 
-@pytest.mark.parametrize("kind", [pa.decimal128(9, 2), pa.uint64(), pa.binary(), pa.list_(pa.int64())])
-@pytest.mark.parametrize("choice", [Sum, Min, Avg, First])
+@pytest.mark.parametrize(
+    "kind", [pa.month_day_nano_interval(), pa.struct({"a": pa.int64()}), pa.list_(pa.int64())]
+)
+@pytest.mark.parametrize("choice", [Sum, Min, Avg, First, MinCount, Product])
 def test_types_without_an_order_or_a_sum_are_refused(kind, choice):
     schema = Schema({"ts": pa.int64(), "c": kind}, "ts", "s")
     with pytest.raises(GraphError, match=r"'c' is .*: cast it before"):
@@ -166,3 +221,49 @@ def test_user_states_must_be_numbers(kind):
     user = UserDefined(lift, combine, lower, ("v",), (kind,), pa.int64())
     with pytest.raises(GraphError, match="numbers or booleans"):
         WindowAggregate(Tumbling(1), {"u": user}).opened(SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        (Any("v"), "needs a bool; 'v' is int64"),
+        (All("x"), "needs a bool; 'x' is double"),
+        (Var("v", ddof=2), "ddof must be 0 .* or 1 .*; got 2"),
+        (ArgMin("v", "nowhere"), "nowhere"),
+        (WeightedAvg("v", "k"), "needs an integer or a float; 'k' is string: cast it before"),
+    ],
+)
+def test_what_an_aggregate_cannot_take_is_refused(wrong, why):
+    with pytest.raises(GraphError, match=why):
+        WindowAggregate(Tumbling(1), {"c": wrong}).opened(SCHEMA)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    values=st.lists(st.sampled_from([1e200, 1e-200, -3.0, 0.5, 5e-324]), min_size=1, max_size=12),
+    data=st.data(),
+)
+def test_a_product_leaves_the_range_of_floats_in_the_result_alone(values, data):
+    base = {"ts": 1, "k": "a", "j": 0, "v": 0}
+    found = []
+    for order in (values, data.draw(st.permutations(values))):
+        driver = Driver(WindowAggregate(Tumbling(10), {"p": Product("x")}), SCHEMA)
+        [row] = driver.run([(0, page([{**base, "x": x} for x in order]))]).rows()
+        found.append(row["p"])
+    exact = math.prod(map(Fraction, values))
+    assert found == pytest.approx([_float(exact)] * 2, rel=1e-12, abs=1e-323)
+
+
+def _float(exact):
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
+
+
+def test_four_parts_of_a_chart_are_those_of_others():
+    driver = Driver(WindowAggregate(Tumbling(10), {"m": M4("x"), "lo": Min("x"), "f": First("x")}), SCHEMA)
+    alone = Driver(WindowAggregate(Tumbling(10), {"m": M4("x")}), SCHEMA)
+    for one in (driver, alone):
+        one.feed(0, page([{"ts": 1, "k": "a", "j": 0, "v": 0, "x": 2.0}]))
+    assert driver.operator.state().nbytes == alone.operator.state().nbytes

@@ -267,7 +267,7 @@ class PaneRing:
         self.cell_bytes = sum(column.itemsize for column in (self.tuples, *columns))
         self.nbytes = self.tuples.size * self.cell_bytes + self.turns.nbytes
         shared = zip(self.accumulators, self.columns, strict=True)
-        self._shared = [of.part.column for of, state in shared if state is None and of.part.column]
+        self._shared = [name for of, state in shared if state is None for name in of.part.columns]
         self._place()
 
     def _place(self) -> None:
@@ -277,7 +277,7 @@ class PaneRing:
     def _count_apart(self, name: str) -> None:
         """Count the values of a column apart from tuples, from its first null on."""
         for i, of in enumerate(self.accumulators):
-            if not self._apart[i] and of.part.column == name:
+            if not self._apart[i] and name in of.part.columns:
                 self._apart[i], self.columns[i] = True, (self.tuples.astype(np.int64),)
         self._measure()
 

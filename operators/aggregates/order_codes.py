@@ -1,0 +1,82 @@
+"""Order codes: values of a column as columns of numbers that are ordered as they are.
+
+A value is one code or several, from the least to the most important one, which decide as digits do.  Integers,
+booleans and instants are int64, floats float64; decimals are int64 codes of 64 bits each, unsigned ones with the
+highest bit turned over.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from oop_engine.operators.aggregates.base import Arrays
+
+__all__ = ["codes_of", "has_order", "is_narrow", "least", "values_of"]
+
+_FLIP = np.int64(np.iinfo(np.int64).min)
+_LIMITS = np.iinfo(np.int64)
+
+
+def is_narrow(kind: pa.DataType) -> bool:
+    """Tell whether a value is one code that is the number itself: int64 or float64."""
+    if pa.types.is_temporal(kind):
+        return not pa.types.is_interval(kind)
+    signed = pa.types.is_integer(kind) and not pa.types.is_uint64(kind)
+    return bool(signed or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
+
+
+def has_order(kind: pa.DataType) -> bool:
+    """Tell whether values of a type have codes."""
+    return bool(is_narrow(kind) or pa.types.is_uint64(kind) or pa.types.is_decimal(kind))
+
+
+def least(kind: pa.DataType, *, greatest: bool = False) -> tuple[np.generic, ...]:
+    """Return the codes that give way to those of any value, where the least (or the greatest) one is looked for."""
+    if pa.types.is_floating(kind):
+        return (np.float64("nan"),)
+    return (np.int64(_LIMITS.min if greatest else _LIMITS.max),) * _words(kind)
+
+
+def codes_of(column: pa.Array) -> Arrays:
+    """Return the codes of a column, arrays (rows,); those of nulls are of no use."""
+    kind = column.type
+    if pa.types.is_decimal(kind):
+        words = np.frombuffer(column.buffers()[1], np.int64).reshape(-1, _words(kind))
+        words = words[column.offset : column.offset + len(column)]
+        return (*(word ^ _FLIP for word in words.T[:-1]), np.ascontiguousarray(words[:, -1]))
+    if pa.types.is_uint64(kind):
+        return (column.fill_null(0).to_numpy(zero_copy_only=False).view(np.int64) ^ _FLIP,)
+    if pa.types.is_temporal(kind):
+        column = column.view(pa.int32() if kind.bit_width == 32 else pa.int64())
+    wide = pa.float64() if pa.types.is_floating(kind) else pa.int64()
+    column = pc.fill_null(column.cast(wide, safe=False), 0)
+    return (column.to_numpy(zero_copy_only=False),)
+
+
+def values_of(codes: Arrays, null: NDArray[np.bool_] | None, kind: pa.DataType) -> pa.Array:
+    """Return the values that have these codes; null where ``null`` is true."""
+    if pa.types.is_decimal(kind):
+        words = np.stack([*(code ^ _FLIP for code in codes[:-1]), codes[-1]], axis=1)
+        return _of_buffer(words, null, kind)
+    if pa.types.is_uint64(kind):
+        return _of_buffer(codes[0] ^ _FLIP, null, kind)
+    (values,) = codes
+    numbers = pa.array(values if null is None else np.where(null, values.dtype.type(0), values), mask=null)
+    if pa.types.is_temporal(kind):
+        return numbers.cast(pa.int32() if kind.bit_width == 32 else pa.int64()).view(kind)
+    return numbers if numbers.type == kind else numbers.cast(kind)
+
+
+def _words(kind: pa.DataType) -> int:
+    """Return how many codes of 64 bits a value is."""
+    return kind.byte_width // 8 if pa.types.is_decimal(kind) else 1
+
+
+def _of_buffer(words: NDArray[Any], null: NDArray[np.bool_] | None, kind: pa.DataType) -> pa.Array:
+    known = None if null is None else pa.array(~null).buffers()[1]
+    return pa.Array.from_buffers(kind, len(words), [known, pa.py_buffer(np.ascontiguousarray(words))])

@@ -1,0 +1,78 @@
+"""Accumulators that add up or multiply: counts, sums, moments, products."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from oop_engine.core.page import Page
+from oop_engine.operators.aggregates import Arrays, Part
+from oop_engine.operators.kernels import monoids
+from oop_engine.operators.slicing.accumulator import Compiled, known, numbers, values
+from oop_engine.operators.slicing.accumulators.registry import register_accumulator
+
+__all__: list[str] = []
+
+Integers = NDArray[np.int64]
+
+
+@register_accumulator("count")
+class _Count(Compiled):
+    of_column = True
+    monoid = monoids.Counted()
+    identity = (np.int64(0),)
+    counts = True
+    invertible = True
+
+    def __init__(self, part: Part) -> None:
+        super().__init__(part)
+        self.of_column = part.other is None
+
+    def prepare(self, page: Page, times: Integers) -> Arrays:
+        return (known(page, *self.part.columns),)
+
+
+@register_accumulator("sum")
+class _Sum(Compiled):
+    of_column = True
+
+    def __init__(self, part: Part) -> None:
+        super().__init__(part)
+        self.monoid = monoids.Summed() if part.floating else monoids.Checked()
+        self.identity = (np.float64(0) if part.floating else np.int64(0),)
+        self.invertible = not part.floating
+
+
+@register_accumulator("moments")
+class _Moments(Compiled):
+    of_column = True
+    monoid = monoids.Moments()
+    identity = np.int64(0), np.float64(0), np.float64(0)
+
+
+@register_accumulator("logs")
+class _Logs(Compiled):
+    monoid = monoids.Summed()
+    identity = (np.float64(0),)
+
+    def prepare(self, page: Page, times: Integers) -> Arrays:
+        of, valid = super().prepare(page, times)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.log(of), valid
+
+
+@register_accumulator("product")
+class _Product(Compiled):
+    monoid = monoids.Multiplied()
+    identity = np.float64(0.5), np.int64(1)
+
+
+@register_accumulator("weighted")
+class _Weighted(Compiled):
+    monoid = monoids.Weighted()
+    identity = np.float64(0), np.float64(0)
+
+    def prepare(self, page: Page, times: Integers) -> Arrays:
+        weights = numbers(page.batch.column(self.part.other or ""), pa.float64())
+        return values(page, self.part), weights, known(page, *self.part.columns)
