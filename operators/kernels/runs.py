@@ -17,6 +17,7 @@ __all__ = [
     "add",
     "add_checked",
     "begins",
+    "capped",
     "count_false",
     "frames",
     "moments",
@@ -196,3 +197,18 @@ def frames(starts, times, ranks, tags, opened, most, places, still):
             elif tags[i] & 1:
                 frame, begun, places[i] = ranks[i], times[i], ranks[i]
         still[g] = frame
+
+
+@njit(cache=True, nogil=True)
+def capped(starts, times, ranks, opened, since, until, gap, most, places):
+    """Cut sorted tuples where a distance is above ``gap``, and ``most`` behind the first, whose ranks are places.
+
+    starts, opened, since, until int64 (groups,), as of ``FinalTuples``; times, ranks, places (n,).  O(n).
+    """
+    for group in range(len(starts)):
+        stop = starts[group + 1] if group + 1 < len(starts) else len(times)
+        place, first, last = opened[group], since[group], until[group]
+        for i in range(starts[group], stop):
+            if place < 0 or times[i] > last + gap or times[i] >= first + most:
+                place, first = ranks[i], times[i]
+            last, places[i] = times[i], place

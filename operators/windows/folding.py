@@ -40,7 +40,7 @@ class FinalTuples(NamedTuple):
     groups: number of the group of each, 0, 1, 2, ..., ascending; ``starts``: the first tuple of each group; ``ranks``:
     how many tuples of the group come before in time; ``tags``: as the definition gave them; ``page``: the columns that
     are read.  Of each group (groups,): ``opened``, the place of its last slice that is kept, -1 if there is none, and
-    ``since``, the time at which that begins.
+    ``since`` and ``until``, the times of its first and last tuple.
     """
 
     groups: Integers
@@ -51,6 +51,7 @@ class FinalTuples(NamedTuple):
     page: Page
     opened: Integers
     since: Integers
+    until: Integers
 
     def begins(self) -> NDArray[np.bool_]:
         """Tell which tuples are the first of their time in their group."""
@@ -60,7 +61,7 @@ class FinalTuples(NamedTuple):
         return new
 
     def take(self, rows: Integers) -> FinalTuples:
-        """Return some of them; ``starts``, ``opened`` and ``since`` stay."""
+        """Return some of them; what is told of groups stays."""
         tags = self.tags[rows] if self.tags.size else self.tags
         some = (
             self.groups[rows],
@@ -70,7 +71,7 @@ class FinalTuples(NamedTuple):
             tags,
             self.page.take(rows),
         )
-        return FinalTuples(*some, self.opened, self.since)
+        return FinalTuples(*some, self.opened, self.since, self.until)
 
 
 class SliceView(NamedTuple):

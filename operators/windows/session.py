@@ -23,6 +23,7 @@ from oop_engine.core.punctuation import FOREVER, NEVER, shift
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
 from oop_engine.operators.kernels.runs import begins, within
+from oop_engine.operators.windows.capped import Capped
 from oop_engine.operators.windows.grid import Definition, Over, positive
 
 __all__ = ["Gap", "Session", "nested"]
@@ -33,6 +34,9 @@ Integers = NDArray[np.int64]
 @dataclass(frozen=True)
 class Session:
     """The tuples of a group between which there is no ``gap``: window ``[first, last + gap)``.
+
+    ``most``: a session ends so long behind its first tuple at the latest, and the next tuple begins a new one.  Where
+    it ends then depends on all tuples before, so tuples are held until a bound has passed them.
 
     >>> import pyarrow as pa
     >>> from oop_engine import Linear, Page, Schema
@@ -47,10 +51,12 @@ class Session:
     """
 
     gap: Length
+    most: Length | None = None
 
-    def bound(self, schema: Schema, place: str = "Session") -> Gap:
+    def bound(self, schema: Schema, place: str = "Session") -> Gap | Capped:
         """Return the definition in whole units of ``schema``'s progressing attribute."""
-        return Gap(positive(self.gap, "gap", schema, place))
+        gap = positive(self.gap, "gap", schema, place)
+        return Gap(gap) if self.most is None else Capped(gap, positive(self.most, "most", schema, place))
 
 
 @dataclass(frozen=True)

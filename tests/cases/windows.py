@@ -139,6 +139,10 @@ CASES = [
         _of(lambda of: sessions(of, "ts", ("k", "j"), FUNCTIONS, 7)), DOMAINS,
     ),
     Case(
+        "sessions-cut", WindowAggregate(Session(9, most=20), MANY, ("k",)), (SCHEMA,),
+        _of(lambda of: sessions(of, "ts", ("k",), FUNCTIONS, 9, 20)), DOMAINS,
+    ),
+    Case(
         "sessions-of-the-stream", WindowAggregate(Session(2), {"n": Count(), "s": Sum("v")}, stamp="start"), (SCHEMA,),
         _of(lambda of: sessions(of, "ts", (), COUNT | SUM, 2)), DOMAINS,
     ),

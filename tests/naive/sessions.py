@@ -7,15 +7,18 @@ from tests.naive.windows import Functions, Row, result
 __all__ = ["sessions", "whole"]
 
 
-def sessions(rows: list[Row], time: str, by: tuple[str, ...], functions: Functions, gap: int) -> list[Row]:
-    """Return the result of every session."""
+def sessions(
+    rows: list[Row], time: str, by: tuple[str, ...], functions: Functions, gap: int, most: int | None = None
+) -> list[Row]:
+    """Return the result of every session; ``most``: none is longer."""
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(tuple(row[b] for b in by), []).append(row)
     results = []
     for key, of_group in groups.items():
-        for session in _cut(sorted(of_group, key=lambda row: row[time]), time, gap):
-            bounds = (session[0][time], session[-1][time] + gap)
+        for session in _cut(sorted(of_group, key=lambda row: row[time]), time, gap, most):
+            first, end = session[0][time], session[-1][time] + gap
+            bounds = (first, end if most is None else min(end, first + most))
             results.append(result(by, key, bounds, functions, session))
     return results
 
@@ -30,10 +33,11 @@ def whole(rows: list[Row], time: str, by: tuple[str, ...], functions: Functions)
     return results
 
 
-def _cut(ordered: list[Row], time: str, gap: int) -> list[list[Row]]:
+def _cut(ordered: list[Row], time: str, gap: int, most: int | None) -> list[list[Row]]:
     found: list[list[Row]] = []
     for row in ordered:
-        if found and row[time] - found[-1][-1][time] <= gap:
+        near = bool(found) and row[time] - found[-1][-1][time] <= gap
+        if near and (most is None or row[time] - found[-1][0][time] < most):
             found[-1].append(row)
         else:
             found.append([row])

@@ -47,6 +47,27 @@ def test_windows_are_those_of_the_definition(data, of, by, gap, stamp):
     assert driver.operator.state().in_use == (0, 0, 0)
 
 
+@settings(max_examples=120, deadline=None)
+@given(data=st.data(), of=rows(size=40), by=BY, gap=st.integers(1, 12), most=st.integers(1, 30), stamp=STAMPS)
+def test_sessions_that_are_cut_are_those_of_the_definition(data, of, by, gap, most, stamp):
+    operator = WindowAggregate(Session(gap, most=most), AGGREGATES, by, stamp=stamp)
+    driver = Checked(operator, SCHEMA).play(data.draw(events(of)))
+    assert multiset(driver.rows()) == multiset(sessions(of, "ts", by, ORACLE, gap, most))
+    assert driver.operator.state().in_use == (0, 0, 0)
+
+
+def test_a_session_that_is_cut_holds_tuples_above_the_bound_only():
+    driver = Driver(WindowAggregate(Session(10, most=25), {"n": Count()}, ("k",)), KEYED)
+    for ts in (0, 8, 16, 24, 32, 40):
+        driver.feed(0, keyed(ts))
+    assert driver.operator.state().tuples == 6
+    assert driver.feed(0, Linear(30))[-1] == (0, Linear(40))  # that from 32 on ends at 40 at the earliest
+    assert driver.rows() == [{"k": "a", "window_start": 0, "window_end": 25, "n": 4}]
+    assert (driver.operator.state().tuples, driver.operator.state().partials) == (2, 0)
+    driver.feed(0, "end")
+    assert driver.rows()[1:] == [{"k": "a", "window_start": 32, "window_end": 50, "n": 2}]
+
+
 @settings(max_examples=40, deadline=None)
 @given(data=st.data(), of=rows(size=40), by=BY, gaps=st.tuples(st.integers(1, 6), st.integers(1, 30)))
 def test_several_gaps_and_a_grid_in_one_operator(data, of, by, gaps):
@@ -126,6 +147,8 @@ def test_a_sum_that_does_not_fit_names_the_session():
 
 @pytest.mark.parametrize("gap", [0, -1, "1 fortnight", 2**61])
 def test_a_gap_must_be_a_length(gap):
+    with pytest.raises(GraphError, match=r"most|fortnight"):
+        WindowAggregate(Session(5, most=gap), {"n": Count()}).opened(KEYED)
     with pytest.raises(GraphError, match=r"gap|fortnight"):
         WindowAggregate(Session(gap), {"n": Count()}).opened(KEYED)
 

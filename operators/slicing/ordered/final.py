@@ -42,8 +42,9 @@ def numbered(taken: Taken, slots: Integers, done: Integers, table: SliceRows) ->
     ranks = np.arange(slots.size) + np.repeat(done[of] - starts, lengths)
     last = np.searchsorted(table.slots, of, side="right") - 1
     there = (last >= 0) & (table.slots[last] == of) if table.slots.size else np.zeros(of.size, np.bool_)
-    opened, since = np.full((2, of.size), -1)
-    opened[there], since[there] = table.places[last[there]], table.first[last[there]]
+    opened, since, until = np.full((3, of.size), -1)
+    at = last[there]
+    opened[there], since[there], until[there] = table.places[at], table.first[at], table.last[at]
     groups = np.repeat(np.arange(of.size), lengths)
     page: Page = taken.page
-    return FinalTuples(groups, starts, page.times, ranks, taken.tags, page, opened, since), of
+    return FinalTuples(groups, starts, page.times, ranks, taken.tags, page, opened, since, until), of
