@@ -5,6 +5,7 @@ from oop_engine.operators.windows.delimited import Delimited
 from oop_engine.operators.windows.folding import Due, FinalTuples, Folding, SliceView
 from oop_engine.operators.windows.frames import Frames
 from oop_engine.operators.windows.grid import Definition, Extents, Over, Windows, divisible_by
+from oop_engine.operators.windows.intervals import FixedBand, Intervals
 from oop_engine.operators.windows.landmark import Landmark
 from oop_engine.operators.windows.last_rows import LastRows
 from oop_engine.operators.windows.merging import Merging
@@ -20,10 +21,12 @@ __all__ = [
     "Due",
     "Extents",
     "FinalTuples",
+    "FixedBand",
     "Folding",
     "Frames",
     "Gap",
     "Global",
+    "Intervals",
     "Landmark",
     "LastRows",
     "Merging",

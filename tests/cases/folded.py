@@ -12,6 +12,7 @@ from oop_engine.operators import (
     Count,
     Delimited,
     Frames,
+    Intervals,
     LastRows,
     PartitionedTupleBased,
     SlideByTuple,
@@ -29,6 +30,7 @@ __all__ = ["CASES"]
 
 SOME = {"n": Count(), "s": Sum("v")}
 ALL = ("k", "j", "v", "x")
+SHIFTS = [(-10, 20), (15, 40), (15, 18), (60, 61), (-30, 90), (40, 55)]
 TIES = {"order": "of tuples of one time, and no column to tell them apart, the first to arrive is the first"}
 
 
@@ -86,6 +88,10 @@ def _hourly(of: list[Row]) -> list[Row]:
 ZERO, SEVEN, NEGATIVE = pc.field("j") == 0, pc.field("v") == 7, pc.field("v") < 0
 
 CASES = [
+    Case(
+        "intervals", WindowAggregate(Intervals(SHIFTS), MANY, ("k",)), (SCHEMA,),
+        _of(lambda of: naive.intervals(of, ("k",), FUNCTIONS, SHIFTS)), DOMAINS,
+    ),
     Case(
         "delimited", WindowAggregate(Delimited(ZERO), MANY, ("k",)), (SCHEMA,),
         _of(lambda of: naive.delimited(of, ("k",), FUNCTIONS, zero, "group")), DOMAINS,

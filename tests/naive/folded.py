@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.naive.windows import Functions, Row, candidates, extent, result
 
-__all__ = ["delimited", "frames", "groups_of", "last_rows", "ranked", "slide_by_tuple"]
+__all__ = ["delimited", "frames", "groups_of", "intervals", "last_rows", "ranked", "slide_by_tuple"]
 
 Key = tuple[Any, ...]
 Predicate = Callable[[Row], bool]
@@ -40,6 +40,18 @@ def ranked(
             times = {"time_start": window[0]["ts"], "time_end": window[-1]["ts"] + 1} if window else {}
             for key, inside in groups_of(window, by).items():
                 results.append({**result(by, key, (start, end), functions, inside), **times})
+    return results
+
+
+def intervals(
+    rows: list[Row], by: tuple[str, ...], functions: Functions, extents: Sequence[tuple[int, int]]
+) -> list[Row]:
+    """Return every interval of each group with a tuple in it."""
+    results = []
+    for start, end in set(extents):
+        window = [row for row in rows if start <= row["ts"] < end]
+        for key, inside in groups_of(window, by).items():
+            results.append(result(by, key, (start, end), functions, inside))
     return results
 
 

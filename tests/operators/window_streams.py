@@ -83,7 +83,9 @@ def _news(promise: Message | str, promised: dict[Any, int]) -> Message | str | N
     """Return what a group-wise promise adds to the earlier ones: none is taken back."""
     if not isinstance(promise, GroupWise):
         return promise
-    keys = [tuple(sorted(row.items())) for row in promise.groups.to_pylist()]  # in whichever order it names them
+    keys = [
+        tuple(sorted(row.items())) for row in promise.groups.to_pylist()
+    ]  # in whichever order it names them
     below = promise.below.tolist()
     new = [b > promised.get(key, -(2**63)) for key, b in zip(keys, below, strict=True)]
     promised.update({key: b for key, b, more in zip(keys, below, new, strict=True) if more})
