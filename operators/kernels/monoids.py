@@ -21,6 +21,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
+import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic, overload
 
@@ -323,6 +324,25 @@ def _row(ring, begin, cells, at):
     return cells[at] if at >= 0 else ring[~at, begin : begin + cells.shape[1]]
 
 
+@intrinsic
+def _some(typing, columns, begin, end):
+    """Return rows ``begin`` to ``end`` (exclusive) of ``columns``: a loop over them is turned into vectors."""
+
+    def code(context, builder, signature, values):
+        rows = []
+        for i, column in enumerate(columns):
+            some = builder.extract_value(values[0], i), values[1], values[2]
+            rows.append(context.compile_internal(builder, _between.py_func, column(column, begin, end), some))
+        return context.make_tuple(builder, signature.return_type, rows)
+
+    return types.Tuple(list(columns))(columns, begin, end), code
+
+
+@njit
+def _between(column, begin, end):
+    return column[begin:end]
+
+
 @njit(cache=True, nogil=True)
 def add_rows(monoid, state, rows, given, valid):
     """Add each tuple to the row ``rows[i]``, int64 (tuples,)."""
@@ -351,6 +371,62 @@ def update(monoid, state, rows, starts, lo, hi, given, valid):
                 if changed:
                     _put(state, rows[k], held)
     return -1
+
+
+@njit(cache=True, nogil=True)
+def add_runs(monoid, state, starts, ends, given, valid):
+    """Add tuples ``starts[i]`` to ``ends[i]`` (exclusive) to row ``i``."""
+    for i in range(len(starts)):
+        held, run = _at(state, i), _some(given, starts[i], ends[i])
+        if len(valid) == 0:
+            for k in range(np.uintp(ends[i] - starts[i])):  # unsigned: no index is below 0
+                changed, more = _more(monoid, held, _at(run, k))
+                if changed < 0:
+                    return i
+                held = more if changed else held
+        else:
+            for k in range(starts[i], ends[i]):
+                if valid[k]:
+                    changed, more = _more(monoid, held, _at(given, k))
+                    if changed < 0:
+                        return i
+                    held = more if changed else held
+        _put(state, i, held)
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def slide(monoid, panes, at, length, held, stack, out):
+    """Write what the last ``length`` of ``panes``, in order, have together at the end of each into ``out``.
+
+    Two stacks, in one column: below ``at`` are panes since the last turn, all of them together are the *back*; from
+    ``at`` on is the front: what each pane of the round before has together with all later ones of that round.  A
+    window is one cell of the front and the back.  A new pane takes the place of the front's cell that no window
+    needs any more; when the round is over the column is made the front, from its end on.
+
+    ``held`` (1,): the back, updated; ``stack[length]`` is the state of no values.  Returns ``at`` after them.
+    Source: Theodorakis et al., Hammer Slide, ADMS 2018, 3.2 and figure 5 (it calls front what comes in).
+    """
+    nothing, back = _at(stack, length), _at(held, 0)
+    begin, stop, one = np.uintp(0), np.uintp(len(out[0])), np.uintp(1)  # unsigned: no index is below 0
+    here, length = np.uintp(at), np.uintp(length)
+    while begin < stop:
+        count = min(length - here, stop - begin)
+        for k in range(count):
+            new = _at(panes, begin + k)
+            _put(stack, here + k, new)
+            _, back = _both(monoid, back, new)
+            _, both = _both(monoid, _at(stack, here + one + k), back)
+            _put(out, begin + k, both)
+        begin, here = begin + count, here + count
+        if here == length:
+            here, back = np.uintp(0), nothing
+            for k in range(length):
+                _, back = _both(monoid, _at(stack, length - one - k), back)
+                _put(stack, length - one - k, back)
+            back = nothing
+    _put(held, 0, back)
+    return here
 
 
 @njit(cache=True, nogil=True)
@@ -432,13 +508,15 @@ class Loops(NamedTuple):
 
     add_rows: Callable[..., int]
     update: Callable[..., int]
+    add_runs: Callable[..., int]
+    slide: Callable[..., int]
     merge: Callable[..., int]
     reduce: Callable[..., int]
     fold_steps: Callable[..., int]
     fold_rows: Callable[..., tuple[int, int]]
 
 
-_KEPT = Loops(add_rows, update, merge, reduce, fold_steps, fold_rows)
+_KEPT = Loops(add_rows, update, add_runs, slide, merge, reduce, fold_steps, fold_rows)
 
 
 def loops(monoid: Monoid) -> Loops:
@@ -451,5 +529,5 @@ def loops(monoid: Monoid) -> Loops:
 def _loops(of: Any) -> Loops:
     if of.__module__ == __name__:
         return _KEPT
-    python: Any = [loop.py_func for loop in (add_rows, update, merge, reduce, fold_steps, fold_rows)]
-    return Loops(*map(njit(nogil=True), python))
+    kept: Any = _KEPT
+    return Loops(*(njit(nogil=True)(loop.py_func) for loop in kept))

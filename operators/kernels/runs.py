@@ -20,24 +20,12 @@ __all__ = [
     "capped",
     "count_false",
     "frames",
-    "moments",
     "open_windows",
-    "smallest",
     "within",
 ]
 
 LANES = 16
 """Floats are added up in so many sums side by side: a processor waits four cycles for the sum before."""
-
-
-@njit(cache=True, nogil=True)
-def smallest(values, starts, ends, nothing, out):
-    """Take the smallest of integers, all of one type; ``nothing``, the largest of the type, for an empty run."""
-    for i in range(len(starts)):
-        least, run = nothing, values[starts[i] : ends[i]]
-        for k in range(len(run)):  # not over the values: that loop is not turned into vectors
-            least = min(least, run[k])
-        out[i] = least
 
 
 @njit(cache=True, nogil=True)
@@ -92,23 +80,6 @@ def count_false(valid, starts, ends, out):
         for known in valid[starts[i] : ends[i]]:
             number += not known
         out[i] = number
-
-
-@njit(cache=True, nogil=True)
-def moments(values, valid, starts, ends, carry, out):
-    """Count, mean and sum of squared deviations of ``values``: ``out`` float64 (3, runs).
-
-    The first run goes on from ``carry`` float64 (3,).  After Welford 1962.
-    """
-    for i in range(len(starts)):
-        number, mean, squares = (carry[0], carry[1], carry[2]) if i == 0 else (0.0, 0.0, 0.0)
-        for at in range(starts[i], ends[i]):
-            if valid[at]:
-                number += 1
-                away = values[at] - mean
-                mean += away / number
-                squares += away * (values[at] - mean)
-        out[0, i], out[1, i], out[2, i] = number, mean, squares
 
 
 @njit(cache=True, nogil=True)

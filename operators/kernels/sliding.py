@@ -1,115 +1,23 @@
-"""Sliding: the aggregate of the last ``length`` panes, at the end of each pane, in order.
+"""Sliding: sums by subtraction, over panes in order; and which rows windows over ranges of them are made of.
 
-Common arguments: ``panes`` (n,): the partial aggregates of the panes that ended, in order;
-``at``: where in the ring the first of them goes, the ring's length is ``length`` (it may be
-shorter before it has gone round once, and longer); ``out`` (n,) takes the results.  What has not come
-yet counts as nothing.  Returned is ``at`` after them, and what else goes on.
+Two stacks over panes in order, for what cannot be subtracted, are a loop of ``kernels/monoids.py``.
 
-Two stacks, in one array: below ``at`` are panes since the last turn, of which the *back* is
-the aggregate; from ``at`` on, the front: what each pane of the round before has together with
-all later ones of that round.  A window is one cell of the front and the back.  A new pane takes the
-place of the front's cell that no window needs any more; when the round is over the array is made the
-front, from its end on.  So only panes are kept of the back, and only aggregates of the front.
-
-Source: Theodorakis et al., Hammer Slide, ADMS 2018, 3.2 and figure 5 (it calls front what comes in).
+Source: Theodorakis et al., Hammer Slide, ADMS 2018, 2.2 (subtract-on-evict).
 """
 
 from __future__ import annotations
 
 from numba import njit
 
-__all__ = ["add", "bisect", "moments", "over_ranges", "smallest", "subtract_on_evict"]
-
-
-@njit(cache=True, nogil=True)
-def smallest(panes, at, length, back, nothing, stack, out):
-    """Slide the smallest by two stacks, integers all of one type.  Returns at, back.
-
-    ``nothing``, the largest of the type, is the aggregate of no panes; ``stack[length]`` is that.
-    """
-    begin = 0
-    while begin < len(panes):
-        count = min(length - at, len(panes) - begin)
-        new, some = panes[begin : begin + count], out[begin : begin + count]
-        held, front = stack[at : at + count], stack[at + 1 : at + 1 + count]
-        for k in range(count):
-            held[k] = new[k]
-            back = min(back, new[k])
-            some[k] = min(back, front[k])
-        begin, at = begin + count, at + count
-        if at == length:
-            at, back = 0, nothing
-            for k in range(length):
-                back = min(back, stack[length - 1 - k])
-                stack[length - 1 - k] = back
-            back = nothing
-    return at, back
-
-
-@njit(cache=True, nogil=True)
-def add(panes, at, length, back, stack, out):
-    """Slide the sum as floats by two stacks.  Returns at, back.
-
-    ``stack`` and ``out`` are float64, ``stack[length]`` is 0.
-    Nothing is ever subtracted, so nothing drifts, and NaN or infinity leave with their tuple.
-    """
-    begin = 0
-    while begin < len(panes):
-        count = min(length - at, len(panes) - begin)
-        new, some = panes[begin : begin + count], out[begin : begin + count]
-        held, front = stack[at : at + count], stack[at + 1 : at + 1 + count]
-        for k in range(count):
-            held[k] = new[k]
-            back += new[k]
-            some[k] = back + front[k]
-        begin, at = begin + count, at + count
-        if at == length:
-            at, back = 0, 0.0
-            for k in range(length):
-                back += stack[length - 1 - k]
-                stack[length - 1 - k] = back
-            back = 0.0
-    return at, back
-
-
-@njit(cache=True, nogil=True)
-def _together(one, other):
-    """Merge (count, mean, sum of squared deviations), after Chan, Golub, LeVeque."""
-    n, mean, squares = one
-    m, average, more = other
-    if n == 0.0 or m == 0.0:  # one side alone is taken as it is: 0 * infinity would be NaN
-        return other if n == 0.0 else one
-    away, total = average - mean, n + m
-    return total, mean + away * m / total, squares + more + away * away * n * m / total
-
-
-@njit(cache=True, nogil=True)
-def moments(panes, at, length, back, stack, out):
-    """Slide counts, means and sums of squared deviations by two stacks, float64 (3, ...).  Returns at.
-
-    back float64 (3,) is updated; ``stack[:, length]`` is 0.
-    """
-    held = back[0], back[1], back[2]
-    for i in range(panes.shape[1]):
-        new = panes[0, i], panes[1, i], panes[2, i]
-        stack[0, at], stack[1, at], stack[2, at] = new
-        held, at = _together(held, new), at + 1
-        front = stack[0, at], stack[1, at], stack[2, at]
-        out[0, i], out[1, i], out[2, i] = _together(front, held)
-        if at == length:
-            at, held = 0, (0.0, 0.0, 0.0)
-            for k in range(length - 1, -1, -1):
-                held = _together((stack[0, k], stack[1, k], stack[2, k]), held)
-                stack[0, k], stack[1, k], stack[2, k] = held
-            held = 0.0, 0.0, 0.0
-    back[0], back[1], back[2] = held
-    return at
+__all__ = ["bisect", "over_ranges", "subtract_on_evict"]
 
 
 @njit(cache=True, nogil=True)
 def subtract_on_evict(panes, at, length, total, ring, out, first, step):
-    """Slide the sum, int64: add what comes, subtract what goes.
+    """Write the sum of the last ``length`` of ``panes``, in order, at the end of each: by what comes and what goes.
 
+    panes, out int64 (n,).  The first pane goes to ``at`` of ``ring``, which has ``length`` cells (fewer before it has
+    gone round once, or more); what has not come yet counts as 0.
     total int64 (2,) is updated: the sum is ``total[0] + 2**64 * total[1]``.  Of the results,
     those from ``first`` on, every ``step``-th, are of windows: they have to fit 64 bits.  Returns
     at, and the first result that does not, or -1.

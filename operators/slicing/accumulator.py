@@ -45,7 +45,8 @@ class Accumulator(ABC):
 
     ``identity``: the state of no values, one NumPy scalar a column.  ``counts``: the state is how many values of the
     column there are.  ``invertible``: what was added can be taken away again, exactly.
-    ``of_column``: it takes the values of the part's column as they are, so a loop over them may stand in for it.
+    ``of_column``: it takes the values of the part's column as they are, and no times, so a loop over them may stand
+    in for it.
     """
 
     identity: tuple[np.generic, ...]

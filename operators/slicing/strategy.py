@@ -139,7 +139,7 @@ def _check_strategy(query: Query, extents: Extents) -> None:
         ),
         "stacks": (
             "it cannot",
-            "TupleBased windows, no groups, no empty ones, and no First, Last or UserDefined aggregate",
+            "TupleBased windows, no groups, no empty ones, and no UserDefined aggregate",
         ),
     }
     obstacle, needs = wanted.get(query.strategy, ("", ""))

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oop_engine import ContractError, GraphError, Linear, Message, Page, Schema
-from oop_engine.operators.aggregates import Avg, Count, First, Max, Min, Stddev, Sum, Var
+from oop_engine.operators.aggregates import Avg, Count, First, Last, Max, Min, Stddev, Sum, UserDefined, Var
 from oop_engine.operators.slicing.rows.row_panes import RowPanes
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Extents, TupleBased
@@ -24,7 +24,7 @@ from tests.operators.window_streams import MOVE, SCHEMA, Checked, page
 MANY = {
     "n": Count(), "nv": Count("v"), "s": Sum("v"), "sx": Sum("x"), "avg": Avg("v"), "ax": Avg("x"),
     "lo": Min("x"), "hi": Max("x"), "low": Min("v"), "high": Max("v"), "var": Var("x"), "sd": Stddev("v"),
-    "soon": Min("ts"),
+    "soon": Min("ts"), "first": First("v"), "last": Last("x"),
 }  # fmt: skip
 NAIVE = {
     name: naive.aggregate(kind, column)
@@ -33,6 +33,9 @@ NAIVE = {
         ("ax", "avg", "x"), ("lo", "min", "x"), ("hi", "max", "x"), ("low", "min", "v"), ("high", "max", "v"),
         ("var", "var", "x"), ("sd", "stddev", "v"), ("soon", "min", "ts"),
     ]
+} | {
+    "first": naive.aggregate("first", "v", "row"),
+    "last": naive.aggregate("last", "x", "row"),
 }  # fmt: skip
 NUMBERS = Schema({"ts": pa.int64(), "v": pa.int64(), "x": pa.float64()}, "ts", "s")
 LENGTHS = st.tuples(st.integers(1, 12), st.integers(1, 12))
@@ -222,13 +225,12 @@ def test_the_end_comes_once() -> None:
 
 
 def test_stacks_are_refused_where_they_cannot_be() -> None:
-    refused: list[tuple[Any, tuple[str, ...]]] = [({"f": First("v")}, ()), ({"n": Count()}, ("v",))]
+    own = UserDefined(lambda v: (v,), lambda a, b: a, lambda s: s[0], ("v",), ("int64",), pa.int64())
+    refused: list[tuple[Any, tuple[str, ...]]] = [({"u": own}, ()), ({"n": Count()}, ("v",))]
     for asked, by in refused:
         with pytest.raises(GraphError, match="strategy='stacks' needs TupleBased"):
             WindowAggregate(TupleBased(3, 2), asked, by, strategy="stacks").opened(NUMBERS)
-    assert (
-        Driver(WindowAggregate(TupleBased(3, 2), {"f": First("v")}), NUMBERS).run([(0, numbers([1]))]).rows()
-    )
+    assert Driver(WindowAggregate(TupleBased(3, 2), {"f": own}), NUMBERS).run([(0, numbers([1]))]).rows()
 
 
 @pytest.mark.parametrize("lengths", [(5, 2), (6, 2), (3, 3), (2, 5), (1, 1), (4, 1), (7, 4)])

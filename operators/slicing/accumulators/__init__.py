@@ -24,7 +24,6 @@ from oop_engine.operators.slicing.accumulators import choices, sums, user  # eac
 from oop_engine.operators.slicing.accumulators.registry import (
     ACCUMULATORS,
     accumulator,
-    column_monoid,
     is_compiled,
     register_accumulator,
 )
@@ -36,7 +35,6 @@ __all__ = [
     "SumOverflowError",
     "accumulator",
     "choices",
-    "column_monoid",
     "is_compiled",
     "register_accumulator",
     "sums",

@@ -8,10 +8,9 @@ from typing import TypeVar
 from oop_engine.core.errors import GraphError
 from oop_engine.core.registry import Registry
 from oop_engine.operators.aggregates import Part
-from oop_engine.operators.kernels import monoids
 from oop_engine.operators.slicing.accumulator import Accumulator, Compiled
 
-__all__ = ["ACCUMULATORS", "accumulator", "column_monoid", "is_compiled", "register_accumulator"]
+__all__ = ["ACCUMULATORS", "accumulator", "is_compiled", "register_accumulator"]
 
 ACCUMULATORS = Registry[type[Accumulator]]("accumulator of parts")
 """What keeps parts, by their kinds."""
@@ -40,12 +39,6 @@ def accumulator(part: Part) -> Accumulator:
         msg = f"a part must be of a kind that has an accumulator ({known}); got {part.kind!r}: register_accumulator"
         raise GraphError(msg)
     return ACCUMULATORS[part.kind](part)
-
-
-def column_monoid(part: Part) -> monoids.Monoid | None:
-    """Return the monoid that combines the values of a part's column as they are, or None: another state is kept."""
-    of = accumulator(part)
-    return of.monoid if isinstance(of, Compiled) and of.of_column else None
 
 
 def is_compiled(parts: Sequence[Part]) -> bool:

@@ -1,17 +1,17 @@
 """Row slides: partial aggregates that slide over the panes of tuple-based windows.
 
-A slide reduces the tuples of a page to panes, a run of tuples each, and slides over those.
-What it keeps are one column of at most as many panes as a window has, and the pane that is not
-complete.  How it slides depends on the kind: ``operators/slicing/rows/row_stacks.py`` or
-``operators/slicing/rows/row_sums.py``.
+A slide reduces the tuples of a page to panes, a run of tuples each, and slides over those.  What it keeps are columns
+of at most as many panes as a window has, and the pane that is not complete.  ``RowSlide`` slides by two stacks, in the
+compiled loops of ``kernels/monoids.py``, whatever the monoid; sums of integers and counts are subtracted
+(``slicing/rows/row_sums.py``), which is sooner and exact.
 
 Source: Theodorakis et al., Hammer Slide, ADMS 2018.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,88 +20,158 @@ from numpy.typing import NDArray
 from oop_engine.core.errors import SnapshotError
 from oop_engine.core.page import Page
 from oop_engine.core.saved import Saved
-from oop_engine.operators.aggregates import Arrays, Part
+from oop_engine.operators.aggregates import Arrays
+from oop_engine.operators.kernels import monoids, runs
+from oop_engine.operators.slicing.accumulator import Compiled, SumOverflowError, fixed, numbers
 from oop_engine.operators.slicing.rows.row_panes import Passed, RowPanes
 
-__all__ = ["RowSlide", "read_only"]
+__all__ = ["FloatSum", "RowSlide"]
 
-Array = NDArray[Any]
+_NATIVE = (pa.int32(), pa.int64(), pa.float32(), pa.float64())  # columns that kernels read as they are
 
 
-class RowSlide(ABC):
-    """A partial aggregate of tuple-based windows, whose panes are ``panes``; ``given``: the type of its column.
+class RowSlide:
+    """The states of a part in tuple-based windows, whose panes are ``panes``; ``of`` keeps it.
 
-    ``ring`` has a cell for each pane of a window and one more; it is as long as needed so far.
+    ``given``: the type of its column.  The ring has a cell for each pane of a window and one more; it is as long as
+    needed so far.  The least and the greatest of narrow integers are kept as narrow as they are.
     """
 
-    columns: ClassVar[int] = 1
-    nothing: np.generic | int = 0
-    kind: np.dtype[Any] = np.dtype(np.int64)
-
-    def __init__(self, part: Part, given: pa.DataType, panes: RowPanes) -> None:
-        self.part = part
-        self.panes = panes
+    def __init__(self, of: Compiled, given: pa.DataType, panes: RowPanes) -> None:
+        self.of, self.panes = of, panes
+        self._loops = monoids.loops(of.monoid)
+        self._identity = _narrowed(of, given)
         self._at = 0
-        self._ring = self._cells(1)
+        self._ring, self._back, self._open = self._cells(1), self._cells(1), self._cells(1)
 
-    @abstractmethod
     def add(self, page: Page, passed: Passed, number: int) -> Arrays:
         """Take a page after the first ``number`` tuples; return the states of the windows it completes.
 
         O(rows), in kernels.  Raises ``SumOverflowError`` with the window in which a sum would wrap.
         """
+        times = page.times if self.of.of_column else np.arange(number, number + len(page))
+        *given, known = self.of.prepare(page, times)
+        if not self.panes.of_one:
+            panes = self._runs(passed, given, known, passed.starts, passed.ends)
+            self._open = tuple(column[-1:].copy() for column in panes)
+            return self._slide(tuple(column[:-1] for column in panes), passed)
+        if type(self.of.monoid).lift is monoids.Monoid.lift and not known.size:
+            return self._slide(self._cast(given), passed)
+        starts = np.arange(len(page) + 1)
+        return self._slide(self._runs(passed, given, known, starts[:-1], starts[1:]), passed)
 
-    @abstractmethod
     def rest(self, passed: Passed, number: int) -> Arrays:
         """Return the states of windows that end behind the last of ``number`` tuples."""
+        panes = self._cells(passed.panes)
+        if not self.panes.of_one:
+            for column, last in zip(panes, self._open, strict=True):
+                column[:1] = last
+            self._open = self._cells(1)
+        return self._slide(panes, passed)
 
     @property
     def nbytes(self) -> int:
         """Bytes of the panes kept."""
-        return int(self._ring.nbytes)
+        return sum(column.nbytes for column in (*self._ring, *self._back, *self._open))
 
     def save(self) -> dict[str, Any]:
         """Return what is kept, for a snapshot."""
-        return {"at": self._at, "ring": self._ring}
+        return {"at": self._at, "ring": self._ring, "back": self._back, "open": self._open}
 
     def load(self, saved: Saved) -> None:
         """Restore a snapshot."""
-        shape = (None,) if self.columns == 1 else (self.columns, None)
-        self._ring = saved.numbers("ring", shape, self.kind)
-        room = self._ring.shape[-1] - 1
+        self._back, self._open = self._loaded(saved.part("back"), 1), self._loaded(saved.part("open"), 1)
+        self._ring = self._loaded(saved.part("ring"), None)
+        room = self._ring[0].size - 1
         self._at = saved.integer("at", least=0, most=min(room, self.panes.length - 1))
-        if room > self.panes.length:
+        if room > self.panes.length or len({column.size for column in self._ring}) > 1:
             msg = f"'ring' must have room for a window of {self.panes.length}; got {room}"
             raise SnapshotError(msg)
 
-    def _cells(self, size: int) -> Array:
-        shape = size if self.columns == 1 else (self.columns, size)
-        return np.full(shape, self.nothing, self.kind)
+    def _loaded(self, saved: Saved, cells: int | None) -> Arrays:
+        return tuple(saved.numbers(i, (cells,), value.dtype) for i, value in enumerate(self._identity))
 
-    def _column(self, size: int) -> Array:
-        return np.empty(size if self.columns == 1 else (self.columns, size), self.kind)
+    def _cast(self, states: Iterable[NDArray[Any]]) -> Arrays:
+        kept = zip(states, self._identity, strict=True)
+        return tuple(column.astype(value.dtype, copy=False) for column, value in kept)
+
+    def _cells(self, size: int) -> Arrays:
+        return tuple(np.full(size, value) for value in self._identity)
+
+    def _runs(self, passed: Passed, given: list[Any], known: Any, starts: Any, ends: Any) -> Arrays:
+        """Return the states of runs of tuples, of which the first goes on from the open pane."""
+        panes = self._cells(starts.size)
+        for column, last in zip(panes, self._open, strict=True):
+            column[:1] = last
+        starts.flags.writeable = ends.flags.writeable = False  # one signature of each loop, whoever made them
+        at = self._loops.add_runs(self.of.monoid, panes, starts, ends, tuple(given), known)
+        if at >= 0:
+            raise SumOverflowError(self.of.part.column, self.panes.window_of(passed.pane + at))
+        return panes
 
     def _make_room(self, panes: int) -> None:
         """Let the ring have room for so many panes more, or for a whole window."""
-        needed, room = min(self._at + panes, self.panes.length), self._ring.shape[-1] - 1
+        needed, room = min(self._at + panes, self.panes.length), self._ring[0].size - 1
         if needed > room:
             old = self._ring
             self._ring = self._cells(min(max(needed, 2 * room), self.panes.length) + 1)
-            self._ring[..., :room] = old[..., :room]
+            for column, before in zip(self._ring, old, strict=True):
+                column[:room] = before[:room]
 
-    def _ended(self, passed: Passed, carry: Any) -> Array:
-        """Return the panes that the end of the stream completes: the open one, and empty ones."""
-        panes = self._cells(passed.panes)
-        if not self.panes.of_one:
-            panes[..., 0] = carry
-        return read_only(panes)
+    def _slide(self, panes: Arrays, passed: Passed) -> Arrays:
+        """Slide over panes; return the states of windows among those at the end of each."""
+        if self.panes.length == 1:
+            return self._cast(panes)
+        self._make_room(panes[0].size)
+        out = tuple(np.empty(panes[0].size, value.dtype) for value in self._identity)
+        panes = tuple(map(fixed, panes))
+        self._at = int(
+            self._loops.slide(self.of.monoid, panes, self._at, self.panes.length, self._back, self._ring, out)
+        )
+        return out if self.panes.step == 1 else tuple(c[passed.first :: self.panes.step].copy() for c in out)
 
-    def _of_windows(self, results: Array, passed: Passed) -> Array:
-        """Return the results of windows among those of panes."""
-        return results if self.panes.step == 1 else results[..., passed.first :: self.panes.step].copy()
+
+class FloatSum(RowSlide):
+    """Sums of floats; those of a run are added up in vector instructions, in an order that no page cut changes."""
+
+    def __init__(self, of: Compiled, given: pa.DataType, panes: RowPanes) -> None:
+        super().__init__(of, given, panes)
+        self._lanes = np.zeros(runs.LANES)
+        self._held = 0  # tuples in the open pane
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the panes kept, and of the open one."""
+        return super().nbytes + int(self._lanes.nbytes)
+
+    def add(self, page: Page, passed: Passed, number: int) -> Arrays:
+        values = numbers(page.column(self.of.part.column or ""), *_NATIVE)
+        if self.panes.of_one:
+            return self._slide((values,), passed)
+        panes = np.empty(passed.panes + 1)
+        self._held = runs.add(values, passed.starts, passed.ends, self._lanes, self._held, panes)
+        self._open = (panes[-1:].copy(),)
+        return self._slide((panes[:-1],), passed)
+
+    def rest(self, passed: Passed, number: int) -> Arrays:
+        self._lanes, self._held = np.zeros(runs.LANES), 0
+        return super().rest(passed, number)
+
+    def save(self) -> dict[str, Any]:
+        return super().save() | {"lanes": self._lanes, "held": self._held}
+
+    def load(self, saved: Saved) -> None:
+        super().load(saved)
+        self._lanes, self._held = (
+            saved.numbers("lanes", (runs.LANES,), np.float64),
+            saved.integer("held", least=0),
+        )
 
 
-def read_only(array: Array) -> Array:
-    """Return an array that cannot be written to any more: one signature of each kernel, whoever made it."""
-    array.flags.writeable = False
-    return array
+def _narrowed(of: Compiled, given: pa.DataType) -> tuple[np.generic, ...]:
+    """Return the state of no values, in 32 bits where a column of integers has no more."""
+    extreme = of.of_column and isinstance(of.monoid, monoids.Smallest | monoids.Largest)
+    if extreme and not of.part.floating and given.bit_width <= 32 and given != pa.uint32():
+        ends = np.iinfo(np.int32)
+        return (np.int32(ends.min if isinstance(of.monoid, monoids.Largest) else ends.max),)
+    return of.identity

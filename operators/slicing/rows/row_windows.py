@@ -20,32 +20,30 @@ from oop_engine.core.punctuation import FOREVER, Linear, Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Arrays, Part
+from oop_engine.operators.aggregates.base import column_of
 from oop_engine.operators.kernels import monoids
-from oop_engine.operators.slicing.accumulator import SumOverflowError
-from oop_engine.operators.slicing.accumulators import column_monoid
+from oop_engine.operators.slicing.accumulator import Compiled, SumOverflowError
+from oop_engine.operators.slicing.accumulators import accumulator, is_compiled
 from oop_engine.operators.slicing.output import PAGE_ROWS, Output
 from oop_engine.operators.slicing.rows.row_panes import Passed, RowPanes
-from oop_engine.operators.slicing.rows.row_slides import RowSlide
-from oop_engine.operators.slicing.rows.row_stacks import FloatSum, Moments, Smallest
+from oop_engine.operators.slicing.rows.row_slides import FloatSum, RowSlide
 from oop_engine.operators.slicing.rows.row_sums import IntegerSum, RowCount
 from oop_engine.operators.windows import Extents
 
 __all__ = ["RowWindows", "slidable"]
 
+_INT64 = pa.int64()
 _MOST = 1 << 61  # tuples: more than can ever come
 _SLIDES: dict[type[Any], type[RowSlide]] = {
     monoids.Counted: RowCount,
     monoids.Checked: IntegerSum,
     monoids.Summed: FloatSum,
-    monoids.Smallest: Smallest,
-    monoids.Largest: Smallest,
-    monoids.Moments: Moments,
 }
 
 
 def slidable(parts: Sequence[Part]) -> bool:
-    """Tell whether each of ``parts`` can slide: first, last and those of another state cannot."""
-    return all(type(column_monoid(part)) in _SLIDES for part in parts)
+    """Tell whether each of ``parts`` can slide: its states are combined in compiled loops."""
+    return is_compiled(parts)
 
 
 class RowWindows:
@@ -111,9 +109,11 @@ class RowWindows:
             slide.load(state)
 
     def _slide(self, part: Part) -> RowSlide:
-        kind = _SLIDES[type(column_monoid(part))]
+        of = accumulator(part)
+        assert isinstance(of, Compiled)
         column = pa.null() if part.column is None else self._schema.type_of(part.column)
-        return kind(part, column, self._panes)
+        kind = _SLIDES.get(type(of.monoid), RowSlide) if of.of_column else RowSlide
+        return kind(of, column, self._panes)
 
     def _put_out(self, passed: Passed, states: list[Arrays]) -> Iterator[Emission]:
         for lo in range(0, passed.windows, PAGE_ROWS):
@@ -128,10 +128,10 @@ class RowWindows:
         apart, rest = divmod(length, slide)
         if rest or apart > windows:
             return [
-                pa.array(np.arange(start, start + slide * windows, slide))
+                column_of(np.arange(start, start + slide * windows, slide), _INT64)
                 for start in (first, first + length)
             ]
-        both = pa.array(np.arange(first, first + slide * (windows + apart), slide))
+        both = column_of(np.arange(first, first + slide * (windows + apart), slide), _INT64)
         return [both.slice(0, windows), both.slice(apart)]
 
     def _promise(self, window: int) -> Iterator[Emission]:
