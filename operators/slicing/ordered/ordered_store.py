@@ -165,11 +165,10 @@ class OrderedStore:
             new = new._replace(kept=page.batch.select(self._definition.keeps))
         try:
             states.add(np.cumsum(rows), states.prepare(page, page.times))
-            at = new
             self._slices = self._slices.with_more(new, self._parts)
         except SumOverflowError as error:
-            row = min(error.at, at.slots.size - 1)
-            raise WindowOverflowError(error.column, at.slots[row], at.first[row], at.last[row] + 1) from None
+            at = error.at
+            raise WindowOverflowError(error.column, new.slots[at], new.first[at], new.last[at] + 1) from None
 
     def _rows(
         self, slots: Integers, places: Integers, times: Integers, starts: Integers, states: Any

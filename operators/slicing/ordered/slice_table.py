@@ -63,7 +63,7 @@ class SliceRows(NamedTuple):
     def with_more(self, more: SliceRows, parts: Sequence[Part]) -> SliceRows:
         """Return these and ``more``, whose places lie behind those of their groups, or go on with the last one.
 
-        O(slices).  Raises ``SumOverflowError``.
+        O(slices).  Raises ``SumOverflowError`` with the row of ``more``.
         """
         if not self.slots.size:
             return more
@@ -79,17 +79,18 @@ class SliceRows(NamedTuple):
         again = (
             np.flatnonzero((both.slots[1:] == both.slots[:-1]) & (both.places[1:] == both.places[:-1])) + 1
         )
-        return both._joined(again, parts) if again.size else both
+        try:
+            return both._joined(again, parts) if again.size else both
+        except SumOverflowError as error:
+            row = int(np.searchsorted(more.slots, both.slots[again[error.at]]))
+            raise SumOverflowError(error.column, row) from None
 
     def _joined(self, again: Integers, parts: Sequence[Part]) -> SliceRows:
         """Return the slices with those of rows ``again`` joined to the rows before them."""
         states = States(parts)
         one, other = ([tuple(column[rows] for column in state) for state in self.states]
                       for rows in (again - 1, again))  # fmt: skip
-        try:
-            new = states.combine(one, other)
-        except SumOverflowError as error:
-            raise SumOverflowError(error.column, int(again[error.at])) from None
+        new = states.combine(one, other)
         states.columns = self.states
         states.put(again - 1, new)
         self.last[again - 1] = self.last[again]
