@@ -89,6 +89,13 @@ class OpenOdd(Odd):
         return True
 
 
+class TwinnedOdd(Odd):
+    """The same, with another operator in its place where order is kept."""
+
+    def twin(self, inputs: tuple[Schema, ...]) -> Operator:
+        return OpenOdd()
+
+
 class HalvedSum(WindowAggregate):
     """An aggregate whose class no rewrite has heard of."""
 
@@ -123,11 +130,14 @@ def test_operator_runs_in_any_graph(odd: Operator) -> None:
     assert sums(sums_of_odd(odd)) == SUMS
 
 
-def test_operator_that_says_that_it_keeps_order_has_an_in_order_twin() -> None:
+@pytest.mark.parametrize("odd", [OpenOdd(), TwinnedOdd()], ids=["itself", "another"])
+def test_operator_that_names_an_in_order_twin_has_one(odd: Operator) -> None:
     graph = Graph("odd, in order")
     graph.add("edge", Punctuate(BoundedDisorder(20)), graph.source("a", SCHEMA))
-    graph.sink("out", graph.add("odd", OpenOdd(), "edge"))
-    results = run(in_order(graph), {"a": PAGES["a"]}, check=True).results
+    graph.sink("out", graph.add("odd", odd, "edge"))
+    twin = in_order(graph)
+    assert type(twin.plan().operator("odd")) is OpenOdd
+    results = run(twin, {"a": PAGES["a"]}, check=True).results
     assert results["out"]["ts"].to_pylist() == [3, 14]
 
 

@@ -126,6 +126,13 @@ class Operator:
         """
         return False
 
+    def twin(self, inputs: tuple[Schema, ...]) -> Operator | None:
+        """Return the operator that takes its place in an in-order graph, where each input comes sorted.
+
+        None (the default): this one, if it keeps order.  The twin's output comes sorted, whatever ``keeps_order`` says.
+        """
+        return None
+
     def halves(self, inputs: tuple[Schema, ...]) -> tuple[Operator, Operator] | None:
         """Return two operators that do the same, the second behind the first; None: there are none (the default).
 

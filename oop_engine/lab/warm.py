@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -19,11 +20,15 @@ from oop_engine.core.schema import Schema
 from oop_engine.runners.replay import replay
 from oop_engine.system.stopwatch import COMPILED
 
+if TYPE_CHECKING:
+    from oop_engine.operators import Aggregation
+
 __all__ = ["Warmed", "cache_folder", "warm"]
 
 _COLUMNS = {"ts": pa.int64(), "k": pa.int64(), "name": pa.string(), "x": pa.float64(), "n": pa.int64()}
 _SCHEMA = Schema(_COLUMNS, "ts", "s")
 _ROWS = 2000
+_FEW, _MANY = 9, 1000  # keys
 
 
 @dataclass(frozen=True)
@@ -37,11 +42,11 @@ class Warmed:
 
 def warm() -> Iterator[Warmed]:
     """Run a graph of each kind, and yield the kernels compiled; none where all are in the cache."""
-    for what, graph in _graphs():
+    for kind, graph, keys in _graphs():
         kernels, wall_s = COMPILED.kernels, COMPILED.wall_s
-        feeds = {node.name: _pages(seed) for seed, node in enumerate(graph.plan().of_kind("source"))}
+        feeds = {node.name: _pages(seed, keys) for seed, node in enumerate(graph.plan().of_kind("source"))}
         replay(graph, feeds, on_result=lambda _: None)
-        yield Warmed(what, COMPILED.kernels - kernels, COMPILED.wall_s - wall_s)
+        yield Warmed(kind, COMPILED.kernels - kernels, COMPILED.wall_s - wall_s)
 
 
 def cache_folder() -> str:
@@ -51,23 +56,43 @@ def cache_folder() -> str:
     return str(time_order.stats.cache_path)
 
 
-def _graphs() -> Iterator[tuple[str, Graph]]:
+def _graphs() -> Iterator[tuple[str, Graph, int]]:
+    """Yield graphs, with how many keys their tuples are to have."""
+    for kind, graph in _of_few_keys():
+        yield kind, graph, _FEW
+    for kind, graph in _of_many_keys():
+        yield kind, graph, _MANY
+
+
+def _of_many_keys() -> Iterator[tuple[str, Graph]]:
+    """Yield graphs in which most groups have something in most panes, so that windows are put together in a sweep."""
+    from oop_engine.operators import BoundedDisorder, Punctuate, Sliding, Tumbling, WindowAggregate
+
+    edge = Punctuate(BoundedDisorder(9), 10 * _ROWS)  # all windows at once
+    for kind, windows in (("windows", Tumbling(300, -20)), ("sliding windows", Sliding(600, 300, -20))):
+        yield f"{kind} of many groups", _chain(edge, WindowAggregate(windows, _aggregates(), ("k",)))
+
+
+def _aggregates() -> dict[str, Aggregation]:
+    from oop_engine.operators import Avg, Count, First, Last, Max, Min, Stddev, Sum
+
+    of: dict[str, Aggregation] = {"n": Count(), "s": Sum("n"), "x": Sum("x"), "a": Avg("x"), "d": Stddev("x")}
+    of |= {"f": First("x"), "l": Last("n")}
+    return of | {f"{kind.__name__}_{name}": kind(name) for kind in (Min, Max) for name in ("x", "n")}
+
+
+def _of_few_keys() -> Iterator[tuple[str, Graph]]:
     from oop_engine.operators import (
-        Avg,
         Band,
         BoundedDisorder,
         Count,
         Distinct,
-        First,
-        Last,
-        Max,
-        Min,
         OAJoin,
         PerGroup,
         Punctuate,
+        Session,
         SlicedAggregate,
         Sliding,
-        Stddev,
         Sum,
         Tumbling,
         TupleBased,
@@ -76,13 +101,15 @@ def _graphs() -> Iterator[tuple[str, Graph]]:
     from oop_engine.operators.rewrites.in_order import in_order
 
     edge, sums = Punctuate(BoundedDisorder(9), 5), {"n": Count(), "s": Sum("n"), "x": Sum("x")}
-    all_of = sums | {"a": Avg("x"), "d": Stddev("x"), "f": First("x"), "l": Last("n")}
-    all_of |= {f"{kind.__name__}_{name}": kind(name) for kind in (Min, Max) for name in ("x", "n")}
+    all_of = _aggregates()
     for words, by in (("", ()), (", by an integer", ("k",)), (", by a text", ("name",))):
         yield f"windows{words}", _chain(edge, WindowAggregate(Tumbling(10), all_of, by))
         yield f"sliding windows{words}", _chain(edge, WindowAggregate(Sliding(60, 10), all_of, by))
         several = SlicedAggregate({"ten": Tumbling(10), "sixty": Sliding(60, 20)}, all_of, by)
         yield f"windows of several definitions{words}", _chain(edge, several)
+        for halved, one in (("windows", Sliding(60, 10)), ("sessions", Session(5))):
+            halves = WindowAggregate(one, all_of, by).halves((_SCHEMA,))
+            yield f"{halved} in two halves{words}", _chain(edge, *(halves or ()))
     yield "windows of tuples", _chain(edge, WindowAggregate(TupleBased(40, 10), all_of))
     by_key = Punctuate(PerGroup(BoundedDisorder(9), ("k",)), 5)
     yield "punctuation by key", _chain(by_key, WindowAggregate(Tumbling(10), sums, ("k",)))
@@ -105,10 +132,10 @@ def _chain(*operators: Operator) -> Graph:
     return graph
 
 
-def _pages(seed: int) -> list[Page]:
-    """Return tuples a little out of order, of few keys in the first half and of many in the second."""
+def _pages(seed: int, most: int) -> list[Page]:
+    """Return tuples a little out of order, of ``most`` keys, close together in the first half and not in the second."""
     chance = np.random.default_rng(seed)
-    keys = chance.integers(0, 9, 2 * _ROWS)
+    keys = chance.integers(0, most, 2 * _ROWS)
     keys[_ROWS:] *= 1_000_003
     times = np.arange(2 * _ROWS) // 4 - chance.integers(0, 9, 2 * _ROWS)
     columns = {"ts": times, "k": keys, "name": [f"name {key}" for key in keys], "x": keys / 3, "n": keys}

@@ -6,7 +6,7 @@
     WindowAggregate  ->  BufferingAggregate   of grids; windows that merge (sessions) are in order where tuples are;
                          those folded on the bound are themselves, and a Sort behind them
                          of several definitions: one for each, then Project, which names it, and Merge
-    all others       ->  themselves           if they keep order (``Operator.keeps_order``)
+    all others       ->  their ``Operator.twin``, or themselves if they keep order (``Operator.keeps_order``)
 
 The same tuples are late in both, so exact plans give equal results (thesis ch. 8,
 where the two architectures are compared on one plan).
@@ -128,11 +128,14 @@ def _twin(plan: Plan, name: str, join: str, slack: Slack) -> Operator:
         case Bucket() | Aggregate():
             msg = f"node {name!r}: {type(operator).__name__} has no in-order twin; use WindowAggregate for the two"
             raise GraphError(msg)
+    if (own := operator.twin(plan.inputs(name))) is not None:
+        return own
     if operator.keeps_order(plan.inputs(name)):
         return operator
     msg = (
         f"node {name!r}: {operator.describe()} has no in-order twin: sorted input must leave sorted, "
-        f"and {type(operator).__name__}.keeps_order() is False: return True there, or run the graph as it is"
+        f"and {type(operator).__name__}.keeps_order() is False: return True there, or another operator "
+        "from twin(), or run the graph as it is"
     )
     raise GraphError(msg)
 

@@ -7,10 +7,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import pytest
 from click.testing import CliRunner
 
 from oop_engine.cli.app import app
+from oop_engine.lab import warm
+from oop_engine.operators.slicing.panes import pane_windows
 from oop_engine.system.stopwatch import COMPILED
 from tests.children import MOST_S
 
@@ -22,9 +26,8 @@ def test_what_is_warm_compiles_nothing() -> None:
     assert COMPILED.kernels == before
     told = json.loads(done.stdout)
     assert Path(told["folder"]).is_dir()
-    assert {"joins by an integer", "windows, by a text", "windows of tuples"} <= {
-        c["what"] for c in told["compiled"]
-    }
+    named = {"joins by an integer", "windows, by a text", "windows of tuples", "sessions in two halves"}
+    assert named <= {c["what"] for c in told["compiled"]}
     assert all(c["kernels"] == 0 for c in told["compiled"])
 
 
@@ -51,3 +54,17 @@ print(time_order.stats.cache_path)
     assert "oop-engine-kernels-" in done.stdout
     assert not Path(done.stdout.strip()).exists()
     assert "name a folder that can be written in NUMBA_CACHE_DIR" in done.stderr
+
+
+def test_windows_of_many_groups_are_swept(monkeypatch: pytest.MonkeyPatch) -> None:
+    swept = list[object]()
+    sweep = pane_windows.Sweep
+
+    def noted(*of: Any) -> pane_windows.Sweep:
+        swept.append(of)
+        return sweep(*of)
+
+    monkeypatch.setattr(pane_windows, "Sweep", noted)
+    monkeypatch.setattr(warm, "_of_few_keys", lambda: iter(()))
+    counts = [len(swept) for _ in warm.warm()]
+    assert 0 < counts[0] < counts[1]
