@@ -168,7 +168,7 @@ def divided(page: Page, schema: Schema, width: int) -> Iterator[tuple[str, Page]
     if not width or not len(page):
         yield "", page
         return
-    exclusive = schema.progressing == "window_end"
+    exclusive = schema.progressing in ("window_end", "time_end")
     starts = (page.times - exclusive) // width * width
     order = np.argsort(starts, kind="stable")
     page, starts = page.take(order), starts[order]

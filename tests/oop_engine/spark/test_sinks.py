@@ -179,6 +179,15 @@ def test_folders_of_windows_by_number() -> None:
     }
 
 
+@pytest.mark.parametrize("end", ["window_end", "time_end"])
+def test_a_window_is_in_the_folder_of_its_last_instant(end: str) -> None:
+    schema = Schema({end: pa.int64()}, end, "m")
+    found = {
+        level: len(part) for level, part in parquet.divided(Page.of(schema, {end: [10, 11, 20]}), schema, 10)
+    }
+    assert found == {"window=0/": 1, "window=10/": 2}
+
+
 def test_there_may_be_more_folders_of_windows_than_files_that_a_process_may_open(tmp_path: Path) -> None:
     resource = pytest.importorskip("resource", reason="this platform does not bound open files so")
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
