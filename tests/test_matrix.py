@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -46,8 +47,9 @@ from tests.naive.sessions import sessions
 Row = dict[str, Any]
 
 SCHEMA = Schema(
-    {"ts": pa.int64(), "k": pa.string(), "v": pa.int64(), "x": pa.float64(), "b": pa.bool_()}, "ts", "s"
-)
+    {"ts": pa.int64(), "k": pa.string(), "v": pa.int64(), "x": pa.float64(), "b": pa.bool_(), "i": pa.int32(),
+     "d": pa.decimal128(9, 2), "u": pa.uint64()}, "ts", "s",
+)  # fmt: skip
 PRODUCT = UserDefined(
     lift=lambda v: (v.fill_null(1).to_numpy(zero_copy_only=False).astype("float64"),),
     combine=lambda a, b: (a[0] * b[0],), lower=lambda state: state[0],
@@ -84,6 +86,12 @@ AGGREGATES: dict[str, tuple[Any, ...]] = {  # and how the oracle calls it, with 
     "geometric_mean": (GeometricMean("x"), "geometricmean", "x"),
     "weighted": (WeightedAvg("x", "v"), "weightedavg", "x", "v"),
     "m4": (M4("v"), "m4", "v"),
+    "mean": (Avg("v"), "avg", "v"),
+    "narrow": (Var("i"), "var", "i"),
+    "narrow_of_all": (Stddev("i", 0), "stddev of all", "i"),
+    "decimals": (Sum("d"), "sum", "d"),
+    "unsigned": (Sum("u"), "sum", "u"),
+    "top_decimal": (ArgMax("d", "u"), "argmax", "d", "u"),
     "any": (AnyOf("b"), "any", "b"),
     "all": (All("b"), "all", "b"),
 }
@@ -124,7 +132,9 @@ def stream() -> list[Row]:
     times = sorted(draw.randrange(0, 90) for _ in range(50))
     rows = [
         {"ts": ts + draw.randrange(-9, 1), "k": draw.choice("ab"), "v": draw.choice([-2, 1, 3, None]),
-         "x": draw.choice([-1.5, 0.0, 0.25, None]), "b": draw.choice([True, False, None])}
+         "x": draw.choice([-1.5, 0.0, 0.25, None]), "b": draw.choice([True, False, None]),
+         "i": draw.choice([-3, 2**31 - 1, 5, None]), "d": draw.choice([Decimal("-1.50"), Decimal("7.25"), None]),
+         "u": draw.choice([1, 2**57, None])}
         for ts in times
     ]  # fmt: skip
     return rows

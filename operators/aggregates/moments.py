@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates.base import Arrays, OfColumn, Part, fewer
+from oop_engine.operators.aggregates.wide import deviations
 
 __all__ = ["Stddev", "Var"]
 
@@ -23,6 +25,8 @@ __all__ = ["Stddev", "Var"]
 class Var(OfColumn):
     """Variance, float64, numerically stable: the sum of squared deviations over n - ``ddof``.
 
+    Of integers of 32 bits or less the sums of values and squares are kept, exactly, in 128 bits; of others count, mean
+    and squared deviations, as floats.
     ``ddof``: 1 for that of a sample, null for fewer than two values; 0 for that of a population, null for none.
     """
 
@@ -37,14 +41,19 @@ class Var(OfColumn):
         return super().result_type(schema, operator)
 
     def parts(self, schema: Schema) -> tuple[Part, ...]:
+        kind = schema.type_of(self.column)
+        if pa.types.is_integer(kind) and kind.bit_width <= 32:
+            return Part("count", self.column), Part("total", self.column), Part("squares", self.column)
         return (Part("moments", self.column, floating=True),)
 
     def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
-        number = states[0][0]
-        return pa.array(self._of(states), kind, mask=fewer(number, self.ddof + 1))
+        number, *_ = states[0]
+        return pa.array(self._of(number, states), kind, mask=fewer(number, self.ddof + 1))
 
-    def _of(self, states: Sequence[Arrays]) -> NDArray[np.float64]:
-        number, _, squares = states[0]
+    def _of(self, number: NDArray[Any], states: Sequence[Arrays]) -> NDArray[np.float64]:
+        squares = (
+            states[0][-1] if len(states) == 1 else deviations(states[1], states[2], np.maximum(number, 1))
+        )
         found: NDArray[np.float64] = squares / np.maximum(number - self.ddof, 1)
         return found
 
@@ -52,6 +61,6 @@ class Var(OfColumn):
 class Stddev(Var):
     """Standard deviation, float64: the square root of ``Var``, and null where that is."""
 
-    def _of(self, states: Sequence[Arrays]) -> NDArray[np.float64]:
-        found: NDArray[np.float64] = np.sqrt(super()._of(states))
+    def _of(self, number: NDArray[Any], states: Sequence[Arrays]) -> NDArray[np.float64]:
+        found: NDArray[np.float64] = np.sqrt(super()._of(number, states))
         return found

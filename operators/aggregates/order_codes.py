@@ -7,6 +7,7 @@ highest bit turned over.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from oop_engine.operators.aggregates.base import Arrays
 
-__all__ = ["codes_of", "has_order", "is_narrow", "least", "values_of"]
+__all__ = ["codes_of", "has_order", "is_narrow", "least", "of_words", "values_of", "words_of"]
 
 _FLIP = np.int64(np.iinfo(np.int64).min)
 _LIMITS = np.iinfo(np.int64)
@@ -46,11 +47,10 @@ def codes_of(column: pa.Array) -> Arrays:
     """Return the codes of a column, arrays (rows,); those of nulls are of no use."""
     kind = column.type
     if pa.types.is_decimal(kind):
-        words = np.frombuffer(column.buffers()[1], np.int64).reshape(-1, _words(kind))
-        words = words[column.offset : column.offset + len(column)]
-        return (*(word ^ _FLIP for word in words.T[:-1]), np.ascontiguousarray(words[:, -1]))
+        *lower, highest = words_of(column)
+        return *(word ^ _FLIP for word in lower), highest
     if pa.types.is_uint64(kind):
-        return (column.fill_null(0).to_numpy(zero_copy_only=False).view(np.int64) ^ _FLIP,)
+        return (words_of(column)[0] ^ _FLIP,)
     if pa.types.is_temporal(kind):
         column = column.view(pa.int32() if kind.bit_width == 32 else pa.int64())
     wide = pa.float64() if pa.types.is_floating(kind) else pa.int64()
@@ -61,10 +61,9 @@ def codes_of(column: pa.Array) -> Arrays:
 def values_of(codes: Arrays, null: NDArray[np.bool_] | None, kind: pa.DataType) -> pa.Array:
     """Return the values that have these codes; null where ``null`` is true."""
     if pa.types.is_decimal(kind):
-        words = np.stack([*(code ^ _FLIP for code in codes[:-1]), codes[-1]], axis=1)
-        return _of_buffer(words, null, kind)
+        return of_words([*(code ^ _FLIP for code in codes[:-1]), codes[-1]], null, kind)
     if pa.types.is_uint64(kind):
-        return _of_buffer(codes[0] ^ _FLIP, null, kind)
+        return of_words([codes[0] ^ _FLIP], null, kind)
     (values,) = codes
     numbers = pa.array(values if null is None else np.where(null, values.dtype.type(0), values), mask=null)
     if pa.types.is_temporal(kind):
@@ -72,11 +71,20 @@ def values_of(codes: Arrays, null: NDArray[np.bool_] | None, kind: pa.DataType) 
     return numbers if numbers.type == kind else numbers.cast(kind)
 
 
+def words_of(column: pa.Array) -> Arrays:
+    """Return values of 64 bits or more as words, int64 (rows,), the lowest first; those of nulls are of no use."""
+    wide = _words(column.type)
+    words = np.frombuffer(column.buffers()[1], np.int64).reshape(-1, wide)
+    return tuple(words[column.offset : column.offset + len(column)].T)
+
+
+def of_words(words: Sequence[NDArray[Any]], null: NDArray[np.bool_] | None, kind: pa.DataType) -> pa.Array:
+    """Return the values that have these words; null where ``null`` is true."""
+    known = None if null is None else pa.array(~null).buffers()[1]
+    values = np.ascontiguousarray(np.stack(list(words), axis=1))
+    return pa.Array.from_buffers(kind, len(values), [known, pa.py_buffer(values)])
+
+
 def _words(kind: pa.DataType) -> int:
     """Return how many codes of 64 bits a value is."""
     return kind.byte_width // 8 if pa.types.is_decimal(kind) else 1
-
-
-def _of_buffer(words: NDArray[Any], null: NDArray[np.bool_] | None, kind: pa.DataType) -> pa.Array:
-    known = None if null is None else pa.array(~null).buffers()[1]
-    return pa.Array.from_buffers(kind, len(words), [known, pa.py_buffer(np.ascontiguousarray(words))])

@@ -8,36 +8,77 @@ import numpy as np
 import pyarrow as pa
 
 from oop_engine.core.schema import Schema
-from oop_engine.operators.aggregates.base import Arrays, OfColumn, Part, column_of, fewer, stored
+from oop_engine.operators.aggregates.base import Arrays, OfColumn, Part, fewer, is_number, stored
+from oop_engine.operators.aggregates.order_codes import of_words
+from oop_engine.operators.aggregates.wide import divided, floats
 
 __all__ = ["Avg", "Sum"]
 
 
-class Sum(OfColumn):
-    """Sum: of integers int64, of floats float64 (IEEE: NaN and infinities stay).
+class _Added(OfColumn):
+    wanted = "an integer, a float, a decimal of at most 128 bits or a duration"
 
-    Integer sums are checked: one that leaves 64 bits raises ``ContractError``, it never wraps,
-    not even if later values would bring it back (so near the limit the order can tell).
+    def _takes(self, kind: pa.DataType) -> bool:
+        more = (pa.types.is_uint64, pa.types.is_decimal128, pa.types.is_duration)
+        return is_number(kind) or any(of(kind) for of in more)
+
+    def _wide(self, schema: Schema) -> Part:
+        """Return the part that adds up integers in 128 bits."""
+        kind = schema.type_of(self.column)
+        plain = pa.types.is_decimal(kind) or pa.types.is_uint64(kind)
+        return Part("total", self.column, types=(kind,) if plain else ())
+
+
+class Sum(_Added):
+    """Sum: of integers int64, of uint64 uint64, of floats float64 (IEEE: NaN and infinities stay), of durations theirs.
+
+    That of decimals is decimal128(38, their scale).  All but floats are checked: a sum that leaves its 64 bits or 38
+    digits raises ``ContractError``, it never wraps, not even if later values would bring it back (so near the
+    limit the order can tell).
     """
 
     def _type(self, kind: pa.DataType) -> pa.DataType:
+        if pa.types.is_decimal(kind):
+            return pa.decimal128(38, kind.scale)
+        if pa.types.is_uint64(kind) or pa.types.is_duration(kind):
+            return kind
         return pa.float64() if pa.types.is_floating(kind) else pa.int64()
 
     def parts(self, schema: Schema) -> tuple[Part, ...]:
-        return Part("sum", self.column, self._floating(schema)), Part("count", self.column)
+        wide = self._wide(schema)
+        part = (
+            wide._replace(kind="checked") if wide.types else Part("sum", self.column, self._floating(schema))
+        )
+        return part, Part("count", self.column)
 
     def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
-        return column_of(states[0][0], kind, fewer(states[1][0], 1))
+        null = fewer(states[1][0], 1)
+        if pa.types.is_decimal(kind) or pa.types.is_uint64(kind):
+            return of_words(states[0][: kind.bit_width // 64], null, kind)
+        found = pa.array(states[0][0], pa.float64() if pa.types.is_floating(kind) else pa.int64(), mask=null)
+        return found if found.type == kind else found.view(kind)
 
 
-class Avg(OfColumn):
-    """Mean, float64; integers are added up as floats, so that nothing overflows."""
+class Avg(_Added):
+    """Mean: float64 for numbers, for decimals and durations of their type, a half rounded away from zero.
+
+    Integers, decimals and durations are added up in 128 bits, so nothing overflows and the order of values never
+    matters; floats follow IEEE.
+    """
+
+    def _type(self, kind: pa.DataType) -> pa.DataType:
+        return kind if pa.types.is_decimal(kind) or pa.types.is_duration(kind) else pa.float64()
 
     def parts(self, schema: Schema) -> tuple[Part, ...]:
-        return Part("sum", self.column, floating=True), Part("count", self.column)
+        if self._floating(schema):
+            return Part("sum", self.column, floating=True), Part("count", self.column)
+        return self._wide(schema), Part("count", self.column)
 
     def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
-        (total,), (number,) = states
+        total, (number,) = states
         null = fewer(number, 1)
         divisor = np.maximum(stored(number), 1)
-        return pa.array(total / divisor, kind, mask=null)
+        if pa.types.is_floating(kind):
+            return pa.array((total[0] if len(total) == 1 else floats(total)) / divisor, kind, mask=null)
+        words = divided(total, np.broadcast_to(divisor, total[0].shape))
+        return of_words(words[: kind.bit_width // 64], null, kind)

@@ -22,15 +22,26 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, types
+from numba import int64, njit, types
 from numba.extending import intrinsic, overload
 
 from oop_engine.operators.kernels.slices import ALONE
 
 __all__ = [
-    "Checked", "Counted", "Largest", "LargestCounted", "Loops", "Moments", "Monoid", "Multiplied", "Smallest",
-    "SmallestCounted", "Summed", "Weighted", "loops",
+    "Checked", "Counted", "Decimals", "Largest", "LargestCounted", "Loops", "Moments", "Monoid", "Multiplied",
+    "Smallest", "SmallestCounted", "Squares", "Summed", "Total", "Unsigned", "Weighted", "Words", "loops",
 ]  # fmt: skip
+
+_TOP = np.int64(np.iinfo(np.int64).min)
+
+
+def _words(number: int) -> tuple[np.int64, np.int64]:
+    """Return the lower and the upper 64 bits of an integer of 128, as int64."""
+    low = number & (1 << 64) - 1
+    return np.int64(low - (1 << 64) if low >> 63 else low), np.int64(number >> 64)
+
+
+_MOST, _LEAST = _words(10**38 - 1), _words(1 - 10**38)
 
 
 class Monoid(NamedTuple):
@@ -52,6 +63,9 @@ class Monoid(NamedTuple):
     def add(self, held, given):
         """Return ``held`` with one tuple more, where that takes less than to combine it with what ``lift`` returns."""
 
+    def without(self, a, b):
+        """Return what ``b`` was combined with to ``a``, exactly; zeros are the state of no values."""
+
     def wraps(self, b, both):
         """Return a negative integer if ``both``, of some state and ``b``, does not fit its type, else another one."""
         return 0
@@ -65,6 +79,9 @@ class Counted(Monoid):
 
     def combine(self, a, b):
         return (a[0] + b[0],)
+
+    def without(self, a, b):
+        return (a[0] - b[0],)
 
 
 class Summed(Monoid):
@@ -80,9 +97,60 @@ class Checked(Monoid):
     def combine(self, a, b):
         return (a[0] + b[0],)
 
+    def without(self, a, b):
+        return (a[0] - b[0],)
+
     def wraps(self, b, both):
         a = both[0] - b[0]
         return (both[0] ^ a) & (both[0] ^ b[0])
+
+
+class Total(Monoid):
+    """Sum of integers in 128 bits: the lower 64, unsigned, and the upper 64, both as int64."""
+
+    def lift(self, given):
+        value = int64(given[0])
+        return value, value >> 63
+
+    def combine(self, a, b):
+        low = a[0] + b[0]
+        return low, a[1] + b[1] + ((low ^ _TOP) < (a[0] ^ _TOP))
+
+    def without(self, a, b):
+        return a[0] - b[0], a[1] - b[1] - ((a[0] ^ _TOP) < (b[0] ^ _TOP))
+
+
+class Squares(Total):
+    """Sum of the squares of integers of 32 bits, as ``Total`` has it."""
+
+    def lift(self, given):
+        value = int64(given[0])
+        return value * value, int64(0)
+
+
+class Words(Total):
+    """Sum of integers that are given in words, as ``Total`` has it."""
+
+    def lift(self, given):
+        return given
+
+
+class Unsigned(Words):
+    """The same, which must fit 64 bits, unsigned."""
+
+    def wraps(self, b, both):
+        return -int64(both[1] != 0)
+
+
+class Decimals(Words):
+    """The same, which must have at most 38 digits."""
+
+    def wraps(self, b, both):
+        low, high = both[0] ^ _TOP, both[1]
+        fits = (high < _MOST[1]) | ((high == _MOST[1]) & (low <= _MOST[0] ^ _TOP))
+        fits &= (high > _LEAST[1]) | ((high == _LEAST[1]) & (low >= _LEAST[0] ^ _TOP))
+        a = both[1] - b[1] - (low < (b[0] ^ _TOP))
+        return -1 if not fits else (both[1] ^ a) & (both[1] ^ b[1])
 
 
 class Smallest(Monoid):
@@ -163,6 +231,7 @@ class Moments(Monoid):
 
 
 _jit = cache(njit)
+_BLOCK = 1 << 13  # slots at a time: their totals stay in the cache
 
 
 def _below(a, b): ...
@@ -212,6 +281,9 @@ def _more(monoid, held, given): ...
 def _wraps(monoid, b, both): ...
 
 
+def _less(monoid, a, b): ...
+
+
 @overload(_both)
 def _(monoid, a, b):
     """Return whether the state of both does not fit (negative: so it is), and that state."""
@@ -250,6 +322,12 @@ def _(monoid, held, given):
     if of.add is not Monoid.add:
         return lambda monoid, held, given: (1, add(monoid, held, given))
     return lambda monoid, held, given: (1, combine(monoid, held, lift(monoid, given)))
+
+
+@overload(_less)
+def _(monoid, a, b):
+    without = _jit(monoid.instance_class.without)
+    return lambda monoid, a, b: without(monoid, a, b)
 
 
 @overload(_wraps)
@@ -317,6 +395,28 @@ def _rows(typing, ring, begin, cells, at):
         return context.make_tuple(builder, signature.return_type, rows)
 
     return types.Tuple(kinds)(ring, begin, cells, at), code
+
+
+@intrinsic
+def _cut(typing, columns, row, begin, end):
+    """Return of each column, C-contiguous and of two axes, a stretch of a row: a tuple of arrays."""
+    kinds = [types.Array(column.dtype, 1, "C") for column in columns]
+
+    def code(context, builder, signature, values):
+        cuts = []
+        for i, (column, kind) in enumerate(zip(columns, kinds, strict=True)):
+            some = builder.extract_value(values[0], i), *values[1:]
+            cuts.append(
+                context.compile_internal(builder, _stretch.py_func, kind(column, row, begin, end), some)
+            )
+        return context.make_tuple(builder, signature.return_type, cuts)
+
+    return types.Tuple(kinds)(columns, row, begin, end), code
+
+
+@njit
+def _stretch(column, row, begin, end):
+    return column[row, begin:end]
 
 
 @njit
@@ -503,6 +603,74 @@ def fold_rows(monoid, ring, begin, cells, results, steps):
     return -1, -1
 
 
+@njit(cache=True, nogil=True)
+def totals(monoid, geometry, columns, lowest, ends, slots, total, out):
+    """Write the states of windows as ``kernels.pane_rows`` lays them out, by what comes in and what goes out.
+
+    ``total`` columns (1, groups) of states of no values, scratch; ``out`` columns (results,).
+    Returns the window and the slot whose total does not fit, or -1, -1.  O((windows + panes) x groups + results).
+    """
+    step, length, low, high, mask, _ = geometry
+    groups = total[0].shape[1]
+    at = np.zeros(len(ends), np.int64)
+    at[1:] = ends[:-1]
+    for block in range(0, groups, _BLOCK):
+        behind = min(block + _BLOCK, groups)
+        begin, end = low, low
+        held = _cut(total, 0, block, behind)
+        for w in range(len(ends)):
+            wid = lowest + w
+            start, till = max((wid + 1) * step - length, low), min((wid + 1) * step, high + 1)
+            if start >= till:
+                continue
+            for pane in range(begin, min(start, end)):
+                slot = _drop(monoid, held, _cut(columns, pane & mask, block, behind))
+                if slot >= 0:
+                    return wid, block + slot
+            for pane in range(max(start, end), till):
+                slot = _take(monoid, held, _cut(columns, pane & mask, block, behind))
+                if slot >= 0:
+                    return wid, block + slot
+            begin, end = start, till
+            k = at[w]
+            while k < ends[w] and slots[k] < behind:
+                _put(out, k, _at(held, slots[k] - block))
+                k += 1
+            at[w] = k
+    return -1, -1
+
+
+@njit(cache=True, nogil=True)
+def _take(monoid, total, row):
+    """Add a row to ``total``; return a slot whose total does not fit, or -1."""
+    wrapped = 0
+    for i in range(len(total[0])):
+        wide, both = _both(monoid, _at(total, i), _at(row, i))
+        wrapped |= wide
+        _put(total, i, both)
+    if wrapped < 0:
+        for i in range(len(total[0])):
+            if _wraps(monoid, _at(row, i), _at(total, i)) < 0:
+                return i
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def _drop(monoid, total, row):
+    """Take a row away from ``total``; return a slot whose total does not fit, or -1."""
+    wrapped = 0
+    for i in range(len(total[0])):
+        before = _at(total, i)
+        wrapped |= _wraps(monoid, _at(row, i), before)
+        _put(total, i, _less(monoid, before, _at(row, i)))
+    if wrapped < 0:
+        for i in range(len(total[0])):
+            both = _both(monoid, _at(total, i), _at(row, i))[1]
+            if _wraps(monoid, _at(row, i), both) < 0:
+                return i
+    return -1
+
+
 class Loops(NamedTuple):
     """The loops of this file, by name; they are called as they are defined, and told above."""
 
@@ -514,9 +682,10 @@ class Loops(NamedTuple):
     reduce: Callable[..., int]
     fold_steps: Callable[..., int]
     fold_rows: Callable[..., tuple[int, int]]
+    totals: Callable[..., tuple[int, int]]
 
 
-_KEPT = Loops(add_rows, update, add_runs, slide, merge, reduce, fold_steps, fold_rows)
+_KEPT = Loops(add_rows, update, add_runs, slide, merge, reduce, fold_steps, fold_rows, totals)
 
 
 def loops(monoid: Monoid) -> Loops:

@@ -11,9 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["free", "held", "totals", "windows"]
-
-BLOCK = 1 << 13  # slots at a time: their totals stay in the cache
+__all__ = ["free", "held", "windows"]
 
 
 @njit(cache=True, nogil=True)
@@ -60,64 +58,6 @@ def windows(lowest, ends, out):
         while k < ends[w]:
             out[k] = lowest + w
             k += 1
-
-
-@njit(cache=True, nogil=True)
-def totals(geometry, column, lowest, ends, slots, out):
-    """Write the int64 totals of windows, by what comes in and what goes out; ``out`` (results,).
-
-    Returns the window and the slot whose total wraps, or -1, -1.  O((windows + panes) x groups + results).
-    """
-    step, length, low, high, mask, _ = geometry
-    groups = slots.max() + 1 if len(slots) else 0
-    at = np.zeros(len(ends), np.int64)
-    at[1:] = ends[:-1]
-    for block in range(0, groups, BLOCK):
-        total = np.zeros(min(BLOCK, groups - block), np.int64)
-        behind = block + len(total)
-        begin, end = low, low
-        for w in range(len(ends)):
-            wid = lowest + w
-            start, till = max((wid + 1) * step - length, low), min((wid + 1) * step, high + 1)
-            if start >= till:
-                continue
-            for pane in range(begin, min(start, end)):
-                slot = _move(total, column[pane & mask, block:behind], -1)
-                if slot >= 0:
-                    return wid, block + slot
-            for pane in range(max(start, end), till):
-                slot = _move(total, column[pane & mask, block:behind], 1)
-                if slot >= 0:
-                    return wid, block + slot
-            begin, end = start, till
-            k = at[w]
-            while k < ends[w] and slots[k] < behind:
-                out[k] = total[slots[k] - block]
-                k += 1
-            at[w] = k
-    return -1, -1
-
-
-@njit(cache=True, nogil=True)
-def _move(total, row, sign):
-    """Add a row to ``total``, or take it away (``sign`` -1); return a slot whose total wraps, or -1."""
-    wrapped = 0
-    if sign > 0:
-        for i in range(len(total)):
-            after = total[i] + row[i]
-            wrapped |= (after ^ total[i]) & (after ^ row[i])
-            total[i] = after
-    else:
-        for i in range(len(total)):
-            after = total[i] - row[i]
-            wrapped |= (after ^ total[i]) & (total[i] ^ row[i])
-            total[i] = after
-    if wrapped < 0:
-        for i in range(len(total)):
-            before = total[i] - sign * row[i]
-            if ((total[i] ^ before) & (total[i] ^ (sign * row[i]))) < 0:
-                return i
-    return -1
 
 
 @njit(cache=True, nogil=True)

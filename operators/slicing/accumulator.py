@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from itertools import repeat
+from itertools import pairwise, repeat
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from oop_engine.core.page import Page
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels import monoids
+from oop_engine.operators.kernels.panes import Geometry
 from oop_engine.operators.kernels.slices import ALONE
 from oop_engine.operators.kernels.step_levels import step_levels
 
@@ -140,6 +141,33 @@ class Accumulator(ABC):
                 column[:] = new
         return results
 
+    def without(self, a: Arrays, b: Arrays) -> Arrays:
+        """Return the states that ``b`` was combined with to ``a``, row by row; asked where it is ``invertible``."""
+        raise NotImplementedError
+
+    @_AS_IEEE
+    def totals(
+        self, geometry: Geometry, ring: Arrays, lowest: int, ends: Integers, slots: Integers, out: Arrays
+    ) -> None:
+        """Write the states of windows by those that come in and go out, as ``kernels.pane_rows`` lays them out.
+
+        ``ring``: columns (panes, groups).  ``out``: columns (results,).  Raises ``SumOverflowError`` with the window.
+        """
+        step, length, low, high, mask, _ = geometry
+        total = tuple(np.full(ring[0].shape[1], value) for value in self.identity)
+        begin = end = low
+        for w, (at, stop) in enumerate(pairwise([0, *ends.tolist()])):
+            start, till = max((lowest + w + 1) * step - length, low), min((lowest + w + 1) * step, high + 1)
+            if start >= till:
+                continue
+            for pane in range(begin, min(start, end)):
+                total = self.without(total, tuple(column[pane & mask] for column in ring))
+            for pane in range(max(start, end), till):
+                total = self.combine(total, tuple(column[pane & mask] for column in ring))
+            begin, end = start, till
+            for column, new in zip(out, total, strict=True):
+                column[at:stop] = new[slots[at:stop]]
+
     def _empty(self, rows: int) -> Arrays:
         return tuple(map(np.empty, repeat(rows), self._types))
 
@@ -200,6 +228,13 @@ class Compiled(Accumulator):
         cells, results = (tuple(np.empty((size, wide), c.dtype) for c in ring) for size in rows)
         self._check(*self._loops.fold_rows(self.monoid, ring, begin, cells, results, steps))
         return results
+
+    def totals(
+        self, geometry: Geometry, ring: Arrays, lowest: int, ends: Integers, slots: Integers, out: Arrays
+    ) -> None:
+        groups = int(slots.max(initial=-1)) + 1
+        total = tuple(np.zeros((1, groups), kind) for kind in self._types)
+        self._check(*self._loops.totals(self.monoid, geometry, ring, lowest, ends, slots, total, out))
 
     def _check(self, at: int, group: int = 0) -> None:
         if at >= 0:

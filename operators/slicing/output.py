@@ -167,10 +167,12 @@ class Output:
     def overflow(
         self, column: str | None, start: int, end: int, keys: Mapping[str, pa.Array]
     ) -> ContractError:
-        """Return the error that a sum passed 64 bits in the window ``[start, end)`` of a group."""
+        """Return the error that a sum passed 64 bits, or 38 digits, in the window ``[start, end)`` of a group."""
         group = {name: key[0].as_py() for name, key in keys.items()}
+        of = {kind for part in self.parts if part.column == column for kind in part.types}
+        room = "38 digits" if any(map(pa.types.is_decimal, of)) else "64 bits"
         msg = (
-            f"{self.what}: Sum({column!r}) must fit 64 bits; it does not in window "
+            f"{self.what}: Sum({column!r}) must fit {room}; it does not in window "
             f"[{start}, {end}) of group {group}: cast the column to float64 before"
         )
         return ContractError(msg)

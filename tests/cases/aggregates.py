@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -19,12 +20,14 @@ from tests.naive.sessions import sessions
 __all__ = ["CASES"]
 
 SCHEMA = Schema(
-    {"ts": pa.int64(), "k": pa.string(), "j": pa.int32(), "v": pa.int64(), "x": pa.float64(), "b": pa.bool_()},
+    {"ts": pa.int64(), "k": pa.string(), "j": pa.int32(), "v": pa.int64(), "x": pa.float64(), "b": pa.bool_(),
+     "d": pa.decimal128(9, 2), "u": pa.uint64()},
     "ts", "s",
 )  # fmt: skip
 DOMAINS: dict[str, list[Any]] = {
     "ts": list(range(-30, 90)), "k": ["a", "b", None], "j": [1, 2, 5], "v": [0, 1, 2, 7, None],
     "x": [0.0, 0.25, 3.0, None], "b": [True, False, None],
+    "d": [Decimal("-1.50"), Decimal("7.25"), None], "u": [1, 2**57, None],
 }  # fmt: skip
 WANTED: dict[str, tuple[of.Aggregation, tuple[str, ...]]] = {
     "arg": (of.ArgMin("x", "v"), ("argmin", "x", "ts", "v")),
@@ -36,6 +39,10 @@ WANTED: dict[str, tuple[of.Aggregation, tuple[str, ...]]] = {
     "product": (of.Product("v"), ("product", "v")),
     "centre": (of.WeightedAvg("v", "j"), ("weightedavg", "v", "ts", "j")),
     "four": (of.M4("v"), ("m4", "v")),
+    "average": (of.Avg("v"), ("avg", "v")),
+    "narrow": (of.Stddev("j"), ("stddev", "j")),
+    "decimals": (of.Sum("d"), ("sum", "d")),
+    "unsigned": (of.Sum("u"), ("sum", "u")),
     "any": (of.Any("b"), ("any", "b")),
     "all": (of.All("b"), ("all", "b")),
 }

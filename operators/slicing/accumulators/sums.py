@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from oop_engine.core.page import Page
 from oop_engine.operators.aggregates import Arrays, Part
+from oop_engine.operators.aggregates.order_codes import words_of
 from oop_engine.operators.kernels import monoids
-from oop_engine.operators.slicing.accumulator import Compiled, known, numbers, values
+from oop_engine.operators.slicing.accumulator import Compiled, fixed, known, numbers, values
 from oop_engine.operators.slicing.accumulators.registry import register_accumulator
 
 __all__: list[str] = []
@@ -42,6 +43,31 @@ class _Sum(Compiled):
         self.monoid = monoids.Summed() if part.floating else monoids.Checked()
         self.identity = (np.float64(0) if part.floating else np.int64(0),)
         self.invertible = not part.floating
+
+
+@register_accumulator("total", "checked", "squares")
+class _Total(Compiled):
+    """Integers in 128 bits; ``checked``: a sum of decimals or uint64 that must fit those."""
+
+    identity = np.int64(0), np.int64(0)
+    invertible = True
+
+    def __init__(self, part: Part) -> None:
+        super().__init__(part)
+        self.of_column = not part.types
+        self.monoid = monoids.Squares() if part.kind == "squares" else monoids.Total()
+        if part.types:
+            decimal = pa.types.is_decimal(part.types[0])
+            checked = monoids.Decimals() if decimal else monoids.Unsigned()
+            self.monoid = checked if part.kind == "checked" else monoids.Words()
+            self.invertible = part.kind != "checked"
+
+    def prepare(self, page: Page, times: Integers) -> Arrays:
+        if not self.part.types:
+            return super().prepare(page, times)
+        words = [fixed(word) for word in words_of(page.batch.column(self.part.column or ""))]
+        words += [fixed(np.zeros_like(words[0]))] if len(words) == 1 else []
+        return *words, known(page, *self.part.columns)
 
 
 @register_accumulator("moments")

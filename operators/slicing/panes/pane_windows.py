@@ -178,9 +178,7 @@ class Sweep:
         if not of.invertible:
             return self._by_stacks(of, columns, slots, wids)
         out = tuple(np.empty(slots.size, column.dtype) for column in columns)
-        wid, slot = kernels.totals(self._geometry, *columns, self._lowest, self._ends, slots, *out)
-        if slot >= 0:
-            raise SumOverflowError(of.part.column, int(wid), int(slot))
+        of.totals(self._geometry, columns, self._lowest, self._ends, slots, out)
         return out
 
     def _by_stacks(self, of: Accumulator, columns: Arrays, slots: Integers, wids: Integers) -> Arrays:
