@@ -20,7 +20,7 @@ DOCUMENTED := oop_engine oop_engine.traces oop_engine.testing oop_engine.testing
   oop_engine.runners.inline oop_engine.runners.local oop_engine.spark.run oop_engine.spark.io.sinks \
   oop_engine.operators oop_engine.operators.rewrites.in_order oop_engine.core.halves oop_engine.scenarios.truth
 
-.PHONY: help demo demo-spark test fuzz lint types format clean bench bench-smoke bench-spark bench-profile bench-peers api
+.PHONY: help demo demo-spark scenarios test fuzz lint types format clean bench bench-smoke bench-spark bench-profile bench-peers api
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,12 @@ help: ## show this list
 demo: $(VENV)/.demo ## run the flights of New York in order and out of order, and compare
 	@mkdir -p out
 	$(BIN)/oop-engine compare nyc_flights --report out/nyc_flights.html
+
+scenarios: $(VENV)/.demo ## compare the plans of every scenario, check all claims, write out/<scenario>.html; takes minutes
+	@mkdir -p out
+	@for name in $$($(BIN)/python -c "from oop_engine.lab.scenario import names; print(*names())"); do \
+	  $(BIN)/oop-engine compare $$name --report out/$$name.html || failed="$$failed $$name"; \
+	done; test -z "$$failed" || { echo "claims fail:$$failed"; exit 1; }
 
 demo-spark: $(VENV)/.spark ## run the flights and the links on Spark too (Java comes along), and compare
 	$(BIN)/oop-engine replay nyc_flights --on spark --compare

@@ -6,7 +6,8 @@ aggregation: an independent judge.  And two measures of how far results are from
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,10 @@ from numpy.typing import NDArray
 from oop_engine.lab.brute_force import memberships
 from oop_engine.lab.scenario import COMPLETE_AT
 
-__all__ = ["mean_error", "windows", "wrong_results"]
+__all__ = ["cut_out", "mean_error", "windows", "wrong_results"]
+
+Integers = NDArray[np.int64]
+Aggregates = Mapping[str, tuple[str, Callable[[NDArray[Any]], Any]]]
 
 
 def windows(
@@ -51,6 +55,29 @@ def windows(
     names[f"{COMPLETE_AT}_max"] = COMPLETE_AT
     grouped = grouped.rename_columns([names.get(n, n) for n in grouped.column_names])
     return grouped.take(pc.sort_indices(grouped, sort_keys=[("window_end", "ascending")]))
+
+
+def cut_out(
+    table: pa.Table, starts: Integers, stops: Integers, aggregates: Aggregates, arrival: str = "arrival"
+) -> pa.Table:
+    """Return one row for each stretch ``[start, stop)`` of rows: ``aggregates`` of its values, and ``COMPLETE_AT``.
+
+    ``aggregates``: output name -> (column, function of an array).  Each stretch is cut out of the columns and looked
+    at by itself.  O(rows in all stretches).
+    """
+    columns = {
+        name: table.column(name).to_numpy() for name in {arrival, *(c for c, _ in aggregates.values())}
+    }
+    cuts = list(zip(starts.tolist(), stops.tolist(), strict=True))
+    asked: dict[str, tuple[str, Callable[[NDArray[Any]], Any]]] = {
+        **aggregates,
+        COMPLETE_AT: (arrival, np.max),
+    }
+    found = {
+        name: [function(columns[column][start:stop]) for start, stop in cuts]
+        for name, (column, function) in asked.items()
+    }
+    return pa.table({name: np.array(values) for name, values in found.items()})
 
 
 def mean_error(table: pa.Table, truth: pa.Table, column: str) -> float:

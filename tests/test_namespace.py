@@ -24,7 +24,7 @@ EXAMPLE = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re
 MINE = 'raise AssertionError("a file of the user is no part of the engine")\n'
 FOREIGN = {
     "scenarios/__init__.py": "OURS = False\n",
-    "scenarios/links.py": "",
+    "scenarios/thesis/links.py": "",
     "scenarios-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: scenarios\nVersion: 1.0\n",
     "scenarios-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
 }
@@ -106,7 +106,7 @@ def fresh(tmp_path: Path) -> Fresh:
 def test_the_wheel_has_one_package_and_no_caches(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0].partition("-")[0] for name in names} == {"oop_engine"}
-    assert {"oop_engine/operators/meld.py", "oop_engine/scenarios/links.py", "oop_engine/py.typed"} <= set(
+    assert {"oop_engine/operators/meld.py", "oop_engine/scenarios/thesis/links.py", "oop_engine/py.typed"} <= set(
         names
     )
     assert not [name for name in names if "__pycache__" in name]

@@ -28,7 +28,7 @@ COMMANDS = {
     "pipeline": "Make raw events ready to run, on Spark, and run a graph on them.",
     "profile": "Measure the disorder of a trace, and print the cost of each policy of punctuation.",
     "replay": "Run one plan of a scenario and show its results, and the work and state of each operator.",
-    "scenarios": "List the scenarios: their questions, their parameters with defaults, and their sweeps.",
+    "scenarios": "List the scenarios by source: their questions, their parameters with defaults, and their sweeps.",
     "warm": "Compile the kernels that most graphs use, and keep them for all later runs.",
 }
 """The first sentence of each command, so that help need not load them."""

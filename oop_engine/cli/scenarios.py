@@ -19,7 +19,7 @@ __all__ = ["scenarios"]
 @click.argument("names", nargs=-1, metavar="[SCENARIO]...", shell_complete=complete_scenario)
 @json_option
 def scenarios(names: tuple[str, ...], as_json: bool) -> None:
-    """List the scenarios: their questions, their parameters with defaults, and their sweeps.
+    """List the scenarios by source: their questions, their parameters with defaults, and their sweeps.
 
     \b
     All that come with the project:
@@ -50,6 +50,7 @@ def _plain(scenario: Scenario) -> dict[str, Any]:
     return {
         "name": scenario.name,
         "title": scenario.title,
+        "source": scenario.source,
         "about": scenario.about,
         "parameters": {n: {"default": p.default, "about": p.about} for n, p in scenario.parameters.items()},
         "missing": scenario.missing(),

@@ -121,7 +121,8 @@ class Scenario:
     graph where that can be (``oop_engine.lab.brute_force``), and else nothing is called true.
     ``keys``: the columns that identify a result.  ``claims(runs)``: statements about the runs, checked.
     ``needs``: extra packages, by the name one imports and the name one installs.
-    ``file``: where it was loaded from, if that was a file.
+    ``source``: the publication whose figures it shows anew; lists are grouped by it.  ``file``: where it was
+    loaded from, if that was a file.
     """
 
     name: str
@@ -135,6 +136,7 @@ class Scenario:
     parameters: dict[str, Parameter] = field(default_factory=dict)
     sweep: Sweep | None = None
     needs: dict[str, str] = field(default_factory=dict)
+    source: str = ""
     file: str = ""
 
     def values(self, settings: Mapping[str, str] | None = None) -> Values:
@@ -181,11 +183,16 @@ def _install_hint(packages: list[str]) -> str:
 
 def names() -> list[str]:
     """Return the names of the scenarios that come with the project."""
+    return sorted(_modules())
+
+
+def _modules() -> dict[str, str]:
+    """Return the module of each scenario of the project, by its name: the last part of the module's."""
     package = importlib.import_module("oop_engine.scenarios")
-    found = (module.name for module in pkgutil.iter_modules(package.__path__))
-    return sorted(
-        name for name in found if hasattr(importlib.import_module(f"oop_engine.scenarios.{name}"), "SCENARIO")
-    )
+    found = [module.name for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
+    return {
+        name.rpartition(".")[2]: name for name in found if hasattr(importlib.import_module(name), "SCENARIO")
+    }
 
 
 def load(name: str) -> Scenario:
@@ -205,10 +212,10 @@ def find(name: str) -> Scenario:
     """
     if name.endswith(".py") or "/" in name:
         module = load_file(Path(name), "scenario")
-    elif name in names():
-        module = importlib.import_module(f"oop_engine.scenarios.{name}")
+    elif name in (known := _modules()):
+        module = importlib.import_module(known[name])
     else:
-        msg = f"no scenario {name!r}; {_did_you_mean(name, names())}, or give the path of a .py file"
+        msg = f"no scenario {name!r}; {_did_you_mean(name, sorted(known))}, or give the path of a .py file"
         raise UsageError(msg)
     scenario = getattr(module, "SCENARIO", None)
     if not isinstance(scenario, Scenario):

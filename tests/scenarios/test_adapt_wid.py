@@ -14,7 +14,7 @@ from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.slicing.partials import Partials
 from oop_engine.operators.slicing.stores.tuple_tail import Tail
 from oop_engine.operators.windows import Sliding
-from oop_engine.scenarios.adapt_wid import (
+from oop_engine.scenarios.thesis.adapt_wid import (
     DATA_SETS,
     PARTIAL,
     SCENARIO,

@@ -8,7 +8,7 @@ import pytest
 from oop_engine.core.errors import EngineError
 from oop_engine.lab.compare import compare
 from oop_engine.lab.scenario import Sweep
-from oop_engine.scenarios.hammer_slide import INPUTS, SCENARIO, combinations, given, lengths
+from oop_engine.scenarios.hammer.hammer_slide import INPUTS, SCENARIO, combinations, given, lengths
 
 
 def test_all_claims_hold() -> None:

@@ -9,7 +9,7 @@ from oop_engine import Page
 from oop_engine.lab.compare import Comparison, compare
 from oop_engine.lab.scenario import Sweep, Values
 from oop_engine.runners.replay import replay
-from oop_engine.scenarios.links import MELD, SCENARIO, feeds, lulls, truth, variants
+from oop_engine.scenarios.thesis.links import MELD, SCENARIO, feeds, lulls, truth, variants
 
 SMALL = {"tuples": "12000", "rate": "50", "range": "25 s", "slide": "5 s", "lull": "15 s"}
 

@@ -7,7 +7,7 @@ import pytest
 from oop_engine.core.errors import EngineError
 from oop_engine.lab.compare import compare
 from oop_engine.lab.scenario import Sweep
-from oop_engine.scenarios.paned_wid import SCENARIO, Shape, points, shape_of
+from oop_engine.scenarios.thesis.paned_wid import SCENARIO, Shape, points, shape_of
 
 SHAPES = ("5 x 5", "20 x 2", "20 x 5", "20 x 20")
 

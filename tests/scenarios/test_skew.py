@@ -9,7 +9,7 @@ import pytest
 from oop_engine import Page
 from oop_engine.lab.compare import compare
 from oop_engine.lab.scenario import Sweep
-from oop_engine.scenarios.skew import BATCH, SCENARIO, feeds, keys_by_rank, shares
+from oop_engine.scenarios.enorm.skew import BATCH, SCENARIO, feeds, keys_by_rank, shares
 from oop_engine.spark.plan.balance import Balance
 from oop_engine.spark.plan.key_groups import key_groups
 

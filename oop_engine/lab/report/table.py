@@ -106,7 +106,14 @@ def result_table(title: str, results: pa.Table, rows: int) -> Group:
 
 
 def scenario_table(scenarios: Sequence[Scenario]) -> Group:
-    """Return the scenarios, their parameters with defaults, and their sweeps."""
+    """Return the scenarios, their parameters with defaults, and their sweeps: a table for each source."""
+    by_source: dict[str, list[Scenario]] = {}
+    for scenario in scenarios:
+        by_source.setdefault(scenario.source or "scenarios", []).append(scenario)
+    return Group(*(_scenarios_of(*item) for item in sorted(by_source.items())))
+
+
+def _scenarios_of(source: str, scenarios: Sequence[Scenario]) -> Group:
     rows = []
     for scenario in scenarios:
         sweep = scenario.sweep
@@ -116,7 +123,7 @@ def scenario_table(scenarios: Sequence[Scenario]) -> Group:
         knobs = [f"{name}={p.default}  {p.about}" for name, p in scenario.parameters.items()]
         rows.append([scenario.name, scenario.title, "\n".join(knobs), values.rstrip()])
     headings = ["name", "question", "parameters", "sweep"]
-    return grid("scenarios", headings, rows, words=headings, fold=headings[1:])
+    return grid(source, headings, rows, words=headings, fold=headings[1:])
 
 
 def _cells(row: dict[str, Any]) -> list[str]:

@@ -16,7 +16,7 @@ from oop_engine.operators.policies.policies import BoundedDisorder
 from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Landmark, Sliding, Windows
-from oop_engine.scenarios.links import SCENARIO as LINKS
+from oop_engine.scenarios.thesis.links import SCENARIO as LINKS
 from oop_engine.spark.plan.two_level import scaled
 from oop_engine.spark.run import pieces_of
 from oop_engine.testing import multiset

@@ -41,6 +41,7 @@ from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Sliding
+from oop_engine.scenarios.thesis import SOURCE
 from oop_engine.scenarios.truth import mean_error, windows, wrong_results
 from oop_engine.traces.disorder import Disorder, Link
 
@@ -293,6 +294,7 @@ def _figures(found: Curves, *names: str) -> dict[str, dict[str, float]]:
 
 SCENARIO = Scenario(
     name="netflow",
+    source=SOURCE,
     title="Slack against punctuation, for band disorder and block-sorted disorder",
     about=__doc__,
     parameters={

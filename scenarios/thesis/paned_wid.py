@@ -17,8 +17,6 @@ panes a window the thesis read about 30 % off its figure, and so do we.
 from __future__ import annotations
 
 import re
-import time
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -37,6 +35,8 @@ from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.slicing.panes.pane_costs import gain
 from oop_engine.operators.window_aggregate import Strategy, WindowAggregate
 from oop_engine.operators.windows import Extents, Sliding
+from oop_engine.scenarios.measured import cpu_s
+from oop_engine.scenarios.thesis import SOURCE
 from oop_engine.scenarios.truth import windows
 from oop_engine.traces.disorder import Disorder, Link
 
@@ -45,7 +45,6 @@ __all__ = ["SCENARIO", "Shape", "shape_of"]
 RATE = 1000  # tuples per second: one in a millisecond, so n of them take n ms
 BAND = 5  # ms that a tuple is late at most
 PUNCTUATION = 65_536  # ms from one punctuation to the next
-TURNS = 3
 STRATEGIES: dict[str, Strategy] = {"WID": "windows", "Paned-WID": "panes"}
 SWEEP = Sweep(
     "shape", tuple(f"{tuples} x {panes}" for tuples in (1, 5, 20, 100) for panes in (1, 2, 5, 10, 20))
@@ -144,25 +143,13 @@ def _point(of: dict[str, Run]) -> Point:
 
 
 def _ratio(values: Values) -> float:
-    """Return the CPU time by panes over that by windows: the best of some turns each."""
-    messages, schema = list(feeds(values)["packets"]), trace(values).schema
-    best = dict.fromkeys(STRATEGIES, float("inf"))
-    for _ in range(TURNS):
-        for name, how in STRATEGIES.items():
-            operator = query(values, how).opened(schema)
-            best[name] = min(best[name], _cpu_s(operator, messages))
-    return best["Paned-WID"] / best["WID"]
-
-
-def _cpu_s(operator: Operator, messages: list[Message]) -> float:
-    start = time.process_time()
-    for message in messages:
-        emissions = (
-            operator.on_page(0, message) if isinstance(message, Page) else operator.on_punctuation(0, message)
-        )
-        deque(emissions, maxlen=0)  # results are made, and not kept
-    deque(operator.on_end(0), maxlen=0)
-    return time.process_time() - start
+    """Return the CPU time by panes over that by windows."""
+    schema = trace(values).schema
+    operators = {
+        name: lambda how=how: [query(values, how).opened(schema)] for name, how in STRATEGIES.items()
+    }
+    spent = cpu_s(operators, list(feeds(values)["packets"]))
+    return spent["Paned-WID"] / spent["WID"]
 
 
 Points = dict[tuple[int, int], Point]
@@ -229,6 +216,7 @@ def _falls(found: Points) -> Claim:
 
 SCENARIO = Scenario(
     name="paned_wid",
+    source=SOURCE,
     title="A sliding maximum by panes and by windows: tuples in a pane, panes in a window",
     about=__doc__,
     parameters={

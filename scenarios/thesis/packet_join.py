@@ -14,12 +14,10 @@ longer); an OPIB-Join n seconds of M1 and 2 n of M2, so with a wide band half as
 The thesis has "slightly less" there.  It measured memory: our bytes, in which the keys of the
 connections count as well and are much the same for all, differ by 1 to 13 % too.
 
-Delay is the same for all: a minute is over when both links have come n past its end.  The
-wall time from then to the answer differs.  The count is WID in all plans: if it were the
-in-order twin's, that buffers the pairs of a whole minute, these would hide the state of a join.
+Delay is the same for all: a minute is over when both links have come n past its end; the wall time from
+then to the answer differs.  The count is WID in all plans: its in-order twin buffers the pairs of a minute.
 
-The trace is made: connections between clients and servers, of heavy-tailed length, packets
-in either direction after random pauses.  In the thesis it is from a real network.
+The trace is made: connections of heavy-tailed length, packets both ways after random pauses; the thesis has a real one.
 """
 
 from __future__ import annotations
@@ -45,6 +43,7 @@ from oop_engine.operators.policies.policies import Ordered
 from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Tumbling
+from oop_engine.scenarios.thesis import SOURCE
 
 __all__ = ["SCENARIO"]
 
@@ -282,6 +281,7 @@ def _total(figure: str, runs: ByBand) -> float:
 
 SCENARIO = Scenario(
     name="packet_join",
+    source=SOURCE,
     title="Packet pairs in opposite directions per minute, by three window joins",
     about=__doc__,
     parameters={

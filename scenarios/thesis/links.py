@@ -36,6 +36,7 @@ from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Sliding
+from oop_engine.scenarios.thesis import SOURCE
 from oop_engine.scenarios.truth import windows
 from oop_engine.traces.disorder import Disorder, Link
 
@@ -245,6 +246,7 @@ def _noticed_s(values: Values) -> float:
 
 SCENARIO = Scenario(
     name="links",
+    source=SOURCE,
     title="Packets over two fast links and a nearly silent one, RANGE 5 min SLIDE 1 min",
     about=__doc__,
     parameters={

@@ -41,6 +41,7 @@ from oop_engine.operators.policies.policies import Ordered
 from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.window_aggregate import Strategy, WindowAggregate
 from oop_engine.operators.windows import TupleBased
+from oop_engine.scenarios.hammer import SOURCE
 
 __all__ = ["INPUTS", "SCENARIO", "combinations", "given"]
 
@@ -211,6 +212,7 @@ def _name(window: tuple[int, int]) -> str:
 
 SCENARIO = Scenario(
     name="hammer_slide",
+    source=SOURCE,
     title="Least and mean of the last tuples, by WID, by panes and by two stacks",
     about=__doc__,
     parameters={

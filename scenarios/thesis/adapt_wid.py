@@ -47,6 +47,7 @@ from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.window_aggregate import Strategy, WindowAggregate
 from oop_engine.operators.windows import Sliding
+from oop_engine.scenarios.thesis import SOURCE
 from oop_engine.scenarios.truth import windows
 
 __all__ = ["DATA_SETS", "SCENARIO", "group_shares", "keys_of"]
@@ -301,6 +302,7 @@ def _slower(runs: list[Run]) -> Claim:
 
 SCENARIO = Scenario(
     name="adapt_wid",
+    source=SOURCE,
     title="Sums and counts by source, few groups dense and most sparse: WID, AdaptWID, buffering",
     about=__doc__,
     parameters={

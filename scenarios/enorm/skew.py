@@ -36,6 +36,7 @@ from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Sliding
+from oop_engine.scenarios.enorm import SOURCE
 from oop_engine.scenarios.truth import windows
 from oop_engine.spark.plan.balance import Balance, Balancer, even_assignment, unevenness
 from oop_engine.spark.plan.key_groups import key_groups
@@ -191,6 +192,7 @@ def _steady(by_batch: list[float]) -> list[float]:
 
 SCENARIO = Scenario(
     name="skew",
+    source=SOURCE,
     title="Counts and lengths by key, RANGE 10 s SLIDE 5 s, where most tuples are of a few key groups",
     about=__doc__,
     parameters={
