@@ -106,9 +106,11 @@ def fresh(tmp_path: Path) -> Fresh:
 def test_the_wheel_has_one_package_and_no_caches(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0].partition("-")[0] for name in names} == {"oop_engine"}
-    assert {"oop_engine/operators/meld.py", "oop_engine/scenarios/thesis/links.py", "oop_engine/py.typed"} <= set(
-        names
-    )
+    assert {
+        "oop_engine/operators/meld.py",
+        "oop_engine/scenarios/thesis/links.py",
+        "oop_engine/py.typed",
+    } <= set(names)
     assert not [name for name in names if "__pycache__" in name]
 
 

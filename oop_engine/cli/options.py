@@ -32,7 +32,7 @@ def scenario_argument(command: F) -> F:
 def complete_scenario(ctx: click.Context, option: click.Parameter, begun: str) -> list[CompletionItem]:
     """Return the scenarios whose names begin so, found without loading them; or let the shell look for files."""
     folders = getattr(find_spec("oop_engine.scenarios"), "submodule_search_locations", None) or ()
-    files = (file for folder in folders for file in Path(folder).glob(f"{begun}*.py"))
+    files = (file for folder in folders for file in Path(folder).rglob(f"{begun}*.py"))
     names = sorted(file.stem for file in files if "\nSCENARIO = " in file.read_text())
     return [CompletionItem(name) for name in names] or [CompletionItem(begun, type="file")]
 

@@ -4,14 +4,12 @@ A sensor on each player of a football match gives its place many times a second,
 it is silent for 1 to 6 seconds.  A fifth of the tuples is late, by up to 2 seconds.  Asked are sessions of gaps of 1,
 3 and 5 seconds: how many tuples, and the greatest speed.
 
-    shared     one operator: runs of tuples of the shortest gap, which merge as tuples come; sessions of a longer
+    shared     one operator: a run for each session of the shortest gap, merged as tuples come; sessions of a longer
                gap are rows of these runs
     one each   an operator for each gap, the same runs kept three times
     sorted     the tuples are sorted first, as an engine in order has to: it holds those of the disorder
 
-Scotty treats sessions as windows that tuples out of order make anew: two slices are merged, without the tuples,
-because the aggregate need not be computed again.  Ours is the same idea without slices.  In its figures a few
-session windows beside time windows cost next to nothing, and so here more gaps do.
+In Scotty a late tuple merges two slices, and no tuple is looked at again.  Ours is the same idea without slices.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ WID keeps a partial aggregate for each (group, window), buffering every tuple, i
 keeps the tuples of a group until they take more than its partial aggregates would.  A fourth plan has
 partial aggregates of panes, for all groups.
 
-Where we differ from the thesis.  (1) It measured the memory of the Java process.  We count the bytes of
-what the operators hold, with the room that tables have for more, which comes in steps.  On Q6-7, where
+Where we differ from the thesis.  (1) It measured the memory of the Java process.  We count the bytes that
+operators hold, with the room that tables have for more, which comes in steps.  On Q6-7, where
 little is held, these steps hide the difference; so there the claims are on bytes by formula, as in condition 6.9.
 (2) It found AdaptWID faster than WID and its answers sooner, for
 its hash table was smaller.  Ours takes about one and a half times as long: to share a page out by group,

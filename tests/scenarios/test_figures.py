@@ -12,6 +12,7 @@ from oop_engine.lab.scenario import Sweep, find
 SMALL: dict[str, tuple[dict[str, str], tuple[int | float | str, ...], int]] = {
     "sessions": ({"minutes": "1", "players": "4"}, ("1", "1 3 5"), 3),
     "rows_wid": ({"tuples": "6000", "range": "1000"}, (10, 100, 1000), 4),
+    "joint": ({"seconds": "200"}, (15, 30), 3),
 }
 """Parameters, the points of the sweep, and how many claims there are."""
 
