@@ -92,6 +92,7 @@ def _of_few_keys() -> Iterator[tuple[str, Graph]]:
         Punctuate,
         Session,
         SlicedAggregate,
+        SlideByTuple,
         Sliding,
         Sum,
         Tumbling,
@@ -111,6 +112,9 @@ def _of_few_keys() -> Iterator[tuple[str, Graph]]:
             halves = WindowAggregate(one, all_of, by).halves((_SCHEMA,))
             yield f"{halved} in two halves{words}", _chain(edge, *(halves or ()))
     yield "windows of tuples", _chain(edge, WindowAggregate(TupleBased(40, 10), all_of))
+    by_time = {"ranks": TupleBased(40, 10, order="time"), "forty": TupleBased(40, 40, order="time")}
+    yield "windows of tuples by time", _chain(edge, WindowAggregate(by_time, all_of))
+    yield "windows for each tuple", _chain(edge, WindowAggregate(SlideByTuple(20), all_of, ("k",)))
     by_key = Punctuate(PerGroup(BoundedDisorder(9), ("k",)), 5)
     yield "punctuation by key", _chain(by_key, WindowAggregate(Tumbling(10), sums, ("k",)))
     yield "distinct values", _chain(edge, Distinct(("k", "ts")))
