@@ -22,10 +22,15 @@ class UserDefined(Aggregation):
 
     ``lift(*columns)`` gets Arrow arrays and returns a tuple of NumPy arrays, the states of
     single tuples; ``combine(a, b)`` merges two tuples of arrays element by element and must
-    be commutative and associative, for tuples come in any order; ``lower(state)`` returns
+    be associative; ``lower(state)`` returns
     the results, a NumPy or Arrow array.  ``state_types`` are the NumPy dtypes of the state,
-    numbers or booleans, ``reads`` the columns.  The result of no tuples is null.  Use functions that can
-    be pickled.
+    numbers or booleans, ``reads`` the columns.  The result of no tuples is null, or that of ``identity``, a state.  Use
+    functions that can be pickled.
+
+    ``invert(a, b)``: takes ``b`` away from the state ``a`` that it is part of, exactly; where panes of many groups are
+    put together windows then follow from those before.  ``commutative=False``: ``combine`` gets the earlier one first.
+    That needs windows that are folded in time order, whose ``tie`` decides between tuples of one time; for others
+    ``GraphError``.
 
     >>> import numpy as np, pyarrow as pa
     >>> product = UserDefined(
@@ -41,6 +46,9 @@ class UserDefined(Aggregation):
     reads: tuple[str, ...]
     state_types: tuple[str, ...]
     returns: pa.DataType
+    invert: Callable[[Arrays, Arrays], Arrays] | None = None
+    commutative: bool = True
+    identity: tuple[Any, ...] | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -52,13 +60,22 @@ class UserDefined(Aggregation):
             if np.dtype(name).kind not in "biufc":
                 msg = f"{operator}: UserDefined: state types must be numbers or booleans; got {name!r}"
                 raise GraphError(msg)
+        if self.identity is not None and len(self.identity) != len(self.state_types):
+            many = len(self.state_types)
+            msg = f"{operator}: UserDefined: identity must have {many} values, as state_types; got {self.identity!r}"
+            raise GraphError(msg)
         return self.returns
 
     def parts(self, schema: Schema) -> tuple[Part, ...]:
         return (Part("user", user=self),)
 
     def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
-        present, *state = states[0]
+        number, *state = states[0]
+        present = number > 0
+        if self.identity is not None:
+            pairs = zip(state, self.identity, strict=True)
+            state = [np.where(present, held, held.dtype.type(nothing)) for held, nothing in pairs]
+            present = np.ones_like(present)
         lowered = self.lower(tuple(array[present] for array in state))
         values = pa.array(lowered).cast(kind)
         place = np.cumsum(present) - 1

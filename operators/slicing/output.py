@@ -108,8 +108,21 @@ class Output:
         self._range = np.array([getattr(one, "range", None) or 0 for one in self.definitions])
         self.schema = self._schema(schema, by)
         self.parts, self._of = _shared([a.parts(schema) for a in self._aggregates.values()])
+        if not all(isinstance(one, Folding) for one in self.definitions):
+            self._check_commutative()
         self._kinds = [self.schema.fields.field(name).type for name in self._aggregates]
         self._time = self.schema.type_of(self.schema.progressing)
+
+    def _check_commutative(self) -> None:
+        """Raise ``GraphError`` for an aggregate that depends on the order of its tuples, which come in any."""
+        for name, aggregate in self._aggregates.items():
+            if not getattr(aggregate, "commutative", True):
+                msg = (
+                    f"{self.what}: {name!r} is not commutative, so all windows must be folded in time order; got "
+                    f"{', '.join(type(one).__name__ for one in self.definitions)}: take SlideByTuple, Delimited, "
+                    "TupleBased(order='time') or UserWindows, which may cut at the edges of a grid"
+                )
+                raise GraphError(msg)
 
     def _check(self, definition: Definition, what: str) -> None:
         if isinstance(definition, Extents):

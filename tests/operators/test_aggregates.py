@@ -37,9 +37,10 @@ from oop_engine.operators.aggregates import (
     WeightedAvg,
 )
 from oop_engine.operators.slicing.accumulators import accumulator
+from oop_engine.operators.slicing.panes import pane_windows
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.window_aggregate import WindowAggregate
-from oop_engine.operators.windows import Landmark, Sliding, Tumbling, TupleBased
+from oop_engine.operators.windows import Landmark, Session, Sliding, Tumbling, TupleBased
 from oop_engine.testing import Driver, multiset
 from tests.naive import windows as naive
 from tests.operators.window_streams import SCHEMA, Checked, events, page, rows
@@ -366,3 +367,74 @@ def test_a_mean_of_integers_does_not_depend_on_the_order():
     }
     assert len(means) == 1
     assert means.pop() == pytest.approx((2**53 + 5) / 5, rel=1e-15)
+
+
+def total_of(invert=None, **more):
+    """The number of values, and their sum modulo 97: a group, so what was added can be taken away."""
+    return UserDefined(
+        lambda v: ((v.fill_null(0).to_numpy(zero_copy_only=False) % 97).astype(np.int64),),
+        lambda a, b: ((a[0] + b[0]) % 97,), lambda state: state[0],
+        ("v",), ("int64",), pa.int64(), invert=invert, **more,
+    )  # fmt: skip
+
+
+def taken_away(a, b):
+    return ((a[0] - b[0]) % 97,)
+
+
+def naive_total(of):
+    return sum((r["v"] or 0) % 97 for r in of) % 97 if of else None
+
+
+@settings(max_examples=15, deadline=None)
+@given(data=st.data(), of=rows(), by=st.sampled_from([(), ("k",)]), dense=st.booleans())
+def test_what_a_user_can_take_away_goes_from_window_to_window(data, of, by, dense):
+    calls = []
+
+    def invert(a, b):
+        calls.append(len(a[0]))
+        return taken_away(a, b)
+
+    operator = WindowAggregate(Sliding(12, 3), {"u": total_of(invert)}, by, strategy="panes")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pane_windows, "is_dense", lambda *_: dense)
+        driver = Checked(operator, SCHEMA).play(data.draw(events(of)))
+    assert multiset(driver.rows()) == multiset(naive.sliding(of, "ts", by, {"u": naive_total}, 12, 3))
+    assert dense or not calls
+
+
+@settings(max_examples=25, deadline=None)
+@given(a=rows(size=6), b=rows(size=6))
+def test_to_invert_undoes_to_combine(a, b):
+    [part] = total_of(taken_away).parts(SCHEMA)
+    of = accumulator(part)
+
+    def state(some):
+        held = page(some)
+        if not some:
+            return tuple(np.array([value]) for value in of.identity)
+        return of.reduce(of.prepare(held, held.times), np.zeros(1, np.int64))
+
+    one, other = state(a), state(b)
+    for found, wanted in zip(of.without(of.combine(one, other), other), one, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_the_identity_is_the_state_of_no_tuples():
+    asked = {"u": total_of(identity=(0,)), "null": total_of()}
+    driver = Driver(WindowAggregate(Tumbling(10), asked, empty=True), SCHEMA)
+    of = [{"ts": ts, "k": "a", "j": 0, "v": 5, "x": 0.0} for ts in (1, 21)]
+    found = [(row["u"], row["null"]) for row in driver.run([(0, page(of))]).rows()]
+    assert found == [(5, 5), (0, None), (5, 5)]
+    with pytest.raises(GraphError, match="identity must have 1 values"):
+        WindowAggregate(Tumbling(10), {"u": total_of(identity=(0, 1))}).opened(SCHEMA)
+
+
+@pytest.mark.parametrize("windows", [Tumbling(10), Landmark(10), Session(5), TupleBased(4, 2)])
+def test_an_aggregate_that_does_not_commute_needs_the_order_of_time(windows):
+    asked = {"u": total_of(commutative=False)}
+    with pytest.raises(
+        GraphError, match=r"'u' is not commutative, so all windows must be folded in time order"
+    ):
+        WindowAggregate(windows, asked).opened(SCHEMA)
+    WindowAggregate(TupleBased(4, 2, order="time"), asked).opened(SCHEMA)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,24 +20,42 @@ Integers = NDArray[np.int64]
 
 @register_accumulator("user")
 class _User(Accumulator):
-    """A user-defined state, behind a column that tells whether there is one."""
+    """A user-defined state, behind a column that tells how many tuples there are in it."""
 
     def __init__(self, part: Part) -> None:
         super().__init__(part)
         assert isinstance(part.user, UserDefined)
         self._user = part.user
-        self.identity = np.bool_(False), *(np.dtype(name).type(0) for name in part.user.state_types)
+        self.identity = np.int64(0), *(np.dtype(name).type(0) for name in part.user.state_types)
+        self.invertible = part.user.invert is not None
 
     def prepare(self, page: Page, times: Integers) -> Arrays:
         lifted = self._user.lift(*(page.column(name) for name in self._user.reads))
         types = self._user.state_types
         states = (np.asarray(array, name) for array, name in zip(lifted, types, strict=True))
-        return np.ones(len(page), np.bool_), *states
+        return np.ones(len(page), np.int64), *states
 
     def combine(self, a: Arrays, b: Arrays) -> Arrays:
-        both = np.flatnonzero(a[0] & b[0])
-        together = self._user.combine(tuple(s[both] for s in a[1:]), tuple(s[both] for s in b[1:]))
-        merged = [np.where(a[0], old, new) for old, new in zip(a[1:], b[1:], strict=True)]
-        for column, new in zip(merged, together, strict=True):
-            column[both] = new
-        return a[0] | b[0], *merged
+        merged = [np.where(a[0] > 0, old, new) for old, new in zip(a[1:], b[1:], strict=True)]
+        return a[0] + b[0], *_put(merged, (a[0] > 0) & (b[0] > 0), self._user.combine, a, b)
+
+    def without(self, a: Arrays, b: Arrays) -> Arrays:
+        assert self._user.invert is not None
+        left = a[0] - b[0]
+        rest = [np.where(left > 0, old, old.dtype.type(0)) for old in a[1:]]
+        return left, *_put(rest, (left > 0) & (b[0] > 0), self._user.invert, a, b)
+
+
+def _put(
+    merged: list[NDArray[Any]],
+    rows: NDArray[np.bool_],
+    of: Callable[[Arrays, Arrays], Arrays],
+    a: Arrays,
+    b: Arrays,
+) -> list[NDArray[Any]]:
+    """Return ``merged`` with the results of a function of the user in some rows."""
+    some = np.flatnonzero(rows)
+    together = of(tuple(state[some] for state in a[1:]), tuple(state[some] for state in b[1:]))
+    for column, new in zip(merged, together, strict=True):
+        column[some] = new
+    return merged
