@@ -43,7 +43,11 @@ class Var(OfColumn):
     def parts(self, schema: Schema) -> tuple[Part, ...]:
         kind = schema.type_of(self.column)
         if pa.types.is_integer(kind) and kind.bit_width <= 32:
-            return Part("count", self.column), Part("total", self.column), Part("squares", self.column)
+            return (
+                Part("count", self.column),
+                Part("total", self.column),
+                Part("total_of_squares", self.column),
+            )
         return (Part("moments", self.column, floating=True),)
 
     def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:

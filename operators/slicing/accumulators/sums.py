@@ -45,7 +45,7 @@ class _Sum(Compiled):
         self.invertible = not part.floating
 
 
-@register_accumulator("total", "checked", "squares")
+@register_accumulator("total", "checked", "total_of_squares")
 class _Total(Compiled):
     """Integers in 128 bits; ``checked``: a sum of decimals or uint64 that must fit those."""
 
@@ -55,7 +55,7 @@ class _Total(Compiled):
     def __init__(self, part: Part) -> None:
         super().__init__(part)
         self.of_column = not part.types
-        self.monoid = monoids.Squares() if part.kind == "squares" else monoids.Total()
+        self.monoid = monoids.Squares() if part.kind == "total_of_squares" else monoids.Total()
         if part.types:
             decimal = pa.types.is_decimal(part.types[0])
             checked = monoids.Decimals() if decimal else monoids.Unsigned()
