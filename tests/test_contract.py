@@ -28,7 +28,7 @@ def all_operators() -> list[type[Operator]]:
 
 
 CASES = all_cases()
-EXAMPLES = max(settings().max_examples // 5, 1)  # of each law for each case: there are a thousand pairs
+EXAMPLES = max(settings().max_examples // 10, 1)  # of each law for each case: there are 1500 pairs
 
 
 @pytest.mark.parametrize("cls", all_operators(), ids=lambda cls: cls.__name__)
