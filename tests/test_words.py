@@ -44,24 +44,23 @@ BUDGET: dict[str, tuple[int, int, int]] = {
     "docs/scenarios.md": (0, 0, 1),
     "docs/security.md": (0, 0, 1),
     "docs/semantics.md": (1, 0, 0),
-    "docs/spark.md": (10, 11, 24),
+    "docs/spark.md": (7, 8, 21),
     "docs/speed.md": (4, 4, 6),
-    "oop_engine": (1, 1, 4),
+    "oop_engine": (0, 0, 3),
     "oop_engine/cli": (2, 0, 3),
-    "oop_engine/core": (2, 1, 5),
-    "oop_engine/lab": (3, 0, 8),
+    "oop_engine/core": (1, 1, 5),
+    "oop_engine/lab": (3, 0, 6),
     "oop_engine/pipeline": (0, 2, 32),
     "oop_engine/runners": (0, 0, 2),
-    "oop_engine/spark": (26, 112, 173),
+    "oop_engine/spark": (16, 102, 163),
     "oop_engine/traces": (8, 0, 2),
-    "operators": (40, 8, 16),
+    "operators": (20, 1, 10),
     "operators/README.md": (0, 3, 3),
-    "operators/aggregates": (5, 9, 16),
-    "operators/in_order": (1, 0, 0),
-    "operators/kernels": (23, 8, 38),
+    "operators/aggregates": (1, 5, 4),
+    "operators/kernels": (19, 5, 37),
     "operators/keys": (0, 0, 1),
-    "operators/slicing": (55, 16, 127),
-    "operators/windows": (11, 5, 34),
+    "operators/slicing": (10, 6, 90),
+    "operators/windows": (6, 2, 10),
     "scenarios": (0, 0, 1),
 }  # fmt: skip
 """(promise, said, what) by folder."""
@@ -74,8 +73,7 @@ RESERVED = {
     "row": r"\brows? of (?:panes|slices|windows)\b",
 }
 UNTIL_REWRITTEN = ("operators/slicing", "operators/kernels", "operators/aggregates", "operators/windows",
-                   "oop_engine/spark", "oop_engine/runners", "docs/design.md", "docs/spark.md", "docs/speed.md",
-                   "operators", "docs/glossary.md")  # fmt: skip
+                   "oop_engine/runners", "operators", "docs/glossary.md")  # fmt: skip
 """Where reserved words are not looked for yet; the glossary quotes the other meanings."""
 
 

@@ -1,4 +1,4 @@
-"""Closing: which windows a punctuation completes, their results, and what can be promised behind them.
+"""Closing: which windows a punctuation completes, their results, and the punctuation behind them.
 
 The theory is short.  A window is complete once no tuple can come before its end.  A linear punctuation with bound ``b``
 completes, in every group, the windows with ``end <= b``; a group-wise one does so for the groups it names; a joint one
@@ -12,7 +12,7 @@ too: whether those exist is known only when a later tuple has come, so until the
 Windows leave by their end, then in the order of definitions, then of groups, whichever store they come from.  Where one
 bound completes very many, it is taken in steps, so that memory has the results of a step, not of all.
 
-Stores (``store.py``) keep the window state and say what is complete in it; they know neither keys nor results.
+Stores (``store.py``) keep the window state and find the windows that are complete; they know neither keys nor results.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Closing:
         self._progress = Progress()
 
     def state(self) -> State:
-        """Return what is held: tuples, partial aggregates, the groups that have some, bytes."""
+        """Return the state: tuples, partial aggregates, the groups that have some, bytes."""
         tuples = partials = alive = 0
         held = self._groups.nbytes + self._progress.nbytes
         for store in self.stores:
@@ -79,7 +79,7 @@ class Closing:
             self._forget_dead()
 
     def take(self, punctuation: Punctuation) -> Iterator[Emission]:
-        """Put out what a punctuation completes, and what can be promised behind it."""
+        """Put out the windows that a punctuation completes, and the punctuation behind them."""
         match punctuation:
             case Linear(below):
                 return self._linear(below)

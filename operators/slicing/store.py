@@ -1,4 +1,4 @@
-"""Store: the protocol of what keeps the window state of some definitions."""
+"""Store: the protocol of those that keep the window state of some definitions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Store(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of what is held, with the room there is for more."""
+        """Bytes of the state, with the room there is for more."""
         ...
 
     def __len__(self) -> int:

@@ -1,7 +1,7 @@
-# Long: one memory, how it grows, and what comes into it.
+# Long: one memory, how it grows, and how tuples come into it.
 """The pane ring: partial aggregates of (group, pane), in a rectangle of memory.
 
-A pane is what lies between two neighbouring ends or starts of windows: a slide, or two parts of one where range is no
+A pane is the time between two neighbouring ends or starts of windows: a slide, or two parts of one where range is no
 multiple of slide.  So each window is a whole number of panes, and a tuple goes into one of them instead of into all its
 windows.  Tuples that do not fit the rectangle, of a time far away or of groups too sparse, are left to a table.
 
@@ -69,7 +69,7 @@ class PaneRing:
     ``length``, a slide ``step`` panes.  ``used``: how many cells have tuples.  ``tuples`` int32 or int64 (cells,), and
     for each part its ``columns``, (cells,), or None: ``tuples``.  ``accumulators``: how each part is kept.  ``turns``
     int64 (4, groups): where the stacks of each group are (``operators/kernels/panes.py``); ``swept``: cells
-    without tuples may have any state.  ``compiled``: all in compiled loops. ``cell_bytes``: what a cell takes.
+    without tuples may have any state.  ``compiled``: all in compiled loops. ``cell_bytes``: bytes of a cell.
     """
 
     def __init__(self, parts: Sequence[Part], extents: Extents) -> None:
@@ -165,7 +165,7 @@ class PaneRing:
         return left
 
     def overflow(self, column: str | None, slot: int, wid: int) -> WindowOverflowError:
-        """Return what to raise where a sum does not fit in a window of a group."""
+        """Return the error of a sum that does not fit in a window of a group."""
         (start,), (end,) = self.extents.extent(np.array([wid]))
         return WindowOverflowError(column, slot, start, end)
 
@@ -308,7 +308,7 @@ class PaneRing:
         self._place()
 
     def _grow(self, low: int, high: int, groups: int, rows: int) -> bool:
-        """Make room for panes ``low`` to ``high`` and what is there, if ``rows`` more tuples are worth it."""
+        """Make room for panes ``low`` to ``high`` and those there are, if ``rows`` more tuples are worth it."""
         if self.used:
             low, high = min(low, self.low), max(high, self.high)
         room, groups = high - low + 1, max(groups, self.groups)

@@ -5,9 +5,9 @@ part.  Or by a sweep over all groups, where most of them have something in most 
 next to each other, is combined with the next row in vector instructions; to go from group to group takes ten times
 as long.
 
-In a sweep counts and integer sums go from window to window by what comes in and what goes out, all windows in one
-kernel.  For all others a window is what the panes of the *front* from its start on have together, and what
-the panes behind the front, the *back*, have together (two stacks).  When its start passes the front, its
+In a sweep counts and integer sums go from window to window by the panes that come in and go out, all windows in one
+kernel.  For all others a window is the panes of the *front* from its start on, combined, and the panes behind the
+front, the *back*, combined (two stacks).  When its start passes the front, its
 panes become the new front.  So there are at most three combinations a pane and window.  The ring's own
 cells are only read.
 
@@ -119,7 +119,7 @@ def _folded(ring: PaneRing, steps: Integers, slots: Integers, wids: Integers) ->
 
 
 def _swept(ring: PaneRing, slots: Integers, first: Integers, stop: Integers, number: int) -> WindowStates:
-    """Close windows where no pane is in a front, so that all hold what came into them."""
+    """Close windows where no pane is in a front, so that each holds its own tuples alone."""
     sweep = Sweep(ring, slots, first, stop)
     try:
         of_windows, wids, states = sweep.closed()

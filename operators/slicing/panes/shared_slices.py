@@ -1,6 +1,6 @@
 """Slicing: which definitions of windows share slices, and how long those are.
 
-A slice is what lies between neighbouring edges that any of some definitions can have: its length
+A slice is the time between neighbouring starts or ends of windows of any of some definitions: its length
 divides all their ranges, slides, and distances of origins.  So each window is a whole number of slices.
 Definitions share slices as long as these do not become far finer than their own windows ask for.
 

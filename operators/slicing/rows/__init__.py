@@ -1,1 +1,1 @@
-"""Tuple-based windows by arrival: what slides over the rows."""
+"""Tuple-based windows by arrival: partial aggregates that slide over the rows."""

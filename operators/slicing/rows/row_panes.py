@@ -1,6 +1,6 @@
 """Panes of tuple-based windows: which runs of tuples are reduced first.
 
-A pane is what lies between two neighbouring starts or ends of windows, so that every window
+A pane is the rows between two neighbouring starts or ends of windows, so that every window
 is a whole number of panes: a slide; or two parts of one, where range is no multiple of slide; or
 the window itself, where windows do not overlap.  With slide 1 each tuple is a pane.
 
@@ -24,7 +24,7 @@ _NO_RUNS = np.empty(0, np.int64)
 
 
 class Passed(NamedTuple):
-    """What some tuples, or the end of the stream, complete.
+    """Panes and windows that some tuples, or the end of the stream, complete.
 
     ``panes`` panes ended, the first of them ``pane``; those from ``first`` on, every ``step``-th, end a
     window.  So windows ``window`` to ``window + windows`` (exclusive) are complete.  ``starts`` and ``ends``
@@ -59,7 +59,7 @@ class RowPanes:
         return self.slide == 1
 
     def passed(self, number: int, rows: int) -> Passed:
-        """Return what ``rows`` tuples complete after the first ``number``."""
+        """Return the panes and windows that ``rows`` tuples complete after the first ``number``."""
         low, high = self._complete(number), self._complete(number + rows)
         if self.of_one:
             return self._passed(low, high, _NO_RUNS, _NO_RUNS)
@@ -75,7 +75,7 @@ class RowPanes:
         return self._passed(low, high, starts, ends)
 
     def rest(self, number: int, most: int) -> list[Passed]:
-        """Return what the end completes after ``number`` tuples, at most ``most`` windows at a time."""
+        """Return the panes and windows that the end completes after ``number`` tuples, ``most`` windows at a time."""
         window = self._complete(number) // self.step
         stop = (number - 1 + self.range) // self.slide if number else 0
         cuts = [self._complete(number), *(w * self.step for w in range(window + most, stop, most))]

@@ -1,8 +1,8 @@
 """Row slides: partial aggregates that slide over the panes of tuple-based windows.
 
-A slide reduces the tuples of a page to panes, a run of tuples each, and slides over those.  What it keeps are columns
-of at most as many panes as a window has, and the pane that is not complete.  ``RowSlide`` slides by two stacks, in the
-compiled loops of ``kernels/monoids.py``, whatever the monoid; sums of integers and counts are subtracted
+A slide reduces the tuples of a page to panes, a run of tuples each, and slides over those.  It keeps columns of at most
+as many panes as a window has, and the pane that is not complete.  ``RowSlide`` slides by two stacks, in the compiled
+loops of ``kernels/monoids.py``, whatever the monoid; sums of integers and counts are subtracted
 (``slicing/rows/row_sums.py``), which is sooner and exact.
 
 Source: Theodorakis et al., Hammer Slide, ADMS 2018.
@@ -75,7 +75,7 @@ class RowSlide:
         return sum(column.nbytes for column in (*self._ring, *self._back, *self._open))
 
     def save(self) -> dict[str, Any]:
-        """Return what is kept, for a snapshot."""
+        """Return the state, for a snapshot."""
         return {"at": self._at, "ring": self._ring, "back": self._back, "open": self._open}
 
     def load(self, saved: Saved) -> None:

@@ -1,4 +1,4 @@
-"""Row sums: what slides over tuple-based windows by subtraction, and is exact.
+"""Row sums: counts and sums of integers, which slide over tuple-based windows by subtraction, exactly.
 
 Counts and sums of integers: a pane that enters is added, one that leaves is subtracted.
 

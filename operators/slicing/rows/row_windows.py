@@ -56,7 +56,7 @@ class RowWindows:
         self._output, self._extents = output, extents
         self._schema = schema
         self._panes = RowPanes(extents)
-        self._promised = -1  # the lowest open window that was promised
+        self._passed_on = -1  # the lowest open window of the last punctuation
         self._begin()
 
     def _begin(self) -> None:
@@ -64,7 +64,7 @@ class RowWindows:
         self._slides = [self._slide(part) for part in self._output.parts]
 
     def state(self) -> State:
-        """Return what is held: the panes of a window at most, for each part."""
+        """Return the state: the panes of a window at most, for each part."""
         panes = self._panes.held(self._number)
         return State(0, panes, int(panes > 0), sum(slide.nbytes for slide in self._slides))
 
@@ -79,10 +79,10 @@ class RowWindows:
             raise self._overflow(error) from None
         self._number += len(page)
         yield from self._put_out(passed, states)
-        yield from self._promise(passed.window + passed.windows)
+        yield from self._pass_on(passed.window + passed.windows)
 
     def take(self, punctuation: Punctuation) -> Iterator[Emission]:
-        """Take a promise about the numbers of tuples: one that there are no more puts out what is open."""
+        """Take a punctuation about the numbers of tuples: one that there are no more puts out the open windows."""
         if punctuation != Linear(FOREVER):
             return
         for passed in self._panes.rest(self._number, PAGE_ROWS):
@@ -92,19 +92,22 @@ class RowWindows:
                 raise self._overflow(error) from None
             yield from self._put_out(passed, states)
         self._begin()
-        yield from self._promise(FOREVER)
+        yield from self._pass_on(FOREVER)
 
     def save(self) -> dict[str, Any]:
         """Return everything for a snapshot."""
         return {
             "number": self._number,
-            "promised": self._promised,
+            "passed_on": self._passed_on,
             "slides": [slide.save() for slide in self._slides],
         }
 
     def load(self, saved: Saved) -> None:
         """Restore a snapshot."""
-        self._number, self._promised = saved.integer("number", least=0, most=_MOST), saved.integer("promised")
+        self._number, self._passed_on = (
+            saved.integer("number", least=0, most=_MOST),
+            saved.integer("passed_on"),
+        )
         for slide, state in zip(self._slides, saved.parts("slides", len(self._slides)), strict=True):
             slide.load(state)
 
@@ -134,9 +137,9 @@ class RowWindows:
         both = column_of(np.arange(first, first + slide * (windows + apart), slide), _INT64)
         return [both.slice(0, windows), both.slice(apart)]
 
-    def _promise(self, window: int) -> Iterator[Emission]:
-        if window > self._promised:
-            self._promised = window
+    def _pass_on(self, window: int) -> Iterator[Emission]:
+        if window > self._passed_on:
+            self._passed_on = window
             yield 0, Linear(FOREVER if window == FOREVER else self._stamp_of(window))
 
     def _stamp_of(self, window: int) -> int:

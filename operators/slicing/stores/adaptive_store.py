@@ -1,17 +1,17 @@
 """The adaptive store: tuples of sparse groups are held, those of dense groups aggregated (AdaptWID).
 
-Which groups are sparse follows from what they would take: ``slicing/window_volume.py``.  A dense (eager) group has
+Which groups are sparse follows from the bytes they would take: ``slicing/window_volume.py``.  A dense (eager) group has
 panes in a block of dense groups, or the windows of a table where these take less; a sparse (lazy) group has its tuples
 in the tail.  Nothing else depends on which it is:
 
 * closing aggregates the tail's tuples in the windows that close, and combines them with
-  what the group has in panes.  So a group in transition needs no care.
+  the panes of the group.  So a group in transition needs no care.
 * a group that becomes eager has its tuples aggregated at once, unless it still has panes from
   before: their windows may be half put together, so the tuples stay in the tail until they expire.
 * where many windows close of which each tuple is in very many, groups become eager before: their
   tuples would be added to each of the windows by itself.
 * one that becomes lazy keeps its panes until their windows have closed.
-* what does not fit the block, of a time far away, goes to the tail.
+* tuples that do not fit the block, of a time far away, go to the tail.
 
 ``AdaptiveStore`` takes over from ``WatchedStore``, plain panes of all groups, when those turn out to be sparse: the
 panes in use are few in the rectangle that they lie in, or most tuples do not fit it.
@@ -104,7 +104,7 @@ class AdaptiveStore(WindowStore):
             self._share_out(Tuples(page, slots, first, last))
 
     def close(self, bound: int) -> list[WindowStates]:
-        """Close what a bound completes; groups may become lazy behind it.  O(groups + tuples held)."""
+        """Close the windows that a bound completes; groups may become lazy behind it.  O(groups + tuples held)."""
         self.volumes.duration.close(bound, int(self.extents.closed_by(bound)))
         found = super().close(bound)
         self.volumes.settle(self._threshold())
@@ -269,7 +269,7 @@ class WatchedStore(WindowStore):
 
 
 def eager_bytes(extents: Extents, parts: Sequence[Part]) -> tuple[EagerBytes, bool]:
-    """Return what an eager group takes, and whether that is in panes: whichever is less, at ``wed`` = RANGE."""
+    """Return the bytes of an eager group, and whether that is in panes: whichever is less, at ``wed`` = RANGE."""
     assert extents.range is not None
     table = EagerBytes(Partials(parts).row_bytes, 0, extents.slide)
     panes = PaneRing(parts, extents)

@@ -1,8 +1,8 @@
-"""The slice ring: what groups have in the slices that some definitions share, and how their windows leave.
+"""The slice ring: partial aggregates of the slices that some definitions share, and how their windows leave.
 
-Slices are kept as the panes of windows side by side: in a ring (``slicing/panes/pane_ring.py``), and what does not fit
-it, of a time far away or of groups too sparse, in a table.  Windows are put together from the ring's slices by
-``operators/slicing/panes/slice_windows.py``; what the table has of them is added to that.
+Slices are kept as the panes of windows side by side: in a ring (``slicing/panes/pane_ring.py``), and those that do not
+fit it, of a time far away or of groups too sparse, in a table.  Windows are put together from the ring's slices by
+``operators/slicing/panes/slice_windows.py``; slices of the table are added to these.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class SliceRing:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the slices, and of what is known of the groups, with the room there is for more."""
+        """Bytes of the slices and of the groups' bounds, with the room there is for more."""
         return self._panes.nbytes + self._table.nbytes + self._spans.nbytes + self._done.nbytes
 
     def due(self, bound: int) -> bool:
@@ -144,7 +144,7 @@ class SliceRing:
         if cut <= self._over:
             return []
         closing = self._spans[:, 0] < cut
-        if self._ahead:  # what has left already does not leave again
+        if self._ahead:  # windows that have left do not leave again
             closing &= self._done < cut
         slots = np.flatnonzero(closing)
         found = self._close_alike(slots, cut) if slots.size else []
@@ -248,7 +248,7 @@ class SliceRing:
     def _with_table(
         self, found: list[WindowStates], slots: Integers, done: Integers, cuts: Integers
     ) -> list[WindowStates]:
-        """Add what the table has of the windows that close."""
+        """Add the slices of the table to the windows that close."""
         known = len(self._spans)
         rows = self._table.find(slots, self._spans[slots, 0], cuts, known)
         of, at = self._table.owner(rows)

@@ -2,7 +2,7 @@
 
 What does not fit the ring of panes, of a time far away or of groups too sparse, has partial aggregates of windows in a
 table; a window may lie in both.  ``every``: a group has all windows from its first to its last one with a tuple; the
-next one that may be empty exists only once a later tuple has come, so the promise stays behind it.
+next one that may be empty exists only once a later tuple has come, so the punctuation stays behind it.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class WindowStore:
             raise self._overflow_in(error) from None
 
     def give_up_panes(self) -> None:
-        """Move what is in panes to the table of windows, as it is now."""
+        """Move the panes to the table of windows, as they are now."""
         assert self.panes is not None
         low, high = self.spans.T
         alive = np.flatnonzero(low != NO_WINDOW)
@@ -206,7 +206,7 @@ class WindowStore:
             cut = self.extents.closed_by(bound)
             low, behind = self._between(cut)
             return max(min(float(int(cut)), behind) - low, 0.0) * self.alive
-        windows = int(self.partials.counts[0])  # a table has in memory what it puts out: not much more
+        windows = int(self.partials.counts[0])  # all of a table is in memory already
         if self.panes is not None and self.panes.used:
             windows += self.most_of(self.panes, bound)
         return float(windows)
@@ -289,7 +289,7 @@ class WindowStore:
         self.spans[rows] = np.stack([low, high], axis=1) + lowest
 
     def _overflow_in(self, error: SumOverflowError) -> WindowOverflowError:
-        """Return what to raise for an overflow in a row of the table."""
+        """Return the error of an overflow in a row of the table."""
         (slot,), (wid,) = self.partials.owner(np.array([error.at]))
         (start,), (end,) = self.extents.extent(np.array([wid]))
         return WindowOverflowError(error.column, slot, start, end)
