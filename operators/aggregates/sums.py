@@ -8,11 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 from oop_engine.core.schema import Schema
-from oop_engine.operators.aggregates.base import Arrays, OfColumn, Part, fewer, is_number, stored
+from oop_engine.operators.aggregates.base import Arrays, OfColumn, Part, column_of, fewer, is_number, stored
 from oop_engine.operators.aggregates.order_codes import of_words
 from oop_engine.operators.aggregates.wide import divided, floats
 
 __all__ = ["Avg", "Sum"]
+
+_NUMBERS = (pa.int64(), pa.float64())
 
 
 class _Added(OfColumn):
@@ -53,10 +55,11 @@ class Sum(_Added):
 
     def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
         null = fewer(states[1][0], 1)
-        if pa.types.is_decimal(kind) or pa.types.is_uint64(kind):
-            return of_words(states[0][: kind.bit_width // 64], null, kind)
-        found = pa.array(states[0][0], pa.float64() if pa.types.is_floating(kind) else pa.int64(), mask=null)
-        return found if found.type == kind else found.view(kind)
+        if kind in _NUMBERS:
+            return column_of(states[0][0], kind, null)
+        if pa.types.is_duration(kind):
+            return column_of(states[0][0], pa.int64(), null).view(kind)
+        return of_words(states[0][: kind.bit_width // 64], null, kind)
 
 
 class Avg(_Added):
