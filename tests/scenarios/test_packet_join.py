@@ -7,7 +7,7 @@ import pytest
 
 from oop_engine.lab.compare import Comparison, compare
 from oop_engine.lab.scenario import COMPLETE_AT, Sweep
-from oop_engine.scenarios import packet_join
+from oop_engine.scenarios.thesis import packet_join
 from tests.naive.joins import band, window_join
 
 TINY = {"rate": 15, "seconds": 65, "seed": 1, "band": 3, "every": "500 ms"}
