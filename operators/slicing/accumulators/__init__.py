@@ -3,14 +3,14 @@
 An aggregate with a state of its own is an ``Aggregation`` whose parts are of a new kind, and an ``Accumulator`` that is
 registered for that kind.  It then runs wherever the others do: by windows, panes, slices, in order, in two halves.
 
->>> @register_accumulator("product")
+>>> @register_accumulator("multiplied")
 ... class Product(Accumulator):
 ...     identity = (np.float64(1),)
 ...     def prepare(self, page, times):
 ...         return (page.column(self.part.column).fill_null(1).to_numpy(zero_copy_only=False),)
 ...     def combine(self, a, b):
 ...         return (a[0] * b[0],)
->>> accumulator(Part("product", "x")).reduce((np.array([2.0, 3.0, 4.0]),), np.array([0, 2]))
+>>> accumulator(Part("multiplied", "x")).reduce((np.array([2.0, 3.0, 4.0]),), np.array([0, 2]))
 (array([6., 4.]),)
 
 On Spark the registration must be in a file that is imported with the aggregate, so not in the script itself.  For a
