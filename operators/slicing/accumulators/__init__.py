@@ -3,6 +3,8 @@
 An aggregate with a state of its own is an ``Aggregation`` whose parts are of a new kind, and an ``Accumulator`` that is
 registered for that kind.  It then runs wherever the others do: by windows, panes, slices, in order, in two halves.
 
+>>> import numpy as np
+>>> from oop_engine.operators.aggregates import Part
 >>> @register_accumulator("multiplied")
 ... class Product(Accumulator):
 ...     identity = (np.float64(1),)
