@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ORIGIN", "SECOND", "Columns", "cycles", "flows", "links", "numbers"]
+__all__ = ["ORIGIN", "SECOND", "Columns", "clicks", "cycles", "flows", "links", "numbers", "responses"]
 
 Columns = dict[str, NDArray[Any]]
 
@@ -76,6 +76,26 @@ def cycles(rows: int, seed: int = 13) -> Columns:
     ts = ORIGIN + ((cycle * 12 + (at - cycle * 12) * (10.5 / 12)) * SECOND).astype(np.int64)
     order = np.argsort(ts + _delays(rng, rows), kind="stable")
     return {"ts": ts[order], "v": rng.integers(0, 1000, rows).astype(np.int32)}
+
+
+def clicks(rows: int, seed: int = 19, keys: int = 10_000, per_second: float = 5_000_000 / 120) -> Columns:
+    """Return clicks of ``user``s (Zipf 1.1) with a number ``v``; each arrives up to 2 s after it was made."""
+    rng = np.random.default_rng(seed)
+    seconds = max(rows / per_second, 1)
+    ts = ORIGIN + (rng.random(rows) * seconds * SECOND).astype(np.int64)
+    order = np.argsort(ts + (rng.random(rows) * DELAY).astype(np.int64), kind="stable")
+    v = rng.integers(-(2**30), 2**30, rows).astype(np.int32)
+    return {"ts": ts[order], "user": zipf(rng, rows, keys), "v": v}
+
+
+def responses(rows: int, seed: int = 23, keys: int = 100, most: int = 100_000) -> Columns:
+    """Return how long responses of ``server``s ``took``: 1 to ``most`` - 1, mostly short; 20 % out of order."""
+    rng = np.random.default_rng(seed)
+    seconds = max(rows / 5_000_000 * 1200, SHORTEST_S)
+    ts = ORIGIN + (rng.random(rows) * seconds * SECOND).astype(np.int64)
+    order = np.argsort(ts + _delays(rng, rows), kind="stable")
+    took = np.clip(rng.lognormal(8, 1.2, rows), 1, most - 1).astype(np.int32)
+    return {"ts": ts[order], "server": rng.integers(0, keys, rows).astype(np.int32), "took": took}
 
 
 def numbers(rows: int, seed: int = 17) -> Columns:

@@ -46,9 +46,16 @@ def _has(python: str, package: str) -> bool:
 
 
 _STREAMS = ("W1", "W2", "W3")  # what a streaming system can be asked without writing half of it
+_BATCH = (
+    *_STREAMS,
+    "W4",
+    "W5",
+    *(f"W6-{kind}-{slide}" for kind in ("min", "avg") for slide in (1, 64, 1024)),
+    "W9-median",
+)
 PEERS = (
-    Entry("Polars", "benchmarks.peers.polars_batch", "polars"),
-    Entry("DuckDB", "benchmarks.peers.duckdb_batch", "duckdb"),
+    Entry("Polars", "benchmarks.peers.polars_batch", "polars", None, _BATCH),
+    Entry("DuckDB", "benchmarks.peers.duckdb_batch", "duckdb", None, _BATCH),
     Entry("Spark", "benchmarks.peers.spark_batch", "pyspark", 1_000_000, (*_STREAMS, "W4", "W5")),
     Entry("PyFlink", "benchmarks.peers.flink_stream", "pyflink", 500_000, _STREAMS),
     Entry("Bytewax", "benchmarks.peers.bytewax_stream", "bytewax", 50_000, (*_STREAMS, "W4", "W5")),

@@ -8,7 +8,10 @@ from benchmarks.workloads.w2 import BytesBySender
 from benchmarks.workloads.w3 import PacketsBySender
 from benchmarks.workloads.w4 import FlowsSeenTwice
 from benchmarks.workloads.w5 import TwentyWindows
+from benchmarks.workloads.w5_many import ManyWindows
 from benchmarks.workloads.w6 import LastTuples
+from benchmarks.workloads.w7 import SessionsByUser
+from benchmarks.workloads.w8 import LastTuplesInTime
 
 __all__ = ["WORKLOADS"]
 
@@ -20,10 +23,13 @@ WORKLOADS: dict[str, Workload] = {
         PacketsBySender("W3"),
         FlowsSeenTwice("W4"),
         TwentyWindows("W5"),
+        *(ManyWindows(f"W5-{many}", many) for many in (1, 100, 1000, 10_000)),
         *(
             LastTuples(f"W6-{kind}-{slide}", kind, slide)
             for kind in ("min", "avg")
             for slide in (1, 64, 1024)
         ),
+        SessionsByUser("W7"),
+        LastTuplesInTime("W8"),
     )
 }

@@ -21,7 +21,7 @@ from numba import njit
 from oop_engine.operators.kernels.partials import NO_WINDOW
 from oop_engine.operators.kernels.time_order import time_order
 
-__all__ = ["ALONE", "measure", "needed", "pick", "plan", "reopen"]
+__all__ = ["ALONE", "closing", "measure", "needed", "pick", "plan", "reopen"]
 
 NOTHING = np.iinfo(np.int64).min
 ALONE = NOTHING
@@ -34,6 +34,25 @@ def _closing(shape, d, span):
     lo, hi, done, cut = span
     step, length, offset = shape[0, d], shape[1, d], shape[2, d]
     return (max(done, lo) - offset) // step, (min(cut, hi + length) - offset) // step
+
+
+@njit(cache=True, nogil=True)
+def closing(shape, span, windows, sides):
+    """Write the windows of a span that close; return how many there are.
+
+    windows int64 (3, room) as of ``plan``, of span 0; sides int64 (2, room): their first slice and the one behind, as
+    numbers of slices from the lowest one there is on, up to behind the highest.  O(windows + definitions).
+    """
+    found, lo, slices = 0, span[0], span[1] - span[0] + 1
+    for d in range(shape.shape[1]):
+        first, stop = _closing(shape, d, span)
+        for wid in range(first, stop):
+            end = shape[2, d] + (wid + 1) * shape[0, d]
+            windows[0, found], windows[1, found], windows[2, found] = d, wid, 0
+            sides[0, found] = min(max(end - shape[1, d] - lo, 0), slices)
+            sides[1, found] = min(max(end - lo, 0), slices)
+            found += 1
+    return found
 
 
 @njit(cache=True, nogil=True)

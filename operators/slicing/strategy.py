@@ -14,17 +14,20 @@ once groups turn out to be sparse; else windows.  Definitions of a mapping share
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Part
-from oop_engine.operators.slicing.accumulators import is_compiled
+from oop_engine.operators.slicing.accumulators import accumulator, is_compiled
 from oop_engine.operators.slicing.ordered.ordered_store import OrderedStore
 from oop_engine.operators.slicing.output import Output, Stamp
 from oop_engine.operators.slicing.panes.pane_costs import gain, in_panes
 from oop_engine.operators.slicing.panes.shared_slices import Slicing, shared
+from oop_engine.operators.slicing.panes.slice_windows import by_sums
 from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.stores.adaptive_store import WIDE, AdaptiveStore, WatchedStore, eager_bytes
 from oop_engine.operators.slicing.stores.landmark_store import LandmarkStore
@@ -43,7 +46,8 @@ Kept = Literal["windows", "panes", "watched", "adaptive", "landmark"]
 _MANY = 100  # tuples of a group in a pane
 
 
-class Query(NamedTuple):
+@dataclass(frozen=True)
+class Query:
     """What is asked of a stream of ``schema``, of which columns ``read`` are used; definitions have ``names``."""
 
     output: Output
@@ -64,6 +68,21 @@ class Query(NamedTuple):
         """What results are stamped with."""
         return self.output.stamp
 
+    @cached_property
+    def slicings(self) -> list[Slicing]:
+        """The slices that definitions share, and which ones do."""
+        if not self.share or self.empty or self.strategy != "auto":
+            return []
+        definitions = self.output.definitions
+        grids = {n: one for n, one in enumerate(definitions) if isinstance(one, Extents) and not one.landmark}
+        return shared(definitions, list(grids))
+
+    @cached_property
+    def alone(self) -> list[int]:
+        """The definitions that have a store of their own."""
+        together = {number for slicing in self.slicings for number in slicing.shape[3].tolist()}
+        return [number for number in range(len(self.output.definitions)) if number not in together]
+
 
 class Choice(NamedTuple):
     """How the windows of a definition are kept, and ``why``, in a line."""
@@ -74,19 +93,19 @@ class Choice(NamedTuple):
 
 def stores(query: Query) -> list[Store]:
     """Return the stores of a query, empty."""
-    grids = _shared(query)
+    grids = query.slicings
     found: list[Store] = [
         SliceRing(query.parts, slicing, query.output.definitions, query.stamp) for slicing in grids
     ]
     if gaps := nested(dict(enumerate(query.output.definitions))):
         found.append(RunStore(gaps, query.parts, query.stamp))
-    return found + [_store(query, number) for number in _alone(query) if number not in gaps]
+    return found + [_store(query, number) for number in query.alone if number not in gaps]
 
 
 def explained(query: Query) -> str:
     """Return which stores are taken, and why."""
-    words = [_sharing(slicing, query) for slicing in _shared(query)]
-    for number in _alone(query):
+    words = [_sharing(slicing, query) for slicing in query.slicings]
+    for number in query.alone:
         why = _why(query, number)
         words.append(f"{query.names[number]!r}: {why}" if query.share else why)
     return "; ".join(words)
@@ -95,7 +114,7 @@ def explained(query: Query) -> str:
 def checked_query(query: Query) -> None:
     """Raise ``GraphError`` if a definition has too many windows or slices, or no way to be kept as asked."""
     what = query.output.what
-    for slicing in _shared(query):
+    for slicing in query.slicings:
         if slicing.longest > MOST_WINDOWS:
             name = query.names[int(slicing.shape[3, -1])]
             msg = (
@@ -103,7 +122,7 @@ def checked_query(query: Query) -> None:
                 f"of {slicing.length} {query.schema.unit}: take a range, slide and origin with a larger common divisor"
             )
             raise GraphError(msg)
-    for number in _alone(query):
+    for number in query.alone:
         extents = query.output.definitions[number]
         if not isinstance(extents, Extents):
             _check_merging(query, query.names[number])
@@ -149,21 +168,6 @@ def _check_strategy(query: Query, extents: Extents) -> None:
             "leave the choice to strategy='auto'"
         )
         raise GraphError(msg)
-
-
-def _shared(query: Query) -> list[Slicing]:
-    """Return the slices that definitions share, and which ones do."""
-    if not query.share or query.empty or query.strategy != "auto":
-        return []
-    definitions = query.output.definitions
-    grids = {n: one for n, one in enumerate(definitions) if isinstance(one, Extents) and not one.landmark}
-    return shared(definitions, list(grids))
-
-
-def _alone(query: Query) -> Iterator[int]:
-    """Yield the definitions that have a store of their own."""
-    together = {int(number) for slicing in _shared(query) for number in slicing.shape[3]}
-    yield from (number for number in range(len(query.output.definitions)) if number not in together)
 
 
 def _store(query: Query, number: int) -> Store:
@@ -260,8 +264,10 @@ def _switching(query: Query, extents: Extents) -> str:
 
 def _sharing(slicing: Slicing, query: Query) -> str:
     some = [query.names[number] for number in sorted(slicing.shape[3].tolist())]
+    sums = by_sums(slicing, [accumulator(part) for part in query.parts])
+    assembled = ", windows by differences of running sums" if sums else ""
     share = "shared by" if len(some) > 1 else "of"
     return (
         f"slices of {slicing.length} {query.schema.unit} {share} {', '.join(map(repr, some))}: "
-        f"{int(slicing.shape[1].min())} to {slicing.longest} a window, one ring"
+        f"{int(slicing.shape[1].min())} to {slicing.longest} a window, one ring{assembled}"
     )

@@ -112,21 +112,33 @@ def shared(extents: Sequence[Any], which: Sequence[int]) -> list[Slicing]:
     >>> [s.shape[3].tolist() for s in shared([Extents(60, 60, 0), Extents(61, 61, 0), Extents(90, 30, 0)], range(3))]
     [[0, 2], [1]]
     """
-    together: list[list[int]] = []
+    together: list[_Together] = []
     for number in which:
-        for some in together:
-            if _suit([*(extents[other] for other in some), extents[number]]):
-                some.append(number)
-                break
-        else:
-            together.append([number])
-    return [Slicing(extents, some) for some in together]
+        if not any(some.take(number, extents[number]) for some in together):
+            together.append(_Together(number, extents[number]))
+    return [Slicing(extents, some.which) for some in together]
 
 
-def _suit(some: Sequence[Extents]) -> bool:
-    length = _length(some)
-    edges = sum((1 if _range(one) % one.slide == 0 else 2) / one.slide for one in some)
-    return max(map(_range, some)) <= _LONG * length and 1 / length <= _FINE * edges
+class _Together:
+    """Definitions ``which`` share slices: their common divisor, the longest window, and edges a unit of time."""
+
+    def __init__(self, number: int, one: Extents) -> None:
+        self.which, self._origin = [number], one.origin
+        self._length, self._longest, self._edges = gcd(one.slide, _range(one)), _range(one), _edges(one)
+
+    def take(self, number: int, one: Extents) -> bool:
+        """Take another one, unless slices became much finer than windows ask for.  O(1)."""
+        length = gcd(self._length, one.origin - self._origin, one.slide, _range(one))
+        longest, edges = max(self._longest, _range(one)), self._edges + _edges(one)
+        if longest > _LONG * length or 1 / length > _FINE * edges:
+            return False
+        self.which.append(number)
+        self._length, self._longest, self._edges = length, longest, edges
+        return True
+
+
+def _edges(one: Extents) -> float:
+    return (1 if _range(one) % one.slide == 0 else 2) / one.slide
 
 
 def _length(some: Sequence[Extents]) -> int:

@@ -1,7 +1,8 @@
 """Slice windows: how windows that close are put together from the slices in a ring.
 
 Where all groups close the same windows, the steps are planned once and taken for all groups side by side, straight from
-the ring's rows, in blocks.  Else each group has steps of its own.
+the ring's rows, in blocks.  Else each group has steps of its own.  Counts and integer sums of very many windows are
+differences of running sums (``running_sums.py``).
 """
 
 from __future__ import annotations
@@ -17,15 +18,22 @@ from oop_engine.operators.kernels.slices import measure, pick, plan
 from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.panes.pane_windows import TUPLES
+from oop_engine.operators.slicing.panes.running_sums import RunningSums, summable
 from oop_engine.operators.slicing.panes.shared_slices import Slicing
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
 
-__all__ = ["SliceWindows"]
+__all__ = ["SliceWindows", "by_sums"]
 
 Integers = NDArray[np.int64]
 
 _CELLS = 1 << 21  # put together at a time
+_MANY = 8  # windows that end in a slice, from which on two reads each are less than the steps of two stacks
 _WHERE = np.zeros(1, np.int64)  # slices are where they are in the ring
+
+
+def by_sums(slicing: Slicing, parts: Sequence[Accumulator]) -> bool:
+    """Tell whether windows are read as differences of running sums: there are many a slice, and all parts allow it."""
+    return slicing.rate > _MANY and summable(parts)
 
 
 class SliceWindows:
@@ -38,11 +46,12 @@ class SliceWindows:
     def __init__(self, slicing: Slicing, panes: PaneRing) -> None:
         self._slicing, self._panes = slicing, panes
         self._ends = np.empty((2, slicing.shape.shape[1]), np.int64)
+        self._by_sums = by_sums(slicing, panes.accumulators)
 
     def of_all(self, span: Sequence[int]) -> list[WindowStates]:
         """Return the windows of all groups, which have one span.  O((slices + windows) x groups)."""
         spans, groups = np.array([span]), self._panes.groups
-        made = self._planned(spans, self._measured(spans), _WHERE, self._panes.room - 1)
+        made = self._alike(spans, _WHERE, self._panes.room - 1)
         size = max(_CELLS // (made.scratch + made.windows.shape[1]), 256)
         begins = range(0, groups if made.windows.size else 0, size)
         found = [self._found(made, None, np.arange(begin, min(begin + size, groups))) for begin in begins]
@@ -51,7 +60,7 @@ class SliceWindows:
     def of_some(self, slots: Integers, span: Sequence[int]) -> Iterator[WindowStates]:
         """Yield the windows of groups that have one span.  O((slices + windows) x groups)."""
         spans, (low, high) = np.array([span]), span[:2]
-        made = self._planned(spans, self._measured(spans), -spans[:, 0], -1)
+        made = self._alike(spans, -spans[:, 0], -1)
         panes = np.arange(low, high + 1)[:, np.newaxis]
         size = max(_CELLS // (made.scratch + made.windows.shape[1] + panes.size), 1)
         for begin in range(0, slots.size if made.windows.size else 0, size):
@@ -74,6 +83,13 @@ class SliceWindows:
                 yield self._found(made, cells[:, np.newaxis], slots[some])
             at = some.stop
 
+    def _alike(self, spans: Integers, shifts: Integers, mask: int) -> _Plan | RunningSums:
+        """Return how the windows of groups with one span come about."""
+        room = self._measured(spans)
+        if self._by_sums:
+            return RunningSums.planned(self._slicing.shape, spans[0].tolist(), int(room[0, 0]), mask)
+        return self._planned(spans, room, shifts, mask)
+
     def _measured(self, spans: Integers) -> Integers:
         """Return how many windows and steps each span takes at most, int64 (2, spans)."""
         room = np.empty((2, len(spans)), np.int64)
@@ -87,13 +103,13 @@ class SliceWindows:
         front = min(self._slicing.longest, steps)
         return _Plan(made[:, :used], closing[:, :found], front + 1)
 
-    def _found(self, made: _Plan, cells: Integers | None, slots: Integers) -> WindowStates:
+    def _found(self, made: _Plan | RunningSums, cells: Integers | None, slots: Integers) -> WindowStates:
         """Return the windows in which there is something.
 
         Rows of the ring are those of the panes, for ``slots`` in a row, or else ``cells`` (rows, groups).
         """
         ring, windows, shape = self._panes, made.windows, self._slicing.shape
-        work = _Work(made, ring.groups, cells, slots)
+        work = made.work(ring.groups, cells, slots)
         [tuples] = work.folded(TUPLES, (ring.tuples,))
         found = np.empty((4, np.count_nonzero(tuples)), np.int64)
         pick(shape, windows, tuples, slots, found)
@@ -118,6 +134,10 @@ class _Plan(NamedTuple):
     steps: Integers
     windows: Integers
     scratch: int
+
+    def work(self, groups: int, cells: Integers | None, slots: Integers) -> _Work:
+        """Return what takes the steps in columns of the ring, which has so many ``groups``."""
+        return _Work(self, groups, cells, slots)
 
 
 class _Work(NamedTuple):
