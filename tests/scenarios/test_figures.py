@@ -12,6 +12,19 @@ from oop_engine.lab.scenario import Sweep, find
 SMALL: dict[str, tuple[dict[str, str], tuple[int | float | str, ...], int]] = {
     "sessions": ({"minutes": "1", "players": "4"}, ("1", "1 3 5"), 3),
     "rows_wid": ({"tuples": "6000", "range": "1000"}, (10, 100, 1000), 4),
+    "consolidation": ({"minutes": "30"}, (20, 40), 3),
+    "slice_memory": (
+        {},
+        ("time 50/2000", "time 500/2000", "time 500/1000", "count 500/1000", "count 500/2000"),
+        5,
+    ),
+    "stream_slicing": (
+        {"tuples": "30000"},
+        ("1", "10", "100", "1000", "3 session", "100 late 50", "10 count"),
+        6,
+    ),
+    "slide_by_tuple": ({"tuples": "2000"}, (0, 10), 3),
+    "hammer_time": ({"seconds": "100", "rate": "1500"}, (1, 16, 64), 4),
     "joint": ({"seconds": "200"}, (15, 30), 3),
 }
 """Parameters, the points of the sweep, and how many claims there are."""
