@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from oop_engine import Message, Page
 from oop_engine.core.operator import Operator
 from oop_engine.system import stopwatch
 
-__all__ = ["cpu_s"]
+__all__ = ["cpu_s", "least_cpu_s"]
 
 TURNS = 3
 
@@ -27,16 +28,31 @@ def cpu_s(
     best = dict.fromkeys(operators, float("inf"))
     for _ in range(turns):
         for name, made in operators.items():
-            best[name] = min(best[name], sum(_spent(operator, messages) for operator in made()))
+            opened = made()
+            best[name] = min(best[name], _spent(partial(_all, opened, messages)))
     return best
 
 
-def _spent(operator: Operator, messages: Sequence[Message]) -> float:
+def least_cpu_s(functions: Mapping[str, Callable[[], object]], turns: int = TURNS) -> dict[str, float]:
+    """Return the CPU seconds that functions take, by name: the best of some turns."""
+    return {name: min(_spent(function) for _ in range(turns)) for name, function in functions.items()}
+
+
+def _spent(function: Callable[[], object]) -> float:
     start = stopwatch.cpu()
+    function()
+    return stopwatch.cpu() - start
+
+
+def _all(operators: Sequence[Operator], messages: Sequence[Message]) -> None:
+    for operator in operators:
+        _one(operator, messages)
+
+
+def _one(operator: Operator, messages: Sequence[Message]) -> None:
     for message in messages:
         emissions = (
             operator.on_page(0, message) if isinstance(message, Page) else operator.on_punctuation(0, message)
         )
         deque(emissions, maxlen=0)  # results are made, and not kept
     deque(operator.on_end(0), maxlen=0)
-    return stopwatch.cpu() - start

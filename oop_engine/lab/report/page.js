@@ -62,14 +62,14 @@
         const holder = holders[at];
         const axis = { stroke: ink, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid } };
         const log = chart.log && chart.series.every(s => s.y.every(v => v === null || v > 0));
-        const words = chart.words;
+        const words = chart.words, room = words ? 14 + 6.5 * Math.max(...words.map(word => word.length)) : 34; /* words stand upright */
         charts.push(new uPlot({
-          title: chart.title, width: holder.clientWidth, height: 240,
+          title: chart.title, width: holder.clientWidth, height: 206 + room,
           scales: { x: { time: false, distr: words ? 2 : 1 }, y: { distr: log ? 3 : 1, range: log ? undefined : (u, lo, hi) => [Math.min(0, lo), hi > 0 ? hi * 1.06 : 1] } },
           cursor: { focus: { prox: 24 }, drag: { x: true, y: false } }, focus: { alpha: 0.35 },
           legend: { live: true },
           axes: [
-            { ...axis, label: chart.xlabel, labelSize: 22, size: 34, values: words ? (u, at) => at.map(i => words[i] ?? "") : (u, at) => at.map(number) },
+            { ...axis, label: chart.xlabel, labelSize: 22, size: room, rotate: words ? -90 : 0, space: words ? 14 : 50, values: words ? (u, at) => at.map(i => words[i] ?? "") : (u, at) => at.map(number) },
             { ...axis, size: 58, values: (u, at) => at.map(v => chart.share ? Math.round(v * 100) + "%" : v === null ? "" : number(v)) }],
           series: [{ label: chart.xshort || "x", value: (u, v) => words ? words[v] ?? "–" : number(v) },
             ...chart.series.map(s => ({
