@@ -3,8 +3,9 @@
 ``from oop_engine import ...`` brings what a user needs, on two shelves:
 
 *To use*: a ``Graph`` of operators over a ``Schema``; ``Page`` and punctuation (``Linear``, ``GroupWise``, ``Joint``),
-what travels in it; ``run``, ``arun`` and ``replay``, which run it and give an ``Outcome``; ``Local``, into which a
-service pushes; ``in_order`` and ``consolidated``, which rewrite it; traces, sinks of Spark, scenarios, errors.
+what travels in it, and ``Change``, other windows from a time on; ``run``, ``arun`` and ``replay``, which run it and
+give an ``Outcome``; ``Local``, into which a service pushes; ``in_order`` and ``consolidated``, which rewrite it;
+traces, sinks of Spark, scenarios, errors.
 
 *To extend*: what an operator, an aggregate, a window, a policy, a format of traces and a sink of your own are made
 of, and the kit that tests them.
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 from oop_engine.system.lazy_names import lazy_names
 
 if TYPE_CHECKING:  # to use
+    from oop_engine.core.change import Change as Change
     from oop_engine.core.errors import (
         ContractError as ContractError,
         EngineError as EngineError,

@@ -42,9 +42,12 @@ equals the punctuation's.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, get_args
+from functools import partial
+from typing import Any, Self, get_args
 
+from oop_engine.core.change import Change
 from oop_engine.core.errors import GraphError
 from oop_engine.core.operator import Emission, Operator, State
 from oop_engine.core.page import Page
@@ -54,13 +57,14 @@ from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation
 from oop_engine.operators.consolidate import Consolidate
 from oop_engine.operators.partial_aggregate import PartialAggregate
+from oop_engine.operators.slicing.changing import Changing, changed_windows
 from oop_engine.operators.slicing.closing import Closing
 from oop_engine.operators.slicing.output import Output, Stamp, checked
 from oop_engine.operators.slicing.rows.row_windows import RowWindows, slidable
 from oop_engine.operators.slicing.strategy import Query, Strategy, checked_query, explained, stores
 from oop_engine.operators.slicing.window_assigner import Tagger, bind
 from oop_engine.operators.values.describe_value import describe_value
-from oop_engine.operators.windows import Extents, Over, PartitionedTupleBased, TupleBased, Windows
+from oop_engine.operators.windows import Definition, Extents, Over, PartitionedTupleBased, TupleBased, Windows
 
 __all__ = ["Strategy", "WindowAggregate"]
 
@@ -82,6 +86,8 @@ class WindowAggregate(Operator):
     "stacks" (two stacks, Hammer Slide), which takes tuple-based windows without groups, or "auto":
     by stacks where that can be, by panes where that is sooner, adapting once groups are sparse, by slices where
     definitions share them.
+    ``changing``: named definitions may come and go while the query runs (``Change``); the bound of the results is
+    then at most that of the input.
     Raises ``GraphError`` if lengths, columns, types or names do not fit; ``ContractError`` if an
     integer sum passes 64 bits.
 
@@ -106,6 +112,7 @@ class WindowAggregate(Operator):
     def __init__(
         self, windows: Windows | Mapping[str, Windows], aggregates: Mapping[str, Aggregation],
         by: Sequence[str] = (), *, empty: bool = False, stamp: Stamp = "end", strategy: Strategy = "auto",
+        changing: bool = False,
     ) -> None:  # fmt: skip
         self.by = checked(aggregates, by, stamp, _WHAT)
         self.named = isinstance(windows, Mapping)
@@ -127,6 +134,10 @@ class WindowAggregate(Operator):
             msg = f"{_WHAT}: strategy must be one of {names}; got {strategy!r}"
             raise GraphError(msg)
         self.strategy: Strategy = strategy
+        self.changing, self._first = changing, self.definitions
+        if changing and not self.named:
+            msg = f"{_WHAT}: changing=True needs named windows, such as {{'1 min': Tumbling('1 min')}}; got {windows!r}"
+            raise GraphError(msg)
 
     def _check_names(self) -> None:
         if not self.definitions:
@@ -140,6 +151,12 @@ class WindowAggregate(Operator):
         query = self._query(inputs[0])
         if not self._slides(query):
             checked_query(query)
+        if self.changing and query.output.definitions[0].over is not Over.ATTRIBUTE:
+            msg = (
+                f"{_WHAT}: windows that change are over {inputs[0].progressing!r}, for changes hold from a time on; "
+                f"got {', '.join(self.definitions)} over rows: leave changing out"
+            )
+            raise GraphError(msg)
         return (query.output.schema,)
 
     def explain(self, inputs: tuple[Schema, ...]) -> str:
@@ -149,11 +166,13 @@ class WindowAggregate(Operator):
         return explained(query)
 
     def _query(self, schema: Schema) -> Query:
-        what = {name: f"{_WHAT}: {name!r}" if self.named else _WHAT for name in self.definitions}
-        bound = {name: bind(one, schema, self.by, what[name]) for name, one in self.definitions.items()}
+        bound = {name: self._bound(schema, name, one) for name, one in self.definitions.items()}
         output = Output(bound, self.aggregates, schema, self.by, self.stamp, _WHAT, named=self.named)
         read = {column for aggregate in self.aggregates.values() for column in aggregate.columns}
-        return Query(output, schema, read, self.empty, self.strategy, list(self.definitions), self.named)
+        return Query(output, schema, read, self.empty, self.strategy, self.named, changing=self.changing)
+
+    def _bound(self, schema: Schema, name: str, windows: Windows) -> Definition:
+        return bind(windows, schema, self.by, f"{_WHAT}: {name!r}" if self.named else _WHAT)
 
     def _slides(self, query: Query) -> bool:
         """Tell whether windows slide over the stream, which is the order of arrival."""
@@ -168,6 +187,8 @@ class WindowAggregate(Operator):
         return (column if column in self.by else None,) * len(inputs)
 
     def halves(self, inputs: tuple[Schema, ...]) -> tuple[Operator, Operator] | None:
+        if self.changing:
+            return None
         first = PartialAggregate(self.windows, self.aggregates, self.by)
         try:
             first.output_schemas(inputs)
@@ -179,6 +200,8 @@ class WindowAggregate(Operator):
 
     def open(self) -> None:
         schema = self.schemas_in[0]
+        if self.changing:
+            self.definitions = self.windows = self._first
         query = self._query(schema)
         first = query.output.definitions[0]
         self._rows: RowWindows | None = None
@@ -186,7 +209,31 @@ class WindowAggregate(Operator):
             self._rows = RowWindows(query.output, first, schema)
             return
         self._tagger = None if first.over is Over.ATTRIBUTE else Tagger(first.over, schema, self.by)
-        self._closing = Closing(query.output, schema, self.by, stores(query))
+        self._closing = (
+            Changing(query, self.by, self.definitions, partial(self._bound, schema))
+            if self.changing
+            else Closing(query.output, schema, self.by, stores(query))
+        )
+
+    def changed(self, change: Change, inputs: tuple[Schema, ...]) -> Self:
+        if not self.changing:
+            msg = f"{_WHAT}: to take changes it must be made with changing=True; got {change}"
+            raise GraphError(msg)
+        after = copy.copy(self)
+        after.definitions = after.windows = changed_windows(self.definitions, change, inputs[0], _WHAT)
+        if (old := self.output_schemas(inputs)) != (new := after.output_schemas(inputs)):
+            msg = f"{_WHAT}: results must have the columns they had, {old[0]!r}; got {new[0]!r}: use two operators"
+            raise GraphError(msg)
+        return after
+
+    def on_change(self, port: int, change: Change) -> Iterator[Emission]:
+        if change.operator:
+            yield from super().on_change(port, change)
+        elif self.is_new(change):
+            self.changed(change, self.schemas_in)
+            assert isinstance(self._closing, Changing)
+            self._closing.change(change)
+            self.definitions = self.windows = self._closing.windows
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         if self._rows is not None:
@@ -229,6 +276,8 @@ class WindowAggregate(Operator):
         if self._tagger is not None:
             self._tagger.load(state.part("tagger"))
         self._closing.load(state.part("closing"))
+        if isinstance(self._closing, Changing):
+            self.definitions = self.windows = self._closing.windows
 
     def describe(self) -> str:
         named = [f"{name!r}: {describe_value(one)}" for name, one in self.definitions.items()]

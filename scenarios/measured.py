@@ -9,8 +9,9 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from oop_engine import Message, Page
+from oop_engine import NEVER, Message
 from oop_engine.core.operator import Operator
+from oop_engine.runners.dispatch import handle
 from oop_engine.system import stopwatch
 
 __all__ = ["cpu_s", "least_cpu_s"]
@@ -51,8 +52,5 @@ def _all(operators: Sequence[Operator], messages: Sequence[Message]) -> None:
 
 def _one(operator: Operator, messages: Sequence[Message]) -> None:
     for message in messages:
-        emissions = (
-            operator.on_page(0, message) if isinstance(message, Page) else operator.on_punctuation(0, message)
-        )
-        deque(emissions, maxlen=0)  # results are made, and not kept
+        deque(handle(operator, 0, message, NEVER), maxlen=0)  # results are made, and not kept
     deque(operator.on_end(0), maxlen=0)

@@ -8,7 +8,7 @@ from itertools import groupby
 
 import pytest
 
-from oop_engine import GraphError, Message, Page
+from oop_engine import Change, GraphError, Message, Page
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.runners.dispatch import Result
@@ -45,10 +45,16 @@ def shuffled(seed: int) -> Order:
 
 
 def all_before_the_first_promise(steps: list[Step]) -> list[Rows]:
-    """A tuple may come before a promise that it came after, never the other way."""
-    rows = [row for step in steps for row in step.rows]
-    random.Random(7).shuffle(rows)
-    return [rows, *([] for _ in steps[1:])]
+    """A tuple may come before a promise that it came after, never the other way; none comes before a change."""
+    orders: list[Rows] = [[] for _ in steps]
+    first = 0
+    for number, step in enumerate(steps):
+        orders[first] += step.rows
+        if isinstance(step.then, tuple) and isinstance(step.then[1], Change):
+            first = number + 1
+    for rows in orders:
+        random.Random(7).shuffle(rows)
+    return orders
 
 
 ORDERS = [as_given, reversed_, shuffled(1), all_before_the_first_promise]

@@ -20,7 +20,9 @@ import pyarrow as pa
 from benchmarks.data import SECOND
 from oop_engine import GroupWise, Operator, Page, Schema
 from oop_engine.core.operator import Message
+from oop_engine.core.punctuation import NEVER
 from oop_engine.operators import Count, Tumbling, WindowAggregate
+from oop_engine.runners.dispatch import handle
 
 __all__ = ["promises"]
 
@@ -57,9 +59,7 @@ def _turn(windows: Operator, turn: int, order: np.ndarray) -> tuple[float, ...]:
 
 def _take(windows: Operator, message: Message) -> float:
     began = time.process_time()
-    emissions = (
-        windows.on_page(0, message) if isinstance(message, Page) else windows.on_punctuation(0, message)
-    )
+    emissions = handle(windows, 0, message, NEVER)
     for _ in emissions:
         pass
     return time.process_time() - began

@@ -11,7 +11,8 @@ import copy
 from collections.abc import Iterator
 from typing import Any, ClassVar, NamedTuple, Self
 
-from oop_engine.core.errors import SnapshotError
+from oop_engine.core.change import Change
+from oop_engine.core.errors import GraphError, SnapshotError
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, Linear, Punctuation
 from oop_engine.core.saved import Saved
@@ -20,7 +21,8 @@ from oop_engine.core.snapshot import pack, unpack
 
 __all__ = ["Emission", "Message", "Operator", "State"]
 
-Message = Page | Punctuation
+_VERSIONS = "versions of changes"
+Message = Page | Punctuation | Change
 Emission = tuple[int, Message]
 """An output port, and the message for it."""
 
@@ -91,11 +93,15 @@ class Operator:
 
     None: at the last arrival of the pages that are yielded.
     """
+    changing: bool = False
+    """True: it takes changes while it runs (``Change``)."""
     waits: str | None = None
     """The output that waits for punctuation, in a few words ("results"); None: none does."""
 
     schemas_in: tuple[Schema, ...]
     schemas_out: tuple[Schema, ...]
+    versions: dict[str, int]
+    """The last version of the changes that have come, by the node that they are for; "" is this one."""
 
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
         """Return the schema of each output; raise ``GraphError`` if the inputs do not fit."""
@@ -141,6 +147,17 @@ class Operator:
         """
         return None
 
+    def changed(self, change: Change, inputs: tuple[Schema, ...]) -> Self:
+        """Return the description of the operator as it is after a change; this one is left as it is.
+
+        Raises ``GraphError`` if it cannot change, or not in this way.
+        """
+        msg = (
+            f"{type(self).__name__}: it cannot change while it runs; got {change}: a WindowAggregate of named "
+            "windows can, with changing=True"
+        )
+        raise GraphError(msg)
+
     def open(self) -> None:
         """Make the empty state; ``self.schemas_in`` and ``self.schemas_out`` are there."""
 
@@ -149,6 +166,7 @@ class Operator:
         ready = copy.copy(self)
         ready.schemas_in = inputs
         ready.schemas_out = self.output_schemas(inputs)
+        ready.versions = {}
         ready.open()
         return ready
 
@@ -166,6 +184,21 @@ class Operator:
         When every input has ended the runner ends the outputs; no operator does.
         """
         yield from self.on_punctuation(port, Linear(FOREVER))
+
+    def on_change(self, port: int, change: Change) -> Iterator[Emission]:
+        """Take a change: for an operator behind, or for this one if it names none.
+
+        The first copy of a version is passed on here; the others are dropped.
+        """
+        if self.is_new(change):
+            yield from ((out, change) for out in range(len(self.outputs)))
+
+    def is_new(self, change: Change) -> bool:
+        """Tell whether this is the first copy of a change, and remember it."""
+        new = change.version > self.versions.get(change.operator, change.version - 1)
+        if new:
+            self.versions[change.operator] = change.version
+        return new
 
     def on_clock(self, now: int) -> Iterator[Emission]:
         """Learn that the arrival clock shows ``now`` (only if ``clock_every`` is set)."""
@@ -194,7 +227,8 @@ class Operator:
 
     def snapshot(self) -> bytes:
         """Return the whole state as bytes."""
-        return pack(type(self).__name__, self.save())
+        state = self.save()
+        return pack(type(self).__name__, {**state, _VERSIONS: self.versions} if self.versions else state)
 
     def restore(self, data: bytes) -> None:
         """Take over a snapshot of the same operator with the same parameters.
@@ -204,8 +238,11 @@ class Operator:
         name = type(self).__name__
         state = unpack(name, data)
         try:
+            versions = state.part(_VERSIONS) if _VERSIONS in state else Saved()
+            self.versions = {name: versions.integer(name) for name in versions}
             self.load(state)
         except Exception as error:  # whatever foreign values make an operator stumble over
+            self.versions = {}
             self.open()
             msg = f"snapshot of {name}: made with other parameters, or by another version ({error!r})"
             raise SnapshotError(msg) from error

@@ -7,7 +7,7 @@ holds, for they are not below its bound.  Between ports there is no order to kee
 
 Messages are left as they came where results, or their virtual time, would change:
 
-* The end of a port, and a tick of the clock, are never passed.
+* The end of a port, a tick of the clock, and a change are never passed.
 * Messages of different moments of virtual time stay apart, and so do pages with arrivals: output that no punctuation
   releases (a match, a late tuple) has the moment of the last tuple of its page.
 * Up to a generator of punctuation tuples may be behind a bound, and are late then.  So punctuation stays
@@ -21,8 +21,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from oop_engine.core.change import Change
 from oop_engine.core.errors import ContractError
 from oop_engine.core.graphs.graph import Plan
+from oop_engine.core.graphs.leading import leading_to
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page, concat
 from oop_engine.core.punctuation import Linear
@@ -53,7 +55,7 @@ class Leave(NamedTuple):
         message = envelope.message
         if isinstance(message, Page):
             return envelope.now if message.arrival is None else None
-        return None if isinstance(message, Signal) or not self.punctuation else envelope.now
+        return None if isinstance(message, Signal | Change) or not self.punctuation else envelope.now
 
 
 @dataclass(slots=True)
@@ -107,16 +109,8 @@ class Backlog:
 def leaves(plan: Plan) -> dict[str, Leave]:
     """Return for each operator which messages may be combined in front of it."""
     operators = {node.name: plan.operator(node.name) for node in plan.of_kind("operator")}
-    generators = _up_to(plan, {name for name, operator in operators.items() if operator.makes_progress})
+    generators = leading_to(plan, *(name for name, operator in operators.items() if operator.makes_progress))
     return {name: Leave(name not in generators) for name in operators}
-
-
-def _up_to(plan: Plan, names: set[str]) -> set[str]:
-    """Return the nodes of those names, and all from which a stream leads there."""
-    for node in reversed(plan.nodes):
-        if node.name in names:
-            names |= {stream.node for stream in node.inputs}
-    return names
 
 
 def _together(envelopes: Sequence[Envelope]) -> list[Envelope]:

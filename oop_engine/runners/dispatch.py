@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from enum import Enum
 from typing import NamedTuple, Protocol
 
+from oop_engine.core.change import Change
 from oop_engine.core.errors import UsageError
 from oop_engine.core.fitted import fitted
 from oop_engine.core.graphs.contract import EdgeContract
 from oop_engine.core.graphs.graph import Plan, Stream
+from oop_engine.core.graphs.leading import leading_to_changing
 from oop_engine.core.graphs.statistics import EdgeStatistics, OperatorStatistics, Statistics
 from oop_engine.core.operator import Emission, Message, Operator, State
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import Linear
+from oop_engine.core.punctuation import GroupWise, Joint, Punctuation
 
 __all__ = ["Result", "Route", "Signal", "Watch", "handle", "not_open", "statistics_of"]
 
@@ -33,7 +36,7 @@ class Result(NamedTuple):
     """
 
     sink: str
-    message: Message
+    message: Page | Punctuation
     now: int
     waited_s: float
 
@@ -58,17 +61,21 @@ class Route:
         self._name, self._schema = _edge_name(stream, node), plan.schema(stream)
         self.count = statistics.edges[self._name]
         self.contract = EdgeContract(self._name) if check else None
+        self._leads_to = {name for name, before in leading_to_changing(plan).items() if node in before}
+
+    def takes(self, message: Message) -> bool:
+        """Tell whether a message goes this way: a change does where its operator is."""
+        return not isinstance(message, Change) or message.operator in self._leads_to
 
     def noted(self, message: Message) -> Message:
         """Return a message in the types of the edge; count it, and check it against the bounds."""
-        if not isinstance(message, (Page, Linear)):
+        if isinstance(message, GroupWise | Joint):
             message = fitted(message, self._schema, self._name)
-        if isinstance(message, Page):
-            self.count.count(message)
-        else:
-            self.count.punctuations += 1
+        self.count.count(message)
         if self.contract is not None:
             self.contract.check(message)
+        if isinstance(message, Change) and message.operator == self.node:
+            message = replace(message, operator="")
         return message
 
 
@@ -76,6 +83,8 @@ def handle(operator: Operator, port: int, message: Message | Signal, now: int) -
     """Return the emissions of ``operator`` for a message."""
     if isinstance(message, Page):
         return iter(operator.on_page(port, message))
+    if isinstance(message, Change):
+        return iter(operator.on_change(port, message))
     if not isinstance(message, Signal):
         return iter(operator.on_punctuation(port, message))
     return iter(operator.on_end(port) if message is Signal.END else operator.on_clock(now))

@@ -10,9 +10,11 @@ first come, first served.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from heapq import heappop, heappush
 from typing import Any
 
+from oop_engine.core.change import Change
 from oop_engine.core.errors import SnapshotError, UsageError
 from oop_engine.core.graphs.graph import Graph, Stream
 from oop_engine.core.operator import Message
@@ -20,6 +22,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.core.snapshot import pack, unpack
+from oop_engine.runners.changes import Changes
 from oop_engine.runners.dispatch import Result, Signal, Watch, not_open, statistics_of
 from oop_engine.runners.door import admitted
 from oop_engine.runners.worker import Agenda, Delivery, InlineRoute, Worker
@@ -68,6 +71,7 @@ class Inline:
         self._last = dict.fromkeys(self._routes, NEVER)
         self._ended: set[str] = set()
         self._fault: Exception | None = None
+        self._changes = Changes(plan)
 
     @property
     def clock_every(self) -> int | None:
@@ -83,7 +87,11 @@ class Inline:
         """
         if source not in self._last or source in self._ended:
             raise not_open(self.plan.name, source, self._last)
+        if isinstance(message, Change):
+            self.change(message.operator, message, now)
+            return
         message = admitted(f"graph {self.plan.name!r}, source {source!r}", self._schemas[source], message)
+        self._changes.note(source, message)
         last = self._last[source]
         moment = until = last if now is None else now
         if isinstance(message, Page):
@@ -91,7 +99,21 @@ class Inline:
                 return
             if message.arrival is not None:
                 moment, until = int(message.arrival[0]), int(message.arrival[-1])
-        self._last[source] = last = max(last, until)
+        self._send(source, message, moment, until)
+
+    def change(self, operator: str, change: Change, now: int | None = None) -> None:
+        """Queue a change of an operator (empty: the only one that changes), behind every source that leads there.
+
+        The change came at ``now``, as in ``push``.  Raises ``UsageError``, ``GraphError`` or ``ContractError`` if it
+        cannot be; then nothing has changed.
+        """
+        found, sources = self._changes.admitted(replace(change, operator=operator))
+        for source in sorted(set(sources) - self._ended):
+            moment = self._last[source] if now is None else now
+            self._send(source, found, moment, moment)
+
+    def _send(self, source: str, message: Message, moment: int, until: int) -> None:
+        self._last[source] = last = max(self._last[source], until)
         born = wall()
         for route in self._routes[source]:
             route.send(message, moment, last, born)
@@ -156,7 +178,8 @@ class Inline:
     def _save(self) -> dict[str, Any]:
         """Return which sources have ended, and the last moment of each."""
         open_ports = {name: sorted(worker.open_ports) for name, worker in self._workers.items()}
-        return {"open_ports": open_ports, "last": self._last, "ended": sorted(self._ended)}
+        own = {"open_ports": open_ports, "last": self._last, "ended": sorted(self._ended)}
+        return own | {"changes": self._changes.save()}
 
     def _load(self, saved: Saved) -> None:
         ports, last, ended = saved.part("open_ports"), saved.part("last"), saved.part("ended")
@@ -169,3 +192,4 @@ class Inline:
         for name, worker in self._workers.items():
             worker.open_ports = open_ports[name]
         self._last, self._ended = times, set(ended.values()) & set(times)
+        self._changes.load(saved.part("changes"), self.operators)

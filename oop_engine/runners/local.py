@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
+from oop_engine.core.change import Change
 from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.graph import Graph, Stream
 from oop_engine.core.operator import Message, Operator
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
 from oop_engine.runners.backlog import Envelope, leaves
+from oop_engine.runners.changes import Changes
 from oop_engine.runners.dispatch import Result, Route, Signal, handle, not_open, statistics_of
 from oop_engine.runners.door import admitted
 from oop_engine.runners.faults import FAULTS, blame, deliver, taken, wrapped
@@ -76,6 +79,7 @@ class Local:
         self._schemas = {name: self.plan.schema(Stream(name)) for name in self._now}
         self._ended: set[str] = set()
         self._fault: Exception | None = None
+        self._changes = Changes(self.plan)
         self._tasks = asyncio.TaskGroup()
 
     async def __aenter__(self) -> Self:
@@ -108,12 +112,27 @@ class Local:
     async def push(self, source: str, message: Message, now: int | None = None) -> None:
         """Send a message of a source; waits while the queues behind it are full."""
         self._check(source)
+        if isinstance(message, Change):
+            await self.change(message.operator, message, now)
+            return
         message = admitted(f"graph {self.plan.name!r}, source {source!r}", self._schemas[source], message)
+        self._changes.note(source, message)
         if isinstance(message, Page) and message.arrival is not None and len(message):
             now = int(message.arrival[-1])
         if now is not None and now > self._now[source]:
             self._now[source] = now
         await self._send(self._routes[source][0], message, self._now[source], wall())
+
+    async def change(self, operator: str, change: Change, now: int | None = None) -> None:
+        """Change an operator, as ``Inline.change``; no push of another task comes between the copies."""
+        if self._fault is not None:
+            raise self._fault
+        found, sources = self._changes.admitted(replace(change, operator=operator))
+        for source in set(sources) - self._ended:
+            for route in self._routes[source][0]:
+                if route.inbox is not None and route.takes(found):
+                    moment = self._now[source] if now is None else now
+                    route.inbox.put(Envelope(route.port, route.noted(found), moment, wall()))
 
     async def end(self, source: str) -> None:
         """End a source."""
@@ -252,12 +271,14 @@ class Local:
             return
         for route in routes:
             if not isinstance(message, Signal):
+                if not route.takes(message):
+                    continue
                 message = route.noted(message)
             if route.inbox is not None:
                 if route.inbox.full:
                     await route.inbox.wait()
                 route.inbox.put(Envelope(route.port, message, now, born))
-            elif not isinstance(message, Signal):
+            elif not isinstance(message, Signal | Change):
                 result = Result(route.node, message, now, wall() - born)
                 if (taking := deliver(self.plan.name, self._on_result, result)) is not None:
                     await taken(self.plan.name, result, taking)

@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 
+from oop_engine.core.change import Change
 from oop_engine.core.graphs.graph import Plan, Stream
 from oop_engine.core.graphs.statistics import Statistics
 from oop_engine.core.operator import Emission, Message, Operator
@@ -57,6 +58,8 @@ class InlineRoute(Route):
             self.count.pages += 1
             self.count.tuples += message.batch.num_rows
         elif not isinstance(message, Signal):
+            if not self.takes(message):
+                return
             message = self.noted(message)
         self._latest = moment = max(self._latest, moment)
         now = max(now, moment)
@@ -78,7 +81,7 @@ class Delivery:
     def take(self, event: Event, began: float) -> float:
         """Hand over a result; return when (wall) that was done."""
         _, _, _, _, _, message, now, born = event
-        if not isinstance(message, Signal):
+        if not isinstance(message, Signal | Change):
             deliver(self._graph, self._on_result, Result(self.name, message, now, began - born))
         elif self._on_end is not None:
             self._on_end(self.name)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from oop_engine.core.change import Change
 from oop_engine.core.operator import Message, Operator
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER, Punctuation
@@ -40,6 +41,8 @@ class Driver:
                 emissions = list(self.operator.on_page(port, message))
             case str():
                 emissions = list(self.operator.on_end(port))
+            case Change():
+                emissions = list(self.operator.on_change(port, message))
             case _:
                 taken = admitted(self.operator.inputs[port], self.operator.schemas_in[port], message)
                 emissions = list(handle(self.operator, port, taken, NEVER))
@@ -78,7 +81,7 @@ class Driver:
 
     def punctuation(self, port: int = 0) -> list[Punctuation]:
         """Return the punctuation put out on ``port``."""
-        return [m for m in self.out[port] if not isinstance(m, Page)]
+        return [m for m in self.out[port] if isinstance(m, Punctuation)]
 
     def _note(self, emissions: list[tuple[int, Message]]) -> list[tuple[int, Message]]:
         for port, message in emissions:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from oop_engine.core.change import Change
 from oop_engine.core.errors import ContractError, UsageError
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.operator import Message, State
@@ -54,12 +55,12 @@ class GraphDriver:
         self._inline = self._opened()
 
     def feed(self, source: str, message: Message | Sequence[Row], now: int | None = None) -> None:
-        """Send a page, a punctuation, or tuples as dictionaries; ``now``: the arrival of all of it.
+        """Send a page, a punctuation, a change, or tuples as dictionaries; ``now``: the arrival of all of it.
 
         Raises ``UsageError`` if there is no such source or it has ended, ``ContractError`` if the tuples do not
         fit its schema.
         """
-        if not isinstance(message, Page | Punctuation) and source in self._schema:
+        if not isinstance(message, Page | Punctuation | Change) and source in self._schema:
             message = _page(self._schema[source], message, now)
         self._inline.push(source, message, now)  # type: ignore[arg-type]  # refused there if it is none
         self._inline.drain()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from oop_engine.core.change import Change
 from oop_engine.core.errors import EngineError, GraphError, TraceError, UsageError
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
@@ -197,6 +198,9 @@ def _write_all(
 ) -> int:
     rows = 0
     for message in messages:
+        if isinstance(message, Change):
+            msg = f"{path}: a trace has tuples and punctuation; got {message}: give changes to the runner"
+            raise TraceError(msg)
         if not isinstance(message, Page):
             writer.punctuation(message)
         elif column is not None and message.arrival is None:

@@ -70,6 +70,12 @@ def in_order(
 
 def _add(twin: Graph, plan: Plan, node: Node, operator: Operator, join: str, slack: Slack) -> None:
     inputs = list(node.inputs)
+    if operator.changing:
+        msg = (
+            f"node {node.name!r}: windows that change while the query runs have no twin in order: leave changing out, "
+            "or run the graph as it is"
+        )
+        raise GraphError(msg)
     if isinstance(operator, WindowAggregate) and slack is Slack.GENEROUS:
         inputs.append(_late(twin, plan, node.inputs[0], node))
     if isinstance(operator, WindowAggregate) and operator.named:

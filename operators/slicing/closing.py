@@ -90,7 +90,7 @@ class Closing:
         return iter(())
 
     def _linear(self, below: int) -> Iterator[Emission]:
-        least = FOREVER
+        least = self.ceiling(below)
         due = False
         for store in self.stores:
             due = due or store.due(below)
@@ -109,10 +109,15 @@ class Closing:
     def _group_wise(self, punctuation: GroupWise) -> Iterator[Emission]:
         slots, of = matching(self._groups, self._by, punctuation)
         yield from self._close(slots, punctuation.below[of])
-        bounds = [store.least_stamps(slots, of, punctuation.below) for store in self.stores]
-        for grown in self._progress.advance(0, GroupWise(punctuation.groups, np.minimum.reduce(bounds))):
+        least = np.minimum.reduce([one.least_stamps(slots, of, punctuation.below) for one in self.stores])
+        promised = GroupWise(punctuation.groups, np.minimum(least, self.ceiling(punctuation.below)))
+        for grown in self._progress.advance(0, promised):
             yield 0, grown
         self._forget_dead()
+
+    def ceiling(self, bounds: Any) -> Any:
+        """Return how high bounds of the results may be, by those of the input."""
+        return FOREVER
 
     def _joint(self, bounds: dict[str, int]) -> Iterator[Emission]:
         """Close the groups all of whose values are below their bounds; nothing is passed on."""

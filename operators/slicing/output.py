@@ -93,25 +93,31 @@ class Stamps:
 class Output:
     """What results of ``definitions`` (name to definition) look like: schema, parts, and how pages of them are made.
 
-    ``named``: with the column ``window``.
+    ``named``: with the column ``window``.  A definition has a number, which is its place in ``names``.
     """
 
     def __init__(
         self, definitions: Mapping[str, Definition], aggregates: Mapping[str, Aggregation], schema: Schema,
         by: tuple[str, ...], stamp: Stamp, what: str, *, named: bool = False,
     ) -> None:  # fmt: skip
-        self.definitions = list(definitions.values())
         self.what, self.stamp = what, stamp
-        self._names, self._aggregates, self._named = list(definitions), dict(aggregates), named
-        for name, definition in definitions.items():
-            self._check(definition, f"{what}: {name!r}" if named else what)
-        self._range = np.array([getattr(one, "range", None) or 0 for one in self.definitions])
+        self.names, self.definitions = list[str](), list[Definition]()
+        self._aggregates, self._named = dict(aggregates), named
+        self.add(definitions)
         self.schema = self._schema(schema, by)
         self.parts, self._of = _shared([a.parts(schema) for a in self._aggregates.values()])
         if not all(isinstance(one, Folding) for one in self.definitions):
             self._check_commutative()
         self._kinds = [self.schema.fields.field(name).type for name in self._aggregates]
         self._time = self.schema.type_of(self.schema.progressing)
+
+    def add(self, definitions: Mapping[str, Definition]) -> None:
+        """Add definitions that come later; their results have the same columns."""
+        for name, definition in definitions.items():
+            self._check(definition, f"{self.what}: {name!r}" if self._named else self.what)
+        self.names += definitions
+        self.definitions += definitions.values()
+        self._range = np.array([getattr(one, "range", None) or 0 for one in self.definitions])
 
     def _check_commutative(self) -> None:
         """Raise ``GraphError`` for an aggregate that depends on the order of its tuples, which come in any."""
@@ -137,7 +143,7 @@ class Output:
         if len(kinds := {one.over for one in self.definitions}) > 1:
             msg = (
                 f"{self.what}: windows must all be over {schema.progressing!r}, or over the same rows, for "
-                f"results have one progressing attribute; got {', '.join(map(repr, self._names))}: use two operators"
+                f"results have one progressing attribute; got {', '.join(map(repr, self.names))}: use two operators"
             )
             raise GraphError(msg)
         rows = kinds != {Over.ATTRIBUTE}
@@ -167,11 +173,11 @@ class Output:
             else ([], ("window_start", "window_end"))
             for one in self.definitions
         ]
-        for name, columns in zip(self._names, found, strict=True):
+        for name, columns in zip(self.names, found, strict=True):
             if columns != found[0]:
                 more, sides = ([*dict(some), *ends] for some, ends in (found[0], columns))
                 msg = (
-                    f"{self.what}: results of one operator have the same columns; those of {self._names[0]!r} have "
+                    f"{self.what}: results of one operator have the same columns; those of {self.names[0]!r} have "
                     f"{', '.join(more)}, those of {name!r} {', '.join(sides)}: use two operators"
                 )
                 raise GraphError(msg)
@@ -206,7 +212,7 @@ class Output:
         if len(found) == 1 and found[0].in_order:
             return found[0]
         if len(found) > 1 and any(some.starts is not None for some in found):
-            found = [some._replace(starts=self._starts(some)) for some in found]
+            found = [some._replace(starts=self.starts(some)) for some in found]
         return WindowStates.ordered(found)
 
     def pages(self, keys: Sequence[pa.Array], found: WindowStates) -> Iterable[Page]:
@@ -219,20 +225,20 @@ class Output:
     def _page(self, columns: list[Any], found: WindowStates) -> Page:
         if self._named:
             columns.append(self._name(found))
-        starts = found.ends - self._range[found.number] if found.starts is None else found.starts
-        columns += [*found.more, column_of(starts, self._time), column_of(found.ends, self._time)]
+        columns += [*found.more, column_of(self.starts(found), self._time), column_of(found.ends, self._time)]
         return self.made(columns, found.states)
 
-    def _starts(self, found: WindowStates) -> Integers:
+    def starts(self, found: WindowStates) -> Integers:
+        """Return where windows start."""
         return found.ends - self._range[found.number] if found.starts is None else found.starts
 
     def _name(self, found: WindowStates) -> pa.Array:
         if isinstance(found.number, int):
-            return pa.repeat(pa.scalar(self._names[found.number], pa.string()), found.ends.size)
+            return pa.repeat(pa.scalar(self.names[found.number], pa.string()), found.ends.size)
         if found.number.size > _FEW:
-            return pa.array(self._names, pa.string()).take(pa.array(found.number))
+            return pa.array(self.names, pa.string()).take(pa.array(found.number))
         return pa.array(
-            [self._names[i] for i in found.number.tolist()], pa.string()
+            [self.names[i] for i in found.number.tolist()], pa.string()
         )  # sooner than a call of Arrow
 
     def made(self, columns: list[pa.Array], states: Sequence[Arrays]) -> Page:

@@ -14,7 +14,7 @@ once groups turn out to be sparse; else windows.  Definitions of a mapping share
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -38,7 +38,7 @@ from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_limits import MOST_WINDOWS, check_overlap
 from oop_engine.operators.windows import Extents, Folding, Gap, Merging, Over, nested
 
-__all__ = ["Query", "Strategy", "checked_query", "explained", "stores"]
+__all__ = ["Query", "Strategy", "checked_query", "explained", "numbered_stores", "stores"]
 
 Strategy = Literal["auto", "windows", "panes", "adaptive", "stacks"]
 Kept = Literal["windows", "panes", "watched", "adaptive", "landmark"]
@@ -48,15 +48,35 @@ _MANY = 100  # tuples of a group in a pane
 
 @dataclass(frozen=True)
 class Query:
-    """What is asked of a stream of ``schema``, of which columns ``read`` are used; definitions have ``names``."""
+    """What is asked of a stream of ``schema``, of which columns ``read`` are used.
+
+    ``share``: definitions may share stores.  ``first``: the number of the first definition that is asked for.
+    ``changing``: each may go by itself, so sessions have stores of their own.
+    """
 
     output: Output
     schema: Schema
     read: set[str]
     empty: bool
     strategy: str
-    names: list[str]
     share: bool
+    first: int = 0
+    changing: bool = False
+
+    @property
+    def numbers(self) -> range:
+        """The numbers of the definitions."""
+        return range(self.first, len(self.output.definitions))
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all definitions, by number."""
+        return self.output.names
+
+    @property
+    def gaps(self) -> dict[int, Gap]:
+        """The sessions that share a store, the shortest gap first."""
+        return {} if self.changing else nested({n: self.output.definitions[n] for n in self.numbers})
 
     @property
     def parts(self) -> list[Part]:
@@ -74,14 +94,14 @@ class Query:
         if not self.share or self.empty or self.strategy != "auto":
             return []
         definitions = self.output.definitions
-        grids = {n: one for n, one in enumerate(definitions) if isinstance(one, Extents) and not one.landmark}
-        return shared(definitions, list(grids))
+        some = ((number, definitions[number]) for number in self.numbers)
+        return shared(definitions, [n for n, one in some if isinstance(one, Extents) and not one.landmark])
 
     @cached_property
     def alone(self) -> list[int]:
         """The definitions that have a store of their own."""
         together = {number for slicing in self.slicings for number in slicing.shape[3].tolist()}
-        return [number for number in range(len(self.output.definitions)) if number not in together]
+        return [number for number in self.numbers if number not in together]
 
 
 class Choice(NamedTuple):
@@ -93,13 +113,17 @@ class Choice(NamedTuple):
 
 def stores(query: Query) -> list[Store]:
     """Return the stores of a query, empty."""
-    grids = query.slicings
-    found: list[Store] = [
-        SliceRing(query.parts, slicing, query.output.definitions, query.stamp) for slicing in grids
-    ]
-    if gaps := nested(dict(enumerate(query.output.definitions))):
-        found.append(RunStore(gaps, query.parts, query.stamp))
-    return found + [_store(query, number) for number in query.alone if number not in gaps]
+    return [store for _, store in numbered_stores(query)]
+
+
+def numbered_stores(query: Query) -> Iterator[tuple[list[int], Store]]:
+    """Yield the stores of a query, empty, each with the numbers of its definitions."""
+    for slicing in query.slicings:
+        ring = SliceRing(query.parts, slicing, query.output.definitions, query.stamp)
+        yield slicing.shape[3].tolist(), ring
+    if gaps := query.gaps:
+        yield list(gaps), RunStore(gaps, query.parts, query.stamp)
+    yield from (([number], _store(query, number)) for number in query.alone if number not in gaps)
 
 
 def explained(query: Query) -> str:
@@ -205,9 +229,9 @@ def _why(query: Query, number: int) -> str:
 
 
 def _runs(query: Query, number: int, definition: Gap) -> str:
-    gaps = nested(dict(enumerate(query.output.definitions)))
-    narrowest = next(iter(gaps))
-    if definition == gaps[narrowest]:
+    gaps = query.gaps
+    narrowest = next(iter(gaps), number)
+    if narrowest not in gaps or definition == gaps[narrowest]:
         return f"runs: tuples at most {definition.gap} {query.schema.unit} apart, merged as they come"
     name = query.names[narrowest]
     return f"rows of the runs of {name!r} that are at most {definition.gap} {query.schema.unit} apart"

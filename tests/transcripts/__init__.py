@@ -13,6 +13,7 @@ A file is a list of ``[[transcript]]`` in TOML::
                      ``source  below 10``          no later tuple has a smaller time
                      ``source  k=a below 10``      the same of one group
                      ``source  ends``, ``source  k=a ends``
+                     ``source  adds ten=Tumbling(10) at 30``, ``source  drops ten at 50``
                      ``clock 40``                  the arrival clock shows 40
                      ``> window_end=10 n=2``       this has come out by now
                      ``late> ts=3``                on another sink
@@ -35,7 +36,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from oop_engine import FOREVER, GroupWise, Linear, Operator, Punctuation, Schema
+from oop_engine import FOREVER, Change, GroupWise, Linear, Operator, Punctuation, Schema
 from oop_engine.core.graphs.graph import Graph, Stream
 
 __all__ = ["Clock", "Expected", "Row", "Step", "Transcript", "transcripts"]
@@ -68,7 +69,7 @@ class Step:
     """Tuples that come between two promises, then a promise, then all that is out by then."""
 
     rows: list[tuple[str, Row]] = field(default_factory=list)
-    then: tuple[str, Punctuation] | Clock | None = None  # None: everything ends
+    then: tuple[str, Punctuation | Change] | Clock | None = None  # None: everything ends
     out: Expected = field(default_factory=dict)
 
 
@@ -140,6 +141,7 @@ class _Reader:
         self.schemas |= {f"{node.name}>": plan.schema(node.inputs[0]) for node in plan.of_kind("sink")}
         self.schemas[">"] = self.schemas["out>"]
         self.compared: dict[str, list[str]] = {}
+        self.version = 0
 
     def read(self, script: str) -> tuple[list[Step], dict[str, list[str]]]:
         steps = [Step()]
@@ -171,6 +173,8 @@ class _Reader:
             return True
         if who == "clock":
             step.then = Clock(int(what[0]))
+        elif what[0] in ("adds", "drops"):
+            step.then = who, self._change(*what)
         elif what[-1] == "ends":
             step.then = who, self._promise(who, what[:-1], FOREVER)
         elif "below" in what:
@@ -178,6 +182,13 @@ class _Reader:
         else:
             step.rows.append((who, self._row(who, what)))
         return step.then is not None
+
+    def _change(self, kind: str, what: str, _: str, at: str) -> Change:
+        self.version += 1
+        name, _, windows = what.partition("=")
+        if kind == "drops":
+            return Change(self.version, int(at), drop=(name,))
+        return Change(self.version, int(at), add={name: eval(windows, dict(_VOCABULARY))})
 
     def _promise(self, source: str, group: list[str], below: int) -> Punctuation:
         if not group:

@@ -1,4 +1,4 @@
-"""The contract of a stream, checked on a live edge: no tuple behind a bound.
+"""The contract of a stream, checked on a live edge: no tuple behind a bound, and no change behind either.
 
 Operators rely on it and do not look.  A runner can look for them (``check=True``), and
 the tests always do.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from oop_engine.core.change import Change, Reached
 from oop_engine.core.errors import ContractError
 from oop_engine.core.fitted import is_below, once_each
 from oop_engine.core.operator import Message
@@ -32,6 +33,7 @@ class EdgeContract:
         self._progress: dict[tuple[str, ...], Progress] = {}  # a set of attributes each
         self._joint: list[Joint] = []
         self._pages = 0
+        self._reached, self._versions = Reached(), dict[str, int]()
 
     def check(self, message: Message) -> None:
         """Raise ``ContractError`` if ``message`` is behind a bound or lowers one."""
@@ -49,6 +51,12 @@ class EdgeContract:
                 self._check_groups(message)
             case Joint():
                 self._joint = [j for j in self._joint if not _covers(message, j)] + [message]
+            case Change(version, operator=operator):
+                self._reached.check(message, f"edge {self._name!r}")
+                if version <= self._versions.get(operator, version - 1):
+                    self._fail(f"version {version} of a change came after version {self._versions[operator]}")
+                self._versions[operator] = version
+        self._reached.note(message)
 
     def _check_page(self, page: Page) -> None:
         bounds = np.full(len(page), self._linear)

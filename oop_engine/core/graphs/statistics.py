@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from operator import add, gt, sub
 
+from oop_engine.core.change import Change
 from oop_engine.core.operator import Message, State
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
@@ -23,11 +24,11 @@ class EdgeStatistics:
     punctuations: int = 0
 
     def count(self, message: Message) -> None:
-        """Count one message."""
+        """Count one message; a change is neither a tuple nor a punctuation."""
         if isinstance(message, Page):
             self.pages += 1
             self.tuples += len(message)
-        else:
+        elif not isinstance(message, Change):
             self.punctuations += 1
 
 

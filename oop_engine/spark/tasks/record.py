@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 import msgpack
 import pyarrow as pa
 
-from oop_engine.core.operator import Message
 from oop_engine.core.page import Page, concat
 from oop_engine.core.progress import Progress
-from oop_engine.core.punctuation import Joint
+from oop_engine.core.punctuation import Joint, Punctuation
 from oop_engine.core.schema import Schema
 from oop_engine.runners.dispatch import Signal
 from oop_engine.traces.formats.msgpack_frames import frame_of
@@ -33,7 +32,7 @@ __all__ = [
     "unpack_messages",
 ]
 
-EdgeMessage = Message | Signal
+EdgeMessage = Page | Punctuation | Signal
 """What passes an edge; of the signals only END travels."""
 
 METRICS = -1

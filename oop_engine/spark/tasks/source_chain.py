@@ -8,12 +8,14 @@ from time import process_time
 
 import numpy as np
 
+from oop_engine.core.change import Change
 from oop_engine.core.errors import ContractError
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
 from oop_engine.core.snapshot import pack, unpack
 from oop_engine.core.ticks import Ticks
+from oop_engine.runners.door import apart
 from oop_engine.spark.io.segments import Segments
 from oop_engine.spark.plan.balance import Assignments
 from oop_engine.spark.plan.pieces import Cut, SourceChain
@@ -109,6 +111,9 @@ class SourceChainRun:
         raise ContractError(msg)
 
     def _take(self, message: Message) -> None:
+        if isinstance(message, Change):  # it would be in one copy, and not in the others
+            place = f"source {self._chain.source!r}"
+            raise apart(place, message)
         self._tuples += len(message) if isinstance(message, Page) else 0
         if not isinstance(message, Page) or message.arrival is None or not len(message):
             self._push(message)

@@ -1,0 +1,155 @@
+"""Changing: windows of definitions that come and go while the query runs.
+
+Definitions that come at one time share stores among themselves, as those of the beginning do; stores of before go on
+as they are, for another slicing would have to cut sums that are there already.  A store goes when the bound of the
+stream has reached the end of all of its definitions (``stores/limited_store.py``).
+
+Later definitions limit the bound of the results: that of hourly windows alone is the end of the hour, and then
+windows of ten seconds could not come before.  An added window starts at ``at`` or later, and ``at`` is not below the
+bound of the input.  So the bound of the results is never above that of the input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from oop_engine.core.change import Change, Reached
+from oop_engine.core.errors import GraphError
+from oop_engine.core.operator import Emission
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import FOREVER, NEVER, Linear, Punctuation
+from oop_engine.core.saved import Saved
+from oop_engine.core.schema import Schema
+from oop_engine.operators.slicing.closing import Closing, Integers
+from oop_engine.operators.slicing.stores.limited_store import LimitedStore, Lives
+from oop_engine.operators.slicing.strategy import Query, numbered_stores
+from oop_engine.operators.values.written import definition_of, written
+from oop_engine.operators.windows import Definition, Extents, Windows
+
+__all__ = ["Changing", "changed_windows"]
+
+
+class Changing(Closing):
+    """Open windows of the groups of ``by``, of the definitions of ``query`` and of those that come."""
+
+    stores: list[LimitedStore]  # type: ignore[assignment]  # each of them within the life of its definitions
+
+    def __init__(
+        self, query: Query, by: tuple[str, ...], windows: Mapping[str, Windows],
+        bind: Callable[[str, Windows], Definition],
+    ) -> None:  # fmt: skip
+        super().__init__(query.output, query.schema, by, [])
+        self._query, self._bind, self._reached = replace(query, changing=True), bind, Reached()
+        self._lives = Lives()
+        self._windows = list(windows.values())  # of all definitions, by number
+        self._came = list[tuple[int, dict[str, Windows]]]()  # those that came, and since when they hold
+        self._make_stores(NEVER)
+
+    def _make_stores(self, since: int) -> None:
+        """Make the stores of the definitions that have none yet."""
+        query = replace(self._query, first=self._lives.since.size)
+        self._lives.add(len(query.numbers), since)
+        none, known = np.empty(0, np.int64), self._groups.size
+        for numbers, store in numbered_stores(query):
+            limited = LimitedStore(store, numbers, self._lives, query.output)
+            if known:  # let it have room for the groups
+                limited.add(Page.empty(query.schema), none, none, known)
+            self.stores.append(limited)
+
+    def change(self, change: Change) -> None:
+        """Let definitions go, and others come.  Raises ``ContractError`` if their time has begun already."""
+        self._reached.check(change, self._output.what)
+        for number, name in enumerate(self._output.names):
+            if name in change.drop and self._lives.until[number] == FOREVER:
+                self._lives.until[number] = change.at
+        for store in self.stores:
+            store.renew()
+        if change.add:
+            self._add(change.at, dict(change.add))
+
+    def _add(self, since: int, windows: dict[str, Windows]) -> None:
+        self._output.add({name: self._bind(name, one) for name, one in windows.items()})
+        self._windows += windows.values()
+        self._came.append((since, windows))
+        self._make_stores(since)
+
+    @property
+    def windows(self) -> dict[str, Windows]:
+        """The definitions that have not been dropped, by name."""
+        every = zip(self._output.names, self._windows, self._lives.until.tolist(), strict=True)
+        return {name: one for name, one, until in every if until == FOREVER}
+
+    def add(self, page: Page, times: Integers) -> None:
+        self._reached.note(page)
+        super().add(page, times)
+
+    def take(self, punctuation: Punctuation) -> Iterator[Emission]:
+        self._reached.note(punctuation)
+        yield from super().take(punctuation)
+        if isinstance(punctuation, Linear):
+            below = min(punctuation.below, FOREVER - 1)
+            self.stores = [store for store in self.stores if store.until > below]
+
+    def ceiling(self, bounds: Any) -> Any:
+        """Return the bounds of the input: a definition that comes may have windows from there on."""
+        return bounds
+
+    def save(self) -> dict[str, Any]:
+        came = [[since, {n: written(one) for n, one in windows.items()}] for since, windows in self._came]
+        numbers = [store.numbers for store in self.stores]
+        more = {
+            "came": came,
+            "until": self._lives.until,
+            "numbers": numbers,
+            "reached": self._reached.largest,
+        }
+        return super().save() | more
+
+    def load(self, saved: Saved) -> None:
+        for part in saved.parts("came"):
+            definitions = part.part(1)
+            self._add(part.integer(0), {str(name): definition_of(definitions[name]) for name in definitions})
+        self._lives.until = saved.integers("until", self._lives.until.shape)
+        kept = [list(part.values()) for part in saved.parts("numbers")]
+        self.stores = [store for store in self.stores if store.numbers in kept]
+        for store in self.stores:
+            store.renew()
+        self._reached = Reached(saved.integer("reached"))
+        super().load(saved)
+
+
+def changed_windows(
+    windows: Mapping[str, Windows], change: Change, schema: Schema, place: str
+) -> dict[str, Windows]:
+    """Return the definitions after a change, by name.
+
+    Raises ``GraphError`` in the name of ``place`` if it does not fit them.
+    """
+    if unknown := [name for name in change.drop if name not in windows]:
+        there = f"there are the windows {', '.join(windows)}"
+        msg = f"{place}: {there}; a change drops {', '.join(unknown)}: name one there is"
+        raise GraphError(msg)
+    left = {name: one for name, one in windows.items() if name not in change.drop}
+    if twice := [name for name in change.add if name in left]:
+        names = ", ".join(twice)
+        msg = (
+            f"{place}: windows {names} are there already: drop them in the same change, or take another name"
+        )
+        raise GraphError(msg)
+    if not left and not change.add:
+        msg = f"{place}: a change drops the last windows, {', '.join(windows)}: leave some, or end the query"
+        raise GraphError(msg)
+    for name, one in change.add.items():
+        is_value = isinstance(one, Windows) and not isinstance(one, type)
+        definition = one.bound(schema, f"{place}: {name!r}") if is_value else None
+        if isinstance(definition, Extents) and definition.landmark and definition.origin < change.at:
+            msg = (
+                f"{place}: {name!r} would have no window that starts at {change.at} or later, for all start at the "
+                f"origin, {definition.origin}: give it a later origin"
+            )
+            raise GraphError(msg)
+    return left | dict(change.add)
