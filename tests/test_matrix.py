@@ -17,20 +17,26 @@ from oop_engine.operators import (
     ArgMin,
     Avg,
     Count,
+    CountDistinct,
     First,
     GeometricMean,
+    HeavyHitters,
     Landmark,
     Last,
     Max,
     MaxCount,
+    Median,
     Min,
     MinCount,
+    Mode,
     PartitionedTupleBased,
     Product,
+    Quantile,
     Session,
     Sliding,
     Stddev,
     Sum,
+    TopK,
     Tumbling,
     TupleBased,
     UserDefined,
@@ -41,6 +47,7 @@ from oop_engine.operators import (
 from oop_engine.operators import Any as AnyOf
 from oop_engine.operators.slicing.panes import pane_windows
 from oop_engine.testing import END, Driver, multiset
+from tests.naive import values
 from tests.naive import windows as naive
 from tests.naive.sessions import sessions
 
@@ -94,12 +101,28 @@ AGGREGATES: dict[str, tuple[Any, ...]] = {  # and how the oracle calls it, with 
     "top_decimal": (ArgMax("d", "u"), "argmax", "d", "u"),
     "any": (AnyOf("b"), "any", "b"),
     "all": (All("b"), "all", "b"),
+    "median": (Median("x"), "median", "x"),
+    "quantile": (Quantile("v", 0.3, "nearest"), "quantile", "v"),
+    "mode": (Mode("k"), "mode", "k"),
+    "distinct": (CountDistinct("v"), "distinct", "v"),
+    "top": (TopK("x", 2), "top", "x"),
+    "heavy": (HeavyHitters("k", 0.4), "heavy", "k"),
+}
+OF_VALUES = {
+    "median": values.quantile("x", 0.5),
+    "quantile": values.quantile("v", 0.3, "nearest"),
+    "mode": values.mode("k"),
+    "distinct": values.distinct("v"),
+    "top": values.top("x", 2),
+    "heavy": values.heavy("k", 0.4),
 }
 
 
 def function(window: str, kind: str, column: str | None, other: str = "") -> Any:
     """Return the oracle; what is first in a window over rows is so by their number."""
     time = "row" if window in ("rows", "rows of the group") else "ts"
+    if kind in OF_VALUES:
+        return OF_VALUES[kind]
     return product if kind == "user" else naive.aggregate(kind, column, time, other)
 
 

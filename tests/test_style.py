@@ -63,6 +63,7 @@ ASKED_FOR = {  # by a class that others derive from, which documents them
         "oop_engine/core/operator.py": ["Operator"],
         "operators/policies/watermark.py": ["Watermark", "Policy", "Lag"],
         "operators/aggregates/base.py": ["Aggregation"],
+        "operators/slicing/accumulator.py": ["Accumulator"],
         "operators/slicing/store.py": ["Store"],
         "operators/slicing/stores/window_store.py": ["WindowStore"],
         "operators/windows/grid.py": ["Windows"],

@@ -22,6 +22,7 @@ from oop_engine.operators.aggregates.moments import Stddev, Var
 from oop_engine.operators.aggregates.products import GeometricMean, Product, WeightedAvg
 from oop_engine.operators.aggregates.sums import Avg, Sum
 from oop_engine.operators.aggregates.user_defined import UserDefined
+from oop_engine.operators.aggregates.values import CountDistinct, HeavyHitters, Median, Mode, Quantile, TopK
 
 __all__ = [
     "M4",
@@ -33,17 +34,23 @@ __all__ = [
     "Arrays",
     "Avg",
     "Count",
+    "CountDistinct",
     "First",
     "GeometricMean",
+    "HeavyHitters",
     "Last",
     "Max",
     "MaxCount",
+    "Median",
     "Min",
     "MinCount",
+    "Mode",
     "Part",
     "Product",
+    "Quantile",
     "Stddev",
     "Sum",
+    "TopK",
     "UserDefined",
     "Var",
     "WeightedAvg",

@@ -22,8 +22,8 @@ Arrays = tuple[NDArray[Any], ...]
 class Part(NamedTuple):
     """A partial aggregate: its ``kind``, its column, its number type.
 
-    ``other``: a second column; tuples in which one of the two is null do not count.  ``types``: of both columns, where
-    their values are kept as codes.
+    ``other``: a second column; tuples in which one of the two is null do not count.  ``types``: of the columns,
+    where that tells more.
     ``oop_engine.operators.slicing.accumulators`` says how a kind is kept, and how to add one.
     """
 

@@ -8,6 +8,7 @@ whole columns in NumPy, from ``identity``, ``prepare`` and ``combine`` alone; ``
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise, repeat
 from typing import Any, ClassVar
@@ -18,11 +19,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from oop_engine.core.page import Page
+from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels import monoids
 from oop_engine.operators.kernels.panes import Geometry
 from oop_engine.operators.kernels.slices import ALONE
 from oop_engine.operators.kernels.step_levels import step_levels
+from oop_engine.operators.slicing.state_columns import arrow_type, filled, of_arrow, to_arrow
+from oop_engine.operators.slicing.window_states import narrow
 
 __all__ = ["Accumulator", "Compiled", "SumOverflowError", "fixed", "known", "numbers", "valid", "values"]
 
@@ -48,15 +52,41 @@ class Accumulator(ABC):
     column there are.  ``invertible``: what was added can be taken away again, exactly.
     ``of_column``: it takes the values of the part's column as they are, and no times, so a loop over them may stand
     in for it.
+    ``ragged``: states are lists, in a ``Ragged`` column; stores of cells of one size leave them to others.
     """
 
     identity: tuple[np.generic, ...]
     counts: ClassVar[bool] = False
     invertible: bool = False
     of_column: bool = False
+    ragged: ClassVar[bool] = False
 
     def __init__(self, part: Part) -> None:
         self.part = part
+
+    def empty(self, rows: int) -> Arrays:
+        """Return states of no values."""
+        return tuple(filled(rows, value) for value in self.identity)
+
+    def saved(self, state: Arrays) -> list[Any]:
+        """Return states for a snapshot."""
+        return list(map(narrow, state))
+
+    def loaded(self, saved: Saved, rows: int) -> Arrays:
+        """Return so many rows that ``saved`` returned."""
+        return tuple(saved.numbers(i, (rows,), value.dtype) for i, value in enumerate(self.identity))
+
+    def arrow_types(self) -> list[pa.DataType]:
+        """Return the types of the columns in which states travel."""
+        return [arrow_type(value.dtype) for value in self.identity]
+
+    def to_arrow(self, state: Arrays) -> list[pa.Array]:
+        """Return the columns in which states travel."""
+        return list(map(to_arrow, state))
+
+    def of_arrow(self, columns: Sequence[pa.Array]) -> Arrays:
+        """Return the states in columns of these types."""
+        return tuple(of_arrow(column, of.dtype) for column, of in zip(columns, self.identity, strict=True))
 
     @abstractmethod
     def prepare(self, page: Page, times: Integers) -> Arrays:

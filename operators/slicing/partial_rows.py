@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,8 +20,8 @@ from oop_engine.core.errors import ContractError, GraphError
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation, Arrays, Part
+from oop_engine.operators.slicing.accumulators import accumulator
 from oop_engine.operators.slicing.output import Output, Stamp
-from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.window_states import WindowOverflowError
 from oop_engine.operators.windows import Definition
@@ -47,9 +47,8 @@ class PartialRows(ABC):
     ) -> None:  # fmt: skip
         self.by = by
         self.output = Output(definitions, aggregates, tuples, by, stamp, what, named=named)
-        kinds = [[column.dtype for column in state] for state in States(self.parts).columns]
-        self._kinds = [(_names(i, part, len(some)), some)
-                       for i, (part, some) in enumerate(zip(self.parts, kinds, strict=True))]  # fmt: skip
+        self._states = [(of, _names(i, of.part, len(of.arrow_types())))
+                        for i, of in enumerate(map(accumulator, self.parts))]  # fmt: skip
         self.schema = self._schema(tuples, by, what)
 
     @property
@@ -60,8 +59,8 @@ class PartialRows(ABC):
     def _schema(self, tuples: Schema, by: tuple[str, ...], what: str) -> Schema:
         fields = [(name, tuples.type_of(name)) for name in by]
         fields += [(name, self.output.schema.type_of("window_start")) for name in self.places]
-        for names, kinds in self._kinds:
-            fields += [(name, _arrow(kind)) for name, kind in zip(names, kinds, strict=True)]
+        for of, names in self._states:
+            fields += zip(names, of.arrow_types(), strict=True)
         if taken := sorted({name for name, _ in fields[len(by) :]} & set(by)):
             msg = (
                 f"{what}: puts out columns of its own named {', '.join(taken)}; by has them too: rename those"
@@ -86,15 +85,13 @@ class PartialRows(ABC):
         fields = self.schema.fields
         kind = fields.field(self.places[0]).type
         columns = [*keys, *(pa.array(place).cast(kind) for place in places)]
-        columns += [_to_arrow(column) for state in states for column in state]
+        for (of, _), state in zip(self._states, states, strict=True):
+            columns += of.to_arrow(state)
         return Page(self.schema, pa.RecordBatch.from_arrays(columns, schema=fields))
 
     def states(self, page: Page) -> list[Arrays]:
         """Return the states in the rows of ``page``."""
-        return [
-            tuple(_to_numpy(page.column(name), kind) for name, kind in zip(names, kinds, strict=True))
-            for names, kinds in self._kinds
-        ]
+        return [of.of_arrow([page.column(name) for name in names]) for of, names in self._states]
 
     def overflow(self, error: WindowOverflowError, keys: Sequence[pa.Array]) -> ContractError:
         """Return the error that a sum does not fit, in a group by its row of ``keys``."""
@@ -105,27 +102,3 @@ class PartialRows(ABC):
 def _names(number: int, part: Part, columns: int) -> list[str]:
     name = f"state{number}_{part.kind}"
     return [name] if columns == 1 else [f"{name}_{i}" for i in range(columns)]
-
-
-def _arrow(kind: np.dtype[Any]) -> pa.DataType:
-    """Return the Arrow type of a state's column; numbers that Arrow lacks travel as their bytes."""
-    try:
-        return pa.from_numpy_dtype(kind)
-    except pa.ArrowNotImplementedError:
-        return pa.binary(kind.itemsize)
-
-
-def _to_arrow(column: NDArray[Any]) -> pa.Array:
-    kind = _arrow(column.dtype)
-    if not pa.types.is_fixed_size_binary(kind):
-        return pa.array(column, kind, from_pandas=False)
-    buffer = pa.py_buffer(np.ascontiguousarray(column).tobytes())
-    return pa.FixedSizeBinaryArray.from_buffers(kind, column.size, [None, buffer])
-
-
-def _to_numpy(column: pa.Array, kind: np.dtype[Any]) -> NDArray[Any]:
-    if not pa.types.is_fixed_size_binary(column.type):
-        array: NDArray[Any] = column.to_numpy(zero_copy_only=False)
-        return array
-    whole: NDArray[Any] = np.frombuffer(column.buffers()[1], kind)
-    return whole[column.offset : column.offset + len(column)]

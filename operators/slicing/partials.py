@@ -23,7 +23,7 @@ from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.accumulators import accumulator
 from oop_engine.operators.slicing.window_states import narrow
 
-__all__ = ["NO_WINDOW", "Partials", "States", "filled"]
+__all__ = ["NO_WINDOW", "Partials", "States"]
 
 Integers = NDArray[np.int64]
 
@@ -36,9 +36,7 @@ class States:
 
     def __init__(self, parts: Sequence[Part], rows: int = 0) -> None:
         self._accumulators = [accumulator(part) for part in parts]
-        self.columns: list[Arrays] = [
-            tuple(filled(rows, value) for value in c.identity) for c in self._accumulators
-        ]
+        self.columns: list[Arrays] = [c.empty(rows) for c in self._accumulators]
         self.row_bytes = sum(value.nbytes for c in self._accumulators for value in c.identity)
 
     def prepare(self, page: Page, times: Integers) -> list[Arrays]:
@@ -76,25 +74,23 @@ class States:
 
     def reset(self, rows: Integers) -> None:
         """Make some rows states of no values."""
-        for c, state in zip(self._accumulators, self.columns, strict=True):
-            for column, value in zip(state, c.identity, strict=True):
-                column[rows] = value
+        self.put(rows, [c.empty(rows.size) for c in self._accumulators])
+
+    def saved(self, states: Sequence[Arrays]) -> list[list[Any]]:
+        """Return states for a snapshot."""
+        return [c.saved(state) for c, state in zip(self._accumulators, states, strict=True)]
 
     def loaded(self, saved: Saved, rows: int) -> list[Arrays]:
         """Return the columns of a snapshot, of so many rows."""
-        return [
-            tuple(of.numbers(i, (rows,), value.dtype) for i, value in enumerate(c.identity))
-            for c, of in zip(self._accumulators, saved.parts_of(len(self._accumulators)), strict=True)
-        ]
+        parts = saved.parts_of(len(self._accumulators))
+        return [c.loaded(of, rows) for c, of in zip(self._accumulators, parts, strict=True)]
 
     def resized(self, rows: Integers, size: int) -> list[Arrays]:
         """Return ``rows`` and after them states of no values, ``size`` in all."""
+        nothing = (c.empty(size - rows.size) for c in self._accumulators)
         return [
-            tuple(
-                np.concatenate([column[rows], np.full(size - rows.size, value)])
-                for column, value in zip(state, c.identity, strict=True)
-            )
-            for c, state in zip(self._accumulators, self.columns, strict=True)
+            tuple(map(np.concatenate, zip(state, more, strict=True)))
+            for state, more in zip(self.take(rows), nothing, strict=True)
         ]
 
 
@@ -240,7 +236,7 @@ class Partials:
     def save(self) -> dict[str, Any]:
         """Return the partial aggregates for a snapshot."""
         used = self.used
-        states = [[narrow(column) for column in state] for state in self.states.take(used)]
+        states = self.states.saved(self.states.take(used))
         owner = [narrow(column) for column in self._owner[used].T]
         return {"owner": owner, "states": states, "counts": self.counts}
 
@@ -275,11 +271,6 @@ class Partials:
         free = np.arange(size)[::-1].copy()
         self._table = Table(cells, owner, free, self.counts)
         self.nbytes = owner.nbytes + cells.nbytes + free.nbytes + self.states.row_bytes * size
-
-
-def filled(rows: int, value: np.generic) -> NDArray[Any]:
-    """Return ``rows`` times a value; zeros that are not written to take no memory."""
-    return np.full(rows, value) if value != 0 else np.zeros(rows, value.dtype)
 
 
 def _read_only(array: Integers) -> Integers:

@@ -4,7 +4,7 @@
     panes     one for each (group, pane), windows put together from them: Paned-WID (6.2)
     adaptive  panes of dense groups, tuples of sparse ones: AdaptWID (6.3)
     slices    panes that several definitions share (Scotty)
-    runs      tuples of a group that are close together, merged: sessions
+    runs      tuples of a group that are close together, merged: sessions; and panes whose states are lists
     ordered   tuples that a bound passes, in time order: ranks, markers, frames (``slicing/ordered``)
 
 ``auto`` takes panes where the cost model says that they are sooner (``slicing/panes/pane_costs.py``), and adapts
@@ -22,7 +22,7 @@ from typing import Literal, NamedTuple
 from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Part
-from oop_engine.operators.slicing.accumulators import accumulator, is_compiled
+from oop_engine.operators.slicing.accumulators import accumulator, is_compiled, is_ragged
 from oop_engine.operators.slicing.ordered.ordered_store import OrderedStore
 from oop_engine.operators.slicing.output import Output, Stamp
 from oop_engine.operators.slicing.panes.pane_costs import gain, in_panes
@@ -31,6 +31,7 @@ from oop_engine.operators.slicing.panes.slice_windows import by_sums
 from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.stores.adaptive_store import WIDE, AdaptiveStore, WatchedStore, eager_bytes
 from oop_engine.operators.slicing.stores.landmark_store import LandmarkStore
+from oop_engine.operators.slicing.stores.pane_store import PaneStore
 from oop_engine.operators.slicing.stores.run_store import RunStore
 from oop_engine.operators.slicing.stores.slice_ring import SliceRing
 from oop_engine.operators.slicing.stores.tuple_tail import Tail
@@ -41,7 +42,7 @@ from oop_engine.operators.windows import Extents, Folding, Gap, Merging, Over, n
 __all__ = ["Query", "Strategy", "checked_query", "explained", "numbered_stores", "stores"]
 
 Strategy = Literal["auto", "windows", "panes", "adaptive", "stacks"]
-Kept = Literal["windows", "panes", "watched", "adaptive", "landmark"]
+Kept = Literal["windows", "panes", "watched", "adaptive", "runs", "landmark"]
 
 _MANY = 100  # tuples of a group in a pane
 
@@ -91,7 +92,7 @@ class Query:
     @cached_property
     def slicings(self) -> list[Slicing]:
         """The slices that definitions share, and which ones do."""
-        if not self.share or self.empty or self.strategy != "auto":
+        if not self.share or self.empty or self.strategy != "auto" or is_ragged(self.parts):
             return []
         definitions = self.output.definitions
         some = ((number, definitions[number]) for number in self.numbers)
@@ -215,6 +216,7 @@ _STORES: dict[Kept, Callable[[Query, int, Extents], Store]] = {
     "panes": lambda q, n, e: WindowStore(n, e, q.parts, q.stamp, panes=True, every=q.empty),
     "watched": lambda q, n, e: WatchedStore(n, e, q.parts, q.stamp, q.schema, q.read, every=q.empty),
     "adaptive": lambda q, n, e: AdaptiveStore(n, e, q.parts, q.stamp, q.schema, q.read, every=q.empty),
+    "runs": lambda q, n, e: PaneStore(n, e, q.parts, q.stamp, every=q.empty),
     "landmark": lambda q, n, e: LandmarkStore(n, e, q.parts, q.stamp),
 }
 
@@ -247,6 +249,10 @@ def chosen(query: Query, extents: Extents) -> Choice:
     asked = query.strategy
     if extents.landmark:
         return Choice("landmark", "windows: a landmark window has no fixed number of panes")
+    if is_ragged(query.parts):
+        return Choice(
+            "runs", "runs of panes: lists of values, a row a group and pane, merged as windows close"
+        )
     if asked == "windows":
         return Choice("windows", "windows, as asked: a partial aggregate for each (group, window)")
     if asked == "adaptive":

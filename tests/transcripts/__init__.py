@@ -15,7 +15,7 @@ A file is a list of ``[[transcript]]`` in TOML::
                      ``source  ends``, ``source  k=a ends``
                      ``source  adds ten=Tumbling(10) at 30``, ``source  drops ten at 50``
                      ``clock 40``                  the arrival clock shows 40
-                     ``> window_end=10 n=2``       this has come out by now
+                     ``> window_end=10 n=2``       this has come out by now (``top=5:2,7:1``: values, their counts)
                      ``late> ts=3``                on another sink
                      ``end``                       all sources end
 
@@ -95,7 +95,7 @@ class Transcript:
         """Return results, (sink, row), as they are compared."""
         found: Expected = {}
         for sink, row in rows:
-            of_row = tuple(row[name] for name in self.compared.get(sink, []))
+            of_row = tuple(_comparable(row[name]) for name in self.compared.get(sink, []))
             found.setdefault(sink, Counter())[of_row] += 1
         return found
 
@@ -203,6 +203,17 @@ class _Reader:
         names = {str(kind): name for name, kind in _TYPES.items()}
         found = {}
         for name, text in (word.split("=") for word in what):
-            read = _READ[names[str(schema.type_of(name))]]
+            kind = schema.type_of(name)
+            read = _counted if pa.types.is_list(kind) else _READ[names[str(kind)]]
             found[name] = None if text == "null" else read(text)
         return found
+
+
+def _counted(text: str) -> tuple[tuple[int, int], ...]:
+    """Return values with their counts: ``5:2,7:1``."""
+    pairs = (pair.split(":") for pair in text.split(","))
+    return tuple((int(value), int(count)) for value, count in pairs)
+
+
+def _comparable(value: Any) -> Any:
+    return tuple(tuple(one.values()) for one in value) if isinstance(value, list) else value

@@ -22,11 +22,12 @@ state that is to be combined in compiled loops see ``Compiled`` and ``oop_engine
 from __future__ import annotations
 
 from oop_engine.operators.slicing.accumulator import Accumulator, Compiled, SumOverflowError
-from oop_engine.operators.slicing.accumulators import choices, sums, user  # each registers its own
+from oop_engine.operators.slicing.accumulators import choices, lists, sums, user  # each registers its own
 from oop_engine.operators.slicing.accumulators.registry import (
     ACCUMULATORS,
     accumulator,
     is_compiled,
+    is_ragged,
     register_accumulator,
 )
 
@@ -38,6 +39,8 @@ __all__ = [
     "accumulator",
     "choices",
     "is_compiled",
+    "is_ragged",
+    "lists",
     "register_accumulator",
     "sums",
     "user",

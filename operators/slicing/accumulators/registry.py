@@ -10,7 +10,7 @@ from oop_engine.core.registry import Registry
 from oop_engine.operators.aggregates import Part
 from oop_engine.operators.slicing.accumulator import Accumulator, Compiled
 
-__all__ = ["ACCUMULATORS", "accumulator", "is_compiled", "register_accumulator"]
+__all__ = ["ACCUMULATORS", "accumulator", "is_compiled", "is_ragged", "register_accumulator"]
 
 ACCUMULATORS = Registry[type[Accumulator]]("accumulator of parts")
 """What keeps parts, by their kinds."""
@@ -44,3 +44,8 @@ def accumulator(part: Part) -> Accumulator:
 def is_compiled(parts: Sequence[Part]) -> bool:
     """Tell whether each of ``parts`` is kept by compiled loops: others take a Python step to put windows together."""
     return all(isinstance(accumulator(part), Compiled) for part in parts)
+
+
+def is_ragged(parts: Sequence[Part]) -> bool:
+    """Tell whether a state of some of ``parts`` is a list: it does not fit cells of one size."""
+    return any(accumulator(part).ragged for part in parts)

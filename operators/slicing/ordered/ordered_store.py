@@ -284,7 +284,7 @@ class OrderedStore:
     def save(self) -> dict[str, Any]:
         numbers = self._numbers[:, : 1 if self._definition.whole_stream else max(self._groups, 1)]
         return {
-            "held": self._held.save(), "slices": self._slices.save(), "edges": self._edges.save(),
+            "held": self._held.save(), "slices": self._slices.save(self._parts), "edges": self._edges.save(()),
             "numbers": numbers, "bound": self._bound,
         }  # fmt: skip
 

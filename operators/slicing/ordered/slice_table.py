@@ -98,10 +98,10 @@ class SliceRows(NamedTuple):
         kept[again] = False
         return self.take(np.flatnonzero(kept))
 
-    def save(self) -> list[Any]:
+    def save(self, parts: Sequence[Part]) -> list[Any]:
         """Return the slices for a snapshot."""
         columns = [narrow(self.slots), self.places, self.first, self.last]
-        return [*columns, [list(state) for state in self.states], self.kept]
+        return [*columns, States(parts).saved(self.states), self.kept]
 
     def loaded(self, saved: Saved, parts: Sequence[Part], groups: int) -> SliceRows:
         """Return the slices of a snapshot of so many groups, of the same columns as these."""
@@ -162,12 +162,23 @@ def read_ranges(
         if ascending and any(isinstance(k, Compiled) for k in keepers)
         else None
     )
-    return [
-        _by_stacks(keeper, state, steps, int((high - low).max()) + 1, low.size)
-        if steps is not None and isinstance(keeper, Compiled)
-        else _by_pairs(keeper, state, low, high)
-        for keeper, state in zip(keepers, some, strict=True)
-    ]
+
+    def read(keeper: Accumulator, state: Arrays) -> Arrays:
+        if keeper.ragged:
+            return _by_lists(keeper, state, low, high)
+        if steps is not None and isinstance(keeper, Compiled):
+            return _by_stacks(keeper, state, steps, int((high - low).max()) + 1, low.size)
+        return _by_pairs(keeper, state, low, high)
+
+    return list(map(read, keepers, some))
+
+
+def _by_lists(of: Accumulator, state: Arrays, low: Integers, high: Integers) -> Arrays:
+    """Merge the lists of all rows of a window together: to take rows for many windows copies no list."""
+    widths = high - low
+    starts = np.cumsum(widths) - widths
+    rows = np.arange(widths.sum()) + np.repeat(low - starts, widths)
+    return of.reduce(tuple(column[rows] for column in state), starts)
 
 
 def _steps(low: Integers, high: Integers, rows: int) -> Integers:

@@ -32,7 +32,7 @@ from oop_engine.operators.kernels.pane_rows import free
 from oop_engine.operators.kernels.panes import Geometry, place, used
 from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError
 from oop_engine.operators.slicing.accumulators import accumulator, is_compiled
-from oop_engine.operators.slicing.partials import filled
+from oop_engine.operators.slicing.state_columns import filled
 from oop_engine.operators.slicing.window_states import WindowOverflowError, narrow
 from oop_engine.operators.windows import Extents
 

@@ -22,7 +22,7 @@ from oop_engine.operators.keys.row_codes import row_codes
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.partial_rows import PartialRows
 from oop_engine.operators.slicing.partials import States
-from oop_engine.operators.slicing.stores.partial_store import PartialStore
+from oop_engine.operators.slicing.stores.pane_store import PaneStore
 from oop_engine.operators.slicing.window_states import WindowOverflowError
 from oop_engine.operators.windows import Extents
 
@@ -73,9 +73,9 @@ class PaneRows(PartialRows):
         inside = np.clip(given, NEVER + 1 + margin, FOREVER - 1 - margin)
         return np.where((given == NEVER) | (given == FOREVER), given, pane_starts(self.extents, inside))
 
-    def store(self, *, every: bool) -> PartialStore:
+    def store(self, *, every: bool) -> PaneStore:
         """Return a store that takes pages of rows, empty."""
-        return PartialStore(self.extents, self, self.output.stamp, every=every)
+        return PaneStore(0, self.extents, self.parts, self.output.stamp, every=every, given=self.states)
 
 
 def pane_starts(extents: Extents, times: Integers) -> Integers:

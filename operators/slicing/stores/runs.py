@@ -3,8 +3,8 @@
 Rows come as they are put, so what belongs together may be there several times.  An ``Identity`` says what does: panes
 that are the same (``equal``), or sessions that overlap (``overlapping``).  Rows are kept at two levels, one in
 which no two belong together and one of what came since; when the second outgrows the first they are merged, so a row is
-merged O(log rows) times, and memory is at most twice what differs.  All is done with whole columns: sort, then combine
-neighbours.
+merged O(log rows) times, and memory is at most twice what differs (of lists, which take longer to merge, three times).
+All is done with whole columns: sort, then combine neighbours.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
+from oop_engine.operators.aggregates.ragged import listed
 from oop_engine.operators.kernels.time_order import time_order
 from oop_engine.operators.slicing.accumulator import SumOverflowError
+from oop_engine.operators.slicing.accumulators import is_ragged
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.window_states import narrow
 
@@ -34,7 +36,7 @@ Identity = Callable[[Integers, Integers, Integers], tuple[Integers, NDArray[np.b
 Overflow = Callable[[str | None, int, int, int], Exception]
 """Makes the error for a sum of a column that passes 64 bits, by slot, first and last."""
 
-_LEAST = 4096  # bytes; less is not worth a merge
+_LEAST = 64  # partial aggregates; fewer are not worth a merge
 _PAIRS = 1 << 20  # (row, window) pairs combined at a time, as far as one window allows
 
 
@@ -54,6 +56,11 @@ class Runs(NamedTuple):
     def rows(self) -> int:
         """How many there are."""
         return int(self.slots.size)
+
+    @property
+    def partials(self) -> int:
+        """How many partial aggregates there are: rows, or the values in them, where states are lists."""
+        return listed(self.states, self.rows)
 
     @property
     def nbytes(self) -> int:
@@ -88,6 +95,7 @@ class HeldRuns:
         marks: tuple[np.generic, ...] = (),
     ) -> None:
         self._parts, self._identity, self._overflow, self._marks = parts, identity, overflow, marks
+        self._room = 1 + is_ragged(parts)
         none = np.empty(0, np.int64)
         self.put(self.without_values(none, none, none))
 
@@ -95,7 +103,7 @@ class HeldRuns:
     _fresh: list[Runs]
 
     def __len__(self) -> int:
-        return sum(runs.rows for runs in (self._merged, *self._fresh))
+        return self._merged.partials + self._fresh_partials
 
     def without_values(self, slots: Integers, first: Integers, last: Integers) -> Runs:
         """Return rows with states of no values."""
@@ -129,9 +137,9 @@ class HeldRuns:
     def add(self, runs: Runs) -> None:
         """Put rows, whoever made them.  O(log rows) a row, amortized."""
         self._fresh.append(runs)
-        self._fresh_bytes += runs.nbytes
+        self._fresh_partials += runs.partials
         self.nbytes += runs.nbytes
-        if self._fresh_bytes > max(self._merged.nbytes, _LEAST):
+        if self._fresh_partials > max(self._room * self._merged.partials, _LEAST):
             self.merged()
 
     def merged(self) -> Runs:
@@ -149,8 +157,8 @@ class HeldRuns:
     def put(self, merged: Runs, *fresh: Runs) -> None:
         """Let these be the rows."""
         self._merged, self._fresh = merged, [runs for runs in fresh if runs.rows]
-        self._fresh_bytes = sum(runs.nbytes for runs in self._fresh)
-        self.nbytes = merged.nbytes + self._fresh_bytes
+        self._fresh_partials = sum(runs.partials for runs in self._fresh)
+        self.nbytes = sum(runs.nbytes for runs in (merged, *self._fresh))
 
     def rename(self, slots: Integers) -> None:
         """Give group ``g`` the slot ``slots[g]``; the order of groups stays."""
@@ -203,8 +211,9 @@ class HeldRuns:
 
     def save(self) -> list[list[Any]]:
         """Return the rows for a snapshot."""
+        states = States(self._parts)
         return [
-            [*map(narrow, runs[:3]), [list(state) for state in runs.states], list(map(narrow, runs.marks))]
+            [*map(narrow, runs[:3]), states.saved(runs.states), list(map(narrow, runs.marks))]
             for runs in self.levels()
         ]
 
@@ -243,16 +252,8 @@ def equal(slots: Integers, first: Integers, last: Integers) -> tuple[Integers, N
     Both ends of panes grow with time, so no two have the same sum.
     """
     panes = first + last
+    order = _order(panes, slots)
     begins = np.ones(panes.size, np.bool_)
-    if not panes.size:
-        return np.empty(0, np.int64), begins
-    least, span = int(panes.min()), int(slots.max()) + 1
-    if (int(panes.max()) - least + 1) * span < FOREVER:
-        pairs = (panes - least) * span + slots
-        order = _order(pairs)
-        begins[1:] = np.diff(pairs[order]) != 0
-        return order, begins
-    order = np.lexsort((slots, panes))
     begins[1:] = (np.diff(panes[order]) != 0) | (np.diff(slots[order]) != 0)
     return order, begins
 
@@ -261,33 +262,21 @@ def overlapping(begins: Begins) -> Identity:
     """Return the identity of runs that join as ``begins`` says, of rows by slot, then first."""
 
     def identity(slots: Integers, first: Integers, last: Integers) -> tuple[Integers, NDArray[np.bool_]]:
-        order = _by_slot(slots, first)
+        order = _order(slots, first)
         return order, begins(slots[order], first[order], last[order])
 
     return identity
 
 
-def _by_slot(slots: Integers, first: Integers) -> Integers:
-    """Return the order by slot, then first; by radix where both fit one number."""
-    if not slots.size:
+def _order(major: Integers, minor: Integers) -> Integers:
+    """Return the stable order by one, then the other; by radix where both fit one number."""
+    if not major.size:
         return np.empty(0, np.int64)
-    least = int(first.min())
-    span = int(first.max()) - least + 1
-    if span * (int(slots.max()) + 1) > FOREVER:
-        return np.lexsort((first, slots))
-    order: Integers = time_order(slots * span + (first - least))
-    return order
-
-
-def _order(numbers: Integers) -> Integers:
-    """Return the stable order of numbers, at least 0: NumPy sorts 16 bits five times as fast as 64."""
-    largest = int(numbers.max())
-    if largest >= 1 << 32:
-        return np.argsort(numbers, kind="stable")
-    order = np.argsort(numbers.astype(np.uint16), kind="stable")
-    if largest >= 1 << 16:
-        upper = (numbers >> 16).astype(np.uint16)
-        order = order[np.argsort(upper[order], kind="stable")]
+    least, low = int(major.min()), int(minor.min())
+    span = int(minor.max()) - low + 1
+    if span * (int(major.max()) - least + 1) > FOREVER:
+        return np.lexsort((minor, major))
+    order: Integers = time_order((major - least) * span + (minor - low))
     return order
 
 

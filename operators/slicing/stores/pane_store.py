@@ -1,23 +1,27 @@
-"""The partial store: panes of one grid that arrive as partial aggregates, from any number of first halves.
+"""The pane store: panes of one grid as rows, for partial aggregates that come combined, or are lists.
 
-The same pane of a group may come several times; ``slicing/stores/runs.py`` merges what is there twice.  A partial
-aggregate is in the windows of its pane, and stays until the last of them has closed.
+First halves send partial aggregates (``Consolidate``), and the same pane of a group may come several times; states that
+are lists do not fit cells that are added to.  So the rows of a page are put behind others, and ``runs.py`` merges panes
+that are there twice.  A row is in the windows of its pane, and stays until the last of them has closed; windows are put
+together as they close.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.core.errors import SnapshotError
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
+from oop_engine.operators.aggregates import Arrays, Part
+from oop_engine.operators.keys.row_codes import row_codes
 from oop_engine.operators.slicing.output import Stamp, Stamps
-from oop_engine.operators.slicing.partial_rows import PartialRows
 from oop_engine.operators.slicing.partials import NO_WINDOW
 from oop_engine.operators.slicing.store import Reach, Store
 from oop_engine.operators.slicing.stores.runs import HeldRuns, Runs, equal
@@ -26,23 +30,29 @@ from oop_engine.operators.slicing.window_limits import check_gap
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
 from oop_engine.operators.windows import Extents
 
-__all__ = ["PartialStore"]
+__all__ = ["PaneStore"]
 
 Integers = NDArray[np.int64]
 
 _FAR = 1 << 61  # windows; no extent reaches so far
 
 
-class PartialStore:
-    """Open panes of ``extents`` from ``rows``; ``every``: windows without a row are results too."""
+class PaneStore:
+    """Open panes of ``extents``, the definition ``number``; ``every``: as in ``WindowStore``.
+
+    ``given`` returns the states in the rows of a page; without it rows are tuples.
+    """
 
     tuples = 0
 
-    def __init__(self, extents: Extents, rows: PartialRows, stamp: Stamp, *, every: bool) -> None:
-        self._rows, self._every, self._extents = rows, every, extents
+    def __init__(
+        self, number: int, extents: Extents, parts: Sequence[Part], stamp: Stamp,
+        *, every: bool, given: Callable[[Page], list[Arrays]] | None = None,
+    ) -> None:  # fmt: skip
+        self._number, self._extents, self._every, self._given = number, extents, every, given
         self._stamps = Stamps([extents], stamp)
         self._spans = no_spans(0)  # (groups, 2)  lowest open, highest window
-        self._panes = HeldRuns(rows.parts, equal, self._overflow)
+        self._panes = HeldRuns(parts, equal, self._overflow)
         self._note()
 
     def _note(self) -> None:
@@ -65,10 +75,26 @@ class PartialStore:
         if groups > len(self._spans):
             more = max(groups, 2 * len(self._spans)) - len(self._spans)
             self._spans = np.concatenate([self._spans, no_spans(more)])
-        np.minimum.at(self._spans[:, 0], slots, first)
-        np.maximum.at(self._spans[:, 1], slots, last)
+        if self._given is None:
+            panes = self._of_tuples(page, times, slots, first, last)
+        else:
+            panes = Runs(slots, first, last, self._given(page))
+        np.minimum.at(self._spans[:, 0], panes.slots, panes.first)
+        np.maximum.at(self._spans[:, 1], panes.slots, panes.last)
         self._note()
-        self._panes.add(Runs(slots, first, last, self._rows.states(page)))
+        self._panes.add(panes)
+
+    def _of_tuples(
+        self, page: Page, times: Integers, slots: Integers, first: Integers, last: Integers
+    ) -> Runs:
+        inside = last >= first
+        if not inside.all():
+            page, times, slots = page.filter(inside), times[inside], slots[inside]
+            first, last = first[inside], last[inside]
+        of_tuple, rows = row_codes(
+            [pa.array(slots), pa.array(first + last)]
+        )  # a pane is known by both its ends
+        return self._panes.of_page(page, times, (of_tuple, slots[rows], first[rows], last[rows]))
 
     def due(self, bound: int) -> bool:
         return self._alive > 0 and int(self._extents.closed_by(bound)) > self._lowest
@@ -96,7 +122,8 @@ class PartialStore:
             closing = closing.joined(nothing)
         for windows in self._panes.windows(closing):
             if windows.rows:
-                yield WindowStates(windows.slots, self._extents.extent(windows.first)[1], windows.states)
+                ends = self._extents.extent(windows.first)[1]
+                yield WindowStates(windows.slots, ends, windows.states, self._number)
 
     def _take(self, slots: Integers, stop: Integers, kept: Integers) -> Runs:
         """Take what closes out of the panes, and note what is open then.

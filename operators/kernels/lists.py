@@ -1,0 +1,151 @@
+"""Lists: states that are lists of values in order, with a number each: made, merged, and read.
+
+Source: radix sort and merge sort after Knuth, vol. 3.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+__all__ = ["ascending", "gather", "merge", "places", "tally"]
+
+
+@njit(cache=True, nogil=True)
+def ascending(numbers, most):
+    """Return integers from 0 to ``most``, int64 (n,), in order.  O(n) for each 11 bits of ``most``."""
+    bits = 1
+    while most >> bits:
+        bits += 1
+    each = -(-bits // -(-bits // 11))
+    mask = (1 << each) - 1
+    given, out = numbers.copy(), np.empty_like(numbers)
+    for shift in range(0, bits, each):
+        ends = np.zeros(mask + 2, np.int64)
+        for number in given:
+            ends[((number >> shift) & mask) + 1] += 1
+        ends = np.cumsum(ends)
+        for number in given:
+            digit = (number >> shift) & mask
+            out[ends[digit]] = number
+            ends[digit] += 1
+        given, out = out, given
+    return given
+
+
+@njit(cache=True, nogil=True)
+def tally(pairs, span, least, lengths, values, numbers):
+    """Count the different values of each list, given as pairs ``list * span + value - least``, in order.
+
+    pairs int64 (n,).  Writes ``lengths`` (lists,), zeros before, and where they begin (n,) ``values`` and how many
+    there are of each; returns how many values there are.
+    """
+    at, of, begin = 0, 0, 0
+    previous = np.int64(-1)
+    for pair in pairs:
+        if pair == previous:
+            numbers[at - 1] += 1
+            continue
+        while pair - begin >= span:
+            of, begin = of + 1, begin + span
+        lengths[of] += 1
+        values[at], numbers[at] = pair - begin + least, 1
+        at, previous = at + 1, pair
+    return at
+
+
+@njit(cache=True, nogil=True)
+def gather(flat, begins, to, lengths, out):
+    """Write ``lengths[i]`` numbers of ``flat`` from ``begins[i]`` on into ``out`` from ``to[i]`` on."""
+    for i in range(len(begins)):
+        begin, at = begins[i], to[i]
+        for k in range(lengths[i]):
+            out[at + k] = flat[begin + k]
+
+
+@njit(cache=True, nogil=True)
+def _two(values, numbers, left, left_end, right, right_end, out, out_numbers, at, largest):
+    """Merge two stretches of ``values`` and ``numbers`` into ``out`` from ``at`` on; return where that ends."""
+    while left < left_end and right < right_end:
+        one, other = values[left], values[right]
+        out[at] = min(one, other)
+        mine, theirs = (numbers[left] if one <= other else 0), (numbers[right] if other <= one else 0)
+        out_numbers[at] = max(mine, theirs) if largest else mine + theirs
+        left, right, at = left + (one <= other), right + (other <= one), at + 1
+    while left < left_end:
+        out[at], out_numbers[at] = values[left], numbers[left]
+        left, at = left + 1, at + 1
+    while right < right_end:
+        out[at], out_numbers[at] = values[right], numbers[right]
+        right, at = right + 1, at + 1
+    return at
+
+
+@njit(cache=True, nogil=True)
+def _many(begins, lengths, values, numbers, one, two, largest):
+    """Merge more than two lists: by pairs into the columns ``one``, these by pairs into ``two``, and so on.
+
+    Returns the columns in which two are left, and the bounds of these, int64 (3,).
+    """
+    lists = len(begins)
+    bounds, place = np.empty((lists + 1) // 2 + 1, np.int64), 0
+    for k in range(0, lists, 2):
+        other = min(k + 1, lists - 1)
+        end = begins[other] + (lengths[other] if other > k else 0)
+        bounds[k // 2] = place
+        place = _two(values, numbers, begins[k], begins[k] + lengths[k], begins[other], end,
+                     one[0], one[1], place, largest)  # fmt: skip
+    lists = (lists + 1) // 2
+    bounds[lists] = place
+    while lists > 2:
+        place = 0
+        for k in range(0, lists, 2):
+            middle, end = bounds[k + 1], bounds[min(k + 2, lists)]
+            begin, bounds[k // 2] = bounds[k], place
+            place = _two(one[0], one[1], begin, middle, middle, end, two[0], two[1], place, largest)
+        lists = (lists + 1) // 2
+        bounds[lists] = place
+        one, two = two, one
+    return one, bounds
+
+
+@njit(cache=True, nogil=True)
+def merge(begins, lengths, values, numbers, starts, largest, merged):
+    """Merge the lists from each of ``starts`` to the next, all in order of values, into one.
+
+    A list is ``lengths[i]`` of ``values`` and their ``numbers`` from ``begins[i]`` on, all int64.  Numbers of one value
+    are added up, or if ``largest`` the largest stays.  Writes the lengths ``merged`` (starts,); returns values and
+    numbers, with room behind them.  O(values log(lists of a start)).
+    """
+    room = lengths.sum()
+    out, out_numbers, at = np.empty(room, np.int64), np.empty(room, np.int64), 0
+    one, two = np.empty((2, room), np.int64), np.empty((2, room), np.int64)
+    for i in range(len(starts)):
+        first, behind = starts[i], starts[i + 1] if i + 1 < len(starts) else len(begins)
+        begin = at
+        if behind - first > 2:
+            some, bounds = _many(
+                begins[first:behind], lengths[first:behind], values, numbers, one, two, largest
+            )
+            at = _two(
+                some[0], some[1], bounds[0], bounds[1], bounds[1], bounds[2], out, out_numbers, at, largest
+            )
+        elif behind > first:
+            last = behind - 1
+            end = begins[last] + (lengths[last] if last > first else 0)
+            at = _two(values, numbers, begins[first], begins[first] + lengths[first], begins[last], end,
+                      out, out_numbers, at, largest)  # fmt: skip
+        merged[i] = at - begin
+    return out, out_numbers
+
+
+@njit(cache=True, nogil=True)
+def places(begins, lengths, numbers, ranks, out):
+    """Write where in each list of values with ``numbers`` the one of a rank is, from 0 on; all int64."""
+    for i in range(len(ranks)):
+        at, rank = begins[i], ranks[i]
+        last = at + lengths[i] - 1
+        while at < last and rank >= numbers[at]:
+            rank -= numbers[at]
+            at += 1
+        out[i] = at

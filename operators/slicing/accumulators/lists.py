@@ -1,0 +1,217 @@
+"""Value lists: how states are kept that are lists of different values, in order, with a number each.
+
+The number is how many tuples have the value, or, in a sketch, whatever of two of one value can be made one.  A page is
+counted by one sort of (row, value), and lists are merged; both in kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from oop_engine.core.errors import ContractError, SnapshotError
+from oop_engine.core.page import Page
+from oop_engine.core.saved import Saved
+from oop_engine.operators.aggregates import Arrays, Part
+from oop_engine.operators.aggregates.ragged import Flat, Ragged
+from oop_engine.operators.aggregates.sort_keys import keys_of
+from oop_engine.operators.kernels.lists import ascending, merge, tally
+from oop_engine.operators.slicing.accumulator import Accumulator, fixed, valid
+from oop_engine.operators.slicing.accumulators.registry import register_accumulator
+from oop_engine.operators.slicing.window_states import narrow
+
+__all__ = ["Lists", "NameCounts", "ValueCounts"]
+
+Integers = NDArray[np.int64]
+
+_MOST = 1 << 62  # pairs of a row and a value
+
+
+class Lists(Accumulator):
+    """Keeps lists; ``flat`` are their columns, empty, and ``kind`` is the type of the values."""
+
+    ragged: ClassVar[bool] = True
+    identity = ()
+    flat: tuple[Flat, ...] = (np.empty(0, np.int64), np.empty(0, np.int64))
+
+    @property
+    def kind(self) -> pa.DataType:
+        """The type of the values that are listed."""
+        return self.part.types[0]
+
+    def empty(self, rows: int) -> Arrays:
+        return _state(Ragged.of(np.zeros(rows, np.int64), self.flat, self.kind))
+
+    def combine(self, a: Arrays, b: Arrays) -> Arrays:
+        rows = len(a[0])
+        by_turns = np.arange(2 * rows).reshape(2, rows).T.ravel()
+        return self.reduce((np.concatenate([a[0], b[0]])[by_turns],), np.arange(0, 2 * rows, 2))
+
+    def saved(self, state: Arrays) -> list[Any]:
+        column = _column(state).compact()
+        return [narrow(column.lengths), *(_to_saved(flat) for flat in column.flat)]
+
+    def loaded(self, saved: Saved, rows: int) -> Arrays:
+        lengths = saved.integers(0, (rows,), least=0)
+        flat = tuple(_of_saved(saved, i + 1, empty, int(lengths.sum())) for i, empty in enumerate(self.flat))
+        return _state(self._checked(Ragged.of(lengths, flat, self.kind)))
+
+    def _checked(self, column: Ragged) -> Ragged:
+        """Raise ``SnapshotError`` if lists are not in order."""
+        return column
+
+    def arrow_types(self) -> list[pa.DataType]:
+        return [pa.list_(_type(flat)) for flat in self.flat]
+
+    def to_arrow(self, state: Arrays) -> list[pa.Array]:
+        column = _column(state).compact()
+        offsets = pa.array(np.append(column.begins, column.values).astype(np.int32))
+        return [pa.ListArray.from_arrays(offsets, pa.array(flat, from_pandas=False)) for flat in column.flat]
+
+    def of_arrow(self, columns: Sequence[pa.Array]) -> Arrays:
+        lengths = columns[0].value_lengths()
+        if not all(column.value_lengths().equals(lengths) for column in columns):
+            msg = f"the lists of one partial aggregate of {self.part.column!r} must be as long as each other"
+            raise ContractError(msg)
+        flat = tuple(
+            column.flatten()
+            if isinstance(empty, pa.Array)
+            else column.flatten().to_numpy().astype(empty.dtype)
+            for column, empty in zip(columns, self.flat, strict=True)
+        )
+        return _state(Ragged.of(lengths.to_numpy().astype(np.int64), flat, self.kind))
+
+
+@register_accumulator("values")
+class ValueCounts(Lists):
+    """Keeps the values of a column by their keys (``aggregates/sort_keys.py``), and how many there are of each.
+
+    ``largest``: of the numbers of one value the largest stays, in place of their sum.
+    """
+
+    largest: ClassVar[bool] = False
+
+    def prepare(self, page: Page, times: Integers) -> Arrays:
+        column = page.column(self.part.column or "")
+        return self.keys(column), valid(column)
+
+    def keys(self, column: pa.Array) -> Integers:
+        """Return the key of each value of a column; those of nulls are of no use."""
+        return keys_of(column)
+
+    def add(self, state: Arrays, rows: Integers, inputs: Arrays) -> None:
+        keys, known = inputs
+        if not known.all():
+            rows, keys = rows[known], keys[known]
+        column = _column(state)
+        fresh = self._tallied(rows, keys, column.size)
+        if column.values:
+            fresh = _column(self.combine(state, _state(fresh)))
+        column.become(fresh)
+
+    def _tallied(self, rows: Integers, keys: Integers, size: int) -> Ragged:
+        """Return the lists of tuples by their rows."""
+        if not keys.size:
+            return _column(self.empty(size))
+        least, span, different = int(keys.min()), int(keys.max()) - int(keys.min()) + 1, None
+        if span * size >= _MOST:
+            different, keys = np.unique(keys, return_inverse=True)
+            least, span = 0, different.size
+        pairs = rows * span + (keys - least)
+        lengths, values, numbers = np.zeros(size, np.int64), np.empty_like(pairs), np.empty_like(pairs)
+        many = tally(ascending(pairs, int(pairs.max())), span, least, lengths, values, numbers)
+        values, numbers = _trimmed(values, many), _trimmed(numbers, many)
+        return Ragged.of(lengths, (values if different is None else different[values], numbers), self.kind)
+
+    def reduce(self, state: Arrays, starts: Integers) -> Arrays:
+        column = _column(state)
+        if starts.size == column.size and (starts[1:] > starts[:-1]).all():
+            return state
+        return _state(self._merged(column, column.flat[0], column.flat[1], starts))
+
+    def _merged(self, column: Ragged, values: Integers, numbers: Integers, starts: Integers) -> Ragged:
+        merged = np.empty(starts.size, np.int64)
+        values, numbers = map(fixed, (values, numbers))
+        values, numbers = merge(column.begins, column.lengths, values, numbers, starts, self.largest, merged)
+        many = int(merged.sum())
+        return Ragged.of(merged, (_trimmed(values, many), _trimmed(numbers, many)), self.kind)
+
+    def _checked(self, column: Ragged) -> Ragged:
+        values, numbers = column.flat
+        grown = values[1:] > values[:-1]
+        between = column.begins[(column.begins > 0) & (column.begins < values.size)]
+        grown[between - 1] = True
+        if not grown.all() or (numbers < 1).any():
+            msg = "values must be in order, each with a number above 0"
+            raise SnapshotError(msg)
+        return column
+
+
+@register_accumulator("names")
+class NameCounts(ValueCounts):
+    """Does so for values that are no numbers, and are put in order by Arrow, such as texts."""
+
+    def __init__(self, part: Part) -> None:
+        super().__init__(part)
+        self.flat = pa.array([], part.types[0]), np.empty(0, np.int64)
+
+    def prepare(self, page: Page, times: Integers) -> Arrays:
+        column = page.column(self.part.column or "")
+        known = column.drop_null()
+        return _state(
+            Ragged.of(valid(column).astype(np.int64), (known, np.ones(len(known), np.int64)), self.kind)
+        )
+
+    def add(self, state: Arrays, rows: Integers, inputs: Arrays) -> None:
+        Accumulator.add(self, state, rows, inputs)
+
+    def reduce(self, state: Arrays, starts: Integers) -> Arrays:
+        column = _column(state)
+        names, keys = _ranked(column.flat[0])
+        merged = self._merged(column, keys, column.flat[1], starts)
+        flat = names.take(pa.array(merged.flat[0])), merged.flat[1]
+        return _state(Ragged.of(merged.lengths, flat, self.kind))
+
+    def _checked(self, column: Ragged) -> Ragged:
+        super()._checked(Ragged.of(column.lengths, (_ranked(column.flat[0])[1], column.flat[1]), self.kind))
+        return column
+
+
+def _ranked(names: pa.Array) -> tuple[pa.Array, Integers]:
+    """Return the different values in order, and which one each value is."""
+    coded = names.dictionary_encode()
+    order = pc.sort_indices(coded.dictionary)
+    rank = np.empty(len(order), np.int64)
+    rank[order.to_numpy()] = np.arange(len(order))
+    return coded.dictionary.take(order), rank[coded.indices.to_numpy()]
+
+
+def _column(state: Arrays) -> Ragged:
+    return cast(Ragged, state[0])
+
+
+def _state(column: Ragged) -> Arrays:
+    return cast(Arrays, (column,))
+
+
+def _trimmed(column: NDArray[Any], size: int) -> NDArray[Any]:
+    return column if size == column.size else column[:size].copy()
+
+
+def _type(flat: Flat) -> pa.DataType:
+    return flat.type if isinstance(flat, pa.Array) else pa.from_numpy_dtype(flat.dtype)
+
+
+def _to_saved(flat: Flat) -> Any:
+    return flat if isinstance(flat, np.ndarray) else pa.RecordBatch.from_arrays([flat], names=["values"])
+
+
+def _of_saved(saved: Saved, place: int, empty: Flat, size: int) -> Flat:
+    if isinstance(empty, np.ndarray):
+        return saved.numbers(place, (size,), empty.dtype)
+    return saved.batch(place, pa.schema([("values", empty.type)]), size).column(0)
