@@ -42,6 +42,8 @@ if TYPE_CHECKING:  # values: windows, aggregates, policies, and what yours are m
         Aggregation as Aggregation,
         All as All,
         Any as Any,
+        ApproxCountDistinct as ApproxCountDistinct,
+        ApproxQuantile as ApproxQuantile,
         ArgMax as ArgMax,
         ArgMin as ArgMin,
         Avg as Avg,

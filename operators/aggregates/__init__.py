@@ -20,6 +20,7 @@ from oop_engine.operators.aggregates.counting import Count
 from oop_engine.operators.aggregates.extremes import M4, All, Any, First, Last, Max, MaxCount, Min, MinCount
 from oop_engine.operators.aggregates.moments import Stddev, Var
 from oop_engine.operators.aggregates.products import GeometricMean, Product, WeightedAvg
+from oop_engine.operators.aggregates.sketches import ApproxCountDistinct, ApproxQuantile
 from oop_engine.operators.aggregates.sums import Avg, Sum
 from oop_engine.operators.aggregates.user_defined import UserDefined
 from oop_engine.operators.aggregates.values import CountDistinct, HeavyHitters, Median, Mode, Quantile, TopK
@@ -29,6 +30,8 @@ __all__ = [
     "Aggregation",
     "All",
     "Any",
+    "ApproxCountDistinct",
+    "ApproxQuantile",
     "ArgMax",
     "ArgMin",
     "Arrays",

@@ -23,7 +23,7 @@ class Part(NamedTuple):
     """A partial aggregate: its ``kind``, its column, its number type.
 
     ``other``: a second column; tuples in which one of the two is null do not count.  ``types``: of the columns,
-    where that tells more.
+    where that tells more.  ``parameter``: of a sketch.
     ``oop_engine.operators.slicing.accumulators`` says how a kind is kept, and how to add one.
     """
 
@@ -33,6 +33,7 @@ class Part(NamedTuple):
     user: Aggregation | None = None
     other: str | None = None
     types: tuple[pa.DataType, ...] = ()
+    parameter: float = 0.0
 
     @property
     def columns(self) -> tuple[str, ...]:

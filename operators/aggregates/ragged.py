@@ -25,8 +25,8 @@ Flat = Any
 class Ragged:
     """Row ``i`` is the ``lengths[i]`` values from ``begins[i]`` on, of each column of ``flat``.
 
-    ``begins``, ``lengths`` int64 (rows,): rows may share values, so that to take rows copies none; what is left of
-    ``flat`` is copied once that is less than half.  ``kind``: the Arrow type of what the first column stands for.
+    ``begins``, ``lengths`` int64 (rows,): rows may share values, so that to take rows copies none; the rest of
+    ``flat`` is copied once that is less than half.  ``kind``: the Arrow type of the values.
 
     >>> column = Ragged.of(np.array([2, 1]), (np.array([5, 7, 9]), np.array([1, 1, 4])), pa.int64())
     >>> np.concatenate([column[[1]], column]).lengths.tolist()

@@ -1,6 +1,6 @@
 """Values: aggregates that need all values of a window, exactly: quantiles, the most frequent ones, how many differ.
 
-What is kept of a window is its different values in order, with how often each occurs; all aggregates here over one
+A window has its different values in order, with how often each occurs; all aggregates here over one
 column share that.  It is merged exactly, in any order.  Memory follows the different values, so columns with few of
 them cost least; where an error will do, ``sketches.py`` has the same questions for less.
 
@@ -42,16 +42,16 @@ class _OfValues(Aggregation):
     def columns(self) -> tuple[str, ...]:
         return (self.column,)
 
-    def result_type(self, schema: Schema, what: str) -> pa.DataType:
-        schema.require(self.columns, f"{what}: {self}")
+    def result_type(self, schema: Schema, operator: str) -> pa.DataType:
+        schema.require(self.columns, f"{operator}: {self}")
         kind = schema.type_of(self.column)
         if not has_order(kind):
             wanted = "numbers, booleans, dates and times, decimals, texts or bytes"
-            msg = f"{what}: {self} needs values in order: {wanted}; {self.column!r} is {kind}: cast it before"
+            msg = f"{operator}: {self} needs values in order: {wanted}; {self.column!r} is {kind}: cast it before"
             raise GraphError(msg)
-        return self._type(kind, what)
+        return self._type(kind, operator)
 
-    def _type(self, kind: pa.DataType, what: str) -> pa.DataType:
+    def _type(self, kind: pa.DataType, operator: str) -> pa.DataType:
         return kind
 
     def parts(self, schema: Schema) -> tuple[Part, ...]:
@@ -94,12 +94,12 @@ class Quantile(_OfValues):
             msg = f"{type(self).__name__}: method must be one of {', '.join(get_args(Method))}; got {self.method!r}"
             raise GraphError(msg)
 
-    def _type(self, kind: pa.DataType, what: str) -> pa.DataType:
+    def _type(self, kind: pa.DataType, operator: str) -> pa.DataType:
         if self.method != "linear":
             return kind
         if not is_numeric(kind):
             msg = (
-                f"{what}: {self} lies between two values, so it needs an integer or a float; {self.column!r} is "
+                f"{operator}: {self} lies between two values, so it needs an integer or a float; {self.column!r} is "
                 f"{kind}: take method='lower', or cast it before"
             )
             raise GraphError(msg)
@@ -134,7 +134,7 @@ class Median(Quantile):
 class CountDistinct(_OfValues):
     """Number of different values: int64, 0 for none."""
 
-    def _type(self, kind: pa.DataType, what: str) -> pa.DataType:
+    def _type(self, kind: pa.DataType, operator: str) -> pa.DataType:
         return pa.int64()
 
     def _of(self, values: Ragged, kind: pa.DataType) -> pa.Array:
@@ -158,7 +158,7 @@ class Mode(_OfValues):
 class _Frequent(_OfValues):
     """Some of the most frequent values."""
 
-    def _type(self, kind: pa.DataType, what: str) -> pa.DataType:
+    def _type(self, kind: pa.DataType, operator: str) -> pa.DataType:
         return pa.list_(pa.struct([("value", kind), ("count", pa.int64())]))
 
     def _listed(self, values: Ragged, rows: Integers, at: Integers, kind: pa.DataType) -> pa.Array:

@@ -19,13 +19,15 @@ from oop_engine.core.page import Page
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.aggregates.ragged import Flat, Ragged
-from oop_engine.operators.aggregates.sort_keys import keys_of
-from oop_engine.operators.kernels.lists import ascending, merge, tally
-from oop_engine.operators.slicing.accumulator import Accumulator, fixed, valid
+from oop_engine.operators.aggregates.sketches import Bins
+from oop_engine.operators.aggregates.sort_keys import has_keys, keys_of
+from oop_engine.operators.kernels.hashing import mix_bytes, mix_integers
+from oop_engine.operators.kernels.lists import ascending, lifted, merge, registers, tally
+from oop_engine.operators.slicing.accumulator import Accumulator, fixed, numbers, valid
 from oop_engine.operators.slicing.accumulators.registry import register_accumulator
 from oop_engine.operators.slicing.window_states import narrow
 
-__all__ = ["Lists", "NameCounts", "ValueCounts"]
+__all__ = ["BinCounts", "Lists", "NameCounts", "Registers", "ValueCounts"]
 
 Integers = NDArray[np.int64]
 
@@ -180,6 +182,66 @@ class NameCounts(ValueCounts):
     def _checked(self, column: Ragged) -> Ragged:
         super()._checked(Ragged.of(column.lengths, (_ranked(column.flat[0])[1], column.flat[1]), self.kind))
         return column
+
+
+@register_accumulator("bins")
+class BinCounts(ValueCounts):
+    """Keeps how many values there are in each bin of ``Bins``."""
+
+    def keys(self, column: pa.Array) -> Integers:
+        """Return the bin of each value."""
+        return Bins(self.part.parameter).of(numbers(column, pa.float64()))
+
+
+@register_accumulator("registers")
+class Registers(Lists):
+    """Keeps registers of HyperLogLog, as many as the parameter of the part."""
+
+    flat = (np.empty(0, np.uint8),)
+
+    @property
+    def _count(self) -> int:
+        return int(self.part.parameter)
+
+    def prepare(self, page: Page, times: Integers) -> Arrays:
+        column = page.column(self.part.column or "")
+        known = column.drop_null()
+        found = np.empty((len(known), 3), np.uint8)
+        lifted(_hashes(known), self._count, found)
+        return _state(Ragged.of(3 * valid(column).astype(np.int64), (found.ravel(),), self.kind))
+
+    def reduce(self, state: Arrays, starts: Integers) -> Arrays:
+        column = _column(state)
+        merged, flat = np.empty(starts.size, np.int64), fixed(column.flat[0])
+        found = registers(column.begins, column.lengths, flat, starts, self._count, merged)
+        return _state(Ragged.of(merged, (_trimmed(found, int(merged.sum())),), self.kind))
+
+    def _checked(self, column: Ragged) -> Ragged:
+        sparse = np.flatnonzero(column.lengths != self._count)
+        in_threes = (column.lengths[sparse] % 3 == 0).all() and (column.lengths <= self._count).all()
+        triples = column[sparse].compact().flat[0]
+        places = triples[: triples.size // 3 * 3].reshape(-1, 3) @ np.array([1, 256, 0])
+        if not in_threes or (places >= self._count).any():
+            msg = f"registers must be {self._count}, or three bytes for each that is set"
+            raise SnapshotError(msg)
+        return column
+
+
+def _hashes(column: pa.Array) -> Integers:
+    """Return 64 bits for each value of a column without nulls, the same in every process."""
+    codes = np.full(len(column), 0x5851F42D4C957F2D)
+    if has_keys(column.type):
+        mix_integers(codes, fixed(keys_of(column)))
+    elif pa.types.is_decimal(column.type):
+        words = np.frombuffer(column.buffers()[1], np.int64).reshape(-1, column.type.byte_width // 8)
+        for word in words[column.offset : column.offset + len(column)].T:
+            mix_integers(codes, fixed(word))
+    else:
+        _, offsets, data = column.cast(pa.large_binary()).buffers()
+        ends = np.frombuffer(offsets, np.int64)[: len(column) + 1]
+        mix_bytes(codes, ends, np.frombuffer(data or b"", np.uint8))
+    mix_integers(codes, np.zeros_like(codes))  # once more, so that each bit depends on all
+    return codes
 
 
 def _ranked(names: pa.Array) -> tuple[pa.Array, Integers]:
