@@ -98,7 +98,6 @@ class Partials:
     """The open partial aggregates, by (group slot, window id).
 
     ``counts`` int64 (3,): how many rows, groups that have windows, and the lowest window, kept up to date.
-    ``nbytes``: bytes of the table, with the room there is for more.
     """
 
     def __init__(self, parts: Sequence[Part]) -> None:
@@ -123,6 +122,12 @@ class Partials:
     def note(self, alive: int, lowest: int) -> None:
         """Take the truth about the groups after some of their windows were closed."""
         self.counts[1:] = alive, lowest
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the table and the states, with the room there is for more."""
+        columns = (column for state in self.states.columns for column in state)
+        return self._table_bytes + sum(column.nbytes for column in columns)
 
     @property
     def row_bytes(self) -> int:
@@ -270,7 +275,7 @@ class Partials:
         fill(cells, owner)
         free = np.arange(size)[::-1].copy()
         self._table = Table(cells, owner, free, self.counts)
-        self.nbytes = owner.nbytes + cells.nbytes + free.nbytes + self.states.row_bytes * size
+        self._table_bytes = owner.nbytes + cells.nbytes + free.nbytes
 
 
 def _read_only(array: Integers) -> Integers:
