@@ -24,7 +24,7 @@ from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Part
 from oop_engine.operators.slicing.accumulators import accumulator, is_compiled, is_ragged
 from oop_engine.operators.slicing.ordered.ordered_store import OrderedStore
-from oop_engine.operators.slicing.output import Output, Stamp
+from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.slicing.panes.pane_costs import gain, in_panes
 from oop_engine.operators.slicing.panes.shared_slices import Slicing, shared
 from oop_engine.operators.slicing.panes.slice_windows import by_sums
@@ -84,11 +84,6 @@ class Query:
         """The partial aggregates."""
         return self.output.parts
 
-    @property
-    def stamp(self) -> Stamp:
-        """What results are stamped with."""
-        return self.output.stamp
-
     @cached_property
     def slicings(self) -> list[Slicing]:
         """The slices that definitions share, and which ones do."""
@@ -120,10 +115,10 @@ def stores(query: Query) -> list[Store]:
 def numbered_stores(query: Query) -> Iterator[tuple[list[int], Store]]:
     """Yield the stores of a query, empty, each with the numbers of its definitions."""
     for slicing in query.slicings:
-        ring = SliceRing(query.parts, slicing, query.output.definitions, query.stamp)
+        ring = SliceRing(query.parts, slicing, query.output.definitions, query.output.stamp)
         yield slicing.shape[3].tolist(), ring
     if gaps := query.gaps:
-        yield list(gaps), RunStore(gaps, query.parts, query.stamp)
+        yield list(gaps), RunStore(gaps, query.parts, query.output.stamp)
     yield from (([number], _store(query, number)) for number in query.alone if number not in gaps)
 
 
@@ -200,7 +195,7 @@ def _store(query: Query, number: int) -> Store:
     if isinstance(definition, Extents):
         return _STORES[chosen(query, definition).kept](query, number, definition)
     if isinstance(definition, Folding):
-        return OrderedStore(number, definition, query.parts, query.stamp, query.schema, query.read)
+        return OrderedStore(number, definition, query.parts, query.output.stamp, query.schema, query.read)
     if not isinstance(definition, Merging):
         kind = type(definition).__name__
         msg = (
@@ -208,16 +203,16 @@ def _store(query: Query, number: int) -> Store:
             "of Merging"
         )
         raise GraphError(msg)
-    return RunStore({number: definition}, query.parts, query.stamp)
+    return RunStore({number: definition}, query.parts, query.output.stamp)
 
 
 _STORES: dict[Kept, Callable[[Query, int, Extents], Store]] = {
-    "windows": lambda q, n, e: WindowStore(n, e, q.parts, q.stamp, panes=False, every=q.empty),
-    "panes": lambda q, n, e: WindowStore(n, e, q.parts, q.stamp, panes=True, every=q.empty),
-    "watched": lambda q, n, e: WatchedStore(n, e, q.parts, q.stamp, q.schema, q.read, every=q.empty),
-    "adaptive": lambda q, n, e: AdaptiveStore(n, e, q.parts, q.stamp, q.schema, q.read, every=q.empty),
-    "runs": lambda q, n, e: PaneStore(n, e, q.parts, q.stamp, every=q.empty),
-    "landmark": lambda q, n, e: LandmarkStore(n, e, q.parts, q.stamp),
+    "windows": lambda q, n, e: WindowStore(n, e, q.parts, q.output.stamp, panes=False, every=q.empty),
+    "panes": lambda q, n, e: WindowStore(n, e, q.parts, q.output.stamp, panes=True, every=q.empty),
+    "watched": lambda q, n, e: WatchedStore(n, e, q.parts, q.output.stamp, q.schema, q.read, every=q.empty),
+    "adaptive": lambda q, n, e: AdaptiveStore(n, e, q.parts, q.output.stamp, q.schema, q.read, every=q.empty),
+    "runs": lambda q, n, e: PaneStore(n, e, q.parts, q.output.stamp, every=q.empty),
+    "landmark": lambda q, n, e: LandmarkStore(n, e, q.parts, q.output.stamp),
 }
 
 
