@@ -34,7 +34,11 @@ class Recording:
 
     def __init__(self, plan: Plan, tuples: int = _TUPLES) -> None:
         edges = {n.name for n in plan.nodes if n.operator is not None and n.operator.makes_progress}
-        self._edges = edges or {node for stream, node, _ in plan.edges() if plan.node(stream.node).schema}
+        first: dict[Stream, str] = {}
+        for stream, node, _ in plan.edges():
+            if node in edges or (not edges and plan.node(stream.node).schema):
+                first.setdefault(_whole(plan, stream), node)  # a stream may lead to several
+        self._readers = set(first.items())
         self._guarded = bool(edges)
         self._heard = _deciding(plan)
         self._left, self._latest = tuples, -_FAR
@@ -48,7 +52,7 @@ class Recording:
     def passed(self, stream: Stream, node: str, message: Message, now: int) -> None:
         """Note a message."""
         if isinstance(message, Page):
-            if node in self._edges and message.arrival is not None:
+            if (stream, node) in self._readers and message.arrival is not None:
                 self._come(message.times, message.arrival)
             if self._ports.get(stream.node) == stream.port and len(message):
                 self._enter(stream, node, message.times)
@@ -156,5 +160,9 @@ def _deciding(plan: Plan) -> tuple[Stream, str]:
 
 
 def _edge(plan: Plan, node: Node) -> tuple[Stream, str]:
-    stream = node.inputs[0]
-    return Stream(stream.node, stream.port or plan.node(stream.node).ports[0]), node.name
+    return _whole(plan, node.inputs[0]), node.name
+
+
+def _whole(plan: Plan, stream: Stream) -> Stream:
+    """Return the stream with the name of its port."""
+    return Stream(stream.node, stream.port or plan.node(stream.node).ports[0])

@@ -102,3 +102,12 @@ def test_without_an_edge_nothing_is_late_and_the_middle_of_the_groups_is_known()
     alone = Recording(bare.plan())
     replay(bare, {"source": ONE}, watch=alone)
     assert (alone.times.tolist(), alone.late().size) == (TS, 0)
+
+
+def test_tuples_of_a_source_that_several_operators_read_are_recorded_once() -> None:
+    made = Graph("two counts")
+    stream = made.source("source", SCHEMA)
+    counts = [made.add(f"count{i}", WindowAggregate(Tumbling(10), {"n": Count()}), stream) for i in range(2)]
+    made.sink("answers", made.add("both", Meld(2), *counts))
+    recording, _ = recorded(made, MANY)
+    assert recording.times.tolist() == TS

@@ -9,7 +9,7 @@ from oop_engine.lab.compare import Comparison, Run
 from oop_engine.lab.report.columns import order_word, shown_runs, span
 from oop_engine.lab.report.words import count, ratio, size, text
 
-__all__ = ["agreement", "headline", "headline_runs"]
+__all__ = ["agreement", "best", "headline", "headline_runs"]
 
 _FEWER = 1.05  # a ratio nearer to one than this is no difference worth a sentence
 
@@ -26,11 +26,16 @@ def headline(comparison: Comparison) -> str:
 
 def _alone(comparison: Comparison, runs: Sequence[Run]) -> str:
     """Return the result of the best plan, where there is one order."""
-    run = min(runs, key=_rank)
+    run = best(runs)
     kept = f"{order_word(run)} keeps {size(run.peak_state_bytes)} at its peak"
     text = f"{_where(comparison, run)}{kept}, and its median answer comes {_behind(run)}. {agreement([run])}"
     other = "out of order" if run.order == "in" else "in order"
     return f"{text[0].upper()}{text[1:]} No plan {other} was run to set it against."
+
+
+def best(runs: Sequence[Run]) -> Run:
+    """Return the run of the best plan: it is exact, then answers first, then keeps least."""
+    return min(runs, key=_rank)
 
 
 def headline_runs(runs: Sequence[Run]) -> tuple[Run, Run] | None:

@@ -20,7 +20,7 @@ from oop_engine.lab.report import plots
 from oop_engine.lab.report.columns import Figure, columns, order_word, shown_runs, span
 from oop_engine.lab.report.curves import delay_curves, state_curves, sweep_figures
 from oop_engine.lab.report.drawing import draw
-from oop_engine.lab.report.headline import headline, headline_runs
+from oop_engine.lab.report.headline import best, headline, headline_runs
 from oop_engine.lab.report.play import Play, played
 from oop_engine.lab.report.words import count, label, plain, size, text
 from oop_engine.lab.scenario import Claim
@@ -157,7 +157,8 @@ def _tiles_of_one(runs: Sequence[Run]) -> str:
     """Without the other order there is nothing to set figures against."""
     if not runs:
         return ""
-    run, word = runs[0], order_word(runs[0])
+    run = best(runs)
+    word = order_word(run)
     tiles = (
         ("peak state", size(run.peak_state_bytes), word),
         ("peak tuples kept", count(run.peak_tuples), word),
