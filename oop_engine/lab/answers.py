@@ -54,6 +54,14 @@ def _array(table: pa.Table, name: str) -> pa.Array:
 
 
 def _equal(one: pa.Array, other: pa.Array) -> NDArray[np.bool_]:
+    if pa.types.is_struct(one.type):
+        inside = [_equal(*sides) for sides in zip(one.flatten(), other.flatten(), strict=True)]
+        alike = np.equal(*(side.is_null().to_numpy(zero_copy_only=False) for side in (one, other)))
+        both: NDArray[np.bool_] = np.logical_and.reduce([alike, *inside])
+        return both
+    if pa.types.is_list(one.type):
+        pairs = zip(one.to_pylist(), other.to_pylist(), strict=True)
+        return np.fromiter((a == b for a, b in pairs), np.bool_, len(one))
     if pa.types.is_floating(one.type) or pa.types.is_floating(other.type):
         a, b = (c.cast(pa.float64()).to_numpy(zero_copy_only=False) for c in (one, other))
         close: NDArray[np.bool_] = np.isclose(a, b, rtol=_CLOSE, atol=_CLOSE, equal_nan=True)

@@ -15,13 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from oop_engine.core.errors import EngineError
 from oop_engine.core.graphs.graph import Graph, Node, Plan, Stream
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
+from oop_engine.lab.brute_aggregates import NoTruthError, asked, integers
 from oop_engine.lab.scenario import COMPLETE_AT
-from oop_engine.operators.aggregates import Avg, Count, First, Last, Max, Min, Stddev, Sum, Var
 from oop_engine.operators.apply import Apply
 from oop_engine.operators.describe import Describe
 from oop_engine.operators.in_order.buffering_aggregate import BufferingAggregate
@@ -40,10 +39,6 @@ __all__ = ["NoTruthError", "memberships", "true_answer"]
 
 Integers = NDArray[np.int64]
 _MOST = 50_000_000  # pairs of a tuple and a window: some GB, and a minute
-
-
-class NoTruthError(EngineError):
-    """A graph whose answer brute force cannot give; the message has the reason."""
 
 
 def true_answer(graph: Graph, feeds: Mapping[str, Iterable[Message]]) -> pa.Table:
@@ -154,26 +149,26 @@ def _aggregated(
     extents, [table] = windows.bound(schema), tables
     assert extents.range is not None
     if table.num_rows * -(-extents.range // extents.slide) > _MOST:
-        each = extents.range // extents.slide
-        msg = f"{table.num_rows:,} tuples in {each:,} windows each are too many for brute force"
+        windows_each = extents.range // extents.slide
+        msg = f"{table.num_rows:,} tuples in {windows_each:,} windows each are too many for brute force"
         raise NoTruthError(msg)
-    asked = [_WAYS.get(type(a), _no_way)(table, schema, a) for a in aggregates.values()]
+    wanted = [asked(a, table, schema) for a in aggregates.values()]
     keys = {f"k{i}": _key(table.column(name)) for i, name in enumerate(operator.by)}
-    inputs = {f"a{i}": values for i, (values, *_) in enumerate(asked)}
-    wanted = [(f"a{i}", how, options) for i, (_, how, options, _) in enumerate(asked)]
+    inputs = {f"a{i}": one.values for i, one in enumerate(wanted)}
+    each = [(f"a{i}", one.how, one.options) for i, one in enumerate(wanted)]
     if COMPLETE_AT in table.column_names:
         inputs[COMPLETE_AT] = table.column(COMPLETE_AT)
-        wanted.append((COMPLETE_AT, "max", None))
-    plain = pa.table({**keys, **inputs, "end": _integers(table.column(schema.progressing))})
+        each.append((COMPLETE_AT, "max", None))
+    plain = pa.table({**keys, **inputs, "end": integers(table.column(schema.progressing))})
     times = plain.column("end").to_numpy()
     parts = [
         plain.take(pa.array(rows)).set_column(plain.num_columns - 1, "end", pa.array(ends))
         for rows, ends in memberships(times, extents.range, extents.slide, extents.origin)
     ]
-    found = pa.concat_tables(parts).group_by([*keys, "end"]).aggregate(wanted)
+    found = pa.concat_tables(parts).group_by([*keys, "end"]).aggregate(each)
     ends = found.column("end")
     columns = [found.column(key) for key in keys] + [pc.subtract(ends, extents.range), ends]
-    columns += [lower(found.column(f"a{i}_{how}")) for i, (_, how, _, lower) in enumerate(asked)]
+    columns += [one.lower(found.column(f"a{i}_{one.how}")) for i, one in enumerate(wanted)]
     columns = [column.cast(field.type) for column, field in zip(columns, out.fields, strict=True)]
     answer = pa.table(columns, schema=out.fields)
     if COMPLETE_AT in inputs:
@@ -193,75 +188,6 @@ _DEFINITIONS: dict[type, Callable[[Any, list[pa.Table], Schema, Schema], pa.Tabl
     WindowAggregate: _aggregated,
     BufferingAggregate: _aggregated,
 }
-
-_Asked = tuple[pa.ChunkedArray, str, Any, Callable[[pa.ChunkedArray], pa.ChunkedArray]]
-"""An aggregate for Arrow: its values, its name, its options, and a function of its result."""
-
-
-def _count(table: pa.Table, schema: Schema, aggregate: Count) -> _Asked:
-    values = table.column(aggregate.column or schema.progressing)
-    return values, "count", pc.CountOptions(mode="only_valid"), _same
-
-
-def _sum(table: pa.Table, schema: Schema, aggregate: Sum) -> _Asked:
-    values = table.column(aggregate.column)
-    wide = pa.float64() if pa.types.is_floating(values.type) else pa.int64()
-    return values.cast(wide), "sum", pc.ScalarAggregateOptions(skip_nulls=True, min_count=1), _same
-
-
-def _mean(table: pa.Table, schema: Schema, aggregate: Avg) -> _Asked:
-    return table.column(aggregate.column).cast(pa.float64(), safe=False), "mean", None, _same
-
-
-def _variance(table: pa.Table, schema: Schema, aggregate: Var) -> _Asked:
-    values = table.column(aggregate.column).cast(pa.float64(), safe=False)
-    return (
-        values,
-        "stddev" if isinstance(aggregate, Stddev) else "variance",
-        pc.VarianceOptions(ddof=aggregate.ddof),
-        _same,
-    )
-
-
-def _chosen(table: pa.Table, schema: Schema, aggregate: Min | Max | First | Last) -> _Asked:
-    """The value that comes first when all are sorted; NaN sorts behind the numbers, and null is no value."""
-    values = table.column(aggregate.column)
-    way = "ascending" if isinstance(aggregate, Min | First) else "descending"
-    by = [("time", way), ("value", way)] if isinstance(aggregate, First | Last) else [("value", way)]
-    time = _integers(table.column(schema.progressing))
-    sortable = pa.table({"time": time, "value": _sortable(values)})
-    order = pc.sort_indices(sortable, sort_keys=by)
-    places = np.empty(len(values), np.int64)
-    places[order.to_numpy()] = np.arange(len(values))
-    places = pa.array(places, mask=values.is_null().to_numpy())
-    return pa.chunked_array([places]), "min", None, lambda first: values.take(order.take(first))
-
-
-_WAYS: dict[type, Callable[[pa.Table, Schema, Any], _Asked]] = {
-    Count: _count,
-    Sum: _sum,
-    Avg: _mean,
-    Var: _variance,
-    Stddev: _variance,
-    **dict.fromkeys((Min, Max, First, Last), _chosen),
-}
-
-
-def _no_way(table: pa.Table, schema: Schema, aggregate: Any) -> _Asked:
-    msg = f"{type(aggregate).__name__} is not evaluated by brute force"
-    raise NoTruthError(msg)
-
-
-def _same(found: pa.ChunkedArray) -> pa.ChunkedArray:
-    return found
-
-
-def _integers(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return column.cast(pa.int64())
-
-
-def _sortable(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    return values.cast(pa.int8()) if pa.types.is_boolean(values.type) else values
 
 
 def _key(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -188,7 +188,7 @@ class Output:
     ) -> ContractError:
         """Return the error that a sum passed 64 bits, or 38 digits, in the window ``[start, end)`` of a group."""
         group = {name: key[0].as_py() for name, key in keys.items()}
-        of = {kind for part in self.parts if part.column == column for kind in part.types}
+        of = {kind for p in self.parts if (p.kind, p.column) == ("checked", column) for kind in p.types}
         room = "38 digits" if any(map(pa.types.is_decimal, of)) else "64 bits"
         msg = (
             f"{self.what}: Sum({column!r}) must fit {room}; it does not in window "

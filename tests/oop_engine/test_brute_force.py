@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -10,30 +12,50 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+import oop_engine.operators.aggregates as every
 from oop_engine import Graph, Message, Page, Schema
 from oop_engine.lab.answers import missing_and_wrong
 from oop_engine.lab.brute_force import NoTruthError, true_answer
 from oop_engine.lab.scenario import COMPLETE_AT
 from oop_engine.operators import (
+    M4,
+    Aggregation,
     Apply,
+    ArgMax,
+    ArgMin,
     Avg,
     BoundedDisorder,
     Count,
+    Delimited,
     Distinct,
     First,
+    FixedBand,
+    Frames,
+    GeometricMean,
+    Global,
+    Intervals,
     Landmark,
     Last,
+    LastRows,
     Max,
+    MaxCount,
     Meld,
     Min,
+    MinCount,
+    PartitionedTupleBased,
+    Product,
     Project,
     Punctuate,
     Select,
+    Session,
+    SlideByTuple,
     Sliding,
     Stddev,
     Sum,
     Tumbling,
+    TupleBased,
     Var,
+    WeightedAvg,
     WindowAggregate,
 )
 from oop_engine.operators.rewrites.in_order import in_order
@@ -42,7 +64,14 @@ from tests.naive import windows as naive
 
 SCHEMA = Schema({"ts": pa.timestamp("s", "UTC"), "k": pa.string(), "x": pa.float64(), "n": pa.int32()}, "ts")
 KINDS = (Count, Sum, Avg, Min, Max, First, Last, Var, Stddev)
-ASKED = {f"{kind.__name__.lower()}_{c}": kind(c) for kind in KINDS for c in ("x", "n")} | {"rows": Count()}
+ASKED: dict[str, Aggregation] = {"rows": Count()}
+ASKED |= {f"{kind.__name__.lower()}_{c}": kind(c) for kind in KINDS for c in ("x", "n")}
+ASKED |= {f"{kind.__name__.lower()}_{c}": kind(c) for kind in (MinCount, MaxCount, M4) for c in ("x", "n")}
+ASKED |= {f"{kind.__name__.lower()}_n": kind("n") for kind in (Product, GeometricMean)}
+TWO: dict[str, Aggregation] = {
+    f"{kind.__name__.lower()}_{a}_{b}": kind(a, b) for kind in (ArgMin, ArgMax) for a, b in ("xn", "nx")
+}
+TWO |= {"weightedavg_n_x": WeightedAvg("n", "x")}
 for spread in ("var_x", "stddev_x"):  # of NaN: not even the oracle can tell
     del ASKED[spread]
 
@@ -69,6 +98,8 @@ def spelt(rows: list[dict[str, Any]], names: list[str]) -> list[str]:
     """Return rows that compare as the definitions do: NaN equals NaN, 1 equals 1.0."""
 
     def one(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: one(inside) for name, inside in value.items()}
         return round(float(value), 9) + 0.0 if isinstance(value, int | float) else value
 
     return sorted(str([one(row[name]) for name in names]) for row in rows)
@@ -88,14 +119,15 @@ def test_windows_are_those_of_the_definition(
     range_: int, slide: int, origin: int, by: tuple[str, ...]
 ) -> None:
     tuples = page(150, seed=range_ + slide)
-    query = WindowAggregate(Sliding(range_, slide, origin), ASKED, by=by)
+    query = WindowAggregate(Sliding(range_, slide, origin), ASKED | TWO, by=by)
     found = true_answer(one(query), {"source": [tuples]})
     told = zip(tuples.to_pylist(), tuples.times.tolist(), range(100, 250), strict=True)  # as they arrive
     rows = [{**row, "ts": time, "at": arrival} for row, time, arrival in told]
     functions = {name: naive.aggregate(*name.split("_", 1)) for name in ASKED if name != "rows"}
+    functions |= {name: naive.aggregate(name[:-4], name[-3], other=name[-1]) for name in TWO}
     functions |= {"rows": naive.aggregate("count"), COMPLETE_AT: lambda of: max(row["at"] for row in of)}
     wanted = naive.sliding(rows, "ts", by, functions, range_, slide, origin)
-    names = [*by, "window_start", "window_end", *ASKED, COMPLETE_AT]
+    names = [*by, "window_start", "window_end", *ASKED, *TWO, COMPLETE_AT]
     assert spelt(as_rows(found), names) == spelt(wanted, names)
 
 
@@ -137,8 +169,61 @@ def test_keys_of_floats_and_of_dictionaries_are_those_of_the_engine() -> None:
     assert missing_and_wrong(done, truth, ("f", "d", "window_end")) == (0, 0)
 
 
+WIDE = Schema(
+    {
+        "ts": pa.int64(), "d": pa.decimal128(20, 2), "u": pa.uint64(), "i": pa.duration("us"), "b": pa.bool_(),
+        "t": pa.timestamp("ns"), "f": pa.float64(),
+    }, "ts", "s",
+)  # fmt: skip
+OF_ALL = (Min, Max, First, Last, MinCount, MaxCount, M4, Count)
+WIDE_ASKED: Mapping[str, Aggregation] = {
+    **{f"{kind.__name__}_{c}": kind(c) for kind in OF_ALL for c in "duibtf"},
+    **{f"{kind.__name__}_{c}": kind(c) for kind in (Sum, Avg) for c in "duif"},
+    **{f"{kind.__name__}_b": kind("b") for kind in (every.Any, every.All)},
+    **{f"{kind.__name__}_f": kind("f", ddof=0) for kind in (Var, Stddev)},
+    **{f"{kind.__name__}_{c}": kind(c, "d") for kind in (ArgMin, ArgMax) for c in "uibt"},
+    "product": Product("f"),
+}
+
+
+def test_values_of_all_types_are_those_of_the_operators() -> None:
+    rng = np.random.default_rng(5)
+    rows = 120
+    columns = {
+        "d": pa.array([Decimal(int(v)).scaleb(-2) for v in rng.integers(-9, 9, rows)], pa.decimal128(20, 2)),
+        "u": pa.array(rng.integers(2**59, 2**59 + 4, rows), pa.uint64()),
+        "i": pa.array(rng.integers(-3, 9, rows), pa.duration("us")),
+        "b": pa.array(rng.integers(0, 2, rows).astype(bool)),
+        "t": pa.array(rng.integers(10**18, 10**18 + 5, rows), pa.timestamp("ns")),
+        "f": pa.array(rng.choice([1e300, 1e-300, -2.5], rows)),
+    }
+    known = pa.array(rng.integers(0, 4, rows) > 0)
+    columns = {name: pc.if_else(known, values, None) for name, values in columns.items()}
+    batch = pa.RecordBatch.from_pydict(
+        {"ts": pa.array(rng.integers(0, 90, rows)), **columns}, schema=WIDE.fields
+    )
+    graph = Graph("wide")
+    edge = graph.add("edge", Punctuate(BoundedDisorder(100)), graph.source("source", WIDE))
+    graph.sink("answers", graph.add("query", WindowAggregate(Tumbling(3), WIDE_ASKED), edge))
+    feeds = {"source": pa.Table.from_batches([batch])}
+    truth = true_answer(graph, feeds)
+    assert truth["product"].null_count
+    assert missing_and_wrong(replay(graph, feeds).results["answers"], truth, ("window_end",)) == (0, 0)
+
+
+def test_a_wrong_field_of_a_struct_is_wrong() -> None:
+    right = pa.table({"k": [1, 2, 3], "m": [{"a": 1.0}, None, {"a": None}]})
+    wrong = pa.table({"k": [1, 2, 3], "m": [{"a": 2.0}, {"a": None}, {"a": None}]})
+    assert missing_and_wrong(right, right, ("k",)) == (0, 0)
+    assert missing_and_wrong(wrong, right, ("k",)) == (0, 2)
+
+
 def test_nothing_comes_of_nothing() -> None:
     assert true_answer(one(WindowAggregate(Tumbling(10), ASKED, by=("k",))), {"source": []}).num_rows == 0
+
+
+class _NoDefinition(Count):
+    """A count by another name."""
 
 
 @pytest.mark.parametrize(
@@ -147,6 +232,16 @@ def test_nothing_comes_of_nothing() -> None:
         (one(Distinct(("k",))), r"node 'query' \(Distinct\) is not evaluated"),
         (one(WindowAggregate(Landmark(10), {"n": Count()})), "only Sliding and Tumbling"),
         (one(WindowAggregate(Tumbling(10), {"n": Count()}, empty=True)), "only Sliding and Tumbling"),
+        *(
+            (one(WindowAggregate(windows, {"n": Count()}, by=("k",))), "only Sliding and Tumbling")
+            for windows in (
+                Session(5), Session(5, most=9), TupleBased(4, 2), PartitionedTupleBased(4, 2), Global(),
+                TupleBased(4, 2, order="time"), Delimited(pc.field("n") > 0), SlideByTuple(9), LastRows(4, 10),
+                Frames(enter=pc.field("n") > 3, leave=pc.field("n") < 0), Intervals([(0, 9)]),
+                FixedBand(0, 9), {"ten": Tumbling(10)},
+            )
+        ),
+        (one(WindowAggregate(Tumbling(10), {"n": _NoDefinition()})), "_NoDefinition is not evaluated"),
         (one(WindowAggregate(Sliding(10**7, 1), {"n": Count()})), "too many for brute force"),
     ],
 )  # fmt: skip

@@ -314,6 +314,15 @@ def test_a_sum_that_does_not_fit_is_an_error(kind, values, windows):
         of_values(kind, values, {"s": Sum("c")}, windows)
 
 
+def test_the_room_of_a_sum_is_that_of_its_own_type():
+    schema = Schema({"ts": pa.int64(), "u": pa.uint64(), "d": pa.decimal128(9, 2)}, "ts", "s")
+    asked = {"sum": Sum("u"), "least": ArgMin("u", "d")}
+    query = WindowAggregate(Tumbling(10), asked).opened(schema)
+    page = Page.of(schema, {"ts": [1, 2], "u": [2**63, 2**63], "d": [Decimal(1), Decimal(2)]})
+    with pytest.raises(ContractError, match="must fit 64 bits"):
+        list(query.on_page(0, page))
+
+
 @pytest.mark.parametrize("strategy", ["windows", "panes", "stacks"])
 @settings(max_examples=25, deadline=None)
 @given(
