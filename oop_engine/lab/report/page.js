@@ -62,7 +62,7 @@
         const holder = holders[at];
         const axis = { stroke: ink, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid } };
         const log = chart.log && chart.series.every(s => s.y.every(v => v === null || v > 0));
-        const words = chart.words, room = words ? 14 + 6.5 * Math.max(...words.map(word => word.length)) : 34; /* words stand upright */
+        const words = chart.words, room = words ? 24 + 7.2 * Math.max(...words.map(word => word.length)) : 34; /* words stand upright */
         charts.push(new uPlot({
           title: chart.title, width: holder.clientWidth, height: 206 + room,
           scales: { x: { time: false, distr: words ? 2 : 1 }, y: { distr: log ? 3 : 1, range: log ? undefined : (u, lo, hi) => [Math.min(0, lo), hi > 0 ? hi * 1.06 : 1] } },
