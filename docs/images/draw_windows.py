@@ -1,6 +1,6 @@
 """Draws windows.png: the windows of each kind, put out by the engine for one small stream that is out of order.
 
-    python docs/images/draw_windows.py [FILE]
+python docs/images/draw_windows.py [FILE]
 """
 
 from __future__ import annotations
@@ -63,8 +63,10 @@ def windows_of(definition: Windows) -> list[tuple[int, int, int]]:
     rows = {"ts": ARRIVED, "load": [LOADS.get(t, 60) for t in ARRIVED], "mark": [t in MARKS for t in ARRIVED]}
     driver.feed(0, Page.of(SCHEMA, rows))
     driver.feed(0, Linear(FOREVER))
-    sides = [name for name in ("time_start", "window_start") if name in driver.operator.schemas_out[0].names][0]
-    start, end = sides, sides.replace("start", "end")
+    start = next(
+        name for name in ("time_start", "window_start") if name in driver.operator.schemas_out[0].names
+    )
+    end = start.replace("start", "end")
     return sorted((row[start], row[end], row["n"]) for row in driver.rows())
 
 
@@ -90,7 +92,9 @@ def draw(file: Path) -> None:
         for lane in some:
             top -= 1
             for start, end, n in lane:
-                axes.broken_barh([(start, end - start)], (top, 0.8), color="tab:green", alpha=0.45, ec="0.3", lw=0.6)
+                axes.broken_barh(
+                    [(start, end - start)], (top, 0.8), color="tab:green", alpha=0.45, ec="0.3", lw=0.6
+                )
                 axes.text((start + end) / 2, top + 0.36, str(n), ha="center", va="center", fontsize=7)
     axes.set_xlim(-48, 72)
     axes.set_ylim(top - 0.5, height - 0.3)
