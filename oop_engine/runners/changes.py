@@ -30,6 +30,10 @@ class Changes:
         self._sources = {name: sorted(sources & before) for name, before in leading.items()}
         self._reached = {name: Reached() for of in self._sources.values() for name in of}
 
+    def __bool__(self) -> bool:
+        """Tell whether there are such operators."""
+        return bool(self._now)
+
     def note(self, source: str, message: Message) -> None:
         """Learn of a message of a source.  O(rows) if it leads to an operator that changes, else O(1)."""
         if source in self._reached:

@@ -172,6 +172,7 @@ class Inline:
             self._load(unpack(_OWN_NAME, states[_OWN]))
         except SnapshotError:
             for operator in self.operators.values():
+                operator.versions.clear()
                 operator.open()
             raise
 
@@ -179,7 +180,7 @@ class Inline:
         """Return which sources have ended, and the last moment of each."""
         open_ports = {name: sorted(worker.open_ports) for name, worker in self._workers.items()}
         own = {"open_ports": open_ports, "last": self._last, "ended": sorted(self._ended)}
-        return own | {"changes": self._changes.save()}
+        return own | ({"changes": self._changes.save()} if self._changes else {})
 
     def _load(self, saved: Saved) -> None:
         ports, last, ended = saved.part("open_ports"), saved.part("last"), saved.part("ended")
@@ -192,4 +193,5 @@ class Inline:
         for name, worker in self._workers.items():
             worker.open_ports = open_ports[name]
         self._last, self._ended = times, set(ended.values()) & set(times)
-        self._changes.load(saved.part("changes"), self.operators)
+        if self._changes:
+            self._changes.load(saved.part("changes"), self.operators)

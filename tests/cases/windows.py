@@ -229,6 +229,10 @@ CASES = [
         _of(lambda of: many(of, "ts", ("k", "j"), FUNCTIONS, SPELT)), DOMAINS,
     ),
     Case(
+        "sliced-changing", SlicedAggregate(THREE, {"n": Count(), "s": Sum("v")}, ("k",), changing=True), (SCHEMA,),
+        _of(lambda of: many(of, "ts", ("k",), COUNT | SUM, SPELT)), DOMAINS,
+    ),
+    Case(
         "sliced-long", SlicedAggregate(LONG, {"n": Count(), "s": Sum("v")}, ("k",)), (SCHEMA,),
         _of(lambda of: many(of, "ts", ("k",), COUNT | SUM, SPELT_LONG)), DOMAINS,
     ),

@@ -17,6 +17,7 @@ from oop_engine import (
     Operator,
     Page,
     Schema,
+    SnapshotError,
     UsageError,
     in_order,
     replay,
@@ -153,6 +154,19 @@ def test_the_operator_must_be_known():
     plain.sink("out", plain.source("in", SCHEMA))
     with pytest.raises(UsageError, match="there is none: make the operator with changing=True"):
         GraphDriver(plain).feed("in", TEN)
+
+
+def test_a_snapshot_that_cannot_be_read_leaves_no_change_behind():
+    driver = GraphDriver(graph())
+    driver.feed("west", TEN)
+    states = driver._inline.snapshot()
+    fresh = GraphDriver(graph())
+    with pytest.raises(SnapshotError):
+        fresh._inline.restore({**states, "together": b"damaged"})
+    fresh.feed("west", TEN)
+    fresh.feed("west", at(31))
+    fresh.end()
+    assert [row["window"] for row in fresh.rows("out")] == ["twenty", "ten"]
 
 
 def test_of_several_operators_the_change_names_one():
