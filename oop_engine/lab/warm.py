@@ -81,6 +81,17 @@ def _aggregates() -> dict[str, Aggregation]:
     return of | {f"{kind.__name__}_{name}": kind(name) for kind in (Min, Max) for name in ("x", "n")}
 
 
+def _more() -> dict[str, Aggregation]:
+    from oop_engine.operators import ArgMax, ArgMin, GeometricMean, MaxCount, MinCount, Product, WeightedAvg
+
+    of: dict[str, Aggregation] = {
+        "least": ArgMin("x", "n"),
+        "most": ArgMax("x", "n"),
+        "centre": WeightedAvg("x", "n"),
+    }
+    return of | {kind.__name__: kind("x") for kind in (GeometricMean, MaxCount, MinCount, Product)}
+
+
 def _of_few_keys() -> Iterator[tuple[str, Graph]]:
     from oop_engine.operators import (
         Band,
@@ -111,6 +122,9 @@ def _of_few_keys() -> Iterator[tuple[str, Graph]]:
         for halved, one in (("windows", Sliding(60, 10)), ("sessions", Session(5))):
             halves = WindowAggregate(one, all_of, by).halves((_SCHEMA,))
             yield f"{halved} in two halves{words}", _chain(edge, *(halves or ()))
+    for words, one in (("sessions", Session(5)), ("sessions that end", Session(5, most=20))):
+        yield words, _chain(edge, WindowAggregate(one, sums, ("k",)))
+    yield "windows of more aggregates", _chain(edge, WindowAggregate(Tumbling(10), _more(), ("k",)))
     yield "windows of tuples", _chain(edge, WindowAggregate(TupleBased(40, 10), all_of))
     by_time = {"ranks": TupleBased(40, 10, order="time"), "forty": TupleBased(40, 40, order="time")}
     yield "windows of tuples by time", _chain(edge, WindowAggregate(by_time, all_of))
