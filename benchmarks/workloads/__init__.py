@@ -12,6 +12,7 @@ from benchmarks.workloads.w5_many import ManyWindows
 from benchmarks.workloads.w6 import LastTuples
 from benchmarks.workloads.w7 import SessionsByUser
 from benchmarks.workloads.w8 import LastTuplesInTime
+from benchmarks.workloads.w9 import MedianByServer, TailByServer
 
 __all__ = ["WORKLOADS"]
 
@@ -31,5 +32,7 @@ WORKLOADS: dict[str, Workload] = {
         ),
         SessionsByUser("W7"),
         LastTuplesInTime("W8"),
+        MedianByServer("W9-median"),
+        TailByServer("W9-p99"),
     )
 }
