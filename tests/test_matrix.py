@@ -147,7 +147,8 @@ HOLES = {
     **{(store, "session"): _MERGE for store in STORES if store not in ("auto", "slices")},
     **{("stacks", window): _GROUPS for window in WINDOWS if window not in ("rows", "session")},
 }
-NOT_BY_STACKS = {"user"}  # one loop slides whatever is combined in compiled loops
+# One loop slides whatever is combined in compiled loops; lists of values are not.
+NOT_BY_STACKS = {"user", "median", "quantile", "mode", "distinct", "top", "heavy"}
 
 
 def stream() -> list[Row]:

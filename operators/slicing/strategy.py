@@ -178,7 +178,7 @@ def _check_strategy(query: Query, extents: Extents) -> None:
         ),
         "stacks": (
             "it cannot",
-            "TupleBased windows, no groups, no empty ones, and no UserDefined aggregate",
+            "TupleBased windows, no groups, no empty ones, and no aggregate of lists or UserDefined",
         ),
     }
     obstacle, needs = wanted.get(query.strategy, ("", ""))
