@@ -32,7 +32,7 @@ from oop_engine.operators.slicing.closing import Closing
 from oop_engine.operators.slicing.output import Output, Stamp, checked
 from oop_engine.operators.slicing.stores.landmark_store import LandmarkStore
 from oop_engine.operators.slicing.stores.window_store import WindowStore
-from oop_engine.operators.slicing.window_assigner import bind
+from oop_engine.operators.slicing.tagger import bind
 from oop_engine.operators.slicing.window_limits import MOST_PARTIALS, check_overlap
 from oop_engine.operators.values.describe_value import describe_value
 from oop_engine.operators.windows import (

@@ -32,7 +32,7 @@ from oop_engine.core.progress import Progress
 from oop_engine.core.punctuation import GroupWise, Joint, Linear, Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
-from oop_engine.operators.slicing.window_assigner import Tagger, bind
+from oop_engine.operators.slicing.tagger import Tagger, bind
 from oop_engine.operators.values.describe_value import describe_value
 from oop_engine.operators.windows import Extents, Over, Windows, divisible_by
 

@@ -62,7 +62,7 @@ from oop_engine.operators.slicing.closing import Closing
 from oop_engine.operators.slicing.output import Output, Stamp, checked
 from oop_engine.operators.slicing.rows.row_windows import RowWindows, slidable
 from oop_engine.operators.slicing.strategy import Query, Strategy, checked_query, explained, stores
-from oop_engine.operators.slicing.window_assigner import Tagger, bind
+from oop_engine.operators.slicing.tagger import Tagger, bind
 from oop_engine.operators.values.describe_value import describe_value
 from oop_engine.operators.windows import Definition, Extents, Over, PartitionedTupleBased, TupleBased, Windows
 

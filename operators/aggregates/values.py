@@ -2,7 +2,8 @@
 
 A window has its different values in order, with how often each occurs; all aggregates here over one
 column share that.  It is merged exactly, in any order.  Memory follows the different values, so columns with few of
-them cost least; where an error will do, ``sketches.py`` has the same questions for less.
+them cost least; where an error will do, ``sketches.py`` has the same questions for less.  The lists are kept by
+``slicing/accumulators/lists.py``.
 
 Columns may be numbers, booleans, dates and times, decimals, texts and bytes.  NaN is one value, the largest, and
 -0.0 is 0.0; texts are in the order of their bytes.  Nulls are skipped; of no values the result is null, a count 0.

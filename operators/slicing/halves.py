@@ -14,7 +14,7 @@ from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.partial_rows import PartialRows
 from oop_engine.operators.slicing.stores.pane_rows import PaneRows
 from oop_engine.operators.slicing.stores.run_rows import RunRows
-from oop_engine.operators.slicing.window_assigner import bind
+from oop_engine.operators.slicing.tagger import bind
 from oop_engine.operators.values.describe_value import describe_value
 from oop_engine.operators.windows import Extents, Gap, Merging, Over, Windows
 

@@ -1,4 +1,9 @@
-"""Windows: which extents a stream is cut into.  Values, a kind a file."""
+"""Windows: which extents a stream is cut into.  Values, a kind a file.
+
+``bound`` of a kind gives its definition in whole units, which is one of three: ``Extents`` (``grid.py``: a grid),
+``Merging`` (windows that follow from their tuples, and merge), ``Folding`` (windows that need the order of time).  A
+store in ``slicing/`` serves each, so a new kind is a file here.
+"""
 
 from oop_engine.operators.windows.count import PartitionedTupleBased, TupleBased
 from oop_engine.operators.windows.delimited import Delimited

@@ -30,7 +30,7 @@ from oop_engine.operators.slicing.ordered.slice_table import SliceRows, begins_o
 from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.store import Reach, Store
-from oop_engine.operators.slicing.window_assigner import ranks
+from oop_engine.operators.slicing.tagger import ranks
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
 from oop_engine.operators.windows.folding import Due, FinalTuples, Folding, SliceView
 

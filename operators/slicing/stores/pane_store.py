@@ -3,7 +3,7 @@
 First halves send partial aggregates (``Consolidate``), and the same pane of a group may come several times; states that
 are lists do not fit cells that are added to.  So the rows of a page are put behind others, and ``runs.py`` merges panes
 that are there twice.  A row is in the windows of its pane, and stays until the last of them has closed; windows are put
-together as they close.
+together as they close.  Paned-WID itself, of tuples, is in ``window_store.py`` and ``panes/pane_ring.py``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The window store: the open windows of one grid, by panes where that is the way, else a partial aggregate each.
+"""The window store: WID, a partial aggregate for each open (group, window) of one grid, or Paned-WID, by panes.
 
 What does not fit the ring of panes, of a time far away or of groups too sparse, has partial aggregates of windows in a
 table; a window may lie in both.  ``every``: a group has all windows from its first to its last one with a tuple; the

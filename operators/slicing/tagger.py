@@ -1,4 +1,4 @@
-"""Tagging: positions and window ids of tuples, for the operators that bucket.
+"""The tagger: positions and window ids of tuples, for the operators that bucket.
 
 In windows over an attribute a tuple's position is that attribute.  In tuple-based windows
 it is a number given on arrival, in the stream or in the group; the tagger then makes the
