@@ -207,10 +207,11 @@ def claims(runs: list[Run]) -> list[Claim]:
     fewer = Claim(
         "with equal punctuation out of order keeps fewer bytes, though a carrier has few flights a window: a partial "
         "aggregate of a pane serves all windows of the pane; with punctuation per carrier it keeps half the partial "
-        "aggregates, and still fewer bytes than in order, though five operators have an index of carriers",
-        linear.peak_state_bytes < 0.7 * sorted_.peak_state_bytes
+        "aggregates, and about as many bytes as in order, for exact means take 128 bits and five operators have an "
+        "index of carriers",
+        linear.peak_state_bytes < sorted_.peak_state_bytes
         and grouped.peak_partials <= 0.6 * linear.peak_partials
-        and grouped.peak_state_bytes < 0.85 * sorted_.peak_state_bytes,
+        and grouped.peak_state_bytes < 1.2 * sorted_.peak_state_bytes,
         {
             "bytes in order": sorted_.peak_state_bytes,
             "bytes out of order, linear": linear.peak_state_bytes,

@@ -72,6 +72,7 @@ class Inline:
         self._ended: set[str] = set()
         self._fault: Exception | None = None
         self._changes = Changes(plan)
+        self._changing = bool(self._changes)
 
     @property
     def clock_every(self) -> int | None:
@@ -91,7 +92,8 @@ class Inline:
             self.change(message.operator, message, now)
             return
         message = admitted(f"graph {self.plan.name!r}, source {source!r}", self._schemas[source], message)
-        self._changes.note(source, message)
+        if self._changing:
+            self._changes.note(source, message)
         last = self._last[source]
         moment = until = last if now is None else now
         if isinstance(message, Page):

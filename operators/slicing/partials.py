@@ -20,7 +20,7 @@ from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels.partials import NO_WINDOW, Table, collect, fill, locate, remove
 from oop_engine.operators.slicing.accumulator import SumOverflowError
-from oop_engine.operators.slicing.accumulators import accumulator
+from oop_engine.operators.slicing.accumulators import accumulator, is_ragged
 from oop_engine.operators.slicing.window_states import narrow
 
 __all__ = ["NO_WINDOW", "Partials", "States"]
@@ -98,10 +98,12 @@ class Partials:
     """The open partial aggregates, by (group slot, window id).
 
     ``counts`` int64 (3,): how many rows, groups that have windows, and the lowest window, kept up to date.
+    ``nbytes``: bytes of the table and of states of one size, with the room there is for more.  ``lists``: whether some
+    states are lists.
     """
 
     def __init__(self, parts: Sequence[Part]) -> None:
-        self.states = States(parts)
+        self.states, self.lists = States(parts), is_ragged(parts)
         self.counts = np.array([0, 0, NO_WINDOW])
         self._owner = np.full((0, 2), -1)
         self._allot(1, np.empty(0, np.int64))  # where windows are kept by panes, that is all
@@ -124,10 +126,12 @@ class Partials:
         self.counts[1:] = alive, lowest
 
     @property
-    def nbytes(self) -> int:
-        """Bytes of the table and the states, with the room there is for more."""
+    def list_bytes(self) -> int:
+        """Bytes of the states beside ``nbytes``, where some are lists.  O(columns)."""
+        if not self.lists:
+            return 0
         columns = (column for state in self.states.columns for column in state)
-        return self._table_bytes + sum(column.nbytes for column in columns)
+        return sum(column.nbytes for column in columns) - self.states.row_bytes * len(self._owner)
 
     @property
     def row_bytes(self) -> int:
@@ -275,7 +279,7 @@ class Partials:
         fill(cells, owner)
         free = np.arange(size)[::-1].copy()
         self._table = Table(cells, owner, free, self.counts)
-        self._table_bytes = owner.nbytes + cells.nbytes + free.nbytes
+        self.nbytes = owner.nbytes + cells.nbytes + free.nbytes + self.states.row_bytes * size
 
 
 def _read_only(array: Integers) -> Integers:
