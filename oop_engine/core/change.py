@@ -48,7 +48,8 @@ class Change:
         for name, value in (("version", self.version), ("at", self.at)):
             whole = isinstance(value, int) and not isinstance(value, bool)
             if not (whole and NEVER < value < FOREVER):
-                _refuse(f"{name} must be an integer of 64 bits, at in the unit of the stream; got {value!r}")
+                unit = ", in the unit of the stream (of timestamps: from 1970 on, as schema.instant counts)"
+                _refuse(f"{name} must be an integer of 64 bits{unit if name == 'at' else ''}; got {value!r}")
         add: object = self.add
         drop: object = self.drop
         if not isinstance(drop, tuple):

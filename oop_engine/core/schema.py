@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ import pyarrow as pa
 from oop_engine.core.errors import GraphError
 from oop_engine.core.graphs.html import table_html
 from oop_engine.core.plain import plain_type
-from oop_engine.core.units import Length, to_units
+from oop_engine.core.units import TIME_UNITS, Length, to_units
 
 __all__ = ["Schema"]
 
@@ -120,6 +121,29 @@ class Schema:
     def length(self, length: Length, place: str) -> int:
         """Return ``length`` in units of the progressing attribute (see ``units.to_units``)."""
         return to_units(length, self.unit, place)
+
+    def instant(self, value: Length | datetime, place: str) -> int:
+        """Return a value of the progressing attribute in its unit: a ``datetime``, or as ``length`` takes it.
+
+        A ``datetime`` without a zone is in UTC, as timestamps are.  Raises ``GraphError`` in the name of ``place``.
+
+        >>> Schema({"at": pa.timestamp("ms")}, "at").instant(datetime(1970, 1, 1, 0, 1), "origin")
+        60000
+        """
+        if not isinstance(value, datetime):
+            return self.length(value, place)
+        kind = self.type_of(self.progressing)
+        if not pa.types.is_timestamp(kind):
+            msg = (
+                f"{place} must be a number of {self.unit}, for {self.progressing!r} is {kind}; got {value!r}"
+            )
+            raise GraphError(msg)
+        microseconds = pa.scalar(value, pa.timestamp("us")).value
+        whole, rest = divmod(microseconds * TIME_UNITS[self.unit], TIME_UNITS["us"])
+        if rest:
+            msg = f"{place} must be a whole number of {self.unit}; got {value!r}"
+            raise GraphError(msg)
+        return int(whole)
 
     def select(self, names: list[str]) -> Schema:
         """Return the schema of some of the columns; the progressing attribute must stay."""

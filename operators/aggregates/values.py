@@ -11,6 +11,7 @@ Columns may be numbers, booleans, dates and times, decimals, texts and bytes.  N
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
@@ -62,8 +63,9 @@ class _OfValues(Aggregation):
     def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
         return self._of(cast("Ragged", states[0][0]).compact(), kind)
 
+    @abstractmethod
     def _of(self, values: Ragged, kind: pa.DataType) -> pa.Array:
-        raise NotImplementedError
+        """Return the results, one for each list of values."""
 
 
 @dataclass(frozen=True)

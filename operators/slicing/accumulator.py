@@ -173,7 +173,8 @@ class Accumulator(ABC):
 
     def without(self, a: Arrays, b: Arrays) -> Arrays:
         """Return the states that ``b`` was combined with to ``a``, row by row; asked where it is ``invertible``."""
-        raise NotImplementedError
+        msg = f"{type(self).__name__} is not invertible: it has no without"
+        raise NotImplementedError(msg)
 
     @_AS_IEEE
     def totals(

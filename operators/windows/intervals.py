@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 
 import numpy as np
@@ -14,7 +15,7 @@ from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
 from oop_engine.operators.windows.folding import Due, FinalTuples, Folding, SliceView
-from oop_engine.operators.windows.grid import length_in, positive
+from oop_engine.operators.windows.grid import positive
 
 __all__ = ["FixedBand", "Intervals", "Stretches"]
 
@@ -26,8 +27,9 @@ _MOST = 1 << 16  # intervals
 class Intervals:
     """Windows of these extents ``[start, end)``, any overlaps: shifts, campaigns, rounds of a match.
 
-    Places are as ``origin`` of a grid is written.  Raises ``GraphError`` if there is none, or more than 65,536, or one
-    that does not end behind its start.
+    ``extents``: pairs (start, end) of values of the progressing attribute: integers in its unit, a ``datetime``
+    (without a zone: UTC) where it is a timestamp, or lengths from its 0 on, such as ``"8 h"``.  Raises ``GraphError``
+    if there is none, or more than 65,536, or one that does not end behind its start.
 
     >>> import pyarrow as pa
     >>> from oop_engine import Linear, Page, Schema
@@ -41,7 +43,7 @@ class Intervals:
     ([{'window_start': 0, 'window_end': 480, 'n': 2}], (0, Linear(below=930)))
     """
 
-    extents: Sequence[Sequence[Length]]
+    extents: Sequence[Sequence[Length | datetime]]
 
     def bound(self, schema: Schema, place: str = "Intervals") -> Stretches:
         """Return the definition in whole units of ``schema``'s progressing attribute."""
@@ -53,7 +55,7 @@ class Intervals:
             if not isinstance(one, tuple | list) or len(one) != 2:
                 msg = f"{place}: an extent must be a pair (start, end); got {one!r}"
                 raise GraphError(msg)
-            start, end = (length_in(side, "extents", schema, place) for side in one)
+            start, end = (_instant(side, "extents", schema, place) for side in one)
             if start >= end:
                 msg = f"{place}: an extent must end behind its start; got {one!r} ({schema.unit})"
                 raise GraphError(msg)
@@ -63,19 +65,27 @@ class Intervals:
 
 @dataclass(frozen=True)
 class FixedBand:
-    """One window ``[start, start + length)``.
+    """One window ``[start, start + length)``; ``start`` is written as in ``Intervals``.
 
     >>> FixedBand(18, 10)
     FixedBand(start=18, length=10)
     """
 
-    start: Length
+    start: Length | datetime
     length: Length
 
     def bound(self, schema: Schema, place: str = "FixedBand") -> Stretches:
         """Return the definition in whole units of ``schema``'s progressing attribute."""
-        start = length_in(self.start, "start", schema, place)
+        start = _instant(self.start, "start", schema, place)
         return Stretches(((start + positive(self.length, "length", schema, place), start),))
+
+
+def _instant(value: Length | datetime, name: str, schema: Schema, place: str) -> int:
+    found = schema.instant(value, f"{place}: {name}")
+    if not NEVER // 2 < found < FOREVER // 2:
+        msg = f"{place}: {name} must be within 2**62 {schema.unit} of 0; got {found}"
+        raise GraphError(msg)
+    return found
 
 
 @dataclass(frozen=True)

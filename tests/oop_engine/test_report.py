@@ -291,7 +291,9 @@ def test_a_sweep_of_words_is_drawn() -> None:
         parameters={**SCENARIO.parameters, "kind": kind},
         sweep=Sweep("kind", ("band", "block")),
     )
-    read(page(compare(worded, {"tuples": "100"})))
+    text = page(compare(worded, {"tuples": "100"}))
+    read(text)
+    assert "block" in text
 
 
 def test_the_play_is_what_the_runs_did(toy: Comparison, text: str) -> None:

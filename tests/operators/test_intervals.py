@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta, timezone
+
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oop_engine import FOREVER, GraphError, Linear
+from oop_engine import FOREVER, GraphError, Linear, Page, Schema
 from oop_engine.operators import Count, FixedBand, Intervals, WindowAggregate
 from oop_engine.testing import Driver, multiset
 from tests.naive.folded import intervals
@@ -39,10 +42,32 @@ def test_nothing_comes_behind_the_last_interval():
     assert driver.operator.state().in_use == (0, 0, 0)
 
 
-@pytest.mark.parametrize("extents", [[], [(3, 3)], [(5, 1)], [(1, 2, 3)], ["ab"], "ab", [(0, 2**61)]])
+@pytest.mark.parametrize("extents", [[], [(3, 3)], [(5, 1)], [(1, 2, 3)], ["ab"], "ab", [(0, 2**62)]])
 def test_extents_must_be_pairs_in_order(extents):
     with pytest.raises(GraphError, match="extent"):
         WindowAggregate(Intervals(extents), {"n": Count()}).opened(KEYED)
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_extents_of_timestamps_are_written_as_such(unit):
+    schema = Schema({"at": pa.timestamp(unit)}, "at")
+    noon, one = datetime(2026, 11, 22, 12), datetime(2026, 11, 22, 13)
+    zoned = one.replace(tzinfo=timezone(timedelta(hours=2))) + timedelta(hours=2)
+    for windows in (Intervals([(noon, one)]), Intervals([(noon, zoned)]), FixedBand(noon, "1 h")):
+        driver = Driver(WindowAggregate(windows, {"n": Count()}), schema)
+        driver.feed(0, Page.of(schema, {"at": [noon, one, noon - timedelta(seconds=1)]}))
+        driver.feed(0, "end")
+        [row] = next(page for page in driver.out[0] if isinstance(page, Page)).to_pylist()
+        assert (row["window_start"], row["window_end"], row["n"]) == (noon, one, 1)
+
+
+def test_an_instant_is_refused_where_it_cannot_be():
+    noon = datetime(2026, 11, 22, 12)
+    with pytest.raises(GraphError, match=r"start must be a number of s, for 'ts' is int64; got datetime"):
+        WindowAggregate(FixedBand(noon, 10), {"n": Count()}).opened(KEYED)
+    seconds = Schema({"at": pa.timestamp("s")}, "at")
+    with pytest.raises(GraphError, match="start must be a whole number of s"):
+        WindowAggregate(FixedBand(noon.replace(microsecond=5), 10), {"n": Count()}).opened(seconds)
 
 
 @pytest.mark.parametrize("length", [0, -1, "1 fortnight"])
