@@ -47,6 +47,7 @@ if TYPE_CHECKING:  # values: windows, aggregates, policies, and what yours are m
         ArgMax as ArgMax,
         ArgMin as ArgMin,
         Avg as Avg,
+        Collect as Collect,
         Count as Count,
         CountDistinct as CountDistinct,
         First as First,

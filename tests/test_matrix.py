@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -14,9 +15,12 @@ from oop_engine import GraphError, Linear, Page, Schema
 from oop_engine.operators import (
     M4,
     All,
+    ApproxCountDistinct,
+    ApproxQuantile,
     ArgMax,
     ArgMin,
     Avg,
+    Collect,
     Count,
     CountDistinct,
     First,
@@ -46,6 +50,7 @@ from oop_engine.operators import (
     WindowAggregate,
 )
 from oop_engine.operators import Any as AnyOf
+from oop_engine.operators.slicing.accumulators.lists import hashes
 from oop_engine.operators.slicing.panes import pane_windows
 from oop_engine.testing import END, Driver, multiset
 from tests.naive import values
@@ -56,7 +61,8 @@ Row = dict[str, Any]
 
 SCHEMA = Schema(
     {"ts": pa.int64(), "k": pa.string(), "v": pa.int64(), "x": pa.float64(), "b": pa.bool_(), "i": pa.int32(),
-     "d": pa.decimal128(9, 2), "u": pa.uint64()}, "ts", "s",
+     "d": pa.decimal128(9, 2), "u": pa.uint64(), "t": pa.string(), "c": pa.dictionary(pa.int8(), pa.string()),
+     "y": pa.binary()}, "ts", "s",
 )  # fmt: skip
 PRODUCT = UserDefined(
     lift=lambda v: (v.fill_null(1).to_numpy(zero_copy_only=False).astype("float64"),),
@@ -108,6 +114,20 @@ AGGREGATES: dict[str, tuple[Any, ...]] = {  # and how the oracle calls it, with 
     "distinct": (CountDistinct("v"), "distinct", "v"),
     "top": (TopK("x", 2), "top", "x"),
     "heavy": (HeavyHitters("k", 0.4), "heavy", "k"),
+    "least_text": (Min("t"), "min", "t"),
+    "most_bytes": (Max("y"), "max", "y"),
+    "first_text": (First("t"), "first", "t"),
+    "last_coded": (Last("c"), "last", "c"),
+    "text_at": (ArgMin("t", "x"), "argmin", "t", "x"),
+    "number_at": (ArgMax("x", "c"), "argmax", "x", "c"),
+    "most_texts": (MaxCount("t"), "maxcount", "t"),
+    "four_texts": (M4("c"), "m4", "c"),
+    "mode_coded": (Mode("c"), "mode_coded", "c"),
+    "collect": (Collect("v", most=2), "collect", "v"),
+    "collect_text": (Collect("c", most=3), "collect_text", "c"),
+    "sample": (TopK("t", 2, most=3), "sample", "t"),
+    "approx_quantile": (ApproxQuantile("x", 0.7, 0.05), "approx_quantile", "x"),
+    "approx_distinct": (ApproxCountDistinct("c"), "approx_distinct", "c"),
 }
 OF_VALUES = {
     "median": values.quantile("x", 0.5),
@@ -116,7 +136,19 @@ OF_VALUES = {
     "distinct": values.distinct("v"),
     "top": values.top("x", 2),
     "heavy": values.heavy("k", 0.4),
+    "mode_coded": values.mode("c"),
+    "approx_quantile": values.approx_quantile("x", 0.7, 0.05),
+    "approx_distinct": values.distinct("c"),  # few values: exact
 }
+OF_TIMES = {
+    "collect": lambda time: values.collected("v", 2, time),
+    "collect_text": lambda time: values.collected("c", 3, time),
+    "sample": lambda time: values.sampled(values.top("t", 2), "t", 3, text_hash, time),
+}
+
+
+def text_hash(text: str, time: int) -> int:
+    return int(hashes(pa.array([text]), np.array([time]))[0])
 
 
 def function(window: str, kind: str, column: str | None, other: str = "") -> Any:
@@ -124,6 +156,8 @@ def function(window: str, kind: str, column: str | None, other: str = "") -> Any
     time = "row" if window in ("rows", "rows of the group") else "ts"
     if kind in OF_VALUES:
         return OF_VALUES[kind]
+    if kind in OF_TIMES:
+        return OF_TIMES[kind](time)
     return product if kind == "user" else naive.aggregate(kind, column, time, other)
 
 
@@ -149,7 +183,9 @@ HOLES = {
     **{("stacks", window): _GROUPS for window in WINDOWS if window not in ("rows", "session")},
 }
 # One loop slides whatever is combined in compiled loops; lists of values are not.
-NOT_BY_STACKS = {"user", "median", "quantile", "mode", "distinct", "top", "heavy"}
+NOT_BY_STACKS = {"user", "median", "quantile", "mode", "distinct", "top", "heavy"} | {
+    name for name in AGGREGATES if list(AGGREGATES).index(name) > list(AGGREGATES).index("heavy")
+}
 
 
 LISTS = [name for name in AGGREGATES if name in NOT_BY_STACKS and name != "user"]
@@ -163,7 +199,8 @@ def stream() -> list[Row]:
         {"ts": ts + draw.randrange(-9, 1), "k": draw.choice("ab"), "v": draw.choice([-2, 1, 3, None]),
          "x": draw.choice([-1.5, 0.0, 0.25, None]), "b": draw.choice([True, False, None]),
          "i": draw.choice([-3, 2**31 - 1, 5, None]), "d": draw.choice([Decimal("-1.50"), Decimal("7.25"), None]),
-         "u": draw.choice([1, 2**57, None])}
+         "u": draw.choice([1, 2**57, None]), "t": draw.choice(["", "é", "zebra", "z", None]),
+         "c": draw.choice(["left", "right", None]), "y": draw.choice([b"\x00", b"\xff", b"", None])}
         for ts in times
     ]  # fmt: skip
     return rows

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from oop_engine.operators.aggregates.arguments import ArgMax, ArgMin
 from oop_engine.operators.aggregates.base import Aggregation, Arrays, Part
+from oop_engine.operators.aggregates.collecting import Collect
 from oop_engine.operators.aggregates.counting import Count
 from oop_engine.operators.aggregates.extremes import M4, All, Any, First, Last, Max, MaxCount, Min, MinCount
 from oop_engine.operators.aggregates.moments import Stddev, Var
@@ -36,6 +37,7 @@ __all__ = [
     "ArgMin",
     "Arrays",
     "Avg",
+    "Collect",
     "Count",
     "CountDistinct",
     "First",

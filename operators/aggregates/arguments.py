@@ -10,8 +10,10 @@ import pyarrow as pa
 
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates.base import Aggregation, Arrays, Part, checked_type, fewer
+from oop_engine.operators.aggregates.chosen import listed, listed_if, one_of
 from oop_engine.operators.aggregates.extremes import Min
-from oop_engine.operators.aggregates.order_codes import has_order, least, values_of
+from oop_engine.operators.aggregates.order_codes import least, values_of
+from oop_engine.operators.aggregates.sort_keys import has_order, plain
 
 __all__ = ["ArgMax", "ArgMin"]
 
@@ -36,14 +38,16 @@ class ArgMin(Aggregation):
     def result_type(self, schema: Schema, operator: str) -> pa.DataType:
         for column in (self.at, self.of):
             kind = checked_type(schema, column, has_order, Min.wanted, f"{operator}: {self}")
-        return kind
+        return plain(kind)
 
     def parts(self, schema: Schema) -> tuple[Part, ...]:
         types = schema.type_of(self.of), schema.type_of(self.at)
-        part = Part(self.kind, self.of, other=self.at, types=types)
-        return part, Part("count", self.of, other=self.at)
+        part = Part(self.kind, self.of, other=self.at, types=tuple(map(plain, types)))
+        return listed_if(part, *types), Part("count", self.of, other=self.at)
 
     def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
+        if (values := listed(states[0])) is not None:
+            return one_of(values, kind)
         return values_of(states[0][: len(least(kind))], fewer(states[1][0], 1), kind)
 
 

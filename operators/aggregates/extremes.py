@@ -10,7 +10,9 @@ import pyarrow as pa
 
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates.base import Arrays, OfColumn, Part, fewer
-from oop_engine.operators.aggregates.order_codes import has_order, is_narrow, values_of
+from oop_engine.operators.aggregates.chosen import listed, listed_if, one_of
+from oop_engine.operators.aggregates.order_codes import is_narrow, values_of
+from oop_engine.operators.aggregates.sort_keys import ORDERED, has_order, plain
 
 __all__ = ["M4", "All", "Any", "First", "Last", "Max", "MaxCount", "Min", "MinCount"]
 
@@ -19,33 +21,41 @@ class _Chosen(OfColumn):
     """One of the column's own values."""
 
     kind: ClassVar[str]
-    wanted = "a number, a bool, a date or a time"
+    wanted = ORDERED
 
     def _takes(self, kind: pa.DataType) -> bool:
         return has_order(kind)
 
     def _type(self, kind: pa.DataType) -> pa.DataType:
-        return kind
+        return plain(kind)
 
     def parts(self, schema: Schema) -> tuple[Part, ...]:
         kind = schema.type_of(self.column)
-        types = () if is_narrow(kind) else (kind,)
+        types = () if is_narrow(kind) else (plain(kind),)
         part = Part(self.kind, self.column, self._floating(schema), types=types)
-        return part, Part("count", self.column)
+        return listed_if(part, kind), Part("count", self.column)
 
     def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
+        if (values := listed(states[0])) is not None:
+            return one_of(values, kind)
         codes = states[0][:-1] if self.kind in ("first", "last") else states[0]
         return values_of(codes, fewer(states[1][0], 1), kind)
 
 
 class Min(_Chosen):
-    """Smallest value, of the column's type; NaN counts only where there is nothing else."""
+    """Smallest value, of the column's type (that of a dictionary's values).
+
+    NaN counts only where there is nothing else.
+    """
 
     kind = "min"
 
 
 class Max(_Chosen):
-    """Largest value, of the column's type; NaN counts only where there is nothing else."""
+    """Largest value, of the column's type (that of a dictionary's values).
+
+    NaN counts only where there is nothing else.
+    """
 
     kind = "max"
 
@@ -79,10 +89,13 @@ class MinCount(OfColumn):
         return pa.int64()
 
     def parts(self, schema: Schema) -> tuple[Part, ...]:
-        return (Part(self.kind, self.column, types=(schema.type_of(self.column),)),)
+        kind = schema.type_of(self.column)
+        return (listed_if(Part(self.kind, self.column, types=(plain(kind),)), kind),)
 
     def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
-        return pa.array(np.ascontiguousarray(states[0][0]), kind)
+        values = listed(states[0])
+        often = states[0][0] if values is None else values.totals(-1)
+        return pa.array(np.ascontiguousarray(often), kind)
 
 
 class MaxCount(MinCount):
@@ -123,7 +136,7 @@ class M4(_Chosen):
         return Min(self.column), Max(self.column), First(self.column), Last(self.column)
 
     def _type(self, kind: pa.DataType) -> pa.DataType:
-        return pa.struct([(one.kind, kind) for one in self._four])
+        return pa.struct([(one.kind, plain(kind)) for one in self._four])
 
     def parts(self, schema: Schema) -> tuple[Part, ...]:
         return *(one.parts(schema)[0] for one in self._four), Part("count", self.column)

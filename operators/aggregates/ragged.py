@@ -97,9 +97,9 @@ class Ragged:
         flat = tuple(_joined([column.flat[i] for column in columns]) for i in range(len(self.flat)))
         return Ragged.of(np.concatenate([column.lengths for column in columns]), flat, self.kind)
 
-    def totals(self) -> Integers:
-        """Return the sum of the second column of each row: of counts, how many values there are."""
-        sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.flat[1])])
+    def totals(self, column: int = 1) -> Integers:
+        """Return the sum of a column of each row: of counts, how many values there are."""
+        sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.flat[column])])
         totals: Integers = sums[self.begins + self.lengths] - sums[self.begins]
         return totals
 

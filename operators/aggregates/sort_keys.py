@@ -9,15 +9,34 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-__all__ = ["has_keys", "has_order", "is_numeric", "keys_of", "of_floats", "to_floats", "values_of"]
+__all__ = [
+    "NAN",
+    "ORDERED",
+    "decoded",
+    "has_keys",
+    "has_order",
+    "is_numeric",
+    "keys_of",
+    "of_floats",
+    "plain",
+    "ranked",
+    "ranks_of",
+    "taken",
+    "to_floats",
+    "values_of",
+]
 
 Integers = NDArray[np.int64]
 
+ORDERED = "numbers, booleans, dates and times, decimals, texts or bytes"
+"""What has an order, in words."""
 _MOST = np.int64(np.iinfo(np.int64).max)
 _LEAST = np.int64(np.iinfo(np.int64).min)
-_NAN = np.int64(0x7FF8000000000000)
+NAN = np.int64(0x7FF8000000000000)
+"""The key of NaN, among those of floats."""
 
 
 def is_numeric(kind: pa.DataType) -> bool:
@@ -32,15 +51,20 @@ def has_keys(kind: pa.DataType) -> bool:
 
 
 def has_order(kind: pa.DataType) -> bool:
-    """Tell whether values can be put in order, by keys or by Arrow."""
-    types = pa.types
-    words = (
-        types.is_string(kind)
-        or types.is_large_string(kind)
-        or types.is_binary(kind)
-        or types.is_decimal(kind)
-    )
-    return bool(has_keys(kind) or words)
+    """Tell whether values can be put in order, by keys or by Arrow; of a dictionary, those it is of."""
+    types, kind = pa.types, plain(kind)
+    words = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+    return bool(has_keys(kind) or types.is_decimal(kind) or any(of(kind) for of in words))
+
+
+def plain(kind: pa.DataType) -> pa.DataType:
+    """Return a type, or that of the values of a dictionary."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def decoded(column: pa.Array) -> pa.Array:
+    """Return a column, or the values that its dictionary stands for."""
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def keys_of(column: pa.Array) -> Integers:
@@ -54,6 +78,26 @@ def keys_of(column: pa.Array) -> Integers:
         return column.fill_null(0).to_numpy(zero_copy_only=False).view(np.int64) ^ _LEAST  # type: ignore[no-any-return]
     keys: Integers = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     return keys
+
+
+def ranked(names: pa.Array) -> tuple[pa.Array, Integers]:
+    """Return the different values in order, and which one each value is."""
+    coded = names.dictionary_encode()
+    order = pc.sort_indices(coded.dictionary)
+    rank = np.empty(len(order), np.int64)
+    rank[order.to_numpy()] = np.arange(len(order))
+    return coded.dictionary.take(order), rank[coded.indices.to_numpy()]
+
+
+def ranks_of(flat: Any) -> Integers:
+    """Return integers in the order of values: keys as they are, the ranks of values in Arrow, without nulls."""
+    keys: Integers = flat if isinstance(flat, np.ndarray) else ranked(flat)[1]
+    return keys
+
+
+def taken(flat: Any, rows: Integers) -> Any:
+    """Return some of the values, in NumPy or in Arrow."""
+    return flat[rows] if isinstance(flat, np.ndarray) else flat.take(pa.array(rows))
 
 
 def values_of(keys: Integers, kind: pa.DataType, null: NDArray[np.bool_]) -> pa.Array:
@@ -71,7 +115,7 @@ def values_of(keys: Integers, kind: pa.DataType, null: NDArray[np.bool_]) -> pa.
 def of_floats(values: NDArray[np.float64]) -> Integers:
     """Return the keys of floats."""
     bits = (values + 0.0).view(np.int64)
-    return np.where(np.isnan(values), _NAN, bits ^ ((bits >> 63) & _MOST))
+    return np.where(np.isnan(values), NAN, bits ^ ((bits >> 63) & _MOST))
 
 
 def to_floats(keys: Integers) -> NDArray[np.float64]:

@@ -5,8 +5,12 @@ column share that.  It is merged exactly, in any order.  Memory follows the diff
 them cost least; where an error will do, ``sketches.py`` has the same questions for less.  The lists are kept by
 ``slicing/accumulators/lists.py``.
 
-Columns may be numbers, booleans, dates and times, decimals, texts and bytes.  NaN is one value, the largest, and
--0.0 is 0.0; texts are in the order of their bytes.  Nulls are skipped; of no values the result is null, a count 0.
+Columns may be numbers, booleans, dates and times, decimals, texts and bytes, or dictionaries of these.  NaN is one
+value, the largest, and -0.0 is 0.0; texts are in the order of their bytes.  Nulls are skipped; of no values the result
+is null, a count 0.
+
+With ``most=k`` the answer is that of a sample, the k tuples of a window whose (value, time) has the least hash: so it
+depends on no order, and a state has k values at most.  Tuples that are equal in both are in the sample together.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +27,16 @@ from numpy.typing import NDArray
 from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates.base import Aggregation, Arrays, Part
-from oop_engine.operators.aggregates.sort_keys import has_keys, has_order, is_numeric, to_floats, values_of
+from oop_engine.operators.aggregates.chosen import chosen
+from oop_engine.operators.aggregates.collecting import checked_most, tallied
+from oop_engine.operators.aggregates.sort_keys import (
+    ORDERED,
+    has_keys,
+    has_order,
+    is_numeric,
+    plain,
+    to_floats,
+)
 
 if TYPE_CHECKING:
     from oop_engine.operators.aggregates.ragged import Ragged
@@ -39,6 +52,11 @@ class _OfValues(Aggregation):
     """An aggregate of a column's different values and their counts."""
 
     column: str
+    most: int | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.most is not None:
+            checked_most(type(self).__name__, self.most)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -48,20 +66,22 @@ class _OfValues(Aggregation):
         schema.require(self.columns, f"{operator}: {self}")
         kind = schema.type_of(self.column)
         if not has_order(kind):
-            wanted = "numbers, booleans, dates and times, decimals, texts or bytes"
-            msg = f"{operator}: {self} needs values in order: {wanted}; {self.column!r} is {kind}: cast it before"
+            msg = f"{operator}: {self} needs values in order: {ORDERED}; {self.column!r} is {kind}: cast it before"
             raise GraphError(msg)
-        return self._type(kind, operator)
+        return self._type(plain(kind), operator)
 
     def _type(self, kind: pa.DataType, operator: str) -> pa.DataType:
         return kind
 
     def parts(self, schema: Schema) -> tuple[Part, ...]:
-        kind = schema.type_of(self.column)
+        kind = plain(schema.type_of(self.column))
+        if self.most is not None:
+            return (Part("sampled", self.column, types=(kind,), parameter=self.most),)
         return (Part("values" if has_keys(kind) else "names", self.column, types=(kind,)),)
 
     def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
-        return self._of(cast("Ragged", states[0][0]).compact(), kind)
+        values = cast("Ragged", states[0][0])
+        return self._of(values.compact() if self.most is None else tallied(values.compact()), kind)
 
     @abstractmethod
     def _of(self, values: Ragged, kind: pa.DataType) -> pa.Array:
@@ -90,6 +110,7 @@ class Quantile(_OfValues):
     method: Method = "linear"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not isinstance(self.q, int | float) or not 0 <= self.q <= 1:
             msg = f"{type(self).__name__}: q must be from 0 to 1; got {self.q!r}"
             raise GraphError(msg)
@@ -118,7 +139,7 @@ class Quantile(_OfValues):
         share = place - low
         if self.method != "linear":
             rank = low + (share > 0.5) if self.method == "nearest" else low
-            return _chosen(values, values.places(rank), null, kind)
+            return chosen(values, values.places(rank), null, kind)
         a, b = (_floats(values, values.places(np.minimum(rank, last)), null) for rank in (low, low + 1))
         with np.errstate(invalid="ignore"):
             between = np.where((a == b) | (share == 0), a, a * (1 - share) + b * share)
@@ -137,6 +158,8 @@ class Median(Quantile):
 class CountDistinct(_OfValues):
     """Number of different values: int64, 0 for none."""
 
+    most: None = field(default=None, init=False, repr=False)
+
     def _type(self, kind: pa.DataType, operator: str) -> pa.DataType:
         return pa.int64()
 
@@ -154,7 +177,7 @@ class Mode(_OfValues):
         null[rows] = False
         places = np.zeros(values.size, np.int64)
         places[rows] = at
-        return _chosen(values, places, null, kind)
+        return chosen(values, places, null, kind)
 
 
 @dataclass(frozen=True)
@@ -167,7 +190,7 @@ class _Frequent(_OfValues):
     def _listed(self, values: Ragged, rows: Integers, at: Integers, kind: pa.DataType) -> pa.Array:
         """Return a list a row of the values ``at``, which are by row."""
         each = kind.value_type
-        found = _chosen(values, at, np.zeros(at.size, np.bool_), each.field("value").type)
+        found = chosen(values, at, np.zeros(at.size, np.bool_), each.field("value").type)
         counts = pa.array(values.flat[1][at], pa.int64())
         structs = pa.StructArray.from_arrays([found, counts], fields=list(each))
         ends = np.zeros(values.size + 1, np.int32)
@@ -184,6 +207,7 @@ class TopK(_Frequent):
     k: int
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not isinstance(self.k, int) or self.k < 1:
             msg = f"TopK: k must be a number of values, at least 1; got {self.k!r}"
             raise GraphError(msg)
@@ -199,6 +223,7 @@ class HeavyHitters(_Frequent):
     share: float
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not isinstance(self.share, int | float) or not 0 < self.share <= 1:
             msg = f"HeavyHitters: share must be above 0 and at most 1; got {self.share!r}"
             raise GraphError(msg)
@@ -221,16 +246,6 @@ def _frequent(
     begins = np.searchsorted(rows, np.arange(values.size))
     first = np.flatnonzero(np.arange(rows.size) - begins[rows] < most)
     return rows[first], at[first]
-
-
-def _chosen(values: Ragged, at: Integers, null: NDArray[np.bool_], kind: pa.DataType) -> pa.Array:
-    """Return the values at some places, of the column's type; null where ``null`` is true."""
-    flat: Any = values.flat[0]
-    if null.all():
-        return pa.nulls(null.size, kind)
-    if isinstance(flat, np.ndarray):
-        return values_of(flat[np.where(null, 0, at)], kind, null)
-    return flat.take(pa.array(at, mask=null))
 
 
 def _floats(values: Ragged, at: Integers, null: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -19,6 +19,7 @@ def describe_value(value: Any) -> str:
         return str(getattr(value, "__name__", repr(value))) if callable(value) else repr(value)
     given = [(f, getattr(value, f.name)) for f in fields(value) if f.init]
     given = [(f, v) for f, v in given if type(v) is not type(f.default) or v != f.default]
-    plain = len(given) <= 2 and [f for f, _ in given] == [f for f in fields(value) if f.init][: len(given)]
+    by_place = [f for f in fields(value) if f.init and not f.kw_only]
+    plain = len(given) <= 2 and [f for f, _ in given] == by_place[: len(given)]
     words = (describe_value(v) if plain else f"{f.name}={describe_value(v)}" for f, v in given)
     return f"{type(value).__name__}({', '.join(words)})"

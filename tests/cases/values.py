@@ -9,9 +9,11 @@ import pyarrow as pa
 
 from oop_engine import Schema
 from oop_engine.operators.aggregates import (
+    Collect,
     Count,
     CountDistinct,
     HeavyHitters,
+    Last,
     Median,
     Mode,
     Quantile,
@@ -53,6 +55,8 @@ FUNCTIONS = {
 }  # fmt: skip
 FEW = {"m": Median("v"), "top": TopK("k", 2)}
 OF_FEW = {"m": oracle.quantile("v", 0.5), "top": oracle.top("k", 2)}
+KEPT = FEW | {"last": Last("k"), "some": Collect("k", most=2)}
+OF_KEPT = OF_FEW | {"last": naive.aggregate("last", "k"), "some": oracle.collected("k", 2)}
 SPELT = {"ten": (10, 10, 0), "thirty": (30, 5, 3)}
 
 
@@ -108,8 +112,8 @@ CASES = [
         "values-consolidate", Consolidate(*WINDOWS, tuples=SCHEMA), (HALF,), _of(_merged), ROWS,
     ),
     Case(
-        "values-ranked", WindowAggregate(TupleBased(5, 2, order="time", tie=("k", "v", "x")), FEW, ("k",)), (SCHEMA,),
-        _of(lambda of: folded.ranked(of, ("k",), OF_FEW, 5, 2, ("k", "v", "x"), grouped=False)), DOMAINS,
+        "values-ranked", WindowAggregate(TupleBased(5, 2, order="time", tie=("k", "v", "x")), KEPT, ("k",)), (SCHEMA,),
+        _of(lambda of: folded.ranked(of, ("k",), OF_KEPT, 5, 2, ("k", "v", "x"), grouped=False)), DOMAINS,
     ),
     Case(
         "values-buffering", BufferingAggregate(Sliding(20, 10), ASKED, ("k",)), (SCHEMA,),

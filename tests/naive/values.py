@@ -10,7 +10,17 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["counts", "distinct", "heavy", "mode", "quantile", "top"]
+__all__ = [
+    "approx_quantile",
+    "collected",
+    "counts",
+    "distinct",
+    "heavy",
+    "mode",
+    "quantile",
+    "sampled",
+    "top",
+]
 
 Row = dict[str, Any]
 Function = Callable[[list[Row]], Any]
@@ -58,6 +68,45 @@ def quantile(column: str, q: float, method: str = "linear") -> Function:
         if share == 0:
             return float(values[low])
         return values[low] * (1 - share) + values[low + 1] * share
+
+    return of
+
+
+def collected(column: str, most: int, time: str = "ts") -> Function:
+    """The first values by time, then value, and how many more there are."""
+
+    def of(rows: list[Row]) -> Any:
+        known = [row for row in rows if row[column] is not None]
+        known.sort(key=lambda row: (row[time], _place(_known(row[column]))))
+        values = [row[column] for row in known]
+        return {"values": values[:most], "beyond": max(len(values) - most, 0)} if values else None
+
+    return of
+
+
+def sampled(
+    function: Function, column: str, most: int, of_tuple: Callable[[Any, int], int], time: str = "ts"
+) -> Function:
+    """The result of the ``most`` rows with the least hash of value and time."""
+
+    def of(rows: list[Row]) -> Any:
+        known = [row for row in rows if row[column] is not None]
+        known.sort(key=lambda row: of_tuple(row[column], row[time]))
+        return function(known[:most])
+
+    return of
+
+
+def approx_quantile(column: str, q: float, error: float) -> Function:
+    """The middle of the bin that the exact value is in: bins grow by a factor, from 1 in both directions."""
+    factor = (1 + error) / (1 - error)
+
+    def of(rows: list[Row]) -> Any:
+        exact = quantile(column, q, "lower")(rows)
+        if exact is None or exact == 0 or exact != exact or math.isinf(exact):
+            return None if exact is None else float(exact)
+        place = math.ceil(math.log(abs(exact), factor))
+        return math.copysign(2 * factor**place / (factor + 1), exact)
 
     return of
 

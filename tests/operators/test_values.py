@@ -14,9 +14,17 @@ import pytest
 
 from oop_engine import GraphError, Linear, Page, Schema
 from oop_engine.operators import (
+    ArgMax,
+    ArgMin,
+    Collect,
     CountDistinct,
+    First,
     HeavyHitters,
+    Last,
+    Max,
+    MaxCount,
     Median,
+    Min,
     Mode,
     PartialAggregate,
     Quantile,
@@ -30,6 +38,7 @@ from oop_engine.operators.aggregates.ragged import Ragged
 from oop_engine.operators.slicing.accumulators import accumulator
 from oop_engine.testing import END, Driver
 from tests.naive import values as naive
+from tests.naive.aggregates import aggregate
 
 NAN = float("nan")
 D = decimal.Decimal
@@ -46,6 +55,10 @@ TYPES = [
     (pa.decimal128(20, 2), [D("1.50"), D("-2.25"), D("1.50"), D("100.00")]),
     (pa.string(), ["b", "", "é", "Z", "b"]),
     (pa.binary(), [b"\xff", b"", b"\x00", b"\xff"]),
+    (pa.large_binary(), [b"\xff", b""]),
+    (pa.large_string(), ["b", "", "é"]),
+    (pa.dictionary(pa.int8(), pa.string()), ["b", "a", "b"]),
+    (pa.dictionary(pa.int32(), pa.float64()), [2.5, -1.0, 2.5]),
 ]
 
 
@@ -68,12 +81,16 @@ def results(aggregates, kind, given, *, pages=1):
 @pytest.mark.parametrize("pages", [1, 3])
 def test_values_of_any_type_in_order_are_put_in_order(kind, given, pages):
     given = [*given, None, *given[:1]]
-    rows = [{"c": value} for value in given]
+    rows = [{"ts": 1, "c": value} for value in given]
     asked = {"low": Quantile("c", 0.25, "lower"), "near": Quantile("c", 0.6, "nearest"), "mode": Mode("c"),
-             "n": CountDistinct("c"), "top": TopK("c", 3), "heavy": HeavyHitters("c", 0.3)}  # fmt: skip
+             "n": CountDistinct("c"), "top": TopK("c", 3), "heavy": HeavyHitters("c", 0.3),
+             "min": Min("c"), "max": Max("c"), "first": First("c"), "last": Last("c"), "often": MaxCount("c"),
+             "some": Collect("c", 3), "all": TopK("c", 9, most=9)}  # fmt: skip
     wanted = {"low": naive.quantile("c", 0.25, "lower"), "near": naive.quantile("c", 0.6, "nearest"),
               "mode": naive.mode("c"), "n": naive.distinct("c"), "top": naive.top("c", 3),
-              "heavy": naive.heavy("c", 0.3)}  # fmt: skip
+              "heavy": naive.heavy("c", 0.3), "some": naive.collected("c", 3), "all": naive.top("c", 9),
+              **{name: aggregate(name, "c") for name in ("min", "max", "first", "last")},
+              "often": aggregate("maxcount", "c")}  # fmt: skip
     found = results(asked, kind, given, pages=pages)
     for name, of in wanted.items():
         assert found[name] == of(rows), name
@@ -120,8 +137,8 @@ def test_quantiles_of_many_values_in_pages(method):
     rows = [{"c": value} for value in given]
     asked = {f"q{q}": Quantile("c", q, method) for q in (0, 0.01, 0.5, 0.99, 1)}
     found = results(asked, pa.int64(), given, pages=40)
-    for name, aggregate in asked.items():
-        assert found[name] == naive.quantile("c", aggregate.q, method)(rows)
+    for name, one in asked.items():
+        assert found[name] == naive.quantile("c", one.q, method)(rows)
 
 
 WRONG: dict[str, Any] = {"q": ("c", "0.5"), "method": ("c", 0.5, "higher"), "k": ("c", 1.5)}
@@ -139,6 +156,8 @@ WRONG: dict[str, Any] = {"q": ("c", "0.5"), "method": ("c", 0.5, "higher"), "k":
         (lambda: TopK(*WRONG["k"]), "at least 1; got 1.5"),
         (lambda: HeavyHitters("c", 0), "above 0 and at most 1; got 0"),
         (lambda: HeavyHitters("c", 1.5), "above 0 and at most 1"),
+        (lambda: Collect("c", 0), "most must be a number of values, from 1 to 32,767; got 0"),
+        (lambda: Median("c", most=40_000), "Median: most must be a number of values"),
     ],
 )
 def test_parameters_that_cannot_be_are_refused_when_built(make, message):
@@ -153,6 +172,8 @@ def test_parameters_that_cannot_be_are_refused_when_built(make, message):
         (Median("c"), pa.bool_(), "take method='lower'"),
         (Mode("c"), pa.list_(pa.int64()), "needs values in order"),
         (Mode("other"), pa.int64(), "other"),
+        (Min("c"), pa.list_(pa.int64()), "needs numbers, booleans"),
+        (Collect("c", 2), pa.struct([]), "needs numbers, booleans"),
     ],
 )
 def test_columns_that_do_not_fit_are_refused_when_built(aggregate, kind, message):
@@ -181,6 +202,28 @@ def test_state_is_gone_with_the_windows():
     list(operator.on_punctuation(0, Linear(30)))
     assert before == 40
     assert operator.state().partials == 20  # of a window that is open
+
+
+def test_a_sample_holds_no_more_than_it_is_asked_to():
+    operator = WindowAggregate(Tumbling(100), {"m": Median("c", most=9)}).opened(SCHEMA)
+    for begin in (0, 40):
+        list(operator.on_page(0, Page.of(SCHEMA, {"ts": list(range(begin, begin + 40)), "c": [7] * 40})))
+    before = operator.state().partials
+    [(_, page), _] = list(operator.on_punctuation(0, Linear(100)))
+    assert before <= 18  # a page's are merged when windows close
+    assert page.to_pylist()[0]["m"] == 7.0
+
+
+def test_nan_is_chosen_only_where_there_is_nothing_else():
+    schema = Schema({"ts": pa.int64(), "t": pa.string(), "x": pa.float64()}, "ts", "s")
+    asked = {"low": ArgMin("t", "x"), "high": ArgMax("t", "x"), "of": ArgMax("x", "t")}
+    for xs, wanted in (([NAN, 1.0], ("b", "b", 1.0)), ([NAN, NAN], ("a", "b", None))):
+        driver = Driver(WindowAggregate(Tumbling(10), asked), schema)
+        driver.feed(0, Page.of(schema, {"ts": [1, 2], "t": ["a", "b"], "x": xs}))
+        driver.feed(0, END)
+        [row] = driver.rows()
+        assert (row["low"], row["high"]) == wanted[:2]
+        assert row["of"] == wanted[2] or math.isnan(row["of"])
 
 
 @pytest.mark.parametrize("strategy", ["auto", "windows", "panes", "adaptive"])

@@ -204,9 +204,16 @@ class _Reader:
         found = {}
         for name, text in (word.split("=") for word in what):
             kind = schema.type_of(name)
-            read = _counted if pa.types.is_list(kind) else _READ[names[str(kind)]]
+            read = _counted if pa.types.is_list(kind) else _collected if pa.types.is_struct(kind) else None
+            read = read or _READ[names[str(kind)]]
             found[name] = None if text == "null" else read(text)
         return found
+
+
+def _collected(text: str) -> tuple[tuple[str, ...], int]:
+    """Return collected texts, and how many there are beyond: ``b,a+1``."""
+    values, _, beyond = text.partition("+")
+    return tuple(values.split(",")), int(beyond or 0)
 
 
 def _counted(text: str) -> tuple[tuple[int, int], ...]:
@@ -216,4 +223,6 @@ def _counted(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def _comparable(value: Any) -> Any:
+    if isinstance(value, dict):  # of collected values
+        return tuple(value["values"]), value["beyond"]
     return tuple(tuple(one.values()) for one in value) if isinstance(value, list) else value

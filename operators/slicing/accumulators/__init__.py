@@ -22,7 +22,13 @@ state that is to be combined in compiled loops see ``Compiled`` and ``oop_engine
 from __future__ import annotations
 
 from oop_engine.operators.slicing.accumulator import Accumulator, Compiled, SumOverflowError
-from oop_engine.operators.slicing.accumulators import choices, lists, sums, user  # each registers its own
+from oop_engine.operators.slicing.accumulators import (
+    choices,
+    kept_values,
+    lists,
+    sums,
+    user,
+)  # each registers its own
 from oop_engine.operators.slicing.accumulators.registry import (
     ACCUMULATORS,
     accumulator,
@@ -40,6 +46,7 @@ __all__ = [
     "choices",
     "is_compiled",
     "is_ragged",
+    "kept_values",
     "lists",
     "register_accumulator",
     "sums",

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from oop_engine.core.errors import ContractError, SnapshotError
@@ -20,14 +19,14 @@ from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.aggregates.ragged import Flat, Ragged
 from oop_engine.operators.aggregates.sketches import Bins
-from oop_engine.operators.aggregates.sort_keys import has_keys, keys_of
+from oop_engine.operators.aggregates.sort_keys import decoded, has_keys, keys_of, ranked, ranks_of
 from oop_engine.operators.kernels.hashing import mix_bytes, mix_integers
 from oop_engine.operators.kernels.lists import ascending, lifted, merge, registers, tally
 from oop_engine.operators.slicing.accumulator import Accumulator, fixed, numbers, valid
 from oop_engine.operators.slicing.accumulators.registry import register_accumulator
 from oop_engine.operators.slicing.window_states import narrow
 
-__all__ = ["BinCounts", "Lists", "NameCounts", "Registers", "ValueCounts"]
+__all__ = ["BinCounts", "Lists", "NameCounts", "Registers", "ValueCounts", "column_of", "hashes", "state_of"]
 
 Integers = NDArray[np.int64]
 
@@ -47,7 +46,7 @@ class Lists(Accumulator):
         return self.part.types[0]
 
     def empty(self, rows: int) -> Arrays:
-        return _state(Ragged.of(np.zeros(rows, np.int64), self.flat, self.kind))
+        return state_of(Ragged.of(np.zeros(rows, np.int64), self.flat, self.kind))
 
     def combine(self, a: Arrays, b: Arrays) -> Arrays:
         rows = len(a[0])
@@ -55,13 +54,13 @@ class Lists(Accumulator):
         return self.reduce((np.concatenate([a[0], b[0]])[by_turns],), np.arange(0, 2 * rows, 2))
 
     def saved(self, state: Arrays) -> list[Any]:
-        column = _column(state).compact()
+        column = column_of(state).compact()
         return [narrow(column.lengths), *(_to_saved(flat) for flat in column.flat)]
 
     def loaded(self, saved: Saved, rows: int) -> Arrays:
         lengths = saved.integers(0, (rows,), least=0)
         flat = tuple(_of_saved(saved, i + 1, empty, int(lengths.sum())) for i, empty in enumerate(self.flat))
-        return _state(self._checked(Ragged.of(lengths, flat, self.kind)))
+        return state_of(self._checked(Ragged.of(lengths, flat, self.kind)))
 
     def _checked(self, column: Ragged) -> Ragged:
         """Raise ``SnapshotError`` if lists are not in order."""
@@ -71,7 +70,7 @@ class Lists(Accumulator):
         return [pa.list_(_type(flat)) for flat in self.flat]
 
     def to_arrow(self, state: Arrays) -> list[pa.Array]:
-        column = _column(state).compact()
+        column = column_of(state).compact()
         offsets = pa.array(np.append(column.begins, column.values).astype(np.int32))
         return [pa.ListArray.from_arrays(offsets, pa.array(flat, from_pandas=False)) for flat in column.flat]
 
@@ -86,7 +85,7 @@ class Lists(Accumulator):
             else column.flatten().to_numpy().astype(empty.dtype)
             for column, empty in zip(columns, self.flat, strict=True)
         )
-        return _state(Ragged.of(lengths.to_numpy().astype(np.int64), flat, self.kind))
+        return state_of(Ragged.of(lengths.to_numpy().astype(np.int64), flat, self.kind))
 
 
 @register_accumulator("values")
@@ -99,7 +98,7 @@ class ValueCounts(Lists):
     largest: ClassVar[bool] = False
 
     def prepare(self, page: Page, times: Integers) -> Arrays:
-        column = page.column(self.part.column or "")
+        column = decoded(page.column(self.part.column or ""))
         return self.keys(column), valid(column)
 
     def keys(self, column: pa.Array) -> Integers:
@@ -110,16 +109,16 @@ class ValueCounts(Lists):
         keys, known = inputs
         if not known.all():
             rows, keys = rows[known], keys[known]
-        column = _column(state)
+        column = column_of(state)
         fresh = self._tallied(rows, keys, column.size)
         if column.values:
-            fresh = _column(self.combine(state, _state(fresh)))
+            fresh = column_of(self.combine(state, state_of(fresh)))
         column.become(fresh)
 
     def _tallied(self, rows: Integers, keys: Integers, size: int) -> Ragged:
         """Return the lists of tuples by their rows."""
         if not keys.size:
-            return _column(self.empty(size))
+            return column_of(self.empty(size))
         least, span, different = int(keys.min()), int(keys.max()) - int(keys.min()) + 1, None
         if span * size >= _MOST:
             different, keys = np.unique(keys, return_inverse=True)
@@ -131,10 +130,10 @@ class ValueCounts(Lists):
         return Ragged.of(lengths, (values if different is None else different[values], numbers), self.kind)
 
     def reduce(self, state: Arrays, starts: Integers) -> Arrays:
-        column = _column(state)
+        column = column_of(state)
         if starts.size == column.size and (starts[1:] > starts[:-1]).all():
             return state
-        return _state(self._merged(column, column.flat[0], column.flat[1], starts))
+        return state_of(self._merged(column, column.flat[0], column.flat[1], starts))
 
     def _merged(self, column: Ragged, values: Integers, numbers: Integers, starts: Integers) -> Ragged:
         merged = np.empty(starts.size, np.int64)
@@ -163,9 +162,9 @@ class NameCounts(ValueCounts):
         self.flat = pa.array([], part.types[0]), np.empty(0, np.int64)
 
     def prepare(self, page: Page, times: Integers) -> Arrays:
-        column = page.column(self.part.column or "")
+        column = decoded(page.column(self.part.column or ""))
         known = column.drop_null()
-        return _state(
+        return state_of(
             Ragged.of(valid(column).astype(np.int64), (known, np.ones(len(known), np.int64)), self.kind)
         )
 
@@ -173,14 +172,14 @@ class NameCounts(ValueCounts):
         Accumulator.add(self, state, rows, inputs)
 
     def reduce(self, state: Arrays, starts: Integers) -> Arrays:
-        column = _column(state)
-        names, keys = _ranked(column.flat[0])
+        column = column_of(state)
+        names, keys = ranked(column.flat[0])
         merged = self._merged(column, keys, column.flat[1], starts)
         flat = names.take(pa.array(merged.flat[0])), merged.flat[1]
-        return _state(Ragged.of(merged.lengths, flat, self.kind))
+        return state_of(Ragged.of(merged.lengths, flat, self.kind))
 
     def _checked(self, column: Ragged) -> Ragged:
-        super()._checked(Ragged.of(column.lengths, (_ranked(column.flat[0])[1], column.flat[1]), self.kind))
+        super()._checked(Ragged.of(column.lengths, (ranks_of(column.flat[0]), column.flat[1]), self.kind))
         return column
 
 
@@ -204,17 +203,17 @@ class Registers(Lists):
         return int(self.part.parameter)
 
     def prepare(self, page: Page, times: Integers) -> Arrays:
-        column = page.column(self.part.column or "")
+        column = decoded(page.column(self.part.column or ""))
         known = column.drop_null()
         found = np.empty((len(known), 3), np.uint8)
-        lifted(_hashes(known), self._count, found)
-        return _state(Ragged.of(3 * valid(column).astype(np.int64), (found.ravel(),), self.kind))
+        lifted(hashes(known), self._count, found)
+        return state_of(Ragged.of(3 * valid(column).astype(np.int64), (found.ravel(),), self.kind))
 
     def reduce(self, state: Arrays, starts: Integers) -> Arrays:
-        column = _column(state)
+        column = column_of(state)
         merged, flat = np.empty(starts.size, np.int64), fixed(column.flat[0])
         found = registers(column.begins, column.lengths, flat, starts, self._count, merged)
-        return _state(Ragged.of(merged, (_trimmed(found, int(merged.sum())),), self.kind))
+        return state_of(Ragged.of(merged, (_trimmed(found, int(merged.sum())),), self.kind))
 
     def _checked(self, column: Ragged) -> Ragged:
         sparse = np.flatnonzero(column.lengths != self._count)
@@ -227,9 +226,11 @@ class Registers(Lists):
         return column
 
 
-def _hashes(column: pa.Array) -> Integers:
-    """Return 64 bits for each value of a column without nulls, the same in every process."""
+def hashes(column: pa.Array, *more: Integers) -> Integers:
+    """Return 64 bits for each value of a column without nulls, and numbers beside it; the same in every process."""
     codes = np.full(len(column), 0x5851F42D4C957F2D)
+    for column_beside in more:
+        mix_integers(codes, fixed(column_beside))
     if has_keys(column.type):
         mix_integers(codes, fixed(keys_of(column)))
     elif pa.types.is_decimal(column.type):
@@ -244,20 +245,13 @@ def _hashes(column: pa.Array) -> Integers:
     return codes
 
 
-def _ranked(names: pa.Array) -> tuple[pa.Array, Integers]:
-    """Return the different values in order, and which one each value is."""
-    coded = names.dictionary_encode()
-    order = pc.sort_indices(coded.dictionary)
-    rank = np.empty(len(order), np.int64)
-    rank[order.to_numpy()] = np.arange(len(order))
-    return coded.dictionary.take(order), rank[coded.indices.to_numpy()]
-
-
-def _column(state: Arrays) -> Ragged:
+def column_of(state: Arrays) -> Ragged:
+    """Return the lists of a state."""
     return cast(Ragged, state[0])
 
 
-def _state(column: Ragged) -> Arrays:
+def state_of(column: Ragged) -> Arrays:
+    """Return lists as a state."""
     return cast(Arrays, (column,))
 
 
