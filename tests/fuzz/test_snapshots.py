@@ -1,7 +1,4 @@
-"""Changed snapshots, with the right checksum: refused, or taken by an operator that goes on within its memory.
-
-``pytest tests/fuzz --hypothesis-profile=thorough`` tries many more.
-"""
+"""Changed snapshots, with the right checksum: refused, or taken by an operator that goes on within its memory."""
 
 from __future__ import annotations
 
@@ -19,8 +16,9 @@ from oop_engine.core.saved import Saved
 from oop_engine.core.snapshot import pack, unpack
 from oop_engine.testing import END, Case, Driver, as_messages, draw_script
 from tests.cases import all_cases
+from tests.fuzz import SCALE
 
-EXAMPLES = max(settings().max_examples // 20, 1)  # of each case: there are dozens
+EXAMPLES = SCALE * max(settings().max_examples // 20, 1)  # of each case: there are dozens
 NUMBERS = [0, 1, -1, 7, 2**31, 10**9, -(10**9), 2**62, -(2**62), 2**63 - 1, -(2**63)]
 OTHERS = [
     *NUMBERS,
