@@ -3,16 +3,24 @@
 Both inputs are kept by key and time; a tuple is looked up on the other side, then stored
 on its own.  Nothing waits for order: punctuation alone purges the state.
 
-    Pass       each joined tuple, as soon as the later of its two tuples has come.
+    Pass       inner       each joined tuple, as soon as the later of its two tuples has come.
+               left, full  the same, and a left tuple (full: a right one as well) that has matched
+                           nothing, with nulls, when it is purged; at once if it comes when all
+                           its partners have been there, or has a null key.
+               semi        a left tuple at its first match; anti: one that has none, when it is purged.
     Keep       a left tuple while the right input's bound <= ts + after, a right one while the
                left input's bound <= ts + before; tumbling: while the bound's window is not
                later than the tuple's.  The bound is that of the tuple's own key where
                group-wise punctuation on key columns is ahead.  A tuple that can match nothing
-               later is never stored; nor are null keys, which match nothing.
+               later is never stored; nor are null keys, which match nothing.  Semi and anti: a left
+               tuple is not kept behind its first match.
     Propagate  left time   min(bL, bR - after): linear, and group-wise for each key
                right time  min(bR, bL - before), as a Joint of that single attribute
                both times  Joint of bL and bR, while their corner is in the band
                (tumbling: the start of the bound's window instead of bR - after, bL - before).
+               Tuples without a match leave before the punctuation that follows from their purging, so
+               all kinds promise the same.  full: linear and group-wise on ``time``, the earlier of
+               both: min(bL, bR - after, bR, bL - before).  semi, anti: on left time alone.
                Each only when it has grown; joint punctuation of the inputs is dropped.
     Cost       O(log n) a tuple, however skewed the keys; O(1) a match, O(1) a tuple purged; a
                group-wise punctuation O(its groups), on some of the key columns O(tuples kept).
@@ -26,6 +34,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
+
+import pyarrow as pa
 
 from oop_engine.core.errors import GraphError
 from oop_engine.core.operator import Emission, Operator, State
@@ -49,13 +59,17 @@ class OAJoin(Operator):
     join.  Null equals nothing; NaN equals NaN.  ``residual``: a ``pyarrow.compute``
     expression over the joined columns, or a function from the joined record batch (rows,)
     to a boolean array or NumPy mask (rows,); null is no match.
+    ``kind``: ``"inner"``: pairs; ``"left"``: and left tuples that match nothing, with nulls on the
+    right; ``"full"``: and right ones likewise, in a stream whose progressing attribute is the new
+    column ``time``, the earlier of both; ``"semi"``: left tuples that match something, once;
+    ``"anti"``: those that match nothing.  (For a right join exchange the inputs.)  Columns that may
+    be null for want of a match can make no progress.
     ``punctuation``: the kinds that go out: ``"individual"`` on either timestamp,
     ``"joint"`` on both together, or ``"both"``.
     The output has all left columns, then all right ones, with ``suffix`` where a name is
-    taken; the left progressing attribute stays the progressing one.
+    taken (semi, anti: left ones alone); the left progressing attribute stays the progressing one.
     Raises ``GraphError`` if columns, types or units do not fit, or the residual is no predicate.
 
-    >>> import pyarrow as pa
     >>> s = Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s")
     >>> join = OAJoin(keys=[("k", "k")], band=Band(before=0, after="2 s")).opened(s, s)
     >>> list(join.on_page(0, Page.of(s, {"ts": [7, 5], "k": ["a", "b"]})))
@@ -75,11 +89,15 @@ class OAJoin(Operator):
         residual: Residual | None = None,
         punctuation: str = "individual",
         suffix: str = "_right",
+        kind: str = "inner",
     ) -> None:
         if punctuation not in _KINDS:
             msg = f"OAJoin: punctuation must be one of {', '.join(_KINDS)}; got {punctuation!r}"
             raise GraphError(msg)
-        self.terms = JoinTerms("OAJoin", tuple(keys), band, residual, suffix)
+        self.terms = JoinTerms("OAJoin", tuple(keys), band, residual, suffix, kind)
+        if punctuation != "individual" and not self.terms.kind.pairs:
+            msg = f"OAJoin: a {kind} join has no right time; punctuation must be 'individual'; got {punctuation!r}"
+            raise GraphError(msg)
         self.punctuation = punctuation
 
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
@@ -92,7 +110,7 @@ class OAJoin(Operator):
         return self.terms.lineage(column, *inputs)
 
     def open(self) -> None:
-        self._held = JoinState(self.terms, self.schemas_in, self.schemas_out[0])
+        self._held = JoinState(self.terms, self.schemas_in)
         self._right_out = NEVER
         self._box_out = [NEVER, NEVER]
 
@@ -101,10 +119,12 @@ class OAJoin(Operator):
             yield 0, Page(self.schemas_out[0], joined)
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
-        on_left_time = self._held.advance(port, punctuation)
-        if self.punctuation != "joint":
-            yield from ((0, grown) for grown in on_left_time)
-        if not isinstance(punctuation, Linear):
+        for out in self._held.advance(port, punctuation):
+            if isinstance(out, pa.RecordBatch):
+                yield 0, Page(self.schemas_out[0], out)
+            elif self.punctuation != "joint":
+                yield 0, out
+        if not isinstance(punctuation, Linear) or not self.terms.kind.pairs:
             return
         if self.punctuation != "joint":
             yield from self._on_right_time()
@@ -126,14 +146,14 @@ class OAJoin(Operator):
         return f"OAJoin {self.terms}"
 
     def _on_right_time(self) -> Iterator[Emission]:
-        _, bound = self._held.rule.output_bounds(*self._held.bounds)
+        _, bound = self._held.bounds.rule.output_bounds(*self._held.bounds.linear)
         if bound > self._right_out:
             self._right_out = bound
             yield 0, Joint(((self._right_time(), bound),))
 
     def _on_both_times(self) -> Iterator[Emission]:
-        box = list(self._held.bounds)
-        if box != self._box_out and self._held.rule.meets(*box):
+        box = list(self._held.bounds.linear)
+        if box != self._box_out and self._held.bounds.rule.meets(*box):
             self._box_out = box
             names = (self.schemas_in[0].progressing, self._right_time())
             yield 0, Joint(tuple(sorted(zip(names, box, strict=True))))

@@ -173,14 +173,19 @@ def add_join(draw: st.DrawFn, built: Built) -> None:
         (TumblingBand(length, 2), joins.tumbling(length, 2)),
     ]
     band, times = draw(st.sampled_from(bands))
-    suffix = f"_{len(built.told)}"
-    join = OAJoin(
-        keys, band, punctuation=draw(st.sampled_from(["individual", "joint", "both"])), suffix=suffix
+    suffix, both = f"_{len(built.told)}", [left.schema.names, right.schema.names]
+    kind = draw(st.sampled_from(["inner", "left", "semi", "anti"] + ["full"] * ("time" not in both[0])))
+    said = (
+        draw(st.sampled_from(["individual", "joint", "both"]))
+        if kind not in ("semi", "anti")
+        else "individual"
     )
+    join = OAJoin(keys, band, punctuation=said, suffix=suffix, kind=kind)
     on = left.schema.progressing, right.schema.progressing
-    built.add(
-        join, [left, right], joins.window_join(left.rows, right.rows, keys, times, on=on, suffix=suffix)
+    rows = joins.joined(
+        kind, left.rows, right.rows, keys, times, names=(both[0], both[1]), on=on, suffix=suffix
     )
+    built.add(join, [left, right], rows)
 
 
 def add_aggregate(draw: st.DrawFn, built: Built) -> None:

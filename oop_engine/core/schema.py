@@ -19,7 +19,10 @@ from oop_engine.core.graphs.html import table_html
 from oop_engine.core.plain import plain_type
 from oop_engine.core.units import TIME_UNITS, Length, to_units
 
-__all__ = ["Schema"]
+__all__ = ["NULL_UNMATCHED", "Schema"]
+
+NULL_UNMATCHED = {"unmatched": "null"}
+"""Metadata of a column that an outer join has made nullable: no progress can be made by it."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,12 @@ class Schema:
             raise GraphError(msg)
         if self.progressing not in self.names:
             msg = f"schema: progressing attribute {self.progressing!r} is not a column of {self.names}"
+            raise GraphError(msg)
+        if b"unmatched" in (self.fields.field(self.progressing).metadata or {}):
+            msg = (
+                f"schema: {self.progressing!r} is null where a join found no match, so it makes no progress: "
+                "keep the join's own attribute, or join with kind='inner'"
+            )
             raise GraphError(msg)
         kind = self.type_of(self.progressing)
         if pa.types.is_timestamp(kind):

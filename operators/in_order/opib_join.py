@@ -3,11 +3,13 @@
 Tuples are matched in such an order that results come sorted: the price of order is that
 left tuples wait, and right ones for them.
 
-    Pass       a left tuple's results once the right input has come past ``ts + after``
-               (tumbling: past the tuple's window), in the order of the left timestamp.
+    Pass       a left tuple's results (or, by the kind, the tuple without a match) once the right input
+               has come past ``ts + after`` (tumbling: past the tuple's window), in the order of the
+               left timestamp; full: of the earlier of both.
     Keep       left tuples until then; right tuples while a left one that waits, or is still
                to come, can match them.  Never a result, but for those of as many left tuples
-               as have about a page of them, to be sorted.
+               as have about a page of them, to be sorted; full: results until none with an
+               earlier right time can come, which is ``before`` behind the left tuples.
     Propagate  left time   the least of the left tuples that wait and of bL, linear only;
                group-wise and joint punctuation is dropped.
     Cost       O(log n) a tuple, O(log matches) a match, to sort those of a batch of left
@@ -20,6 +22,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
+
+import pyarrow as pa
 
 from oop_engine.core.operator import Emission, Operator, State
 from oop_engine.core.page import Page
@@ -47,7 +51,6 @@ class OPIBJoin(Operator):
     Parameters and output columns are those of ``OAJoin`` (without ``punctuation``); results
     with equal left timestamps come in any order.
 
-    >>> import pyarrow as pa
     >>> s = Schema({"ts": pa.int64()}, "ts", "s")
     >>> join = OPIBJoin(keys=[], band=Band(before=0, after=2)).opened(s, s)
     >>> list(join.on_page(0, Page.of(s, {"ts": [5, 7]})))
@@ -66,8 +69,9 @@ class OPIBJoin(Operator):
         band: Band | TumblingBand,
         residual: Residual | None = None,
         suffix: str = "_right",
+        kind: str = "inner",
     ) -> None:
-        self.terms = JoinTerms("OPIBJoin", tuple(keys), band, residual, suffix)
+        self.terms = JoinTerms("OPIBJoin", tuple(keys), band, residual, suffix, kind)
 
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
         return (self.terms.output_schema(*inputs),)
@@ -82,41 +86,49 @@ class OPIBJoin(Operator):
         return True
 
     def open(self) -> None:
-        self._right = JoinState(self.terms, self.schemas_in, self.schemas_out[0])  # its left side stays empty
+        self._right = JoinState(self.terms, self.schemas_in)  # its left side stays empty
         self._left = SortedRows(self.schemas_in[0])
+        self._held = SortedRows(self.schemas_out[0])  # of a full join
+        self._is_full = all(self._right.kind.alone)
         self._linear_out = NEVER
         self._at_once = _AT_FIRST
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
-        reached = last_time(page, self._right.bounds[port], f"OPIBJoin: input {self.inputs[port]!r}")
+        reached = last_time(page, self._right.bounds.linear[port], f"OPIBJoin: input {self.inputs[port]!r}")
         if port == 0:
-            self._left.add(self._right.without_null_keys(0, page))
-        else:
-            for _ in self._right.arrive(1, page, self._keep_right(self._next_left())):
-                pass  # nothing matches: the left tuples are not there but wait
+            alone = self._right.kind.alone[0]
+            self._left.add(page if alone else self._right.without_null_keys(0, page))
+        else:  # nothing matches: the left tuples are not there but wait
+            self._hold(self._right.arrive(1, page, self._keep_right(self._next_left())))
         yield from self.on_punctuation(port, Linear(reached))
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
-        if not isinstance(punctuation, Linear) or punctuation.below <= self._right.bounds[port]:
+        if not isinstance(punctuation, Linear) or punctuation.below <= self._right.bounds.linear[port]:
             return
-        self._right.bounds[port] = punctuation.below
-        for waited in self._left.release(self._right.keep_from(0), _ROWS_AT_ONCE):
+        self._right.bounds.linear[port] = punctuation.below
+        for waited in self._left.release(self._right.bounds.keep_from(0), _ROWS_AT_ONCE):
             yield from self._join_parts(waited)
-        linear = self._next_left()
-        self._right.purge(1, self._keep_right(linear))
+        next_left = self._next_left()
+        self._hold(self._right.purge(1, self._keep_right(next_left)))
+        linear = self._bound(next_left)
         if linear > self._linear_out:
             self._linear_out = linear
+            for page in self._held.release(linear):
+                yield 0, page
             yield 0, Linear(linear)
 
     def state(self) -> State:
-        return self._right.state() + State(tuples=self._left.rows, nbytes=self._left.nbytes)
+        tuples, nbytes = self._left.rows + self._held.rows, self._left.nbytes + self._held.nbytes
+        return self._right.state() + State(tuples=tuples, nbytes=nbytes)
 
     def save(self) -> dict[str, Any]:
-        return {"right": self._right.save(), "left": self._left.save(), "linear_out": self._linear_out}
+        held = {"left": self._left.save(), "held": self._held.save()}
+        return {"right": self._right.save(), **held, "linear_out": self._linear_out}
 
     def load(self, state: Saved) -> None:
         self._right.load(state.part("right"))
         self._left.load(state.part("left"))
+        self._held.load(state.part("held"))
         self._linear_out = state.integer("linear_out")
 
     def describe(self) -> str:
@@ -127,11 +139,24 @@ class OPIBJoin(Operator):
         waits = (
             min(self._left.first, FOREVER - 1) if self._left.rows else FOREVER
         )  # one may have the largest integer
-        return min(waits, self._right.bounds[0])
+        return min(waits, self._right.bounds.linear[0])
 
     def _keep_right(self, linear: int) -> int:
         """Return the least right timestamp that a left tuple from ``linear`` on can match."""
-        return FOREVER if linear == FOREVER else min(self._right.rule.keep_from(1, linear), FOREVER - 1)
+        return (
+            FOREVER if linear == FOREVER else min(self._right.bounds.rule.keep_from(1, linear), FOREVER - 1)
+        )
+
+    def _bound(self, next_left: int) -> int:
+        """Return the bound of later results: those of a full join may have a right time."""
+        if not self._is_full:
+            return next_left
+        return min(next_left, self._right.bounds.linear[1], self._keep_right(next_left))
+
+    def _hold(self, alone: Iterator[pa.RecordBatch]) -> None:
+        """Hold right tuples that have matched nothing: the full join has them."""
+        for batch in alone:
+            self._held.add(Page(self.schemas_out[0], batch))
 
     def _join_parts(self, waited: Page) -> Iterator[Emission]:
         start = 0
@@ -142,7 +167,10 @@ class OPIBJoin(Operator):
             self._at_once = max(1, min(fitting, _MORE * self._at_once, _ROWS_AT_ONCE))
             start = stop
             for page in results.release(FOREVER):
-                yield 0, page
+                if self._is_full:
+                    self._held.add(page)
+                else:
+                    yield 0, page
 
     def _joined(self, waited: Page) -> SortedRows:
         results = SortedRows(self.schemas_out[0])

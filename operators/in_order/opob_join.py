@@ -3,12 +3,14 @@
 Tuples are matched on arrival, as an OA-Join does, and the results are put in order behind
 the matching: the price of order is a buffer of results.
 
-    Pass       nothing at once: results leave in the order of their left timestamp.
+    Pass       nothing at once: results, and tuples that leave without a match, in the order of their
+               left timestamp (full: of the earlier of both).
     Keep       the tuples an OA-Join keeps, and every result until no result with a smaller
                left timestamp can come.  The last tuple of an input is its progress; so
                does linear punctuation, in a lull.
-    Propagate  left time   min(bL, bR - after), linear only (tumbling: min(bL, start of the
-               window of bR)); group-wise and joint punctuation is dropped.
+    Propagate  left time   min(bL, bR - after) (tumbling: min(bL, start of the
+               window of bR)), linear only; full: that of the earlier of both; group-wise and joint
+               punctuation is dropped.
     Cost       O(log n) a tuple, O(log results buffered) a result.  Order needed: each input
                sorted by its progressing attribute; else ``ContractError``.
     Source     J. Li, "Window Queries over Data Streams", 7.3 (experiment 1).
@@ -18,6 +20,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
+
+import pyarrow as pa
 
 from oop_engine.core.operator import Emission, Operator, State
 from oop_engine.core.page import Page
@@ -39,7 +43,6 @@ class OPOBJoin(Operator):
     Parameters and output columns are those of ``OAJoin`` (without ``punctuation``); results
     with equal left timestamps come in any order.
 
-    >>> import pyarrow as pa
     >>> s = Schema({"ts": pa.int64()}, "ts", "s")
     >>> join = OPOBJoin(keys=[], band=Band(before=0, after=2)).opened(s, s)
     >>> list(join.on_page(0, Page.of(s, {"ts": [5, 7]})))
@@ -58,8 +61,9 @@ class OPOBJoin(Operator):
         band: Band | TumblingBand,
         residual: Residual | None = None,
         suffix: str = "_right",
+        kind: str = "inner",
     ) -> None:
-        self.terms = JoinTerms("OPOBJoin", tuple(keys), band, residual, suffix)
+        self.terms = JoinTerms("OPOBJoin", tuple(keys), band, residual, suffix, kind)
 
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
         return (self.terms.output_schema(*inputs),)
@@ -74,11 +78,11 @@ class OPOBJoin(Operator):
         return True
 
     def open(self) -> None:
-        self._held = JoinState(self.terms, self.schemas_in, self.schemas_out[0])
+        self._held = JoinState(self.terms, self.schemas_in)
         self._results = SortedRows(self.schemas_out[0])
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
-        reached = last_time(page, self._held.bounds[port], f"OPOBJoin: input {self.inputs[port]!r}")
+        reached = last_time(page, self._held.bounds.linear[port], f"OPOBJoin: input {self.inputs[port]!r}")
         for joined in self._held.arrive(port, page):
             self._results.add(Page(self.schemas_out[0], joined))
         yield from self.on_punctuation(port, Linear(reached))
@@ -86,11 +90,14 @@ class OPOBJoin(Operator):
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
         if not isinstance(punctuation, Linear):
             return
-        for grown in self._held.advance(port, punctuation):
-            if isinstance(grown, Linear):
-                for page in self._results.release(grown.below):
+        for out in self._held.advance(port, punctuation):
+            if isinstance(out, pa.RecordBatch):
+                self._results.add(Page(self.schemas_out[0], out))
+                continue
+            if isinstance(out, Linear):
+                for page in self._results.release(out.below):
                     yield 0, page
-            yield 0, grown
+            yield 0, out
 
     def state(self) -> State:
         return self._held.state() + State(tuples=self._results.rows, nbytes=self._results.nbytes)

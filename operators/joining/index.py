@@ -17,9 +17,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.core.saved import Saved
-from oop_engine.operators.joining.run import SortedRun, merged
+from oop_engine.operators.joining.run import Marks, SortedRun, merged
 
-__all__ = ["PAGE_ROWS", "JoinIndex"]
+__all__ = ["PAGE_ROWS", "Found", "JoinIndex"]
 
 PAGE_ROWS = 65_536
 """The most rows of a page of results."""
@@ -28,12 +28,19 @@ _FAN_IN = 4
 
 Ints = NDArray[np.int64]
 Rows = NDArray[np.int32]
+Found = tuple[SortedRun, Rows]
+"""Some entries of a run."""
 
 
 class JoinIndex:
-    """Stored tuples of one side; a tuple's key is known by its code, see ``KeyCodes``."""
+    """Stored tuples of one side; a tuple's key is known by its code, see ``KeyCodes``.
 
-    def __init__(self) -> None:
+    ``alone``: tuples that die without a match are asked for; ``marks``: which those are has to
+    be remembered, for matched ones are kept.
+    """
+
+    def __init__(self, *, alone: bool = False, marks: bool = False) -> None:
+        self._alone, self._marks = alone, marks
         self._runs: list[SortedRun] = []
         self.tuples = 0
         """How many tuples can still match something."""
@@ -42,41 +49,57 @@ class JoinIndex:
         self.nbytes = 0
         """Bytes of the tuples held and of their index."""
 
-    def add(self, batch: pa.RecordBatch, rows: Rows, codes: Ints, times: Ints) -> None:
-        """Store some ``rows`` of a batch; ``codes`` and ``times`` are of these.
+    def add(
+        self, batch: pa.RecordBatch, rows: Rows, codes: Ints, times: Ints, matched: Marks | None = None
+    ) -> None:
+        """Store some ``rows`` of a batch; ``codes``, ``times`` and marks are of these.
 
         The batch itself is held, unless most of it would be held in vain.
         """
         if not rows.size:
             return
-        self._runs.append(SortedRun.of(batch, rows, codes, times))
+        self._runs.append(SortedRun.of(batch, rows, codes, times, matched))
         while (same := self._of_a_size()) is not None:
             self._runs = [run for run in self._runs if run not in same]
             self._runs.append(merged(same))
         self._measure()
 
-    def matches(self, codes: Ints, low: Ints, high: Ints) -> Iterator[tuple[Rows, pa.RecordBatch]]:
-        """Yield the matches of probes: their numbers, and the stored tuples.
+    def matches(self, codes: Ints, low: Ints, high: Ints) -> Iterator[tuple[Rows, SortedRun, Rows]]:
+        """Yield the matches of probes: their numbers, and the entries of a run.
 
         At most ``PAGE_ROWS`` at a time.  O(log tuples) a probe and run, O(1) a match.
         """
         for run in self._runs:
             for probes, entries in run.matches(codes, low, high, PAGE_ROWS):
                 if entries.size:
-                    yield probes, run.take(entries)
+                    yield probes, run, entries
 
-    def purge(self, keep_from: int) -> None:
-        """Drop every tuple whose time is below ``keep_from``: O(1) a tuple over its life."""
+    def purge(self, keep_from: int) -> list[Found]:
+        """Drop every tuple whose time is below ``keep_from``: O(1) a tuple over its life.
+
+        Return those of them that have matched nothing, if they are asked for.
+        """
+        lone = [(run, run.lone(run.before(keep_from))) for run in self._runs] if self._alone else []
         for run in self._runs:
             run.bury_before(keep_from)
-        self._compact()
+        self.compact()
+        return lone
 
-    def purge_entries(self, entries_of: Callable[[SortedRun], Rows]) -> None:
-        """Drop of each run the entries that ``entries_of`` finds in it."""
+    def purge_entries(self, entries_of: Callable[[SortedRun], Rows]) -> list[Found]:
+        """Drop of each run the entries that ``entries_of`` finds in it; return as ``purge`` does."""
+        lone = list[Found]()
         for run in self._runs:
             if (entries := entries_of(run)).size:
+                if self._alone:
+                    lone.append((run, run.lone(entries)))
                 run.bury(entries)
-        self._compact()
+        self.compact()
+        return lone
+
+    def compact(self) -> None:
+        """Drop runs of which all tuples are dead, and copy those of which most are."""
+        self._runs = [run.compacted() for run in self._runs if run.live]
+        self._measure()
 
     def save(self) -> list[dict[str, Any]]:
         """Return the tuples for a snapshot."""
@@ -84,7 +107,7 @@ class JoinIndex:
 
     def load(self, saved: Sequence[Saved], fields: pa.Schema) -> None:
         """Take the state that ``save`` returned of tuples with these columns."""
-        self._runs = [SortedRun.loaded(run, fields) for run in saved]
+        self._runs = [SortedRun.loaded(run, fields, marks=self._marks) for run in saved]
         self._measure()
 
     def _of_a_size(self) -> list[SortedRun] | None:
@@ -92,10 +115,6 @@ class JoinIndex:
         for run in self._runs:
             sizes[run.live.bit_length() // 2].append(run)
         return next((runs for runs in sizes.values() if len(runs) >= _FAN_IN), None)
-
-    def _compact(self) -> None:
-        self._runs = [run.compacted() for run in self._runs if run.live]
-        self._measure()
 
     def _measure(self) -> None:
         self.tuples = sum(run.live for run in self._runs)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine.core.punctuation import FOREVER
+from oop_engine.core.punctuation import FOREVER, passed
 from oop_engine.core.saved import Saved
 from oop_engine.core.sizes import owned
 from oop_engine.operators.kernels.join_index import match, scatter, settle
@@ -21,43 +21,50 @@ _MOST_BITS = 26
 
 Ints = NDArray[np.int64]
 Rows = NDArray[np.int32]
-Living = tuple[pa.RecordBatch, Rows, Ints, Ints]
+Marks = NDArray[np.bool_]
+Living = tuple[pa.RecordBatch, Rows, Ints, Ints, Marks | None]
 
 
 class SortedRun:
     """Some ``rows`` (entries,) of a ``batch``, with the ``codes`` and ``times`` of these.
 
+    ``matched``: which of them have matched something; None: nobody asks.
     Dead entries are only counted, until half of all are: by a bound for all it is
     the oldest entries, which are sorted for that when there is a second such bound; by
     bounds for keys it is any, and then they are marked.
     """
 
-    def __init__(self, batch: pa.RecordBatch, rows: Rows, codes: Ints, times: Ints) -> None:
+    def __init__(
+        self, batch: pa.RecordBatch, rows: Rows, codes: Ints, times: Ints, matched: Marks | None = None
+    ) -> None:
         bits = min(max(len(rows) - 1, 0).bit_length(), _MOST_BITS)
         self._bits = bits if len(rows) and codes.min() != codes.max() else 0
         self._first, self._entries, at = scatter(codes, times, self._bits)
         self.groups = int(settle(self._first, self._entries, at))
         self._rows = rows[at]
+        self._matched = None if matched is None else matched[at]
         self.batch = batch
         self.live = len(rows)
         self._payload = int(batch.get_total_buffer_size())
         self._extent = np.array([times.min(), times.max()])  # dead entries are older
         self._by_time: tuple[Rows, Ints] | None = None  # entries, and their times, in time order
         self._buried = 0  # how many of these are dead
-        self._alive: NDArray[np.bool_] | None = None  # (entries,)  None: all from ``_extent`` on are
+        self._alive: Marks | None = None  # (entries,)  None: all from ``_extent`` on are
 
     @classmethod
-    def of(cls, batch: pa.RecordBatch, rows: Rows, codes: Ints, times: Ints) -> Self:
+    def of(
+        cls, batch: pa.RecordBatch, rows: Rows, codes: Ints, times: Ints, matched: Marks | None = None
+    ) -> Self:
         """Make a run that holds no more than twice the bytes it needs."""
-        batch, rows, codes, times = _dense(batch, rows, codes, times)
-        return cls(owned(batch), rows, codes, times)
+        batch, rows = _dense(batch, rows)
+        return cls(owned(batch), rows, codes, times, matched)
 
     @property
     def nbytes(self) -> int:
         """Bytes of the batch, and of all arrays that are there."""
-        arrays = [self._first, self._entries, self._rows, *(self._by_time or ())]
-        marks = 0 if self._alive is None else self._alive.nbytes
-        return self._payload + sum(int(array.nbytes) for array in arrays) + marks
+        arrays: list[NDArray[Any]] = [self._first, self._entries, self._rows, *(self._by_time or ())]
+        arrays += [marks for marks in (self._alive, self._matched) if marks is not None]
+        return self._payload + sum(int(array.nbytes) for array in arrays)
 
     @property
     def times(self) -> Ints:
@@ -80,6 +87,27 @@ class SortedRun:
     def take(self, entries: Rows) -> pa.RecordBatch:
         """Return the tuples of some entries."""
         return self.batch.take(pa.array(self._rows[entries]))
+
+    def mark(self, entries: Rows) -> None:
+        """Remember that some entries have matched something."""
+        assert self._matched is not None
+        self._matched[entries] = True
+
+    def lone(self, entries: Rows) -> Rows:
+        """Return those of some entries that are alive and have matched nothing, each once."""
+        entries = np.unique(entries)
+        lone = self.times[entries] >= self._extent[0] if self._alive is None else self._alive[entries]
+        return entries[lone if self._matched is None else lone & ~self._matched[entries]]
+
+    def before(self, keep_from: int) -> Rows:
+        """Return the entries, alive or dead, that ``bury_before`` would let die now."""
+        if keep_from <= self._extent[0] and keep_from < FOREVER:
+            return np.empty(0, np.int32)
+        if self._by_time is None:
+            return np.flatnonzero(passed(self.times, keep_from)).astype(np.int32)
+        entries, times = self._by_time
+        upto = len(entries) if keep_from == FOREVER else int(np.searchsorted(times, keep_from))
+        return entries[self._buried : upto]
 
     def bury_before(self, keep_from: int) -> None:
         """Let all entries die whose time is below ``keep_from``."""
@@ -105,7 +133,13 @@ class SortedRun:
         """Return the live entries: a batch, and rows of it with their codes and times."""
         entries = self.alive()
         codes, times = np.ascontiguousarray(self._entries[entries].T)
-        return self.batch, self._rows[entries], codes, times
+        return (
+            self.batch,
+            self._rows[entries],
+            codes,
+            times,
+            None if self._matched is None else self._matched[entries],
+        )
 
     def compacted(self) -> SortedRun:
         """Return the run without its dead, if they are half of it."""
@@ -118,17 +152,19 @@ class SortedRun:
             "rows": self._rows,
             "entries": self._entries,
             "alive": self._alive,
+            "matched": self._matched,
             "oldest": int(self._extent[0]),
             "buried": self._buried if self._by_time else None,
         }
 
     @classmethod
-    def loaded(cls, saved: Saved, fields: pa.Schema) -> Self:
+    def loaded(cls, saved: Saved, fields: pa.Schema, *, marks: bool) -> Self:
         """Make the run of which ``save`` returned all, of tuples with the columns ``fields``."""
         batch = saved.batch("batch", fields)
         rows = saved.integers("rows", (None,), least=0, below=batch.num_rows).astype(np.int32)
         codes, times = np.ascontiguousarray(saved.integers("entries", (rows.size, 2)).T)
-        run = cls(batch, rows, codes, times)
+        matched = saved.numbers("matched", rows.shape, np.bool_) if marks else None
+        run = cls(batch, rows, codes, times, matched)
         run._extent[0] = saved.integer("oldest")
         if saved["alive"] is not None:
             run._alive = saved.numbers("alive", rows.shape, np.bool_)
@@ -160,16 +196,18 @@ class SortedRun:
 
 def merged(runs: list[SortedRun]) -> SortedRun:
     """Return one run of all that is alive in ``runs``."""
-    parts = [_dense(*run.living()) for run in runs]
-    batches, rows, codes, times = zip(*parts, strict=True)
+    living = [run.living() for run in runs]
+    batches, rows = zip(*(_dense(batch, rows) for batch, rows, *_ in living), strict=True)
     before = np.cumsum([0, *(batch.num_rows for batch in batches[:-1])])
     moved = [(part + start).astype(np.int32) for part, start in zip(rows, before, strict=True)]
-    batch = pa.concat_batches(batches)
-    return SortedRun(batch, np.concatenate(moved), np.concatenate(codes), np.concatenate(times))
+    codes, times = (np.concatenate([part[at] for part in living]) for at in (2, 3))
+    marks = [part[4] for part in living if part[4] is not None]
+    matched = np.concatenate(marks) if marks else None
+    return SortedRun(pa.concat_batches(batches), np.concatenate(moved), codes, times, matched)
 
 
-def _dense(batch: pa.RecordBatch, rows: Rows, codes: Ints, times: Ints) -> Living:
+def _dense(batch: pa.RecordBatch, rows: Rows) -> tuple[pa.RecordBatch, Rows]:
     """Return the same tuples, copied if the batch has as many others."""
     if 2 * len(rows) > batch.num_rows:
-        return batch, rows, codes, times
-    return batch.take(pa.array(rows)), np.arange(len(rows), dtype=np.int32), codes, times
+        return batch, rows
+    return batch.take(pa.array(rows)), np.arange(len(rows), dtype=np.int32)

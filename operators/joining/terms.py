@@ -1,8 +1,8 @@
-"""The terms of a window join: keys, band, residual predicate, and the columns it puts out."""
+"""The terms of a window join: keys, band, residual predicate, kind, and the columns it puts out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -12,10 +12,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from oop_engine.core.errors import GraphError
-from oop_engine.core.schema import Schema
+from oop_engine.core.schema import NULL_UNMATCHED, Schema
 from oop_engine.operators.joining.bands import Band, TumblingBand
+from oop_engine.operators.joining.kinds import KINDS, Kind
+from oop_engine.operators.values.expressions import evaluate, mask_of, require_boolean
 
-__all__ = ["JoinTerms", "Keys", "Residual"]
+__all__ = ["TIME", "JoinTerms", "Keys", "Residual", "all_valid"]
+
+TIME = "time"
+"""The progressing attribute of a full join."""
 
 Keys = tuple[tuple[str, str], ...]
 """Pairs of a left and a right column that must be equal."""
@@ -29,7 +34,7 @@ class JoinTerms:
     """The parameters all window joins share; ``operator`` is the name for errors.
 
     Raises ``GraphError`` if the keys are not pairs of names or use a column twice on one
-    side, or if ``band`` is none.
+    side, if ``band`` is none, or ``how`` no kind of join.
     """
 
     operator: str
@@ -37,8 +42,12 @@ class JoinTerms:
     band: Band | TumblingBand
     residual: Residual | None
     suffix: str
+    how: str = "inner"
 
     def __post_init__(self) -> None:
+        if self.how not in KINDS:
+            msg = f"{self.operator}: kind must be one of {', '.join(KINDS)}; got {self.how!r}"
+            raise GraphError(msg)
         if type(self.band) not in (Band, TumblingBand):
             msg = f"{self.operator}: band must be a Band or a TumblingBand; got {self.band!r}"
             raise GraphError(msg)
@@ -53,51 +62,77 @@ class JoinTerms:
 
     def __str__(self) -> str:
         equal = ", ".join(left if left == right else f"{left} = {right}" for left, right in self.keys)
-        return f"on {equal or 'no key'}, {self.band}{'' if self.residual is None else ', residual'}"
+        how = "" if self.how == "inner" else f"{self.how}, "
+        return f"{how}on {equal or 'no key'}, {self.band}{'' if self.residual is None else ', residual'}"
+
+    @property
+    def kind(self) -> Kind:
+        """The rows that leave for tuples with and without a match."""
+        return KINDS[self.how]
 
     def names(self, side: int) -> list[str]:
         """Return the key columns of a side (0: left, 1: right)."""
         return [pair[side] for pair in self.keys]
 
     def output_schema(self, left: Schema, right: Schema) -> Schema:
-        """Return left columns, then right ones; raise ``GraphError`` if the inputs do not fit."""
+        """Return the columns that go out; raise ``GraphError`` if the inputs do not fit."""
         self._check_inputs(left, right)
         self.band.fitted(left, self.operator)
+        if not self.kind.pairs and self.residual is None:
+            return left
+        pairs = self.pair_schema(left, right)
+        self._check_residual(pairs)
+        return pairs if self.kind.pairs else left
+
+    def pair_schema(self, left: Schema, right: Schema) -> Schema:
+        """Return left columns, then right ones; of a full join the ``time`` of the earlier one before them."""
         names = self.right_names(left, right)
+        if all(self.kind.alone) and TIME in left.names:
+            taken = f"{TIME!r} is the progressing attribute of a full join; got a left column of that name"
+            msg = f"{self.operator}: {taken}: rename it with a Project"
+            raise GraphError(msg)
         clashes = sorted({name for name in names if name in left.names or names.count(name) > 1})
         if clashes:
             clash = f"right columns clash even with suffix {self.suffix!r}; got {clashes}"
             msg = f"{self.operator}: {clash}: choose another suffix"
             raise GraphError(msg)
-        fields = [pa.field(n, f.type) for n, f in zip(names, right.fields, strict=True)]
-        schema = Schema(pa.schema([*left.fields, *fields]), left.progressing, left.unit)
-        self._check_residual(schema)
-        return schema
+        known, of_left, of_right = [], [*left.fields], [f.with_nullable(True) for f in right.fields]
+        of_right = [field.with_name(name) for name, field in zip(names, of_right, strict=True)]
+        if self.kind.alone[0]:
+            of_right = [field.with_metadata(NULL_UNMATCHED) for field in of_right]
+        if self.kind.alone[1]:
+            of_left = [field.with_metadata(NULL_UNMATCHED).with_nullable(True) for field in of_left]
+            known = [pa.field(TIME, self._time_type(left, right))]
+        progressing = TIME if known else left.progressing
+        return Schema(pa.schema([*known, *of_left, *of_right]), progressing, left.unit)
 
     def right_names(self, left: Schema, right: Schema) -> list[str]:
         """Return the names that the right columns have in the output."""
-        return [name + self.suffix if name in left.names else name for name in right.names]
+        taken = {*left.names, *([TIME] if all(self.kind.alone) else [])}
+        return [name + self.suffix if name in taken else name for name in right.names]
 
     def right_progressing(self, left: Schema, right: Schema) -> str:
         """Return the output's name of the right progressing attribute."""
         return self.right_names(left, right)[right.names.index(right.progressing)]
 
     def lineage(self, column: str, left: Schema, right: Schema) -> tuple[str | None, str | None]:
-        """Return the left and the right column that ``column`` of the output repeats."""
+        """Return the left and the right column that ``column`` of the output repeats.
+
+        Columns that are null where nothing matched repeat nothing.
+        """
         on_right = dict(zip(self.right_names(left, right), right.names, strict=True)).get(column)
         side = 0 if column in left.names else 1
+        if self.kind.alone[1 - side] and self.kind.pairs:
+            return None, None
         own = column if side == 0 else on_right
         pair = next((pair for pair in self.keys if pair[side] == own), None)
         return pair or (own if side == 0 else None, own if side == 1 else None)
 
-    def passing(self, joined: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the joined tuples of which the residual holds (null does not hold)."""
+    def holds(self, joined: pa.RecordBatch) -> NDArray[np.bool_] | None:
+        """Return of which joined tuples the residual holds (null does not hold); None: there is none."""
         if self.residual is None:
-            return joined
-        if isinstance(self.residual, pc.Expression):
-            return joined.filter(self.residual)
-        mask = self.residual(joined)
-        return joined.filter(pa.array(mask) if isinstance(mask, np.ndarray) else mask)
+            return None
+        return mask_of(evaluate(self.operator, [self.residual], [pa.bool_()], joined)[0])
 
     def _check_inputs(self, left: Schema, right: Schema) -> None:
         left.require(self.names(0), f"{self.operator}: left")
@@ -114,10 +149,22 @@ class JoinTerms:
             raise GraphError(msg)
 
     def _check_residual(self, schema: Schema) -> None:
-        nothing = pa.RecordBatch.from_pylist([], schema=schema.fields)
-        try:
-            self.passing(nothing)
-        except Exception as error:  # whatever a user's function raises on no rows, it is a wrong graph
-            condition = f"residual must give a boolean for each joined tuple; got {error}"
-            msg = f"{self.operator}: {condition}: the columns are {', '.join(schema.names)}"
-            raise GraphError(msg) from error
+        if self.residual is None:
+            return
+        place = f"{self.operator}: residual must give a boolean for each joined tuple"
+        require_boolean(place, [self.residual], schema)
+
+    def _time_type(self, left: Schema, right: Schema) -> pa.DataType:
+        types = {schema.type_of(schema.progressing) for schema in (left, right)}
+        return types.pop() if len(types) == 1 else pa.int64()
+
+
+def all_valid(columns: Sequence[pa.Array], rows: int) -> NDArray[np.bool_]:
+    """Return in which of ``rows`` no column is null, bool (rows,)."""
+    valid = np.ones(rows, np.bool_)
+    for column in columns:
+        if pa.types.is_dictionary(column.type) and column.dictionary.null_count:
+            column = column.dictionary_decode()
+        if column.null_count:
+            valid &= column.is_valid().to_numpy(zero_copy_only=False)
+    return valid

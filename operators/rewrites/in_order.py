@@ -130,7 +130,7 @@ def _twin(plan: Plan, name: str, join: str, slack: Slack) -> Operator:
             return Merge(len(operator.inputs))
         case OAJoin():
             terms = operator.terms
-            return _JOINS[join](terms.keys, terms.band, terms.residual, terms.suffix)
+            return _JOINS[join](terms.keys, terms.band, terms.residual, terms.suffix, terms.how)
         case Bucket() | Aggregate():
             msg = f"node {name!r}: {type(operator).__name__} has no in-order twin; use WindowAggregate for the two"
             raise GraphError(msg)

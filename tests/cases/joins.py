@@ -11,7 +11,7 @@ from oop_engine.operators.in_order.opob_join import OPOBJoin
 from oop_engine.operators.joining.bands import Band, TumblingBand
 from oop_engine.operators.oa_join import OAJoin
 from tests.cases import Case, Row
-from tests.naive.joins import Times, band, tumbling, window_join
+from tests.naive.joins import Times, band, joined, tumbling, window_join
 
 LEFT = Schema({"ts": pa.int64(), "k": pa.string(), "n": pa.int32()}, "ts", "s")
 RIGHT = Schema({"ts": pa.int64(), "key": pa.string(), "n": pa.int32(), "x": pa.float64()}, "ts", "s")
@@ -24,6 +24,11 @@ def more_right(joined: pa.RecordBatch) -> NDArray[np.bool_]:
 
 def pairs(keys: tuple[tuple[str, str], ...], times: Times, residual=lambda row: True):
     return lambda inputs: window_join(inputs[0], inputs[1], keys, times, residual)
+
+
+def of_kind(kind: str, keys: tuple[tuple[str, str], ...], times: Times, residual=lambda row: True):
+    names = LEFT.names, RIGHT.names
+    return lambda inputs: joined(kind, inputs[0], inputs[1], keys, times, residual, names)
 
 
 def less(row: Row) -> bool | None:
@@ -66,4 +71,73 @@ CASES = [
     Case("opib_join-band", OPIBJoin(ONE, Band(2, 5)), (LEFT, RIGHT), pairs(ONE, band(2, 5))),
     Case("opib_join-ahead", OPIBJoin(NO_KEYS, Band(-3, 5)), (LEFT, RIGHT), pairs(NO_KEYS, band(-3, 5))),
     Case("opib_join-tumbling", OPIBJoin(ONE, TumblingBand(7)), (LEFT, RIGHT), pairs(ONE, tumbling(7))),
+    Case(
+        "oa_join-left", OAJoin(ONE, Band(2, 5), kind="left"), (LEFT, RIGHT), of_kind("left", ONE, band(2, 5))
+    ),
+    Case(
+        "oa_join-left-two_keys-residual",
+        OAJoin(TWO, TumblingBand(7), pc.field("n") < pc.field("x"), "both", kind="left"),
+        (LEFT, RIGHT),
+        of_kind("left", TWO, tumbling(7), less),
+    ),
+    Case(
+        "oa_join-full",
+        OAJoin(ONE, Band(3, -1), punctuation="both", kind="full"),
+        (LEFT, RIGHT),
+        of_kind("full", ONE, band(3, -1)),
+    ),
+    Case(
+        "oa_join-full-function",
+        OAJoin(TWO, TumblingBand(9), more_right, kind="full"),
+        (LEFT, RIGHT),
+        of_kind("full", TWO, tumbling(9), lambda row: zero_if_null(row["n"]) < zero_if_null(row["n_right"])),
+    ),
+    Case(
+        "oa_join-semi", OAJoin(ONE, Band(2, 5), kind="semi"), (LEFT, RIGHT), of_kind("semi", ONE, band(2, 5))
+    ),
+    Case(
+        "oa_join-semi-residual",
+        OAJoin(TWO, Band(9, 9), pc.field("n") < pc.field("x"), kind="semi"),
+        (LEFT, RIGHT),
+        of_kind("semi", TWO, band(9, 9), less),
+    ),
+    Case(
+        "oa_join-anti", OAJoin(TWO, Band(2, 5), kind="anti"), (LEFT, RIGHT), of_kind("anti", TWO, band(2, 5))
+    ),
+    Case(
+        "oa_join-anti-residual",
+        OAJoin(ONE, TumblingBand(7), pc.field("n") < pc.field("x"), kind="anti"),
+        (LEFT, RIGHT),
+        of_kind("anti", ONE, tumbling(7), less),
+    ),
+    Case(
+        "opob_join-full",
+        OPOBJoin(TWO, Band(3, 2), kind="full"),
+        (LEFT, RIGHT),
+        of_kind("full", TWO, band(3, 2)),
+    ),
+    Case(
+        "opob_join-anti",
+        OPOBJoin(ONE, Band(3, 2), kind="anti"),
+        (LEFT, RIGHT),
+        of_kind("anti", ONE, band(3, 2)),
+    ),
+    Case(
+        "opib_join-left",
+        OPIBJoin(ONE, Band(3, 2), kind="left"),
+        (LEFT, RIGHT),
+        of_kind("left", ONE, band(3, 2)),
+    ),
+    Case(
+        "opib_join-full",
+        OPIBJoin(ONE, Band(3, 2), kind="full"),
+        (LEFT, RIGHT),
+        of_kind("full", ONE, band(3, 2)),
+    ),
+    Case(
+        "opib_join-semi",
+        OPIBJoin(ONE, Band(3, 2), kind="semi"),
+        (LEFT, RIGHT),
+        of_kind("semi", ONE, band(3, 2)),
+    ),
 ]

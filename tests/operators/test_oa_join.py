@@ -15,8 +15,9 @@ from oop_engine import FOREVER, NEVER, GraphError, GroupWise, Joint, Linear, Mes
 from oop_engine.core.graphs.contract import EdgeContract
 from oop_engine.operators.joining.bands import Band, BandRule, TumblingBand, TumblingRule
 from oop_engine.operators.oa_join import OAJoin
+from oop_engine.operators.project import Project
 from oop_engine.testing import END, Driver, as_messages, multiset, row_lists, rows_of, scripts
-from tests.naive.joins import band, window_join
+from tests.naive.joins import band, equal, joined, window_join
 
 LEFT = Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s")
 RIGHT = Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s")
@@ -328,6 +329,59 @@ def test_keeps_and_promises_exactly_what_the_definition_says(
     assert multiset(d.rows()) == multiset(window_join(left, right, ON_K, times))
 
 
+def purged(row: dict[str, Any], keep_from: int) -> bool:
+    return row["k"] is None or row["ts"] < keep_from or keep_from == FOREVER
+
+
+@given(st.data(), rules(), st.sampled_from(["left", "full", "semi", "anti"]))
+def test_what_has_matched_nothing_leaves_where_it_is_purged(
+    data: st.DataObject, given_band, kind: str
+) -> None:
+    described, rule = given_band
+    rows = [data.draw(row_lists(LEFT)), data.draw(row_lists(RIGHT))]
+    script = data.draw(scripts((LEFT, RIGHT), rows))
+    d = driver(OAJoin(ON_K, described, kind=kind))
+    contract, said = EdgeContract("out"), Progress(1, remember_ended=True)
+    heard, seen = [Heard(), Heard()], [list[dict[str, Any]](), list[dict[str, Any]]()]
+    move_at = data.draw(st.integers(0, 10))
+    for step, (port, message) in enumerate(as_messages(script, (LEFT, RIGHT))):
+        if step == move_at:
+            d.move()
+        heard[port].hear(message)
+        seen[port] += message.to_pylist() if isinstance(message, Page) else []
+        for _, out in d.feed(port, message):
+            contract.check(out)
+            if isinstance(out, Linear | GroupWise):
+                said.advance(0, out)
+        due = by_definition(kind, rule, seen, heard)
+        assert multiset(d.rows()) == multiset(due)
+        for key in ("a", "b", "c"):
+            left, right = (h.bound({"k": key}) for h in heard)
+            promise, right_time = rule.output_bounds(left, right)
+            promise = min(promise, right_time) if kind == "full" else promise
+            assert said.bounds(pa.RecordBatch.from_pydict({"k": [key]})).tolist() == [promise]
+
+
+def by_definition(
+    kind: str, rule: BandRule | TumblingRule, seen: list[list[dict[str, Any]]], heard: list[Heard]
+) -> list[dict[str, Any]]:
+    """All that must be out by now: what is alone only if it is purged."""
+
+    def times(a: int, b: int) -> bool:
+        first, last = rule.reach(0, np.array([a]))
+        return int(first[0]) <= b <= int(last[0])
+
+    def stays(side: int, row: dict[str, Any]) -> bool:
+        return not purged(row, rule.keep_from(side, heard[1 - side].bound({"k": row["k"]})))
+
+    def met(side: int, row: dict[str, Any]) -> bool:
+        pairs = ((row, o) if side == 0 else (o, row) for o in seen[1 - side])
+        return any(times(a["ts"], b["ts"]) and equal(a["k"], b["k"]) for a, b in pairs)
+
+    known = [[row for row in seen[side] if met(side, row) or not stays(side, row)] for side in (0, 1)]
+    return joined(kind, known[0], known[1], ON_K, times, names=(LEFT.names, RIGHT.names))
+
+
 @given(st.data())
 def test_boxes_grow_and_are_kept(data: st.DataObject) -> None:
     rows = [data.draw(row_lists(LEFT)), data.draw(row_lists(RIGHT))]
@@ -340,6 +394,60 @@ def test_boxes_grow_and_are_kept(data: st.DataObject) -> None:
     boxes = [box.bounds for box in d.punctuation() if isinstance(box, Joint)]
     assert all(a != b and all(x[1] <= y[1] for x, y in zip(a, b, strict=True)) for a, b in pairwise(boxes))
     assert len(boxes) == len(d.punctuation())
+
+
+# --- tuples that match nothing --------------------------------------------------------
+
+
+def test_many_tuples_without_a_match_are_cut_into_pages() -> None:
+    d = driver(OAJoin(ON_K, Band(0, 0), kind="left"))
+    d.feed(0, Page.of(LEFT, {"ts": range(150_000), "k": [None, "a", "b"] * 50_000}))
+    assert [len(p) for p in d.pages()] == [50_000]
+    d.feed(1, END)
+    assert [len(p) for p in d.pages()] == [50_000, 65_536, 100_000 - 65_536]
+    assert d.operator.state().tuples == 0
+
+
+def test_a_left_tuple_that_has_matched_is_not_kept_by_a_semi_join() -> None:
+    for kind, kept in (("semi", 1), ("anti", 1), ("left", 2)):
+        d = driver(OAJoin(ON_K, Band(9, 9), kind=kind))
+        d.feed(0, page((1, "a"), (1, "b")))
+        d.feed(1, page((1, "a"), (2, "a")))
+        assert d.operator.state().tuples == kept + 2
+
+
+def test_promises_of_a_null_key_stop_at_a_full_join() -> None:
+    d = driver(OAJoin(ON_K, Band(0, 0), kind="full"))
+    d.feed(0, GroupWise.of({"k": ["a", None]}, [50, 50]))
+    said = d.feed(1, GroupWise.of({"k": ["a", None]}, [50, 50]))  # right tuples of "b" have a null left key
+    assert [m.groups.to_pylist() for _, m in said if isinstance(m, GroupWise)] == [[{"k": "a"}]]
+
+
+def test_times_of_two_types_make_one() -> None:
+    right = Schema({"at": pa.timestamp("s"), "k": pa.string()}, "at")
+    [out] = OAJoin(ON_K, Band(1, 1), kind="full").output_schemas((LEFT, right))
+    assert (out.progressing, out.type_of("time"), out.unit) == ("time", pa.int64(), "s")
+    d = driver(OAJoin(ON_K, Band(1, 1), kind="full"), LEFT, right)
+    d.feed(1, Page.of(right, {"at": [6], "k": ["a"]}))
+    d.feed(0, END)
+    assert [r["time"] for r in d.rows()] == [6]
+
+
+def test_what_may_be_null_makes_no_progress() -> None:
+    for kind, column in (("left", "ts_right"), ("full", "ts"), ("full", "ts_right")):
+        [out] = OAJoin(ON_K, Band(1, 1), kind=kind).output_schemas((LEFT, RIGHT))
+        with pytest.raises(GraphError, match=f"'{column}' is null where a join found no match"):
+            Project([out.progressing, column], progressing=column).output_schemas((out,))
+    [out] = OAJoin(ON_K, Band(1, 1)).output_schemas((LEFT, RIGHT))
+    assert Project(["ts_right"], progressing="ts_right").output_schemas((out,))[0].progressing == "ts_right"
+
+
+def test_what_repeats_a_key_where_nothing_matched() -> None:
+    asked = {"left": "k", "semi": "k", "anti": "k", "inner": "k_right"}
+    for kind, column in asked.items():
+        assert OAJoin(ON_K, Band(1, 1), kind=kind).lineage(column, (LEFT, RIGHT)) == ("k", "k")
+    for kind, column in (("left", "k_right"), ("full", "k"), ("full", "k_right"), ("full", "time")):
+        assert OAJoin(ON_K, Band(1, 1), kind=kind).lineage(column, (LEFT, RIGHT)) == (None, None)
 
 
 # --- what is refused ------------------------------------------------------------------
@@ -372,10 +480,21 @@ def other(**columns: pa.DataType) -> Schema:
         (lambda: OAJoin(ON_K, Band(1, "2 rows")), RIGHT, "after must be in 's'"),
         (lambda: OAJoin(ON_K, 5), RIGHT, "a Band or a TumblingBand; got 5"),  # type: ignore[arg-type]
         (lambda: OAJoin(ON_K, Band(1, 1), punctuation="none"), RIGHT, "individual, joint, both; got 'none'"),
+        (lambda: OAJoin(ON_K, Band(1, 1), kind="outer"), RIGHT, "left, full, semi, anti; got 'outer'"),
+        (lambda: OAJoin(ON_K, Band(1, 1), kind="semi", punctuation="both"), RIGHT, "no right time"),
+        (
+            lambda: OAJoin([], Band(1, 1), kind="full").output_schemas((other(time=pa.int64()), RIGHT)),
+            RIGHT,
+            "rename",
+        ),
         (lambda: OAJoin(ON_K, Band(1, 1), pc.field("z") > 1), RIGHT, "residual must give a boolean"),
         (lambda: OAJoin(ON_K, Band(1, 1), pc.field("ts") + 1), RIGHT, "residual must give a boolean"),
         (lambda: OAJoin(ON_K, Band(1, 1), lambda b: b.column("ts")), RIGHT, "residual must give a boolean"),
-        (lambda: OAJoin(ON_K, Band(1, 1), lambda b: 1 / 0), RIGHT, "got division by zero"),
+        (
+            lambda: OAJoin(ON_K, Band(1, 1), lambda b: 1 / 0),
+            RIGHT,
+            "boolean for each joined tuple: .*: division by zero",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused_when_the_graph_is_built(make, right: Schema, said: str) -> None:

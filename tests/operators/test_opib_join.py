@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from oop_engine import FOREVER, ContractError, GraphError, GroupWise, Joint, Linear, Page, Schema
 from oop_engine.core.graphs.contract import EdgeContract
 from oop_engine.operators.in_order.opib_join import OPIBJoin
+from oop_engine.operators.in_order.opob_join import OPOBJoin
 from oop_engine.operators.joining.bands import Band, TumblingBand
 from oop_engine.testing import END, Driver, as_messages, multiset, row_lists, rows_of, scripts
-from tests.naive.joins import band, tumbling, window_join
+from tests.naive.joins import band, joined, tumbling
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s")
 ON_K = [("k", "k")]
@@ -113,12 +114,16 @@ def test_what_does_not_fit_is_refused_in_its_own_name() -> None:
 @given(
     st.data(),
     st.sampled_from([(Band(2, 3), band(2, 3)), (Band(6, -1), band(6, -1)), (TumblingBand(8), tumbling(8))]),
+    st.sampled_from(["inner", "left", "full", "semi", "anti"]),
+    st.sampled_from([OPIBJoin, OPOBJoin]),
 )
-def test_results_are_sorted_and_those_of_the_definition(data: st.DataObject, given_band) -> None:
+def test_results_are_sorted_and_those_of_the_definition(
+    data: st.DataObject, given_band, kind: str, join: type[OPIBJoin]
+) -> None:
     described, times = given_band
     rows = [data.draw(row_lists(SCHEMA)), data.draw(row_lists(SCHEMA))]
     script = data.draw(scripts((SCHEMA, SCHEMA), rows, ordered=True, grouped=False))
-    d, contract = driver(described), EdgeContract("out")
+    d, contract = Driver(join(ON_K, described, kind=kind), SCHEMA, SCHEMA), EdgeContract("out")
     move_at = data.draw(st.integers(0, 10))
     for step, (port, message) in enumerate(as_messages(script, (SCHEMA, SCHEMA))):
         if step == move_at:
@@ -127,6 +132,8 @@ def test_results_are_sorted_and_those_of_the_definition(data: st.DataObject, giv
             contract.check(out)
     d.run([])
     left, right = rows_of(script, 2)
-    assert multiset(d.rows()) == multiset(window_join(left, right, ON_K, times))
-    assert all(a["ts"] <= b["ts"] for a, b in pairwise(d.rows()))
+    expected = joined(kind, left, right, ON_K, times, names=(SCHEMA.names, SCHEMA.names))
+    assert multiset(d.rows()) == multiset(expected)
+    time = d.operator.schemas_out[0].progressing
+    assert all(a[time] <= b[time] for a, b in pairwise(d.rows()))
     assert d.operator.state().tuples == 0

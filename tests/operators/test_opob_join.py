@@ -1,18 +1,12 @@
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from oop_engine import FOREVER, ContractError, GraphError, GroupWise, Joint, Linear, Page, Schema
-from oop_engine.core.graphs.contract import EdgeContract
 from oop_engine.operators.in_order.opob_join import OPOBJoin
 from oop_engine.operators.joining.bands import Band, TumblingBand
-from oop_engine.testing import END, Driver, as_messages, multiset, row_lists, rows_of, scripts
-from tests.naive.joins import band, tumbling, window_join
+from oop_engine.testing import END, Driver
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s")
 ON_K = [("k", "k")]
@@ -77,25 +71,3 @@ def test_an_input_out_of_order_is_refused(bad: Page) -> None:
 def test_what_does_not_fit_is_refused_in_its_own_name() -> None:
     with pytest.raises(GraphError, match="OPOBJoin: left: no column 'z'"):
         OPOBJoin([("z", "k")], Band(1, 1)).output_schemas((SCHEMA, SCHEMA))
-
-
-@given(
-    st.data(),
-    st.sampled_from([(Band(2, 3), band(2, 3)), (Band(6, -1), band(6, -1)), (TumblingBand(8), tumbling(8))]),
-)
-def test_results_are_sorted_and_those_of_the_definition(data: st.DataObject, given_band) -> None:
-    described, times = given_band
-    rows = [data.draw(row_lists(SCHEMA)), data.draw(row_lists(SCHEMA))]
-    script = data.draw(scripts((SCHEMA, SCHEMA), rows, ordered=True, grouped=False))
-    d, contract = driver(described), EdgeContract("out")
-    move_at = data.draw(st.integers(0, 10))
-    for step, (port, message) in enumerate(as_messages(script, (SCHEMA, SCHEMA))):
-        if step == move_at:
-            d.move()
-        for _, out in d.feed(port, message):
-            contract.check(out)
-    d.run([])
-    left, right = rows_of(script, 2)
-    assert multiset(d.rows()) == multiset(window_join(left, right, ON_K, times))
-    assert all(a["ts"] <= b["ts"] for a, b in pairwise(d.rows()))
-    assert d.operator.state().tuples == 0
