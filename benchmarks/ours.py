@@ -56,10 +56,13 @@ def engine(
     workload: Workload, columns: Columns, *, page: int = PAGE, in_order: bool = False, pushed: bool = False
 ) -> Contender:
     """Return the graph, or its in-order twin, in the plain loop, or with its queues."""
-    graph = twin(workload.graph()) if in_order else workload.graph()
     run_all = push_all if pushed else run_graph
     feed = list(workload.feed(columns, page))
-    schemas = _sink_schemas(graph)
+
+    def graph() -> Graph:
+        return twin(workload.graph()) if in_order else workload.graph()
+
+    schemas = _sink_schemas(graph())
 
     def prepare() -> list[tuple[str, Page]]:
         # New objects over the same columns: a page remembers what it was asked for.
@@ -67,7 +70,7 @@ def engine(
 
     def run(pages: list[tuple[str, Page]]) -> list[Result]:
         kept: list[Result] = []
-        run_all(graph, pages, kept.append)
+        run_all(graph(), pages, kept.append)
         return kept
 
     def columns_of(kept: list[Result]) -> Columns:

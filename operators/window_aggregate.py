@@ -126,8 +126,7 @@ class WindowAggregate(Operator):
             for one in self.definitions.values()
         )
         self.waits = None if by_rows else "results"
-        self.aggregates = dict(aggregates)
-        self.empty = empty
+        self.aggregates, self.empty = dict(aggregates), empty
         self.stamp: Stamp = stamp
         if strategy not in get_args(Strategy):
             names = ", ".join(map(repr, get_args(Strategy)))
@@ -135,6 +134,7 @@ class WindowAggregate(Operator):
             raise GraphError(msg)
         self.strategy: Strategy = strategy
         self.changing, self._first = changing, self.definitions
+        self._asked: Query | None = None
         if changing and not self.named:
             msg = f"{_WHAT}: changing=True needs named windows, such as {{'1 min': Tumbling('1 min')}}; got {windows!r}"
             raise GraphError(msg)
@@ -166,10 +166,17 @@ class WindowAggregate(Operator):
         return explained(query)
 
     def _query(self, schema: Schema) -> Query:
-        bound = {name: self._bound(schema, name, one) for name, one in self.definitions.items()}
-        output = Output(bound, self.aggregates, schema, self.by, self.stamp, _WHAT, named=self.named)
-        read = {column for aggregate in self.aggregates.values() for column in aggregate.columns}
-        return Query(output, schema, read, self.empty, self.strategy, self.named, changing=self.changing)
+        """Return what is asked of ``schema``; it is kept, for thousands of definitions take long to read."""
+        if self._asked is None or self.changing or self._asked.schema != schema:
+            bound = {name: self._bound(schema, name, one) for name, one in self.definitions.items()}
+            output = Output(bound, self.aggregates, schema, self.by, self.stamp, _WHAT, named=self.named)
+            read = {column for aggregate in self.aggregates.values() for column in aggregate.columns}
+            how = self.empty, self.strategy, self.named
+            self._asked = Query(output, schema, read, *how, changing=self.changing)
+        return self._asked
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_asked": None}  # read again where it is unpacked
 
     def _bound(self, schema: Schema, name: str, windows: Windows) -> Definition:
         return bind(windows, schema, self.by, f"{_WHAT}: {name!r}" if self.named else _WHAT)
@@ -203,8 +210,7 @@ class WindowAggregate(Operator):
         if self.changing:
             self.definitions = self.windows = self._first
         query = self._query(schema)
-        first = query.output.definitions[0]
-        self._rows: RowWindows | None = None
+        first, self._rows = query.output.definitions[0], None
         if self._slides(query) and isinstance(first, Extents):
             self._rows = RowWindows(query.output, first, schema)
             return
@@ -284,9 +290,7 @@ class WindowAggregate(Operator):
         if len(named) > _FEW:
             named = [named[0], f"... {len(named)} definitions", named[-1]]
         windows = ", ".join(named) if self.named else describe_value(self.windows)
-        asked = ", ".join(
-            f"{name}={describe_value(aggregate)}" for name, aggregate in self.aggregates.items()
-        )
+        asked = ", ".join(f"{name}={describe_value(one)}" for name, one in self.aggregates.items())
         by = f"; by {', '.join(self.by)}" if self.by else ""
         how = "" if self.strategy == "auto" else f"; by {self.strategy}"
         return f"{_WHAT}({windows}; {asked}{by}{how})"

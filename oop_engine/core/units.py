@@ -28,6 +28,7 @@ _SECONDS = {
     "ns": Fraction(1, 10**9), "us": Fraction(1, 10**6), "ms": Fraction(1, 1000), "s": Fraction(1),
     "min": Fraction(60), "h": Fraction(3600), "d": Fraction(86_400),
 }  # fmt: skip
+_LENGTHS = (int, np.integer, str, timedelta)
 _TEXT = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([A-Za-z]+)?\s*")
 
 
@@ -43,12 +44,10 @@ def to_units(length: Length, unit: str, place: str = "length") -> int:
     Traceback (most recent call last):
     oop_engine.core.errors.UnitError: Sliding: slide must be in 'rows'; got '2 s': give a plain integer
     """
-    if isinstance(length, bool) or not isinstance(length, int | np.integer | str | timedelta):
+    if isinstance(length, bool) or not isinstance(length, _LENGTHS):
         msg = f"{place} must be an integer, a text such as '15 min' or a timedelta; got {length!r}"
         raise UnitError(msg)
-    if isinstance(length, int | np.integer):
-        return int(length)
-    return _units(length, unit, place)
+    return _units(length, unit, place) if isinstance(length, (str, timedelta)) else int(length)
 
 
 @lru_cache(maxsize=1024)  # a definition is read each time that a graph is planned or opened

@@ -118,6 +118,7 @@ class Output:
         self.names += definitions
         self.definitions += definitions.values()
         self._range = np.array([getattr(one, "range", None) or 0 for one in self.definitions])
+        self._words = pa.array(self.names, pa.string())
 
     def _check_commutative(self) -> None:
         """Raise ``GraphError`` for an aggregate that depends on the order of its tuples, which come in any."""
@@ -236,7 +237,7 @@ class Output:
         if isinstance(found.number, int):
             return pa.repeat(pa.scalar(self.names[found.number], pa.string()), found.ends.size)
         if found.number.size > _FEW:
-            return pa.array(self.names, pa.string()).take(pa.array(found.number))
+            return self._words.take(pa.array(found.number))
         return pa.array(
             [self.names[i] for i in found.number.tolist()], pa.string()
         )  # sooner than a call of Arrow
