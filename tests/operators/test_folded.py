@@ -353,7 +353,8 @@ test_a_definition_of_ones_own_keeps_the_laws = contract_suite(
     [
         Case(
             "days", WindowAggregate(Days(), {"n": Count(), "s": Sum("v")}, K), (SCHEMA,), _days,
-            {"ts": list(range(-30, 60)), "k": ["a", "b", None], "v": [-5, 0, 7, None], "x": [0.5, None]},
+            {"ts": list(range(-30, 60)), "k": ["a", "b", None], "v": [-5, 0, 7, None], "x": [0.5, None],
+             "c": ["left"], "y": [b""]},  # fmt: skip
         )
     ],
     examples=10,
