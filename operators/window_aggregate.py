@@ -44,8 +44,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any, Self, get_args
+from typing import Any, Self
 
 from oop_engine.core.change import Change
 from oop_engine.core.errors import GraphError
@@ -57,13 +58,15 @@ from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation
 from oop_engine.operators.consolidate import Consolidate
 from oop_engine.operators.partial_aggregate import PartialAggregate
-from oop_engine.operators.slicing.changing import Changing, changed_windows
+from oop_engine.operators.slicing.asked import by_name, one_of
+from oop_engine.operators.slicing.changing import Changing, changed_windows, read_change
 from oop_engine.operators.slicing.closing import Closing
 from oop_engine.operators.slicing.output import Output, Stamp, checked
 from oop_engine.operators.slicing.rows.row_windows import RowWindows, slidable
 from oop_engine.operators.slicing.strategy import Query, Strategy, checked_query, explained, stores
 from oop_engine.operators.slicing.tagger import Tagger, bind
 from oop_engine.operators.values.describe_value import describe_value
+from oop_engine.operators.values.written import written
 from oop_engine.operators.windows import Definition, Extents, Over, PartitionedTupleBased, TupleBased, Windows
 
 __all__ = ["Strategy", "WindowAggregate"]
@@ -117,10 +120,7 @@ class WindowAggregate(Operator):
         self.by = checked(aggregates, by, stamp, _WHAT)
         self.named = isinstance(windows, Mapping)
         self.windows: Any = dict(windows) if isinstance(windows, Mapping) else windows
-        self.definitions: dict[str, Windows] = (
-            dict(windows) if isinstance(windows, Mapping) else {describe_value(windows): windows}
-        )
-        self._check_names()
+        self.definitions = by_name(windows, _WHAT)
         by_rows = all(
             isinstance(one, TupleBased | PartitionedTupleBased) and one.order == "arrival"
             for one in self.definitions.values()
@@ -128,23 +128,11 @@ class WindowAggregate(Operator):
         self.waits = None if by_rows else "results"
         self.aggregates, self.empty = dict(aggregates), empty
         self.stamp: Stamp = stamp
-        if strategy not in get_args(Strategy):
-            names = ", ".join(map(repr, get_args(Strategy)))
-            msg = f"{_WHAT}: strategy must be one of {names}; got {strategy!r}"
-            raise GraphError(msg)
-        self.strategy: Strategy = strategy
+        self.strategy: Strategy = one_of(Strategy, strategy, f"{_WHAT}: strategy")
         self.changing, self._first = changing, self.definitions
         self._asked: Query | None = None
         if changing and not self.named:
             msg = f"{_WHAT}: changing=True needs named windows, such as {{'1 min': Tumbling('1 min')}}; got {windows!r}"
-            raise GraphError(msg)
-
-    def _check_names(self) -> None:
-        if not self.definitions:
-            msg = f"{_WHAT}: windows must be named definitions, such as {{'1 min': Tumbling('1 min')}}; got none"
-            raise GraphError(msg)
-        if not all(isinstance(name, str) for name in self.definitions):
-            msg = f"{_WHAT}: names of windows must be strings; got {list(self.definitions)}"
             raise GraphError(msg)
 
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
@@ -225,17 +213,21 @@ class WindowAggregate(Operator):
         if not self.changing:
             msg = f"{_WHAT}: to take changes it must be made with changing=True; got {change}"
             raise GraphError(msg)
-        after = copy.copy(self)
+        change, after = read_change(change), copy.copy(self)
         after.definitions = after.windows = changed_windows(self.definitions, change, inputs[0], _WHAT)
         if (old := self.output_schemas(inputs)) != (new := after.output_schemas(inputs)):
             msg = f"{_WHAT}: results must have the columns they had, {old[0]!r}; got {new[0]!r}: use two operators"
             raise GraphError(msg)
         return after
 
+    def written(self, change: Change) -> Change:
+        return replace(change, add={name: written(one) for name, one in change.add.items()})
+
     def on_change(self, port: int, change: Change) -> Iterator[Emission]:
         if change.operator:
             yield from super().on_change(port, change)
         elif self.is_new(change):
+            change = read_change(change)
             self.changed(change, self.schemas_in)
             assert isinstance(self._closing, Changing)
             self._closing.change(change)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 from oop_engine.core.errors import ContractError
 from oop_engine.core.page import Page
@@ -59,6 +59,16 @@ class Change:
         names = [*self.add, *self.drop]
         if not names or not all(isinstance(name, str) for name in names):
             _refuse(f"there must be names to add or to drop, all of them texts; got {names}")
+
+    def frame(self) -> list[Any]:
+        """Return it as plain values; its definitions must be plain already (``Operator.written``)."""
+        return [self.version, self.at, dict(self.add), list(self.drop), self.operator]
+
+    @classmethod
+    def of_frame(cls, frame: list[Any]) -> Self:
+        """Return the change that ``frame`` returned."""
+        version, at, add, drop, operator = frame
+        return cls(version, at, add, tuple(drop), operator)
 
 
 class Reached:

@@ -158,6 +158,13 @@ class Operator:
         )
         raise GraphError(msg)
 
+    def written(self, change: Change) -> Change:
+        """Return a change with plain values alone, to be sent or kept; ``on_change`` takes it as it was before.
+
+        Raises ``SnapshotError`` if that cannot be.
+        """
+        return change
+
     def open(self) -> None:
         """Make the empty state; ``self.schemas_in`` and ``self.schemas_out`` are there."""
 

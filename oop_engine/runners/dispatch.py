@@ -17,6 +17,7 @@ from oop_engine.core.graphs.statistics import EdgeStatistics, OperatorStatistics
 from oop_engine.core.operator import Emission, Message, Operator, State
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import GroupWise, Joint, Punctuation
+from oop_engine.runners.changes import Changes
 
 __all__ = ["Result", "Route", "Signal", "Watch", "handle", "not_open", "statistics_of"]
 
@@ -55,17 +56,19 @@ class Route:
     """One edge of a graph as it runs: from a stream to input ``port`` of ``node``."""
 
     def __init__(
-        self, stream: Stream, node: str, port: int, plan: Plan, statistics: Statistics, check: bool
-    ) -> None:
+        self, stream: Stream, node: str, port: int, plan: Plan, statistics: Statistics, changes: Changes, check: bool
+    ) -> None:  # fmt: skip
         self.stream, self.node, self.port = stream, node, port
+        self.reached = changes.reached(stream, node)
         self._name, self._schema = _edge_name(stream, node), plan.schema(stream)
         self.count = statistics.edges[self._name]
         self.contract = EdgeContract(self._name) if check else None
-        self._leads_to = {name for name, before in leading_to_changing(plan).items() if node in before}
+        leading = leading_to_changing(plan)
+        self._elsewhere = {name for name, before in leading.items() if node not in before}
 
     def takes(self, message: Message) -> bool:
-        """Tell whether a message goes this way: a change does where its operator is."""
-        return not isinstance(message, Change) or message.operator in self._leads_to
+        """Tell whether a message goes this way: a change does where its operator is, or if that is in no plan here."""
+        return not isinstance(message, Change) or message.operator not in self._elsewhere
 
     def noted(self, message: Message) -> Message:
         """Return a message in the types of the edge; count it, and check it against the bounds."""
@@ -74,6 +77,8 @@ class Route:
         self.count.count(message)
         if self.contract is not None:
             self.contract.check(message)
+        if self.reached is not None:
+            self.reached.note(message)
         if isinstance(message, Change) and message.operator == self.node:
             message = replace(message, operator="")
         return message

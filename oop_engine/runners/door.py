@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from oop_engine.core.change import Change
 from oop_engine.core.errors import ContractError
 from oop_engine.core.fitted import fitted, once_each
 from oop_engine.core.operator import Message
@@ -22,7 +21,7 @@ from oop_engine.core.plain import is_arrow
 from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation
 from oop_engine.core.schema import Schema
 
-__all__ = ["admitted", "apart", "messages"]
+__all__ = ["admitted", "messages"]
 
 
 def messages(schema: Schema, feed: Iterable[Any]) -> Iterator[Message]:
@@ -42,8 +41,6 @@ def admitted(place: str, schema: Schema, message: object) -> Message:
     punctuation about its columns with bounds that are int64.  Group-wise ones get the types of the columns, and
     have each group once (``fitted``).
     """
-    if isinstance(message, Change):
-        raise apart(place, message)
     if not isinstance(message, Page | Linear | GroupWise | Joint):
         got = f"got a {type(message).__name__} ({' '.join(_short(message).split())})"
         _refuse(place, f"a message must be a Page or a punctuation; {got}: make a page of it")
@@ -52,14 +49,6 @@ def admitted(place: str, schema: Schema, message: object) -> Message:
             _refuse(place, f"a page must be {_in_words(schema, message.schema)}")
         return message
     return _in_its_types(place, schema, message)
-
-
-def apart(place: str, change: Change) -> ContractError:
-    """Return the error that a change came where a part of a graph runs by itself, which others know nothing of."""
-    return ContractError(
-        f"{place}: an operator changes where the whole graph runs in one process (replay, Local), not on Spark; got "
-        f"version {change.version}: start the query anew with the windows that it is to have"
-    )
 
 
 def _in_its_types(place: str, schema: Schema, punctuation: Punctuation) -> Punctuation:

@@ -22,7 +22,6 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.core.snapshot import pack, unpack
-from oop_engine.runners.changes import Changes
 from oop_engine.runners.dispatch import Result, Signal, Watch, not_open, statistics_of
 from oop_engine.runners.door import admitted
 from oop_engine.runners.worker import Agenda, Delivery, InlineRoute, Worker
@@ -37,8 +36,9 @@ _OWN, _OWN_NAME = "", "Inline"  # no node has an empty name
 class Inline:
     """Runs ``graph`` as messages are pushed; ``on_result`` gets everything that reaches a sink.
 
-    ``on_end`` is called with the name of a sink when its stream has ended.  ``check=True`` checks every
-    edge against its bounds (``contract``).  ``watch`` sees messages and states.
+    ``on_end`` is called with the name of a sink when its stream has ended.  ``on_change``: the graph is a part of
+    another, whose runner has admitted changes; it is called with the name of a sink behind which one goes on.
+    ``check=True`` checks every edge against its bounds (``contract``).  ``watch`` sees messages and states.
     """
 
     def __init__(
@@ -48,6 +48,7 @@ class Inline:
         *,
         check: bool = False,
         on_end: Callable[[str], None] | None = None,
+        on_change: Callable[[str, Change], None] | None = None,
         watch: Watch | None = None,
     ) -> None:
         keep_freed()
@@ -57,7 +58,8 @@ class Inline:
         self._agenda = agenda = Agenda(plan, self.statistics, watch)
         self._workers = {name: Worker(name, op, agenda) for name, op in self.operators.items()}
         sinks = {
-            node.name: Delivery(node.name, plan.name, on_result, on_end) for node in plan.of_kind("sink")
+            node.name: Delivery(node.name, plan.name, on_result, on_end, on_change)
+            for node in plan.of_kind("sink")
         }
         takers: dict[str, Worker | Delivery] = {**self._workers, **sinks}
         routes = {
@@ -71,14 +73,18 @@ class Inline:
         self._last = dict.fromkeys(self._routes, NEVER)
         self._ended: set[str] = set()
         self._fault: Exception | None = None
-        self._changes = Changes(plan)
-        self._changing = bool(self._changes)
+        self._changes, self._part, self._draining = agenda.changes, on_change is not None, False
 
     @property
     def clock_every(self) -> int | None:
         """How often some operator wants ``clock``; None: never."""
         wishes = [op.clock_every for op in self.operators.values() if op.clock_every]
         return min(wishes, default=None)
+
+    @property
+    def reached(self) -> int:
+        """The largest time that has passed any edge to an operator that takes changes."""
+        return self._changes.largest
 
     def push(self, source: str, message: Message, now: int | None = None) -> None:
         """Queue a message of a source.
@@ -89,11 +95,9 @@ class Inline:
         if source not in self._last or source in self._ended:
             raise not_open(self.plan.name, source, self._last)
         if isinstance(message, Change):
-            self.change(message.operator, message, now)
+            self._push_change(source, message, now)
             return
         message = admitted(f"graph {self.plan.name!r}, source {source!r}", self._schemas[source], message)
-        if self._changing:
-            self._changes.note(source, message)
         last = self._last[source]
         moment = until = last if now is None else now
         if isinstance(message, Page):
@@ -106,13 +110,22 @@ class Inline:
     def change(self, operator: str, change: Change, now: int | None = None) -> None:
         """Queue a change of an operator (empty: the only one that changes), behind every source that leads there.
 
-        The change came at ``now``, as in ``push``.  Raises ``UsageError``, ``GraphError`` or ``ContractError`` if it
-        cannot be; then nothing has changed.
+        The change came at ``now``, as in ``push``; earlier messages are handled first, for bounds may follow from them.
+        Raises ``UsageError``, ``GraphError`` or ``ContractError`` if it cannot be; then nothing has changed.
         """
-        found, sources = self._changes.admitted(replace(change, operator=operator))
-        for source in sorted(set(sources) - self._ended):
+        if not self._draining:
+            self.drain(before=1 + max([*self._last.values(), NEVER if now is None else now]))
+        found, sources = self._changes.admitted(replace(change, operator=operator), self._ended)
+        for source in sources:
             moment = self._last[source] if now is None else now
             self._send(source, found, moment, moment)
+
+    def _push_change(self, source: str, change: Change, now: int | None) -> None:
+        if not self._part:
+            self.change(change.operator, change, now)
+            return
+        moment = self._last[source] if now is None else now
+        self._send(source, change, moment, moment)
 
     def _send(self, source: str, message: Message, moment: int, until: int) -> None:
         self._last[source] = last = max(self._last[source], until)
@@ -144,6 +157,7 @@ class Inline:
         if self._fault is not None:
             raise self._fault
         heap, began = self._agenda.heap, wall()
+        self._draining = True
         try:
             while heap and (before is None or heap[0][0] < before):
                 event = heappop(heap)
@@ -151,6 +165,8 @@ class Inline:
         except Exception as error:
             self._fault = error
             raise
+        finally:
+            self._draining = False
 
     def snapshot(self) -> dict[str, bytes]:
         """Return the state of every operator, and of the runner; nothing may be queued (``drain`` first)."""

@@ -1,3 +1,4 @@
+# Long: one runner, whose tasks share its queues.
 """Local: one asyncio task per operator, pushing pages through bounded queues.
 
 A full queue makes its writers wait, back to the sources: memory stays bounded however
@@ -58,6 +59,7 @@ class Local:
         self.operators = self.plan.open()
         self.statistics = statistics_of(self.plan)
         self._on_result = on_result
+        self._changes = Changes(self.plan)
         leave = leaves(self.plan)
         self._inbox = {
             name: Inbox(operator, leave[name], capacity, room) for name, operator in self.operators.items()
@@ -79,13 +81,14 @@ class Local:
         self._schemas = {name: self.plan.schema(Stream(name)) for name in self._now}
         self._ended: set[str] = set()
         self._fault: Exception | None = None
-        self._changes = Changes(self.plan)
+        self._gate = asyncio.Lock()
         self._tasks = asyncio.TaskGroup()
+        self._workers = set[asyncio.Task[None] | None]()
 
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
         for name, operator in self.operators.items():
-            self._tasks.create_task(self._work(name, operator), name=name)
+            self._workers.add(self._tasks.create_task(self._work(name, operator), name=name))
         return self
 
     async def __aexit__(
@@ -111,12 +114,14 @@ class Local:
 
     async def push(self, source: str, message: Message, now: int | None = None) -> None:
         """Send a message of a source; waits while the queues behind it are full."""
+        if self._gate.locked():
+            async with self._gate:  # a change is on its way in
+                pass
         self._check(source)
         if isinstance(message, Change):
             await self.change(message.operator, message, now)
             return
         message = admitted(f"graph {self.plan.name!r}, source {source!r}", self._schemas[source], message)
-        self._changes.note(source, message)
         if isinstance(message, Page) and message.arrival is not None and len(message):
             now = int(message.arrival[-1])
         if now is not None and now > self._now[source]:
@@ -124,11 +129,23 @@ class Local:
         await self._send(self._routes[source][0], message, self._now[source], wall())
 
     async def change(self, operator: str, change: Change, now: int | None = None) -> None:
-        """Change an operator, as ``Inline.change``; no push of another task comes between the copies."""
+        """Change an operator, as ``Inline.change``; pushes of other tasks wait until it is in.
+
+        Called while a result is handled it does not wait for the messages before it: bounds that follow from these, and
+        pass the time of the change, are an error of the run.
+        """
+        if asyncio.current_task() in self._workers:
+            self._change(replace(change, operator=operator), now)
+            return
+        async with self._gate:
+            await self.settle()
+            self._change(replace(change, operator=operator), now)
+
+    def _change(self, change: Change, now: int | None) -> None:
         if self._fault is not None:
             raise self._fault
-        found, sources = self._changes.admitted(replace(change, operator=operator))
-        for source in set(sources) - self._ended:
+        found, sources = self._changes.admitted(change, self._ended)
+        for source in sources:
             for route in self._routes[source][0]:
                 if route.inbox is not None and route.takes(found):
                     moment = self._now[source] if now is None else now
@@ -150,7 +167,7 @@ class Local:
 
         A graph that settles after each push keeps its inputs in step, see ``in_step``.
         """
-        while self._busy or not all(inbox.empty for inbox in self._inbox.values()):
+        while self._fault is None and (self._busy or not all(inbox.empty for inbox in self._inbox.values())):
             self._rested.clear()
             await self._rested.wait()
 
@@ -178,6 +195,7 @@ class Local:
         if self._fault is None:
             cancelled = UsageError(f"graph {self.plan.name!r}: it was cancelled; nothing can follow")
             self._fault = error if isinstance(error, Exception) else cancelled
+            self._rested.set()
             for inbox in self._inbox.values():
                 inbox.fail(self._fault)
 
@@ -270,16 +288,17 @@ class Local:
         if isinstance(message, Page) and not message.batch.num_rows:
             return
         for route in routes:
+            sent = message
             if not isinstance(message, Signal):
                 if not route.takes(message):
                     continue
-                message = route.noted(message)
+                sent = route.noted(message)
             if route.inbox is not None:
                 if route.inbox.full:
                     await route.inbox.wait()
-                route.inbox.put(Envelope(route.port, message, now, born))
-            elif not isinstance(message, Signal | Change):
-                result = Result(route.node, message, now, wall() - born)
+                route.inbox.put(Envelope(route.port, sent, now, born))
+            elif not isinstance(sent, Signal | Change):
+                result = Result(route.node, sent, now, wall() - born)
                 if (taking := deliver(self.plan.name, self._on_result, result)) is not None:
                     await taken(self.plan.name, result, taking)
 
@@ -288,7 +307,7 @@ class _Route(Route):
     """One edge, and the inbox at its end; there is none before a sink."""
 
     def __init__(self, stream: Stream, node: str, port: int, runner: Local, check: bool) -> None:
-        super().__init__(stream, node, port, runner.plan, runner.statistics, check)
+        super().__init__(stream, node, port, runner.plan, runner.statistics, runner._changes, check)
         self.inbox = runner._inbox.get(node)
 
 

@@ -18,6 +18,7 @@ from oop_engine.core.operator import Emission, Message, Operator
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
 from oop_engine.runners.backlog import MOST
+from oop_engine.runners.changes import Changes
 from oop_engine.runners.dispatch import Result, Route, Signal, Watch, handle
 from oop_engine.runners.faults import FAULTS, blame, deliver
 from oop_engine.system.stopwatch import wall
@@ -40,6 +41,7 @@ class Agenda:
 
     def __init__(self, plan: Plan, statistics: Statistics, watch: Watch | None) -> None:
         self.plan, self.statistics, self.watch = plan, statistics, watch
+        self.changes = Changes(plan)
         self.heap: list[Event] = []
         self.serial = itertools.count()
 
@@ -48,13 +50,13 @@ class InlineRoute(Route):
     """One edge; no message overtakes an earlier one."""
 
     def __init__(self, stream: Stream, to: Worker | Delivery, port: int, agenda: Agenda, check: bool) -> None:
-        super().__init__(stream, to.name, port, agenda.plan, agenda.statistics, check)
+        super().__init__(stream, to.name, port, agenda.plan, agenda.statistics, agenda.changes, check)
         self._to, self._agenda, self._heap, self._serial = to, agenda, agenda.heap, agenda.serial
         self._latest = NEVER
 
     def send(self, message: Message | Signal, moment: int, now: int, born: float) -> None:
         """Queue a message for who is at the end of the edge."""
-        if isinstance(message, Page) and self.contract is None:  # as mostly
+        if isinstance(message, Page) and self.contract is None and self.reached is None:  # as mostly
             self.count.pages += 1
             self.count.tuples += message.batch.num_rows
         elif not isinstance(message, Signal):
@@ -74,14 +76,19 @@ class Delivery:
     in_hand = False
 
     def __init__(
-        self, name: str, graph: str, on_result: Callable[[Result], None], on_end: Callable[[str], None] | None
-    ) -> None:
+        self, name: str, graph: str, on_result: Callable[[Result], None], on_end: Callable[[str], None] | None,
+        on_change: Callable[[str, Change], None] | None,
+    ) -> None:  # fmt: skip
         self.name, self._graph, self._on_result, self._on_end = name, graph, on_result, on_end
+        self._on_change = on_change
 
     def take(self, event: Event, began: float) -> float:
         """Hand over a result; return when (wall) that was done."""
         _, _, _, _, _, message, now, born = event
-        if not isinstance(message, Signal | Change):
+        if isinstance(message, Change):
+            assert self._on_change is not None  # else it goes to its operator alone
+            self._on_change(self.name, message)
+        elif not isinstance(message, Signal):
             deliver(self._graph, self._on_result, Result(self.name, message, now, began - born))
         elif self._on_end is not None:
             self._on_end(self.name)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from oop_engine.core.change import Change
 from oop_engine.core.graphs.statistics import LateTuples, Statistics
 from oop_engine.spark.plan.balance import Move
 from oop_engine.spark.plan.pieces import Cut
@@ -15,13 +17,18 @@ __all__ = ["BatchDone", "ShardDone", "SparkOutcome"]
 
 @dataclass(frozen=True)
 class BatchDone:
-    """One micro-batch: its number, the tuples that came in with it, results, wall seconds; shards, if there are."""
+    """One micro-batch: its number, the tuples that came in with it, results, wall seconds; shards, if there are.
+
+    ``change``: called with a ``Change`` while ``on_batch`` runs, it lets an operator have other windows; they hold from
+    the next micro-batch on, and after a restart.  Raises as ``Inline.change`` does, and then nothing has changed.
+    """
 
     number: int
     tuples: int
     results: int
     wall_s: float
     shards: tuple[ShardDone, ...] = ()
+    change: Callable[[Change], None] = field(default=lambda change: None, repr=False, compare=False)
 
 
 @dataclass(frozen=True)

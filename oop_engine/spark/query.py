@@ -8,6 +8,7 @@ from contextlib import suppress
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from oop_engine.spark.asked_changes import AskedChanges
 from oop_engine.spark.io.feeds import schemas_of
 from oop_engine.spark.io.frames import records_of_frame
 from oop_engine.spark.io.sink import Sink
@@ -56,6 +57,7 @@ class SparkQuery:
         edges = [edge for edge in job.cut.edges if edge.component is None]
         self._schemas = {edge.number: (edge.sink, edge.schema) for edge in edges}
         self._control = Control(balance, job.cut, job.assignments) if job.assignments else None
+        self._changes = AskedChanges(job, kept, frames)
         self._last = time.perf_counter()
         self.totals = Totals()
         self.batches: list[BatchDone] = []
@@ -128,7 +130,9 @@ class SparkQuery:
         if self._control is not None:
             self._control.take(number, self.totals.loads())
         now = time.perf_counter()
-        done = BatchDone(number, self.totals.tuples - before, results, now - self._last, self._shards())
+        done = BatchDone(
+            number, self.totals.tuples - before, results, now - self._last, self._shards(), self._changes.ask
+        )
         self._last = now
         self.batches.append(done)
         self._on_batch(done)

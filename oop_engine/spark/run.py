@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from oop_engine.core.graphs.graph import Graph, Stream
+from oop_engine.core.graphs.leading import leading_to_changing
 from oop_engine.spark.io.feeds import Feed, check_feeds, schemas_of, segments_of
 from oop_engine.spark.io.frames import check_frames, is_frame
 from oop_engine.spark.io.segments import SEGMENT_ROWS, Segments
@@ -26,7 +27,7 @@ from oop_engine.spark.query import SparkQuery
 from oop_engine.spark.session.session import session
 from oop_engine.spark.session.settings import check_packages
 from oop_engine.spark.session.waiting import terminable
-from oop_engine.spark.state.checkpoint import Checkpoint
+from oop_engine.spark.state.checkpoint import CHANGES, Checkpoint
 from oop_engine.spark.state.state_files import SOURCE_CHAINS, SUBTASKS
 from oop_engine.spark.tasks.job import Job, addresses_of, check_travels
 
@@ -192,6 +193,7 @@ class _Asked:
             chains=str(folder / SOURCE_CHAINS),
             subtasks=str(folder / SUBTASKS) if self.state == "files" else "",
             assignments=str(folder / "maps") if pieces.at(SHARDS) and not self.batch else "",
+            changes="" if self.batch or not leading_to_changing(self.graph.plan()) else str(folder / CHANGES),
             segments_per_batch=self.segments_per_batch,
         )
 

@@ -30,7 +30,7 @@ from oop_engine.operators.slicing.strategy import Query, numbered_stores
 from oop_engine.operators.values.written import definition_of, written
 from oop_engine.operators.windows import Definition, Extents, Windows
 
-__all__ = ["Changing", "changed_windows"]
+__all__ = ["Changing", "changed_windows", "read_change"]
 
 
 class Changing(Closing):
@@ -120,6 +120,12 @@ class Changing(Closing):
             store.renew()
         self._reached = Reached(saved.integer("reached"))
         super().load(saved)
+
+
+def read_change(change: Change) -> Change:
+    """Return a change with definitions of windows where they were written down as plain values."""
+    some = {name: definition_of(one) for name, one in change.add.items() if isinstance(one, list)}
+    return replace(change, add={**change.add, **some}) if some else change
 
 
 def changed_windows(

@@ -26,7 +26,9 @@ from oop_engine import (
 from oop_engine.core.errors import TraceError
 from oop_engine.core.graphs.contract import EdgeContract
 from oop_engine.operators import (
+    BoundedDisorder,
     Count,
+    Heartbeat,
     Meld,
     Ordered,
     Punctuate,
@@ -34,6 +36,7 @@ from oop_engine.operators import (
     Upstream,
     WindowAggregate,
 )
+from oop_engine.runners.changes import Changes
 from oop_engine.runners.event_loop import run_async
 from oop_engine.spark.io.spool import spool
 from oop_engine.testing import Driver, multiset
@@ -214,8 +217,80 @@ def test_what_does_not_change_says_so():
         in_order(graph())
 
 
-def test_changes_are_for_runners(tmp_path):
+def test_a_trace_has_no_changes(tmp_path):
     with pytest.raises(TraceError, match="give changes to the runner"):
         write_trace(tmp_path / "trace.jsonl", SCHEMA, [at(1), TEN])
-    with pytest.raises(ContractError, match="not on Spark; got version 1: start the query anew"):
-        spool({"in": [at(1), TEN]}, {"in": SCHEMA}, tmp_path / "spool")
+
+
+def test_a_spooled_change_is_for_all_feeds_before_what_comes_later(tmp_path):
+    feeds = {"west": feed(TEN), "east": feed()}
+    schemas = dict.fromkeys(feeds, SCHEMA)
+    with pytest.raises(ContractError, match="no operator takes changes; got version 1"):
+        spool(feeds, schemas, tmp_path / "alone")
+    for _ in range(2):  # what was spooled is taken as it is
+        found = spool(feeds, schemas, tmp_path / "spool", changes=Changes(graph().plan()))
+        written = Change(1, 30, {"ten": ["Tumbling", {"range": 10, "origin": 0}]}, operator="count")
+        for one in found.values():
+            assert one.count() == 2
+            assert written not in list(one.read(0))
+            assert next(iter(one.read(1))) == written
+    late = {"west": [at(29), at(30), TEN], "east": [at(1)]}
+    with pytest.raises(ContractError, match=r"source 'west': .*got at=30, and 30 has been let through"):
+        spool(late, schemas, tmp_path / "late", changes=Changes(graph().plan()))
+
+
+class Lull:
+    """A source of which all is silent for 50 s after its first tuple: its bound goes on by the clock."""
+
+    policy = Heartbeat(BoundedDisorder(5), threshold=10, slack=5)
+    refused = r"from 'west_edge' to 'together': .*got at=30, and \d+ has been let through"
+
+    @staticmethod
+    def page(*times: int) -> Page:
+        return Page.of(SCHEMA, {"ts": list(times)}, arrival=list(times))
+
+
+def test_a_bound_that_no_source_has_said_is_known_at_the_door():
+    driver = GraphDriver(graph(Lull.policy))
+    driver.feed("west", Lull.page(1))
+    driver.feed("east", Lull.page(1))
+    driver.clock(60)
+    with pytest.raises(ContractError, match=Lull.refused):
+        driver.feed("west", TEN)
+    later = Change(1, 70, {"ten": Tumbling(10)})
+    driver.feed("west", later)
+    driver.end()
+    assert [row["window"] for row in driver.rows("out")] == ["twenty"]
+
+
+def test_a_service_hears_of_such_a_bound_too():
+    async def run() -> None:
+        async with Local(graph(Lull.policy), lambda result: None) as local:
+            for source in ("west", "east"):
+                await local.push(source, Lull.page(1))
+            await local.clock(60)
+            with pytest.raises(ContractError, match=Lull.refused):
+                await local.change("count", TEN)
+            await local.change("count", Change(1, 70, {"ten": Tumbling(10)}))
+
+    run_async(run())
+
+
+def test_a_change_may_come_from_who_takes_results():
+    rows = []
+
+    async def run() -> None:
+        async def take(result) -> None:
+            if isinstance(result.message, Page) and result.sink == "out":
+                rows.extend(result.message.to_pylist())
+                if len(rows) == 1:
+                    await local.change("count", TEN)
+
+        async with Local(graph(), take) as local:
+            for messages in zip(feed(), feed(), strict=True):
+                for source, message in zip(("west", "east"), messages, strict=True):
+                    await local.push(source, message)
+                await local.settle()
+
+    run_async(run())
+    assert multiset(rows) == multiset(WANTED)

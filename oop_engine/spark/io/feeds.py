@@ -10,6 +10,7 @@ from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.graph import Plan, Stream
 from oop_engine.core.operator import Message
 from oop_engine.core.schema import Schema
+from oop_engine.runners.changes import Changes
 from oop_engine.spark.io.segments import Files, Segments
 from oop_engine.spark.io.spool import spool
 
@@ -43,7 +44,8 @@ def segments_of(plan: Plan, feeds: Mapping[str, Feed], folder: Path, rows: int) 
             case _:
                 messages[name] = feed
     if messages:
-        found |= spool(messages, {name: schemas[name] for name in messages}, folder / "feeds", rows)
+        of_them = {name: schemas[name] for name in messages}
+        found |= spool(messages, of_them, folder / "feeds", rows, Changes(plan))
     return {name: found[name] for name in schemas if name in found}
 
 

@@ -2,12 +2,12 @@
 
 One task a source and micro-batch.  The offset is the number of segments that have been read, for
 each source; one more than there are says that the source has ended.  Where there are shards, the
-version of their assignment is in the offset too.
+version of their assignment is in the offset too; where an operator may change, the number of its changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,11 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from oop_engine.core.change import Change
 from oop_engine.spark.io.segments import Files
 from oop_engine.spark.plan.assignments import AssignmentFolder
 from oop_engine.spark.plan.balance import Assignments
+from oop_engine.spark.state.ledger import Ledger
 from oop_engine.spark.state.manifest import Manifest
 from oop_engine.spark.state.state_files import SOURCE_CHAINS, StateFiles
 from oop_engine.spark.tasks.job import Job, PackedJob
@@ -34,7 +36,7 @@ from oop_engine.spark.tasks.task_metrics import state_record
 __all__ = ["RecordSource"]
 
 Offset = dict[str, int]
-_ASSIGNMENT = "(map)"  # beside the sources; none can have this name
+_ASSIGNMENT, _CHANGES = "(map)", "(changes)"  # beside the sources; none can have these names
 
 
 class RecordSource(DataSource):
@@ -59,19 +61,18 @@ class RecordSource(DataSource):
 
 
 class _Part(InputPartition):
-    """Segments of one source, the assignments of then, and the file with the state of its chain ("": there is none)."""
+    """Segments of one source, the assignments of then, the file with the state of its chain ("": there is none).
+
+    And all changes until then, as they were written down.
+    """
 
     def __init__(
-        self, source: str, start: int, stop: int, assignments: Assignments | None = None, state: str = ""
-    ) -> None:
+        self, source: str, start: int, stop: int, assignments: Assignments | None = None, state: str = "",
+        changes: Sequence[list[Any]] = (),
+    ) -> None:  # fmt: skip
         super().__init__(source)
-        self.source, self.start, self.stop, self.assignments, self.state = (
-            source,
-            start,
-            stop,
-            assignments,
-            state,
-        )
+        self.source, self.start, self.stop, self.assignments = source, start, stop, assignments
+        self.state, self.changes = state, changes
 
 
 class _BatchReader(DataSourceReader):
@@ -101,8 +102,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._packed.job
 
     def initialOffset(self) -> Offset:
-        nothing = dict.fromkeys(self._job.sources, 0)
-        return nothing if self._assignments is None else nothing | {_ASSIGNMENT: self._assignments.newest()}
+        return dict.fromkeys(self._job.sources, 0) | self._versions()
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxFiles(self._job.segments_per_batch)
@@ -114,18 +114,25 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         there = self._target or _available(self._job)
         most = max(there.values()) if isinstance(limit, ReadAllAvailable) else self._job.segments_per_batch
         latest = {source: max(start[source], min(there[source], start[source] + most)) for source in there}
-        if self._assignments is None:
-            return latest
-        moved = any(
-            latest[source] > start[source] for source in there
-        )  # a new assignment alone is no reason for a batch
-        return latest | {_ASSIGNMENT: self._assignments.newest() if moved else start[_ASSIGNMENT]}
+        if all(latest[source] == start[source] for source in there):
+            return start  # a new assignment or change alone is no reason for a batch
+        return latest | self._versions()
+
+    def _versions(self) -> Offset:
+        """Return the newest assignments, and how many changes there are."""
+        maps = {} if self._assignments is None else {_ASSIGNMENT: self._assignments.newest()}
+        return maps | ({_CHANGES: len(self._changes())} if self._job.changes else {})
+
+    def _changes(self) -> list[list[Any]]:
+        """Return the changes so far, as they were written down."""
+        return Ledger(Path(self._job.changes)).lines() if self._job.changes else []
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         assignments = None if self._assignments is None else self._assignments.read(end[_ASSIGNMENT])
+        changes = self._changes()[: end.get(_CHANGES, 0)]
         read = ((source, start[source], end[source]) for source in self._job.sources)
         return [
-            _Part(source, at, to, assignments, self._state_at(source, at))
+            _Part(source, at, to, assignments, self._state_at(source, at), changes)
             for source, at, to in read
             if to > at
         ]
@@ -142,7 +149,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         chain = _chain(self._job, part)
         if part.state:
             chain.restore(states.load(part.source, part.state))
-        yield from chain.run(part.start, part.stop)
+        yield from chain.run(part.start, part.stop, [*map(Change.of_frame, part.changes)])
         yield state_record(
             f"{SOURCE_CHAINS}{part.source}", states.save(part.source, part.stop, chain.snapshot())
         )

@@ -6,16 +6,18 @@ import hashlib
 import heapq
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from oop_engine.core.errors import SnapshotError, TraceError
+from oop_engine.core.change import Change
+from oop_engine.core.errors import ContractError, SnapshotError, TraceError
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
 from oop_engine.core.schema import Schema
+from oop_engine.runners.changes import Changes
 from oop_engine.runners.door import admitted, messages
 from oop_engine.spark.io.segments import SEGMENT_ROWS
 from oop_engine.traces.trace import open_trace, write_trace
@@ -31,13 +33,14 @@ SPOOLED = f"feeds/{_INDEX}"
 
 @dataclass(frozen=True)
 class Spooled:
-    """What ``spool`` wrote: segments of all sources cut at the same moments."""
+    """What ``spool`` wrote: segments of all sources cut at the same moments; ``changes`` come before their segment."""
 
     folder: str
     schema: Schema
     arrives: bool
     clocks: tuple[tuple[int, int] | None, ...]
     hashes: tuple[str, ...]
+    changes: Mapping[int, Sequence[Change]] = field(default_factory=dict)
 
     def count(self) -> int:
         """Return the number of segments; all are there."""
@@ -50,6 +53,7 @@ class Spooled:
     def read(self, number: int) -> Iterator[Message]:
         """Yield the messages of a segment."""
         self._check_shared()
+        yield from self.changes.get(number, ())
         if not self.hashes[number]:
             return  # the source had nothing to say then
         path = Path(self.folder) / _segment_name(number)
@@ -79,21 +83,27 @@ def spool(
     schemas: Mapping[str, Schema],
     folder: Path,
     rows: int = SEGMENT_ROWS,
+    changes: Changes | None = None,
 ) -> dict[str, Spooled]:
     """Write ``feeds`` to ``folder`` in segments of about ``rows`` tuples, all cut at the same arrivals.
 
-    So a segment of a slow source goes with a segment of a fast one.  What is in ``folder`` already, from
-    an earlier run, is taken as it is.  Memory is bounded by a segment.
+    So a segment of a slow source goes with a segment of a fast one.  A change in a feed is for all of them, before all
+    that comes later; ``changes`` admits it or raises the error.  Without ``changes`` it is a ``ContractError``.
+
+    What is in ``folder`` already, from an earlier run, is taken as it is.  Memory is bounded by a segment.
     """
     index = folder / _INDEX
     if not index.exists():
-        known = _Spool(folder, schemas, rows).write(feeds)
+        known = _Spool(folder, schemas, rows, changes).write(feeds)
         unfinished = index.with_suffix(".part")
         unfinished.write_text(json.dumps(known))
         unfinished.replace(index)
     try:
         found = json.loads(index.read_text())
         clocks = tuple(tuple(clock) if clock else None for clock in found["clocks"])
+        changes_at = {
+            int(segment): [*map(Change.of_frame, some)] for segment, some in found.get("changes", {}).items()
+        }
         return {
             name: Spooled(
                 str(folder / name),
@@ -101,6 +111,7 @@ def spool(
                 found["arrives"][name],
                 clocks,
                 tuple(found["hashes"][name]),
+                changes_at,
             )
             for name in feeds
         }
@@ -110,9 +121,10 @@ def spool(
 
 
 class _Part(NamedTuple):
-    """Some of a feed; ``now``: when it came (``NEVER`` before the first arrival)."""
+    """Some of a feed; ``now``: when it came (``NEVER`` before the first arrival); ``turn``: its place in the feed."""
 
     now: int
+    turn: int
     until: int
     source: str
     message: Message
@@ -121,8 +133,11 @@ class _Part(NamedTuple):
 class _Spool:
     """Writes segments while it reads feeds."""
 
-    def __init__(self, folder: Path, schemas: Mapping[str, Schema], rows: int) -> None:
-        self._folder, self._schemas, self._rows = folder, schemas, rows
+    def __init__(
+        self, folder: Path, schemas: Mapping[str, Schema], rows: int, changes: Changes | None
+    ) -> None:
+        self._folder, self._schemas, self._rows, self._door = folder, schemas, rows, changes
+        self._changes = dict[int, list[Any]]()  # by the segment that they come before
         self._clocks: list[list[int] | None] = []
         self._arrives = dict.fromkeys(schemas, False)
         self._hashes: dict[str, list[str]] = {name: [] for name in schemas}
@@ -136,18 +151,36 @@ class _Spool:
             (self._folder / name).mkdir(parents=True)
         merged = heapq.merge(
             *(_parts(name, self._schemas[name], feed) for name, feed in feeds.items()),
-            key=lambda part: part.now,
+            key=lambda part: part[:2],
         )
         waiting: list[_Part] = []
         rows = 0
         for part in merged:
+            if isinstance(part.message, Change):
+                if waiting:
+                    self._segment(waiting, part.now)
+                    waiting, rows = [], 0
+                self._change(part)
+                continue
+            if self._door is not None:
+                self._door.note(part.source, part.message)
             if rows >= self._rows and part.now != waiting[-1].now:
                 self._segment(waiting, part.now)
                 waiting, rows = [], 0
             waiting.append(part)
             rows += len(part.message) if isinstance(part.message, Page) else 0
         self._segment(waiting, None)
-        return {"clocks": self._clocks, "arrives": self._arrives, "hashes": self._hashes}
+        known = {"clocks": self._clocks, "arrives": self._arrives, "hashes": self._hashes}
+        return known | ({"changes": self._changes} if self._changes else {})
+
+    def _change(self, part: _Part) -> None:
+        assert isinstance(part.message, Change)
+        if self._door is None:
+            msg = f"feed {part.source!r}: no operator takes changes; got version {part.message.version}"
+            raise ContractError(msg)
+        change = self._door.admitted(part.message)[0]
+        written = self._door.written(change)
+        self._changes.setdefault(len(self._clocks), []).append(written.frame())
 
     def _segment(self, parts: list[_Part], following: int | None) -> None:
         """Write what came before the moment ``following``; None: it is the last segment."""
@@ -168,10 +201,10 @@ class _Spool:
 
 def _parts(name: str, schema: Schema, feed: Iterable[Message]) -> Iterator[_Part]:
     now = NEVER
-    for given in messages(schema, feed):
-        message = admitted(f"feed {name!r}", schema, given)
+    for turn, given in enumerate(messages(schema, feed)):
+        message = given if isinstance(given, Change) else admitted(f"feed {name!r}", schema, given)
         if not isinstance(message, Page):
-            yield _Part(now, now, name, message)
+            yield _Part(now, turn, now, name, message)
             continue
         for start in range(0, len(message), _PART_ROWS):
             page = message.slice(start, min(start + _PART_ROWS, len(message)))
@@ -179,7 +212,7 @@ def _parts(name: str, schema: Schema, feed: Iterable[Message]) -> Iterator[_Part
                 (now, now) if page.arrival is None else (int(page.arrival[0]), int(page.arrival[-1]))
             )
             now = max(now, last)
-            yield _Part(first, now, name, page)
+            yield _Part(first, turn, now, name, page)
 
 
 def _hash_of(path: Path) -> str:

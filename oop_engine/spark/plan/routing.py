@@ -9,7 +9,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from oop_engine.core.change import Change
 from oop_engine.core.graphs.graph import Graph
+from oop_engine.core.graphs.leading import leading_to
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import GroupWise
 from oop_engine.runners.dispatch import Signal
@@ -55,6 +57,7 @@ class Router:
             graph,
             lambda result: self.say(result.sink, result.message),
             on_end=lambda sink: self.say(sink, Signal.END),
+            on_change=self.say,
         )
 
     def say(self, outlet: str, message: EdgeMessage) -> None:
@@ -90,10 +93,18 @@ class Router:
         numbers = self.addresses[edge.component]
         parts: list[list[EdgeMessage]] = [[] for _ in numbers]
         for message in said:
+            if isinstance(message, Change) and not self._leads(edge, message):
+                continue
             for group, part in self._divided(edge, message, len(numbers)):
                 parts[group].append(part)
         for number, messages in zip(numbers, parts, strict=True):
             yield from self._record(edge, number, messages, seq)
+
+    def _leads(self, edge: Edge, change: Change) -> bool:
+        """Tell whether an edge leads to the operator of a change."""
+        assert edge.component is not None
+        leading = leading_to(self.cut.plan, change.operator)
+        return not leading.isdisjoint(self.cut.components[edge.component].nodes)
 
     def _record(self, edge: Edge, target: int, said: Iterable[EdgeMessage], seq: int) -> Iterator[Record]:
         messages = list(said)

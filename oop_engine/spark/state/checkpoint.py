@@ -6,6 +6,7 @@ manifest.json   how far the query is, and hashes of all that it needs to go on
 feeds/          what was spooled
 slices/         the names of files that were found in the folder of a source, in this order
 maps/           which shard has which key groups, by version
+changes.jsonl   how operators were asked to change while the query ran
 heads/          states of source chains, by offset
 copies/         states of the subtasks of components, by micro-batch
 results.jsonl   the files that sinks have written, a line a micro-batch
@@ -30,9 +31,9 @@ from oop_engine.spark.state.fingerprint import fingerprint
 from oop_engine.spark.state.ledger import NOTHING, Ledger, Mark
 from oop_engine.spark.state.manifest import MANIFEST, Manifest
 from oop_engine.spark.state.spark_log import METADATA, next_batch, offset_of
-from oop_engine.spark.state.state_files import QUERY, SOURCE_CHAINS, SUBTASKS, version_of
+from oop_engine.spark.state.state_files import QUERY, SOURCE_CHAINS, SUBTASKS, StateFiles, version_of
 
-__all__ = ["Checkpoint"]
+__all__ = ["CHANGES", "Checkpoint"]
 
 GROUPS_A_PARTITION = 2
 _PARTS = {
@@ -47,6 +48,7 @@ _PARTS = {
 
 _LEFT = ("spark", "heads", "copies")  # what a query that has begun leaves
 _RESULTS = "results.jsonl"
+CHANGES = "changes.jsonl"
 
 
 class Checkpoint:
@@ -61,7 +63,7 @@ class Checkpoint:
         self._file = folder / QUERY
         self._manifest = Manifest(folder)
         self._next = 0  # the micro-batch that is the next to run
-        self._ledgers = {_RESULTS: Ledger(folder / _RESULTS)}
+        self._ledgers = {name: Ledger(folder / name) for name in (_RESULTS, CHANGES)}
 
     def check(self, plan: Plan, *, batch: bool = False, state: str = "files") -> None:
         """Make sure that the folder is not the checkpoint of another graph, or of the other way to run one.
@@ -101,7 +103,7 @@ class Checkpoint:
             self._next = next_batch(self.folder / "spark", manifest.done)
         manifest.check(self._next)
         grown = [f"slices/{path.name}" for path in (self.folder / "slices").glob("*")]
-        for name in {_RESULTS, *grown, *manifest.ledgers}:
+        for name in {_RESULTS, CHANGES, *grown, *manifest.ledgers}:
             Ledger(self.folder / name).resume(manifest.ledgers.get(name, NOTHING))
 
     def query(self) -> str:
@@ -173,6 +175,22 @@ class Checkpoint:
         if made:
             self._ledgers[_RESULTS].append([batch, dict(made)])
         self._manifest.end(batch, states, self._marks())
+
+    def changes(self) -> list[Any]:
+        """Return the changes that were asked for so far, as they were written down."""
+        return self._ledgers[CHANGES].lines()
+
+    def change(self, frame: list[Any]) -> None:
+        """Write down a change: for all micro-batches that begin from now on."""
+        self._ledgers[CHANGES].append(frame)
+        self._manifest.ledgers = self._marks()
+        self._manifest.write()
+
+    def state_of(self, subtask: str) -> bytes | None:
+        """Return the state of a subtask, as the last micro-batch left it; None: it has none."""
+        owner = f"{SUBTASKS}{subtask}"
+        name = self._manifest.before(self._manifest.done + 1).get(owner)
+        return None if name is None else StateFiles(str(self.folder)).load(owner, name)
 
     def _marks(self) -> dict[str, Mark]:
         return {name: ledger.mark() for name, ledger in self._ledgers.items()}

@@ -24,6 +24,7 @@ class Job:
 
     ``chains``, ``subtasks``: the folders for states of source chains and of subtasks; "": none are kept there.
     ``assignments``: the folder with the assignments of shards; "": what is divided is divided evenly, for good.
+    ``changes``: the file with the changes that were asked for while the query ran; "": none can be.
     ``formats``: of traces, which tasks would not know by themselves.
     """
 
@@ -35,6 +36,7 @@ class Job:
     subtasks: str = ""
     segments_per_batch: int = 4
     assignments: str = ""
+    changes: str = ""
     formats: tuple[TraceFormat, ...] = field(default_factory=foreign_formats)
 
     def packed(self) -> PackedJob:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import msgpack
 import pyarrow as pa
 
+from oop_engine.core.change import Change
 from oop_engine.core.page import Page, concat
 from oop_engine.core.progress import Progress
 from oop_engine.core.punctuation import Joint, Punctuation
@@ -32,7 +33,7 @@ __all__ = [
     "unpack_messages",
 ]
 
-EdgeMessage = Page | Punctuation | Signal
+EdgeMessage = Page | Punctuation | Change | Signal
 """What passes an edge; of the signals only END travels."""
 
 METRICS = -1
@@ -67,10 +68,11 @@ class Record(NamedTuple):
 
 
 def gathered(schema: Schema, said: Iterable[EdgeMessage]) -> list[EdgeMessage]:
-    """Return the same in the fewest messages: all tuples in one page, then what is promised by then.
+    """Return the same in the fewest messages: changes, all tuples in one page, then punctuation.
 
-    A promise may always come later than it was made, for operators that do not need order.
+    A bound may always come later than it was made, for operators that do not need order; and a change earlier.
     """
+    changes: list[EdgeMessage] = []
     pages: list[Page] = []
     progress, joint, ends = (
         Progress(1, remember_ended=True),
@@ -85,10 +87,12 @@ def gathered(schema: Schema, said: Iterable[EdgeMessage]) -> list[EdgeMessage]:
                 joint[message.attributes] = message
             case Signal():
                 ends.append(message)
+            case Change():
+                changes.append(message)
             case _:
                 progress.advance(0, message)
     whole: list[EdgeMessage] = [concat(schema, pages)] if pages else []
-    return [*whole, *progress.punctuation(), *joint.values(), *ends]
+    return [*changes, *whole, *progress.punctuation(), *joint.values(), *ends]
 
 
 def pack_messages(said: Iterable[EdgeMessage]) -> tuple[int, bytes]:
@@ -106,6 +110,8 @@ def unpack_messages(schema: Schema, body: bytes) -> Iterator[EdgeMessage]:
                 yield Page(schema, pa.ipc.open_stream(data).read_next_batch())
             case ["end"]:
                 yield Signal.END
+            case ["change", plain]:
+                yield Change.of_frame(plain)
             case _:
                 yield punctuation_of(frame)
 
@@ -119,5 +125,7 @@ def _plain(message: EdgeMessage) -> list[Any]:
             return ["page", sink.getvalue().to_pybytes()]
         case Signal():
             return ["end"]
+        case Change():
+            return ["change", message.frame()]
         case _:
             return frame_of(message)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from time import process_time
 
 import numpy as np
@@ -15,7 +15,6 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
 from oop_engine.core.snapshot import pack, unpack
 from oop_engine.core.ticks import Ticks
-from oop_engine.runners.door import apart
 from oop_engine.spark.io.segments import Segments
 from oop_engine.spark.plan.balance import Assignments
 from oop_engine.spark.plan.pieces import Cut, SourceChain
@@ -50,10 +49,17 @@ class SourceChainRun:
         self._clock = None if cut.clock_every is None else Ticks(cut.clock_every)
         self._now = NEVER
         self._tuples = 0
+        self._changes = 0  # how many were given from outside
 
-    def run(self, start: int, stop: int) -> Iterator[Record]:
-        """Yield the records that follow from segments ``start`` to ``stop``; the one after the last is the end."""
+    def run(self, start: int, stop: int, changes: Sequence[Change] = ()) -> Iterator[Record]:
+        """Yield the records that follow from segments ``start`` to ``stop``; the one after the last is the end.
+
+        ``changes``: all so far that do not stand in segments; those that are new come before the first segment.
+        """
         began = process_time()
+        for change in changes[self._changes :]:
+            self._push(change)
+        self._changes = len(changes)
         for number in range(start, stop):
             if number < self._segments.count():
                 self._segment(number)
@@ -73,6 +79,7 @@ class SourceChainRun:
             "due": None if self._clock is None else self._clock.due,
             "now": self._now,
             "tuples": self._tuples,
+            "changes": self._changes,
         }
         return pack(_NAME, state)
 
@@ -81,6 +88,9 @@ class SourceChainRun:
         state = unpack(_NAME, data)
         self._inline.restore(state.part("inline"))
         self._now, self._tuples = state.integer("now"), state.integer("tuples", least=0)
+        self._changes = (
+            state.integer("changes", least=0) if "changes" in state else 0
+        )  # there were none before
         if self._clock is not None:
             self._clock.due = state["due"]
 
@@ -111,9 +121,6 @@ class SourceChainRun:
         raise ContractError(msg)
 
     def _take(self, message: Message) -> None:
-        if isinstance(message, Change):  # it would be in one copy, and not in the others
-            place = f"source {self._chain.source!r}"
-            raise apart(place, message)
         self._tuples += len(message) if isinstance(message, Page) else 0
         if not isinstance(message, Page) or message.arrival is None or not len(message):
             self._push(message)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from time import process_time
 
+from oop_engine.core.change import Change
 from oop_engine.core.page import Page
 from oop_engine.core.progress import Progress
 from oop_engine.core.punctuation import GroupWise, Punctuation
@@ -75,6 +76,11 @@ class Subtask:
             channels = ended.part(number)
             self._ended[number] = {channels.integer(i, least=0, most=edge.channels - 1) for i in channels}
 
+    @property
+    def reached(self) -> int:
+        """The largest time that has passed any edge here to an operator that takes changes."""
+        return self._inline.reached
+
     def _take(self, record: Record) -> None:
         edge = self._edges[record.edge]
         self._tuples += record.tuples
@@ -89,7 +95,7 @@ class Subtask:
     def _together(self, edge: Edge, channel: int, message: EdgeMessage) -> Iterator[EdgeMessage]:
         """Yield what a message of one channel means for the edge as a whole."""
         match message:
-            case Page():
+            case Page() | Change():  # of a change the first copy counts, whatever channel it comes from
                 yield message
             case Signal():
                 ended = self._ended[edge.number]

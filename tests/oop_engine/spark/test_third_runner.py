@@ -35,17 +35,15 @@ def messages_of(transcript: Transcript) -> dict[str, list[Message]]:
         for source, page in pages_of(transcript, rows, 2):
             found[source].append(page)
         if isinstance(step.then, tuple):
-            found[step.then[0]].append(step.then[1])
+            to, message = step.then
+            for source in found if isinstance(message, Change) else [to]:
+                found[source].append(message)
     return found
 
 
 def without_clock() -> list[Transcript]:
-    """On Spark the clock is that of the segments' arrivals, not of a script, and operators do not change."""
-    return [t for t in TRANSCRIPTS if not any(_beyond_spark(step.then) for step in t.steps)]
-
-
-def _beyond_spark(then: object) -> bool:
-    return isinstance(then, Clock) or (isinstance(then, tuple) and isinstance(then[1], Change))
+    """On Spark the clock is that of the segments' arrivals, not of a script."""
+    return [t for t in TRANSCRIPTS if not any(isinstance(step.then, Clock) for step in t.steps)]
 
 
 def all_transcripts() -> tuple[Together, list[Transcript]]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from oop_engine import Graph, Message
-from oop_engine.core.graphs.graph import Stream
+from oop_engine import Change, Graph, Message
+from oop_engine.core.graphs.graph import Plan, Stream
+from oop_engine.runners.changes import Changes
 from oop_engine.spark.plan.cut import cut
 from oop_engine.spark.run import run_on_spark
 from tests.oop_engine.spark.staged import Given, Rows, Staged
@@ -27,7 +28,19 @@ class Together:
         """Add ``graph``; ``feeds``: for each source its messages, in segments."""
         plan = graph.plan()
         schemas = {node.name: plan.schema(Stream(node.name)) for node in plan.of_kind("source")}
-        return self.join(graph, {name: Given(schemas[name], segments) for name, segments in feeds.items()})
+        segments = {
+            name: [[self._sent(plan, message) for message in said] for said in of]
+            for name, of in feeds.items()
+        }
+        return self.join(graph, {name: Given(schemas[name], of) for name, of in segments.items()})
+
+    def _sent(self, plan: Plan, message: Message) -> Message:
+        """Return a change as it is sent, by the name that its operator has here; other messages as they are."""
+        if not isinstance(message, Change):
+            return message
+        door = Changes(plan)
+        named = door.named(message)
+        return replace(door.written(named), operator=f"g{self.count}-{named.operator}")
 
     def join(self, graph: Graph, sources: Mapping[str, Any]) -> int:
         """Add ``graph`` with its sources in segments."""
