@@ -167,7 +167,7 @@ class WindowAggregate(Operator):
         return {**self.__dict__, "_asked": None}  # read again where it is unpacked
 
     def _bound(self, schema: Schema, name: str, windows: Windows) -> Definition:
-        return bind(windows, schema, self.by, f"{_WHAT}: {name!r}" if self.named else _WHAT)
+        return bind(windows, schema, self.by, _WHAT + f": {name!r}" * self.named, self.aggregates.values())
 
     def _slides(self, query: Query) -> bool:
         """Tell whether windows slide over the stream, which is the order of arrival."""

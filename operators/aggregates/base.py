@@ -42,7 +42,14 @@ class Part(NamedTuple):
 
 
 class Aggregation(ABC):
-    """Base of all aggregates."""
+    """Base of all aggregates.
+
+    ``commutative``: tuples may come in any order.  Else they are folded in time order, those of one time by the columns
+    ``tie``, then as they came.
+    """
+
+    commutative: bool = True
+    tie: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -28,9 +28,9 @@ class UserDefined(Aggregation):
     functions that can be pickled.
 
     ``invert(a, b)``: takes ``b`` away from the state ``a`` that it is part of, exactly; where panes of many groups are
-    put together windows then follow from those before.  ``commutative=False``: ``combine`` gets the earlier one first.
-    That needs windows that are folded in time order, whose ``tie`` decides between tuples of one time; for others
-    ``GraphError``.
+    put together windows then follow from those before.  ``commutative=False``: ``combine`` gets the earlier one first,
+    so tuples are held until a bound has passed them, and folded in time order; ``tie`` are columns that decide between
+    tuples of one time, before their arrival.  Windows of the order of arrival, and landmark windows, do not take it.
 
     >>> import numpy as np, pyarrow as pa
     >>> product = UserDefined(
@@ -49,10 +49,11 @@ class UserDefined(Aggregation):
     invert: Callable[[Arrays, Arrays], Arrays] | None = None
     commutative: bool = True
     identity: tuple[Any, ...] | None = None
+    tie: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return self.reads
+        return (*self.reads, *(name for name in self.tie if name not in self.reads))
 
     def result_type(self, schema: Schema, operator: str) -> pa.DataType:
         schema.require(self.reads, f"{operator}: UserDefined")
@@ -63,6 +64,9 @@ class UserDefined(Aggregation):
         if self.identity is not None and len(self.identity) != len(self.state_types):
             many = len(self.state_types)
             msg = f"{operator}: UserDefined: identity must have {many} values, as state_types; got {self.identity!r}"
+            raise GraphError(msg)
+        if self.tie and self.commutative:
+            msg = f"{operator}: UserDefined: tie={self.tie!r} is of no use where order is not: add commutative=False"
             raise GraphError(msg)
         return self.returns
 

@@ -36,9 +36,10 @@ from oop_engine.operators.policies.policies import Upstream
 from oop_engine.operators.project import Project
 from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.select import Select
+from oop_engine.operators.slicing.tagger import bind
 from oop_engine.operators.split import Goes, Split
 from oop_engine.operators.window_aggregate import WindowAggregate
-from oop_engine.operators.windows import Extents, Folding
+from oop_engine.operators.windows import Definition, Extents, Folding
 
 __all__ = ["in_order"]
 
@@ -111,7 +112,7 @@ def _add_windows(
     Windows that are folded on the bound leave group by group at the end, so their results are sorted again.
     """
     alone = _windows(name, of, schema, slack)
-    if not isinstance(of.windows.bound(schema), Folding):
+    if not isinstance(_bound(of, schema), Folding):
         return twin.add(name, alone, *inputs)
     return twin.add(name, Sort(Upstream()), twin.add(f"{name}_unsorted", alone, *inputs))
 
@@ -154,7 +155,7 @@ def _windows(name: str, of: WindowAggregate, schema: Schema, slack: Slack) -> Op
     lull follow from punctuation, which a buffer does not wait for.
     """
     generous = slack is Slack.GENEROUS
-    definition = of.windows.bound(schema)
+    definition = _bound(of, schema)
     if isinstance(definition, Extents) and not definition.lulls:
         return BufferingAggregate(
             of.windows, of.aggregates, of.by, empty=of.empty, stamp=of.stamp, late=generous
@@ -169,6 +170,10 @@ def _windows(name: str, of: WindowAggregate, schema: Schema, slack: Slack) -> Op
         msg = f"node {name!r}: generous slack needs windows on a grid; got {of.windows}: use consistent slack"
         raise GraphError(msg)
     return of
+
+
+def _bound(of: WindowAggregate, schema: Schema) -> Definition:
+    return bind(of.windows, schema, of.by, "in_order", of.aggregates.values())
 
 
 def _late(twin: Graph, plan: Plan, stream: Stream, to: Node) -> Stream:

@@ -9,7 +9,7 @@ Where a definition is folded in time order it names the columns of extents, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -22,9 +22,11 @@ from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation, Arrays, Part
 from oop_engine.operators.aggregates.base import column_of
+from oop_engine.operators.slicing.ordered.gridded import agreed_tie
 from oop_engine.operators.slicing.window_limits import MOST_WINDOWS, check_overlap
 from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.windows import Definition, Extents, Folding, Over
+from oop_engine.operators.windows.folding import ties
 
 __all__ = ["PAGE_ROWS", "WINDOW", "Output", "Stamp", "Stamps", "checked"]
 
@@ -108,6 +110,7 @@ class Output:
         self.parts, self._of = _shared([a.parts(schema) for a in self._aggregates.values()])
         if not all(isinstance(one, Folding) for one in self.definitions):
             self._check_commutative()
+        self.tie = agreed_tie(self._aggregates, schema, what)
         self._kinds = [self.schema.fields.field(name).type for name in self._aggregates]
         self._time = self.schema.type_of(self.schema.progressing)
 
@@ -123,13 +126,27 @@ class Output:
     def _check_commutative(self) -> None:
         """Raise ``GraphError`` for an aggregate that depends on the order of its tuples, which come in any."""
         for name, aggregate in self._aggregates.items():
-            if not getattr(aggregate, "commutative", True):
+            if not aggregate.commutative:
                 msg = (
-                    f"{self.what}: {name!r} is not commutative, so all windows must be folded in time order; got "
-                    f"{', '.join(type(one).__name__ for one in self.definitions)}: take SlideByTuple, Delimited, "
-                    "TupleBased(order='time') or UserWindows, which may cut at the edges of a grid"
+                    f"{self.what}: {name!r} is not commutative, so all windows must be folded in time order, which "
+                    "landmark windows and those by arrival are not, and which only WindowAggregate does: take "
+                    "Sliding, Session, TupleBased(order='time') or another kind there"
                 )
                 raise GraphError(msg)
+
+    def moments(self) -> Iterator[str]:
+        """Yield for each user-defined aggregate when its tuples are folded: as they come, or held until then."""
+        held = any(isinstance(one, Folding) for one in self.definitions)
+        for (name, one), of in zip(self._aggregates.items(), self._of, strict=True):
+            if any(self.parts[i].user is not None for i in of):
+                when = (
+                    "held where windows follow from their order"
+                    if held
+                    else "folded as they come, in any order"
+                )
+                if not one.commutative:
+                    when = f"held until a bound has passed them, {ties(self.tie)}"
+                yield f"{name!r} is {'' if one.commutative else 'not '}commutative: tuples are {when}"
 
     def _check(self, definition: Definition, what: str) -> None:
         if isinstance(definition, Extents):

@@ -128,7 +128,7 @@ def explained(query: Query) -> str:
     for number in query.alone:
         why = _why(query, number)
         words.append(f"{query.names[number]!r}: {why}" if query.share else why)
-    return "; ".join(words)
+    return "; ".join([*words, *query.output.moments()])
 
 
 def checked_query(query: Query) -> None:
@@ -195,11 +195,12 @@ def _store(query: Query, number: int) -> Store:
     if isinstance(definition, Extents):
         return _STORES[chosen(query, definition).kept](query, number, definition)
     if isinstance(definition, Folding):
-        return OrderedStore(number, definition, query.parts, query.output.stamp, query.schema, query.read)
+        of = query.output
+        return OrderedStore(number, definition, query.parts, of.stamp, query.schema, query.read, of.tie)
     if not isinstance(definition, Merging):
         kind = type(definition).__name__
         msg = (
-            f"{query.output.what}: no store keeps windows of {kind}; give Extents, a Folding, or what has the methods "
+            f"{query.output.what}: no store keeps windows of {kind}; give Extents, a Folding, or one with the methods "
             "of Merging"
         )
         raise GraphError(msg)

@@ -8,6 +8,7 @@ except that a group, or the stream, is over.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,10 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, GroupWise, Joint, Linear, Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
+from oop_engine.operators.aggregates import Aggregation
 from oop_engine.operators.keys.group_match import matching
 from oop_engine.operators.keys.key_table import KeyTable
+from oop_engine.operators.slicing.ordered.gridded import folded
 from oop_engine.operators.windows import Definition, Over, Windows
 
 __all__ = ["Tagger", "bind", "ranks"]
@@ -31,8 +34,13 @@ Integers = NDArray[np.int64]
 _MOST = 1 << 61  # tuples: more than can ever come
 
 
-def bind(windows: Windows, schema: Schema, by: tuple[str, ...], what: str) -> Definition:
-    """Return the definition of ``windows`` in whole units; check that they have the groups they need."""
+def bind(
+    windows: Windows, schema: Schema, by: tuple[str, ...], what: str, aggregates: Iterable[Aggregation] = ()
+) -> Definition:
+    """Return the definition of ``windows`` in whole units; check that they have the groups they need.
+
+    Where ``aggregates`` depend on the order of tuples it is one that is folded on the bound, if there is one.
+    """
     if isinstance(windows, type) or not hasattr(windows, "bound"):  # asking a protocol takes 20 times as long
         msg = f"{what}: windows must be a value such as Tumbling('1 min'); got {windows!r}"
         raise GraphError(msg)
@@ -44,7 +52,7 @@ def bind(windows: Windows, schema: Schema, by: tuple[str, ...], what: str) -> De
     if (definition.over is Over.GROUP_ROWS or getattr(definition, "partitioned", False)) and not by:
         msg = f"{what}: partitioned windows number tuples within a group; name its columns with by=(...)"
         raise GraphError(msg)
-    return definition
+    return definition if all(one.commutative for one in aggregates) else folded(definition)
 
 
 class Tagger:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from oop_engine.core.punctuation import shift
 from oop_engine.operators.kernels.runs import capped
 from oop_engine.operators.windows.folding import Due, FinalTuples, Folding, SliceView, checked_times
+from oop_engine.operators.windows.grid import LONGEST
 
 __all__ = ["Capped"]
 
@@ -26,10 +27,11 @@ class Capped(Folding):
     """Windows ``[first, min(last + gap, first + most))``."""
 
     gap: int
-    most: int
+    most: int = LONGEST
 
     def words(self) -> str:
-        return f"tuples at most {self.gap} apart, {self.most} long at most"
+        most = "" if self.most == LONGEST else f", {self.most} long at most"
+        return f"tuples at most {self.gap} apart{most}"
 
     def check(self, times: Integers) -> None:
         checked_times(times, 0, self.gap + self.most)

@@ -135,6 +135,18 @@ class Extents:
         cuts = (np.clip(given, low, high) - self.origin) // self.slide
         return np.where((given == NEVER) | (given == FOREVER), given, cuts)
 
+    def pane_starts(self, times: Integers) -> Integers:
+        """Return the start of the pane that each time is in: the last window edge there was.
+
+        >>> Extents(range=7, slide=5, origin=0).pane_starts(np.array([0, 2, 3, 4, 5]))
+        array([0, 0, 3, 3, 5])
+        """
+        assert self.range is not None
+        offset = times - self.origin
+        opened = offset // self.slide * self.slide
+        closed = (offset + self.range) // self.slide * self.slide - self.range
+        return self.origin + np.maximum(opened, closed)
+
     def boundary(self, bounds: Integers | int) -> Integers:
         """Return bounds rounded down to the end of the last window they close."""
         cuts = self.closed_by(bounds)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from oop_engine.operators import (
@@ -16,15 +17,17 @@ from oop_engine.operators import (
     LastRows,
     PartitionedTupleBased,
     SlideByTuple,
+    Sliding,
     Sum,
     TupleBased,
+    UserDefined,
     UserWindows,
     WindowAggregate,
 )
 from tests.cases import Case, Row
 from tests.cases.windows import COUNT, DOMAINS, FUNCTIONS, MANY, SCHEMA, SUM
 from tests.naive import folded as naive
-from tests.naive.windows import result
+from tests.naive.windows import aggregate, result, sliding
 
 __all__ = ["CASES"]
 
@@ -87,7 +90,44 @@ def _hourly(of: list[Row]) -> list[Row]:
 
 ZERO, SEVEN, NEGATIVE = pc.field("j") == 0, pc.field("v") == 7, pc.field("v") < 0
 
+
+def digits(v: pa.Array) -> tuple[Any, ...]:
+    return v.fill_null(3).to_numpy(zero_copy_only=False) % 1009, np.full(len(v), 31)
+
+
+def behind(a: Any, b: Any) -> tuple[Any, ...]:
+    return (a[0] * b[1] + b[0]) % 1009, a[1] * b[1] % 1009
+
+
+def number(state: Any) -> Any:
+    return state[0]
+
+
+# The number that values spell in order of time, those of one time by value: it is associative, and does not commute.
+SPELT = UserDefined(
+    digits,
+    behind,
+    number,
+    reads=("v",),
+    state_types=("int64", "int64"),
+    returns=pa.int64(),
+    commutative=False,
+    tie=("v",),
+)
+
+
+def spelt(rows: list[Row]) -> int:
+    found = 0
+    for row in sorted(rows, key=lambda row: (row["ts"], row["v"] is None, row["v"] or 0)):
+        found = (found * 31 + (3 if row["v"] is None else row["v"]) % 1009) % 1009
+    return found
+
+
 CASES = [
+    Case(
+        "folded-user-grid", WindowAggregate(Sliding(17, 5), {"r": SPELT, "n": Count()}, ("k",)), (SCHEMA,),
+        _of(lambda of: sliding(of, "ts", ("k",), {"r": spelt, "n": aggregate("count")}, 17, 5)), DOMAINS,
+    ),
     Case(
         "intervals", WindowAggregate(Intervals(SHIFTS), MANY, ("k",)), (SCHEMA,),
         _of(lambda of: naive.intervals(of, ("k",), FUNCTIONS, SHIFTS)), DOMAINS,

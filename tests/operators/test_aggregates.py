@@ -40,7 +40,7 @@ from oop_engine.operators.slicing.accumulators import accumulator
 from oop_engine.operators.slicing.panes import pane_windows
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.window_aggregate import WindowAggregate
-from oop_engine.operators.windows import Landmark, Session, Sliding, Tumbling, TupleBased
+from oop_engine.operators.windows import Landmark, Sliding, Tumbling, TupleBased
 from oop_engine.testing import Driver, multiset
 from tests.naive import windows as naive
 from tests.operators.window_streams import SCHEMA, Checked, events, page, rows
@@ -439,7 +439,7 @@ def test_the_identity_is_the_state_of_no_tuples():
         WindowAggregate(Tumbling(10), {"u": total_of(identity=(0, 1))}).opened(SCHEMA)
 
 
-@pytest.mark.parametrize("windows", [Tumbling(10), Landmark(10), Session(5), TupleBased(4, 2)])
+@pytest.mark.parametrize("windows", [Landmark(10), TupleBased(4, 2)])
 def test_an_aggregate_that_does_not_commute_needs_the_order_of_time(windows):
     asked = {"u": total_of(commutative=False)}
     with pytest.raises(

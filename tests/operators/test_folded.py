@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,10 +31,13 @@ from oop_engine.operators import (
     Count,
     Delimited,
     Frames,
+    Landmark,
     LastRows,
+    PartialAggregate,
     PartitionedTupleBased,
     Session,
     SlideByTuple,
+    Sliding,
     Sum,
     Tumbling,
     TupleBased,
@@ -140,6 +144,65 @@ def test_tuples_are_combined_in_order_of_time(window: str) -> None:
     definition, oracle = WINDOWS[window]
     found = played(WindowAggregate(definition, {"r": ROLLING}, K)).rows()
     assert multiset(found) == multiset(oracle(ROWS, {"r": spelt}))
+
+
+ORDERED = dataclasses.replace(ROLLING, commutative=False, tie=("v",))
+
+
+def spelt_in_order(rows: list[Row]) -> int:
+    return spelt(sorted(rows, key=lambda row: (row["ts"], row["v"] is None, row["v"] or 0)))
+
+
+@pytest.mark.parametrize("stamp", ["end", "start"])
+@pytest.mark.parametrize("grid", [(10, 10, 0), (20, 5, 3), (17, 5, -2), (4, 9, 2)])
+def test_a_grid_is_folded_in_time_order_where_order_matters(grid: tuple[int, ...], stamp: str) -> None:
+    aggregates = {"r": ORDERED, "n": Count()}
+    of = played(WindowAggregate(Sliding(*grid), aggregates, K, stamp=stamp))  # type: ignore[arg-type]
+    wanted = sliding(ROWS, "ts", K, {"r": spelt_in_order, "n": aggregate("count")}, *grid)
+    assert multiset(of.rows()) == multiset(wanted)
+    assert of.operator.state().in_use == (0, 0, 0)
+
+
+def test_sessions_are_folded_in_time_order_where_order_matters() -> None:
+    found = played(WindowAggregate({"a": Session(3), "b": Tumbling(10)}, {"r": ORDERED}, K)).rows()
+    functions: dict[str, Callable[[list[Row]], Any]] = {"r": spelt_in_order}
+    wanted = {"a": sessions(ROWS, "ts", K, functions, 3), "b": sliding(ROWS, "ts", K, functions, 10, 10)}
+    rows = [{**row, "window": name} for name, some in wanted.items() for row in some]
+    assert multiset(found) == multiset(rows)
+
+
+@pytest.mark.parametrize(
+    ("windows", "aggregates", "words"),
+    [
+        (TupleBased(3, 3), {"r": ORDERED}, "'r' is not commutative"),
+        (Landmark(5), {"r": ORDERED}, "landmark windows and those by arrival"),
+        (Tumbling(5), {"r": dataclasses.replace(ROLLING, tie=("v",))}, "add commutative=False"),
+        (Tumbling(5), {"r": dataclasses.replace(ORDERED, tie=("w",))}, "no column 'w'"),
+        (Tumbling(5), {"r": ORDERED, "s": dataclasses.replace(ORDERED, tie=())}, "must have the same tie"),
+    ],
+)
+def test_orders_that_cannot_be_kept_are_refused(windows: Windows, aggregates: Any, words: str) -> None:
+    with pytest.raises(GraphError, match=words):
+        WindowAggregate(windows, aggregates).opened(SCHEMA)
+    if isinstance(windows, Tumbling):
+        with pytest.raises(GraphError):
+            PartialAggregate(windows, aggregates).output_schemas((SCHEMA,))
+
+
+def test_explain_names_the_branch_that_holds_tuples() -> None:
+    def words(windows: Windows, of: UserDefined) -> str:
+        return WindowAggregate(windows, {"r": of}).explain((SCHEMA,)).rpartition("; ")[2]
+
+    held = "'r' is not commutative: tuples are held until a bound has passed them, equal times by v, then as they came"
+    assert words(Sliding(20, 10), ORDERED) == held
+    assert words(Session(5), ORDERED) == held
+    assert (
+        words(Sliding(20, 10), ROLLING) == "'r' is commutative: tuples are folded as they come, in any order"
+    )
+    assert (
+        words(LastRows(2, 5), ROLLING)
+        == "'r' is commutative: tuples are held where windows follow from their order"
+    )
 
 
 @pytest.mark.parametrize(
@@ -354,7 +417,7 @@ test_a_definition_of_ones_own_keeps_the_laws = contract_suite(
         Case(
             "days", WindowAggregate(Days(), {"n": Count(), "s": Sum("v")}, K), (SCHEMA,), _days,
             {"ts": list(range(-30, 60)), "k": ["a", "b", None], "v": [-5, 0, 7, None], "x": [0.5, None],
-             "c": ["left"], "y": [b""]},  # fmt: skip
+             "c": ["left"], "y": [b""]},
         )
     ],
     examples=10,

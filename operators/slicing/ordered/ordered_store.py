@@ -41,19 +41,18 @@ _DONE, _CUT, _CAME = range(3)  # rows of the numbers of groups
 
 
 class OrderedStore:
-    """Tuples and slices of ``definition``, which has the ``number``; of ``schema`` the columns ``read`` are needed."""
+    """Tuples and slices of ``definition``, which has the ``number``; of ``schema`` the columns ``read`` are needed.
+
+    ``tie``: more columns that order tuples of one time, before their arrival.
+    """
 
     def __init__(
-        self,
-        number: int,
-        definition: Folding,
-        parts: Sequence[Part],
-        stamp: Stamp,
-        schema: Schema,
-        read: set[str],
-    ) -> None:
+        self, number: int, definition: Folding, parts: Sequence[Part], stamp: Stamp, schema: Schema, read: set[str],
+        tie: tuple[str, ...],
+    ) -> None:  # fmt: skip
         self._number, self._definition, self._parts, self._stamp = number, definition, list(parts), stamp
-        names = {*read, *definition.tie, *definition.reads, *definition.keeps}
+        self._tie = (*definition.tie, *(name for name in tie if name not in definition.tie))
+        names = {*read, *self._tie, *definition.reads, *definition.keeps}
         self._held = Held(schema, sorted(names), tagged=definition.tagged)
         kept = (
             pa.schema([schema.fields.field(name) for name in definition.keeps]) if definition.keeps else None
@@ -136,7 +135,7 @@ class OrderedStore:
     def _fold(self, taken: Taken) -> tuple[FinalTuples | None, Integers]:
         """Put final tuples into slices; return those that are in windows, and the slot of each of their groups."""
         whole = self._definition.whole_stream
-        taken = in_order_of(taken, self._definition.tie, by_group=not whole)
+        taken = in_order_of(taken, self._tie, by_group=not whole)
         by = np.zeros_like(taken.slots) if whole else taken.slots
         final, of = numbered(taken, by, self._numbers[_DONE], self._table)
         places = self._definition.places(final)

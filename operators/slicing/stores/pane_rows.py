@@ -26,7 +26,7 @@ from oop_engine.operators.slicing.stores.pane_store import PaneStore
 from oop_engine.operators.slicing.window_states import WindowOverflowError
 from oop_engine.operators.windows import Extents
 
-__all__ = ["PaneRows", "pane_starts"]
+__all__ = ["PaneRows"]
 
 Integers = NDArray[np.int64]
 
@@ -49,7 +49,7 @@ class PaneRows(PartialRows):
         return self._partial(page) if len(page) else None
 
     def _partial(self, page: Page) -> Page:
-        panes = pane_starts(self.extents, page.times)
+        panes = self.extents.pane_starts(page.times)
         keys = [page.column(name) for name in self.by]
         numbers, first = row_codes([*keys, pa.array(panes)])
         at = pa.array(first)
@@ -71,21 +71,8 @@ class PaneRows(PartialRows):
         given = np.asarray(bounds, np.int64)
         margin = (self.extents.range or 0) + 2 * self.extents.slide + abs(self.extents.origin)
         inside = np.clip(given, NEVER + 1 + margin, FOREVER - 1 - margin)
-        return np.where((given == NEVER) | (given == FOREVER), given, pane_starts(self.extents, inside))
+        return np.where((given == NEVER) | (given == FOREVER), given, self.extents.pane_starts(inside))
 
     def store(self, *, every: bool) -> PaneStore:
         """Return a store that takes pages of rows, empty."""
         return PaneStore(0, self.extents, self.parts, self.output.stamp, every=every, given=self.states)
-
-
-def pane_starts(extents: Extents, times: Integers) -> Integers:
-    """Return the start of the pane that each time is in: the last window edge there was.
-
-    >>> pane_starts(Extents(range=7, slide=5, origin=0), np.array([0, 2, 3, 4, 5]))
-    array([0, 0, 3, 3, 5])
-    """
-    assert extents.range is not None
-    offset = times - extents.origin
-    opened = offset // extents.slide * extents.slide
-    closed = (offset + extents.range) // extents.slide * extents.slide - extents.range
-    return extents.origin + np.maximum(opened, closed)

@@ -1,0 +1,99 @@
+"""Grids and sessions that are folded on the bound, for aggregates that depend on the order of their tuples.
+
+Elsewhere their tuples go into partial aggregates as they come.  A state that does not commute has to have its tuples in
+order of time, so they are held until a bound has passed them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oop_engine.core.errors import GraphError
+from oop_engine.core.schema import Schema
+from oop_engine.operators.aggregates import Aggregation
+from oop_engine.operators.windows.capped import Capped
+from oop_engine.operators.windows.folding import (
+    Due,
+    FinalTuples,
+    Folding,
+    SliceView,
+    checked_tie,
+    checked_times,
+)
+from oop_engine.operators.windows.grid import Definition, Extents, Over
+from oop_engine.operators.windows.session import Gap
+
+__all__ = ["Gridded", "agreed_tie", "folded"]
+
+Integers = NDArray[np.int64]
+_FAR = 1 << 62
+
+
+def folded(definition: Definition) -> Definition:
+    """Return a grid or sessions as folded on the bound; any other definition as it is."""
+    if isinstance(definition, Gap):
+        return Capped(definition.gap)
+    if isinstance(definition, Extents) and definition.over is Over.ATTRIBUTE and not definition.landmark:
+        return Gridded(definition)
+    return definition
+
+
+def agreed_tie(aggregates: Mapping[str, Aggregation], schema: Schema, place: str) -> tuple[str, ...]:
+    """Return the columns by which aggregates order tuples of one time; raise ``GraphError`` if they do not agree."""
+    given = {name: one.tie for name, one in aggregates.items() if not one.commutative}
+    if len(set(given.values())) > 1:
+        words = ", ".join(f"{name!r} {list(tie)}" for name, tie in given.items())
+        msg = f"{place}: aggregates of one operator must have the same tie; got {words}: use two operators"
+        raise GraphError(msg)
+    return checked_tie(next(iter(given.values()), ()), schema, f"{place}: {next(iter(given), None)!r}")
+
+
+@dataclass(frozen=True)
+class Gridded(Folding):
+    """Windows of ``extents``, of one length.  Slices are panes; a group's number is its first window still open."""
+
+    extents: Extents
+
+    def words(self) -> str:
+        return "panes of a grid"
+
+    def check(self, times: Integers) -> None:
+        checked_times(times, _FAR, _FAR)
+        if times.size:
+            self.extents.check(int(times.min()), int(times.max()))
+
+    def places(self, final: FinalTuples) -> Integers:
+        first, last = self.extents.wids(final.times)
+        return np.where(last >= first, self.extents.pane_starts(final.times) + _FAR, -1)
+
+    def due(self, view: SliceView) -> Due:
+        cut = self.extents.closed_by(view.bounds)
+        groups, of = view.groups, np.arange(view.places.size)
+        first, last = self.extents.wids(view.first)
+        before = np.where(
+            of > view.begins[groups], last[of - 1] + 1, first
+        )  # windows of the slice before are there
+        low = np.maximum(np.maximum(first, before), view.cut[groups])
+        many = np.maximum(np.minimum(last + 1, cut[groups]) - low, 0)
+        rows = np.repeat(of, many)
+        wids = np.arange(rows.size) - np.repeat(np.cumsum(many) - many - low, many)
+        starts, ends = self.extents.extent(wids)
+        groups = groups[rows]
+        low, high = view.row(view.first, groups, starts), view.row(view.first, groups, ends)
+        everyone = np.arange(view.begins.size - 1)
+        keep = view.row(view.first, everyone, self.extents.starts(cut))
+        return Due(groups, starts, ends, low, high, keep, np.maximum(view.cut, cut))
+
+    def least_open(self, view: SliceView, stamp: str) -> Integers:
+        first = self.extents.wids(view.first[view.begins[:-1]])[0]
+        return self._stamp(np.maximum(first, self.extents.closed_by(view.bounds)), stamp)
+
+    def least_later(self, bounds: Integers, stamp: str) -> Integers:
+        return self._stamp(self.extents.closed_by(bounds), stamp)
+
+    def _stamp(self, wids: Integers, stamp: str) -> Integers:
+        return self.extents.starts(wids) if stamp == "start" else self.extents.ends(wids)
