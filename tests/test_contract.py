@@ -28,7 +28,7 @@ def all_operators() -> list[type[Operator]]:
 
 
 CASES = all_cases()
-EXAMPLES = max(settings().max_examples // 15, 1)  # of each law for each case: there are 1,800 pairs
+EXAMPLES = max(settings().max_examples // 20, 1)  # of each law for each case: there are 1,800 pairs
 
 
 @pytest.mark.parametrize("cls", all_operators(), ids=lambda cls: cls.__name__)

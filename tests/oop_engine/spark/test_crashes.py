@@ -64,7 +64,7 @@ def crashed(place: Path, crashing: Crashing, at: int) -> bool:
     return False
 
 
-@pytest.mark.parametrize(("twice", "stride"), [(0, 3), (7, 11)])
+@pytest.mark.parametrize(("twice", "stride"), [(0, 5), (7, 17)])
 def test_results_are_those_of_an_undisturbed_run(
     twice: int, stride: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
