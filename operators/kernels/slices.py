@@ -10,6 +10,10 @@ A step is (to, a, b): what rows ``a`` and ``b`` have together goes to row ``to``
 ``~to``.  Rows below 0 are slices, ``~row`` of the ring, others are scratch; if ``b`` is ``ALONE`` row ``a`` is taken as
 it is.
 
+Starts and ends of windows are whole numbers of *units*.  Slices are units, or lie between neighbouring edges, which
+come again after so many units: then ``grid`` int64 (2, units) has of each unit the slice it is in, and of each slice
+the unit it begins with; (2, 1) where slices are units.
+
 Source: van Herk 1992; Tangwongsan, Hirzel, Schneider, DEBS 2017 (two stacks).
 """
 
@@ -21,7 +25,7 @@ from numba import njit
 from oop_engine.operators.kernels.partials import NO_WINDOW
 from oop_engine.operators.kernels.time_order import time_order
 
-__all__ = ["ALONE", "closing", "measure", "needed", "pick", "plan", "reopen"]
+__all__ = ["ALONE", "closing", "measure", "needed", "pick", "plan", "reopen", "slice_at", "unit_of"]
 
 NOTHING = np.iinfo(np.int64).min
 ALONE = NOTHING
@@ -29,15 +33,37 @@ OVER = np.iinfo(np.int64).max
 
 
 @njit(cache=True, nogil=True)
-def _closing(shape, d, span):
-    """Return the first window of a definition that closes, and the first one that does not."""
-    lo, hi, done, cut = span
-    step, length, offset = shape[0, d], shape[1, d], shape[2, d]
-    return (max(done, lo) - offset) // step, (min(cut, hi + length) - offset) // step
+def slice_at(grid, unit):
+    """Return the slice that a unit is in."""
+    units = grid.shape[1]
+    if units == 1:
+        return unit
+    return unit // units * (grid[0, units - 1] + 1) + grid[0, unit % units]
 
 
 @njit(cache=True, nogil=True)
-def closing(shape, span, windows, sides):
+def unit_of(grid, at):
+    """Return the unit with which a slice begins."""
+    units = grid.shape[1]
+    if units == 1:
+        return at
+    slices = grid[0, units - 1] + 1
+    return at // slices * units + grid[1, at % slices]
+
+
+@njit(cache=True, nogil=True)
+def _closing(shape, grid, d, span):
+    """Return the first window of a definition that closes, and the first one that does not."""
+    lo, hi, done, cut = span
+    step, length, offset = shape[0, d], shape[1, d], shape[2, d]
+    stop = unit_of(grid, hi) + length  # the end of a window that begins with the highest slice
+    if cut <= slice_at(grid, stop):
+        stop = unit_of(grid, cut)
+    return (unit_of(grid, max(done, lo)) - offset) // step, (stop - offset) // step
+
+
+@njit(cache=True, nogil=True)
+def closing(shape, grid, span, windows, sides):
     """Write the windows of a span that close; return how many there are.
 
     windows int64 (3, room) as of ``plan``, of span 0; sides int64 (2, room): their first slice and the one behind, as
@@ -45,40 +71,41 @@ def closing(shape, span, windows, sides):
     """
     found, lo, slices = 0, span[0], span[1] - span[0] + 1
     for d in range(shape.shape[1]):
-        first, stop = _closing(shape, d, span)
+        first, stop = _closing(shape, grid, d, span)
         for wid in range(first, stop):
             end = shape[2, d] + (wid + 1) * shape[0, d]
             windows[0, found], windows[1, found], windows[2, found] = d, wid, 0
-            sides[0, found] = min(max(end - shape[1, d] - lo, 0), slices)
-            sides[1, found] = min(max(end - lo, 0), slices)
+            sides[0, found] = min(max(slice_at(grid, end - shape[1, d]) - lo, 0), slices)
+            sides[1, found] = min(max(slice_at(grid, end) - lo, 0), slices)
             found += 1
     return found
 
 
 @njit(cache=True, nogil=True)
-def measure(shape, spans, room):
+def measure(shape, grid, spans, longest, room):
     """Write into ``room`` int64 (2, spans) how many windows of each span close, and how many steps it takes at most.
 
     shape int64 (4, definitions) as in ``Slicing``; spans int64 (spans, 4): lowest and highest slice there is,
-    the cut up to which windows have left, and the one up to which they leave.
+    the cut up to which windows have left, and the one up to which they leave.  ``longest``: slices of a window at most.
     """
     for i in range(len(spans)):
         slices, windows, steps, d = spans[i, 1] - spans[i, 0] + 1, 0, 0, 0
+        units = unit_of(grid, spans[i, 1] + 1) - unit_of(grid, spans[i, 0])
         while d < shape.shape[1]:
-            shortest, longest, some = shape[1, d], shape[1, d], 0
+            shortest, most, some = shape[1, d], shape[1, d], 0
             while d < shape.shape[1] and shape[1, d] < 2 * shortest:
-                first, stop = _closing(shape, d, spans[i])
+                first, stop = _closing(shape, grid, d, spans[i])
                 some += max(stop - first, 0)
-                longest = shape[1, d]
+                most = min(shape[1, d], longest)
                 d += 1
             if some:
-                steps += some + slices + min(some, slices // shortest + 2) * min(longest, slices)
+                steps += some + slices + min(some, units // shortest + 2) * min(most, slices)
             windows += some
         room[0, i], room[1, i] = windows, steps
 
 
 @njit(cache=True, nogil=True)
-def _alike(shape, span, begin, stop, ring, place, steps, windows, ends):
+def _alike(shape, grid, span, begin, stop, ring, place, steps, windows, ends):
     """Write the steps for definitions ``begin`` to ``stop``, of like lengths; return ``place`` behind them.
 
     Slice ``s`` is row ``(s + shift) & mask`` of the ring, ``ring`` being shift and mask.
@@ -94,7 +121,8 @@ def _alike(shape, span, begin, stop, ring, place, steps, windows, ends):
                 d = other
         if ends[0, d] == OVER:
             return used, found
-        start, end = max(ends[0, d] - shape[1, d], lo), min(ends[0, d], hi + 1)
+        start = max(slice_at(grid, ends[0, d] - shape[1, d]), lo)
+        end = min(slice_at(grid, ends[0, d]), hi + 1)
         if turn < lo or start >= turn:
             turn, low, back = end, end - 1, end
         while (
@@ -120,7 +148,7 @@ def _alike(shape, span, begin, stop, ring, place, steps, windows, ends):
 
 
 @njit(cache=True, nogil=True)
-def needed(shape, cuts, out):
+def needed(shape, grid, cuts, out):
     """Write the first slice of any window that ends behind ``cuts`` int64 (n,) into ``out``; sentinels stay.
 
     O(definitions) for each cut that is not the one before.
@@ -134,9 +162,11 @@ def needed(shape, cuts, out):
         if cut in (NOTHING, OVER):
             out[i] = cut
             continue
+        unit = unit_of(grid, cut)
         for d in range(shape.shape[1]):
             step, length, offset = shape[0, d], shape[1, d], shape[2, d]
-            out[i] = min(out[i], offset + ((cut - offset) // step + 1) * step - length)
+            out[i] = min(out[i], offset + ((unit - offset) // step + 1) * step - length)
+        out[i] = slice_at(grid, out[i])
 
 
 @njit(cache=True, nogil=True)
@@ -162,7 +192,7 @@ def reopen(spans, done, slots, low):
 
 @njit(cache=True, nogil=True)
 def pick(shape, windows, tuples, slots, found):
-    """Write of each window with tuples definition, slice behind its end, slot and place into ``found`` int64 (4, n).
+    """Write of each window with tuples definition, unit behind its end, slot and place into ``found`` int64 (4, n).
 
     windows as of ``plan``; tuples integers (windows, groups): how many there are; slots int64 (groups,) or of
     each span, one.  They are by end, then definition.  O(windows x groups).
@@ -185,7 +215,7 @@ def pick(shape, windows, tuples, slots, found):
 
 
 @njit(cache=True, nogil=True)
-def plan(shape, spans, shifts, mask, steps, windows, ends):
+def plan(shape, grid, spans, shifts, mask, steps, windows, ends):
     """Write down how the windows of each span come about; return how many steps and windows there are.
 
     spans as in ``measure``; shifts int64 (spans,), mask: where slices are in the ring.  steps int64 (3, room);
@@ -195,7 +225,7 @@ def plan(shape, spans, shifts, mask, steps, windows, ends):
     used, found = 0, 0
     for i in range(len(spans)):
         for d in range(shape.shape[1]):
-            first, stop = _closing(shape, d, spans[i])
+            first, stop = _closing(shape, grid, d, spans[i])
             ends[0, d] = shape[2, d] + (first + 1) * shape[0, d] if first < stop else OVER
             ends[1, d] = shape[2, d] + stop * shape[0, d]
         begin = 0
@@ -204,7 +234,8 @@ def plan(shape, spans, shifts, mask, steps, windows, ends):
             while stop < shape.shape[1] and shape[1, stop] < 2 * shape[1, begin]:
                 stop += 1
             place = used, found
-            used, found = _alike(shape, spans[i], begin, stop, (shifts[i], mask), place, steps, windows, ends)
+            ring = shifts[i], mask
+            used, found = _alike(shape, grid, spans[i], begin, stop, ring, place, steps, windows, ends)
             windows[2, before:found] = i
             begin = stop
     return used, found

@@ -139,7 +139,7 @@ def checked_query(query: Query) -> None:
             name = query.names[int(slicing.shape[3, -1])]
             msg = (
                 f"{what}: a window must have at most {MOST_WINDOWS:,} slices; {name!r} has {slicing.longest:,} "
-                f"of {slicing.length} {query.schema.unit}: take a range, slide and origin with a larger common divisor"
+                f"of {slicing.unit} {query.schema.unit}: take a range, slide and origin with a larger common divisor"
             )
             raise GraphError(msg)
     for number in query.alone:
@@ -294,6 +294,6 @@ def _sharing(slicing: Slicing, query: Query) -> str:
     assembled = ", windows by differences of running sums" if sums else ""
     share = "shared by" if len(some) > 1 else "of"
     return (
-        f"slices of {slicing.length} {query.schema.unit} {share} {', '.join(map(repr, some))}: "
-        f"{int(slicing.shape[1].min())} to {slicing.longest} a window, one ring{assembled}"
+        f"{slicing.words(query.schema.unit)} {share} {', '.join(map(repr, some))}: "
+        f"{slicing.fewest} to {slicing.longest} a window, one ring{assembled}"
     )

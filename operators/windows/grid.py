@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,6 +100,10 @@ class Extents:
     def overlap(self) -> int:
         """How many windows a tuple is in at most; of landmark windows, in how many it is kept."""
         return 1 if self.range is None else -(-self.range // self.slide)
+
+    def places(self, offsets: Any) -> Any:
+        """Return in which slide offsets from the origin are."""
+        return offsets // self.slide
 
     def wids(self, times: Integers) -> tuple[Integers, Integers]:
         """Return the first and the last window each tuple is in; last < first: in none.

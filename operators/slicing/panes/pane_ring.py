@@ -81,8 +81,8 @@ class PaneRing:
         low, high = extents.safe
         # Panes of times for which extents fit 64 bits, for sure; a time that wraps lies outside of them.
         self._sure = (
-            self.step * ((low - extents.origin) // extents.slide + 1),
-            self.step * ((high - extents.origin) // extents.slide),
+            self.step * (int(extents.places(low - extents.origin)) + 1),
+            self.step * int(extents.places(high - extents.origin)),
         )
         self.accumulators: list[Accumulator] = list(map(accumulator, parts))
         self.compiled = is_compiled(parts)
@@ -117,7 +117,7 @@ class PaneRing:
         """
         step, length, extents = self.step, self.length, self.extents
         offsets = times - extents.origin if extents.origin else times
-        panes: Integers = offsets // extents.slide
+        panes: Integers = extents.places(offsets)
         if self._rest:
             panes = 2 * panes + (offsets - panes * extents.slide >= extents.slide - self._rest)
         if length < step and not (inside := (panes + length) // step > panes // step).all():

@@ -27,6 +27,7 @@ from oop_engine.operators.kernels import panes
 from oop_engine.operators.kernels.slices import measure, plan
 from oop_engine.operators.slicing.accumulators import Accumulator, SumOverflowError, accumulator
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
+from oop_engine.operators.slicing.panes.shared_slices import UNITS
 from oop_engine.operators.slicing.window_states import WindowStates
 
 __all__ = ["TUPLES", "Sweep", "is_dense", "take"]
@@ -101,7 +102,7 @@ def _planned(
         states = _folded(ring, steps[:, :made], of, wids)
         ring.used -= gone
         ring.reset(freed[:gone])
-        blocks.append((of, wids * extents.slide + (extents.origin + extents.slide), states))
+        blocks.append((of, extents.extent(wids)[1], states))
     return blocks
 
 
@@ -204,8 +205,8 @@ class Sweep:
         shape, behind = np.array([[step], [length], [0], [0]]), self._lowest + self._ends.size
         spans = np.array([[low, high, self._lowest * step, behind * step]])
         room, scratch = np.empty((2, 1), np.int64), np.empty((2, 1), np.int64)
-        measure(shape, spans, room)
+        measure(shape, UNITS, spans, length, room)
         most, steps = room[:, 0].tolist()
         made, windows = np.empty((3, steps), np.int64), np.empty((3, most), np.int64)
-        used, found = plan(shape, spans, _WHERE, mask, made, windows, scratch)
+        used, found = plan(shape, UNITS, spans, _WHERE, mask, made, windows, scratch)
         return made[:, :used], int(windows[1, 0]) if found else 0, found

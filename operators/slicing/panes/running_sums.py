@@ -39,10 +39,12 @@ class RunningSums(NamedTuple):
     rows: Integers
 
     @classmethod
-    def planned(cls, shape: Integers, span: Sequence[int], room: int, mask: int) -> RunningSums:
+    def planned(
+        cls, shape: Integers, grid: Integers, span: Sequence[int], room: int, mask: int
+    ) -> RunningSums:
         """Return the windows of a span, ``room`` at most; ``mask``: where slices are in the ring, -1: one by one."""
         windows, sides = np.empty((3, room), np.int64), np.empty((2, room), np.int64)
-        found = closing(shape, np.array(span), windows, sides)
+        found = closing(shape, grid, np.array(span), windows, sides)
         slices = np.arange(span[0], span[1] + 1)
         rows = slices & mask if mask >= 0 else slices - span[0]
         return cls(windows[:, :found], sides[:, :found], rows)

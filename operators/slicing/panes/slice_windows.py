@@ -87,19 +87,21 @@ class SliceWindows:
         """Return how the windows of groups with one span come about."""
         room = self._measured(spans)
         if self._by_sums:
-            return RunningSums.planned(self._slicing.shape, spans[0].tolist(), int(room[0, 0]), mask)
+            of = self._slicing
+            return RunningSums.planned(of.shape, of.grid, spans[0].tolist(), int(room[0, 0]), mask)
         return self._planned(spans, room, shifts, mask)
 
     def _measured(self, spans: Integers) -> Integers:
         """Return how many windows and steps each span takes at most, int64 (2, spans)."""
         room = np.empty((2, len(spans)), np.int64)
-        measure(self._slicing.shape, spans, room)
+        measure(self._slicing.shape, self._slicing.grid, spans, self._slicing.longest, room)
         return room
 
     def _planned(self, spans: Integers, room: Integers, shifts: Integers, mask: int) -> _Plan:
         windows, steps = (room if len(spans) == 1 else room.sum(axis=1)).ravel().tolist()
         made, closing = np.empty((3, steps), np.int64), np.empty((3, windows), np.int64)
-        used, found = plan(self._slicing.shape, spans, shifts, mask, made, closing, self._ends)
+        of = self._slicing
+        used, found = plan(of.shape, of.grid, spans, shifts, mask, made, closing, self._ends)
         front = min(self._slicing.longest, steps)
         return _Plan(made[:, :used], closing[:, :found], front + 1)
 
@@ -125,7 +127,7 @@ class SliceWindows:
             taken.append(
                 tuple(column.ravel().take(at).astype(_wide(column), copy=False) for column in results)
             )
-        return WindowStates(of, self._slicing.time(ends), taken, number, in_order=cells is None)
+        return WindowStates(of, self._slicing.moment(ends), taken, number, in_order=cells is None)
 
 
 class _Plan(NamedTuple):

@@ -72,7 +72,7 @@ class SliceRing:
 
     def due(self, bound: int) -> bool:
         lowest = self._table.lowest
-        return lowest != NO_WINDOW and bound > self.slicing.origin + lowest * self.slicing.length
+        return lowest != NO_WINDOW and bound > self.slicing.time(lowest)
 
     def least_stamp(self, bound: int) -> int:
         return self._stamps.least(bound)
@@ -127,7 +127,8 @@ class SliceRing:
         of, longest = self._panes, self.slicing.longest
         cut = min(self.slicing.cut(bound), of.high + longest) - max(self._over, of.low)
         in_ring = max(cut, 0) * of.groups if of.used else 0
-        return (in_ring + len(self._table) * longest) * self.slicing.rate
+        most: float = (in_ring + len(self._table) * longest) * self.slicing.rate
+        return most
 
     def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
         """Return between which times windows end that have slices, and how many a unit of time.  O(table)."""
@@ -135,7 +136,7 @@ class SliceRing:
         _, at = self._table.owner(self._table.used)
         low = max(of.low, self._over) if of.used else 0
         first, behind = np.append(at, low), np.append(at + longest, of.high + longest if of.used else 0)
-        rates = np.append(np.ones(at.size), float(of.groups)) * (self.slicing.rate / self.slicing.length)
+        rates = np.append(np.ones(at.size), float(of.groups)) * self.slicing.density
         return self.slicing.time(first), self.slicing.time(behind), rates
 
     def close(self, bound: int) -> list[WindowStates]:
@@ -255,28 +256,29 @@ class SliceRing:
         states = self._table.states.take(rows)
         begin, end = np.zeros(known, np.int64), np.zeros(known, np.int64)
         begin[slots], end[slots] = done, cuts
-        united = []
+        units, united = self.slicing.units, []
+        upto = units(np.minimum(end[of], at + self.slicing.longest))
         for step, length, offset, number in self.slicing.shape.T.tolist():
-            first = (np.maximum(begin[of], at) - offset) // step
-            last = (np.minimum(end[of], at + length) - offset) // step - 1
+            first = (units(np.maximum(begin[of], at)) - offset) // step
+            last = (np.minimum(upto, units(at) + length) - offset) // step - 1
             some = np.flatnonzero(first <= last)
             some_runs = Runs(of, first, last, states).take(some)
             more = [self._runs(one, step, offset) for one in _of_number(found, number)]
             held = HeldRuns(self._parts, equal, self._overflowing(step, length, offset))
             for each in held.windows(some_runs.joined(*more)) if some_runs.rows or more else ():
-                ends = self.slicing.time(offset + (each.first + 1) * step)
+                ends = self.slicing.moment(offset + (each.first + 1) * step)
                 united.append(WindowStates(each.slots, ends, each.states, np.full(ends.size, number)))
         return united
 
     def _overflowing(self, step: int, length: int, offset: int) -> Overflow:
         def overflow(column: str | None, slot: int, first: int, last: int) -> WindowOverflowError:
-            start, end = self.slicing.time(offset + (first + 1) * step - np.array([length, 0])).tolist()
+            start, end = self.slicing.moment(offset + (first + 1) * step - np.array([length, 0])).tolist()
             return WindowOverflowError(column, slot, start, end)
 
         return overflow
 
     def _runs(self, found: WindowStates, step: int, offset: int) -> Runs:
-        wids = (self.slicing.base.closed_by(found.ends) - offset) // step - 1
+        wids = ((found.ends - self.slicing.origin) // self.slicing.unit - offset) // step - 1
         return Runs(found.slots, wids, wids, found.states)
 
     def _forget(self, slots: Integers, cuts: Integers) -> None:
@@ -307,9 +309,11 @@ class SliceRing:
             "spans": [len(low), narrow(alive), narrow(low[alive]), narrow(high[alive])],
             "done": narrow(self._done),
             "over": [self._over, self._ahead],
+            "slices": [self.slicing.period, self.slicing.slices],
         }
 
     def load(self, saved: Saved, groups: int) -> Store:
+        self.slicing.check(saved)
         self._panes.load(saved.part("panes"))
         self._table.load(saved.part("table"), groups)
         self._done = saved.integers("done", (None,))
