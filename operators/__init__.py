@@ -86,7 +86,13 @@ if TYPE_CHECKING:  # values: windows, aggregates, policies, and what yours are m
         Watermark as Watermark,
         register_policy as register_policy,
     )
-    from oop_engine.operators.joining.bands import Band as Band, TumblingBand as TumblingBand
+    from oop_engine.operators.rewrites.multi_join import multi_join as multi_join
+    from oop_engine.operators.joining.bands import (
+        AsOf as AsOf,
+        Band as Band,
+        TumblingBand as TumblingBand,
+        WindowIdBand as WindowIdBand,
+    )
     from oop_engine.operators.slicing.accumulators import (
         Accumulator as Accumulator,
         register_accumulator as register_accumulator,

@@ -43,8 +43,8 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER, Joint, Linear, Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
-from oop_engine.operators.joining.bands import Band, TumblingBand
-from oop_engine.operators.joining.state import JoinState
+from oop_engine.operators.joining.as_of import join_state
+from oop_engine.operators.joining.bands import Bands
 from oop_engine.operators.joining.terms import JoinTerms, Residual
 
 __all__ = ["OAJoin"]
@@ -71,6 +71,7 @@ class OAJoin(Operator):
     Raises ``GraphError`` if columns, types or units do not fit, or the residual is no predicate.
 
     >>> s = Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s")
+    >>> from oop_engine.operators import Band
     >>> join = OAJoin(keys=[("k", "k")], band=Band(before=0, after="2 s")).opened(s, s)
     >>> list(join.on_page(0, Page.of(s, {"ts": [7, 5], "k": ["a", "b"]})))
     []
@@ -85,7 +86,7 @@ class OAJoin(Operator):
     def __init__(
         self,
         keys: Sequence[tuple[str, str]],
-        band: Band | TumblingBand,
+        band: Bands,
         residual: Residual | None = None,
         punctuation: str = "individual",
         suffix: str = "_right",
@@ -110,7 +111,7 @@ class OAJoin(Operator):
         return self.terms.lineage(column, *inputs)
 
     def open(self) -> None:
-        self._held = JoinState(self.terms, self.schemas_in)
+        self._held = join_state(self.terms, self.schemas_in)
         self._right_out = NEVER
         self._box_out = [NEVER, NEVER]
 

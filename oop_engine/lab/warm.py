@@ -94,6 +94,7 @@ def _more() -> dict[str, Aggregation]:
 
 def _of_few_keys() -> Iterator[tuple[str, Graph]]:
     from oop_engine.operators import (
+        AsOf,
         Band,
         BoundedDisorder,
         Count,
@@ -135,7 +136,10 @@ def _of_few_keys() -> Iterator[tuple[str, Graph]]:
     for words, keys in (("an integer", ["k"]), ("a text", ["name"]), ("several columns", ["k", "name"])):
         graph = Graph("join")
         sides = [graph.add(f"{side}-edge", edge, graph.source(side, _SCHEMA)) for side in ("left", "right")]
-        graph.sink("out", graph.add("join", OAJoin([(key, key) for key in keys], Band(5, 5)), *sides))
+        bands: list[Band | AsOf] = [Band(5, 5), AsOf()]
+        for number, band in enumerate(bands):
+            join = OAJoin([(key, key) for key in keys], band, kind="left")
+            graph.sink(f"out{number}", graph.add(f"join{number}", join, *sides))
         yield f"joins by {words}", graph
         yield f"joins by {words}, in order", in_order(graph)
     yield "windows in order", in_order(_chain(edge, WindowAggregate(Sliding(60, 10), sums, ("k",))))

@@ -31,9 +31,9 @@ from oop_engine.core.punctuation import FOREVER, NEVER, Linear, Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.in_order.sorted_rows import SortedRows
-from oop_engine.operators.joining.bands import Band, TumblingBand
+from oop_engine.operators.joining.as_of import join_state
+from oop_engine.operators.joining.bands import Bands
 from oop_engine.operators.joining.index import PAGE_ROWS
-from oop_engine.operators.joining.state import JoinState
 from oop_engine.operators.joining.terms import JoinTerms, Residual
 from oop_engine.operators.ordering.time_sorted import last_time
 
@@ -52,6 +52,7 @@ class OPIBJoin(Operator):
     with equal left timestamps come in any order.
 
     >>> s = Schema({"ts": pa.int64()}, "ts", "s")
+    >>> from oop_engine.operators import Band
     >>> join = OPIBJoin(keys=[], band=Band(before=0, after=2)).opened(s, s)
     >>> list(join.on_page(0, Page.of(s, {"ts": [5, 7]})))
     [(0, Linear(below=5))]
@@ -66,7 +67,7 @@ class OPIBJoin(Operator):
     def __init__(
         self,
         keys: Sequence[tuple[str, str]],
-        band: Band | TumblingBand,
+        band: Bands,
         residual: Residual | None = None,
         suffix: str = "_right",
         kind: str = "inner",
@@ -86,7 +87,7 @@ class OPIBJoin(Operator):
         return True
 
     def open(self) -> None:
-        self._right = JoinState(self.terms, self.schemas_in)  # its left side stays empty
+        self._right = join_state(self.terms, self.schemas_in)  # its left side stays empty
         self._left = SortedRows(self.schemas_in[0])
         self._held = SortedRows(self.schemas_out[0])  # of a full join
         self._is_full = all(self._right.kind.alone)
@@ -99,7 +100,7 @@ class OPIBJoin(Operator):
             alone = self._right.kind.alone[0]
             self._left.add(page if alone else self._right.without_null_keys(0, page))
         else:  # nothing matches: the left tuples are not there but wait
-            self._hold(self._right.arrive(1, page, self._keep_right(self._next_left())))
+            self._hold(self._right.arrive(1, page, self._right.keep_right(self._next_left())))
         yield from self.on_punctuation(port, Linear(reached))
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
@@ -109,7 +110,7 @@ class OPIBJoin(Operator):
         for waited in self._left.release(self._right.bounds.keep_from(0), _ROWS_AT_ONCE):
             yield from self._join_parts(waited)
         next_left = self._next_left()
-        self._hold(self._right.purge(1, self._keep_right(next_left)))
+        self._hold(self._right.purge_right(next_left))
         linear = self._bound(next_left)
         if linear > self._linear_out:
             self._linear_out = linear
@@ -141,17 +142,11 @@ class OPIBJoin(Operator):
         )  # one may have the largest integer
         return min(waits, self._right.bounds.linear[0])
 
-    def _keep_right(self, linear: int) -> int:
-        """Return the least right timestamp that a left tuple from ``linear`` on can match."""
-        return (
-            FOREVER if linear == FOREVER else min(self._right.bounds.rule.keep_from(1, linear), FOREVER - 1)
-        )
-
     def _bound(self, next_left: int) -> int:
         """Return the bound of later results: those of a full join may have a right time."""
         if not self._is_full:
             return next_left
-        return min(next_left, self._right.bounds.linear[1], self._keep_right(next_left))
+        return min(next_left, self._right.bounds.linear[1], self._right.keep_right(next_left))
 
     def _hold(self, alone: Iterator[pa.RecordBatch]) -> None:
         """Hold right tuples that have matched nothing: the full join has them."""

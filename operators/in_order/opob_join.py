@@ -29,8 +29,8 @@ from oop_engine.core.punctuation import Linear, Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.in_order.sorted_rows import SortedRows
-from oop_engine.operators.joining.bands import Band, TumblingBand
-from oop_engine.operators.joining.state import JoinState
+from oop_engine.operators.joining.as_of import join_state
+from oop_engine.operators.joining.bands import Bands
 from oop_engine.operators.joining.terms import JoinTerms, Residual
 from oop_engine.operators.ordering.time_sorted import last_time
 
@@ -44,6 +44,7 @@ class OPOBJoin(Operator):
     with equal left timestamps come in any order.
 
     >>> s = Schema({"ts": pa.int64()}, "ts", "s")
+    >>> from oop_engine.operators import Band
     >>> join = OPOBJoin(keys=[], band=Band(before=0, after=2)).opened(s, s)
     >>> list(join.on_page(0, Page.of(s, {"ts": [5, 7]})))
     []
@@ -58,7 +59,7 @@ class OPOBJoin(Operator):
     def __init__(
         self,
         keys: Sequence[tuple[str, str]],
-        band: Band | TumblingBand,
+        band: Bands,
         residual: Residual | None = None,
         suffix: str = "_right",
         kind: str = "inner",
@@ -78,7 +79,7 @@ class OPOBJoin(Operator):
         return True
 
     def open(self) -> None:
-        self._held = JoinState(self.terms, self.schemas_in)
+        self._held = join_state(self.terms, self.schemas_in)
         self._results = SortedRows(self.schemas_out[0])
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:

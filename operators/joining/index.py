@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.joining.run import Marks, SortedRun, merged
 
@@ -73,6 +74,29 @@ class JoinIndex:
             for probes, entries in run.matches(codes, low, high, PAGE_ROWS):
                 if entries.size:
                     yield probes, run, entries
+
+    @property
+    def first(self) -> int:
+        """No tuple is older than this; ``FOREVER``: there is none."""
+        return min((run.first for run in self._runs), default=FOREVER)
+
+    def latest(self, codes: Ints, low: Ints, high: Ints) -> tuple[Ints, Marks]:
+        """Return the largest time of each code from ``low`` to ``high``, and whether there is one.
+
+        Dead tuples count: they have to be out of reach, or older than one that is alive.
+        """
+        best, found = np.empty(codes.size, np.int64), np.zeros(codes.size, np.bool_)
+        for run in self._runs:
+            run.latest(codes, low, high, best, found)
+        return best, found
+
+    def living(self) -> tuple[list[SortedRun], Ints, Rows, Ints, Ints]:
+        """Return all tuples: runs, and of each tuple the run's number, the entry, the code and the time."""
+        entries = [run.alive() for run in self._runs]
+        numbers = np.repeat(np.arange(len(entries)), [len(of_run) for of_run in entries])
+        pairs = [run.keys(of_run) for run, of_run in zip(self._runs, entries, strict=True)]
+        codes, times = np.concatenate([np.empty((0, 2), np.int64), *pairs]).T
+        return self._runs, numbers, np.concatenate([np.empty(0, np.int32), *entries]), codes, times
 
     def purge(self, keep_from: int) -> list[Found]:
         """Drop every tuple whose time is below ``keep_from``: O(1) a tuple over its life.

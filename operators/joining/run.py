@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from oop_engine.core.punctuation import FOREVER, passed
 from oop_engine.core.saved import Saved
 from oop_engine.core.sizes import owned
-from oop_engine.operators.kernels.join_index import match, scatter, settle
+from oop_engine.operators.kernels.join_index import latest, match, scatter, settle
 from oop_engine.operators.kernels.time_order import time_order
 
 __all__ = ["SortedRun", "merged"]
@@ -71,6 +71,20 @@ class SortedRun:
         """The time of each entry, int64 (entries,)."""
         times: Ints = self._entries[:, 1]
         return times
+
+    @property
+    def first(self) -> int:
+        """No entry that is alive is older than this."""
+        return int(self._extent[0])
+
+    def keys(self, entries: Rows) -> Ints:
+        """Return the code and the time of some entries, int64 (entries, 2)."""
+        pairs: Ints = self._entries[entries]
+        return pairs
+
+    def latest(self, codes: Ints, low: Ints, high: Ints, best: Ints, found: Marks) -> None:
+        """Raise ``best`` to the largest time of each code from ``low`` to ``high``, and note where there is one."""
+        latest(codes, low, high, self._first, self._entries, self._bits, best, found)
 
     def matches(self, codes: Ints, low: Ints, high: Ints, most: int) -> Iterator[tuple[Rows, Rows]]:
         """Yield the entries of each code with ``low <= time <= high``: which probe, which entry.

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from oop_engine.core.operator import State
 from oop_engine.core.page import Page
 from oop_engine.core.progress import Progress
-from oop_engine.core.punctuation import GroupWise, Linear, Punctuation, passed
+from oop_engine.core.punctuation import FOREVER, GroupWise, Linear, Punctuation, passed
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.joining.bounds import JoinBounds
@@ -41,7 +41,7 @@ class JoinState:
         self.kind = terms.kind
         self._terms = terms
         self._output = JoinOutput(terms, (inputs[0], inputs[1]))
-        self._fields = [schema.fields for schema in inputs]
+        self._inputs = inputs
         self._keys = [terms.names(0), terms.names(1)]
         self._codes = KeyCodes([inputs[0].type_of(name) for name in self._keys[0]])
         sides = zip(self.kind.alone, self.kind.marks, strict=True)
@@ -75,6 +75,14 @@ class JoinState:
         """Drop the tuples of a side whose timestamp is below ``keep_from``; return those that leave alone."""
         return in_pages(self._alone(side, self._sides[side].purge(keep_from)))
 
+    def keep_right(self, next_left: int) -> int:
+        """Return the least right timestamp that a left tuple from ``next_left`` on can match."""
+        return FOREVER if next_left == FOREVER else min(self.bounds.rule.keep_from(1, next_left), FOREVER - 1)
+
+    def purge_right(self, next_left: int) -> Iterator[pa.RecordBatch]:
+        """Drop the right tuples that no left tuple from ``next_left`` on can match, as ``purge`` does."""
+        return self.purge(1, self.keep_right(next_left))
+
     def without_null_keys(self, side: int, page: Page) -> Page:
         """Return the tuples that can match anything at all."""
         valid = self._valid(side, page)
@@ -97,7 +105,7 @@ class JoinState:
         self.bounds.load(saved.part("bounds"))
         sides = saved.part("sides")
         for number, side in enumerate(self._sides):
-            side.load(sides.parts(number), self._fields[number])
+            side.load(sides.parts(number), self._inputs[number].fields)
 
     def _arrive(self, side: int, page: Page, keep_from: int) -> Iterator[pa.RecordBatch]:
         valid, alone = self._valid(side, page), self.kind.alone[side]
@@ -190,9 +198,13 @@ class JoinState:
         return self._codes.equal(self._key_columns(0, left), self._key_columns(1, right))
 
     def _alone(self, side: int, lone: list[Found]) -> Iterator[pa.RecordBatch]:
-        for run, entries in lone:
+        for batch in self._taken(lone):
+            yield self._output.alone(side, batch)
+
+    def _taken(self, found: list[Found]) -> Iterator[pa.RecordBatch]:
+        for run, entries in found:
             for start in range(0, len(entries), PAGE_ROWS):
-                yield self._output.alone(side, run.take(entries[start : start + PAGE_ROWS]))
+                yield run.take(entries[start : start + PAGE_ROWS])
 
     def _purge_groups(self, side: int, punctuation: GroupWise) -> list[Found]:
         """Drop the tuples that group-wise punctuation of the other side lets go; return those that leave alone."""

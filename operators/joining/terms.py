@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import NULL_UNMATCHED, Schema
-from oop_engine.operators.joining.bands import Band, TumblingBand
+from oop_engine.operators.joining.bands import AsOf, Bands
 from oop_engine.operators.joining.kinds import KINDS, Kind
 from oop_engine.operators.values.expressions import evaluate, mask_of, require_boolean
 
@@ -39,7 +39,7 @@ class JoinTerms:
 
     operator: str
     keys: Keys
-    band: Band | TumblingBand
+    band: Bands
     residual: Residual | None
     suffix: str
     how: str = "inner"
@@ -48,8 +48,15 @@ class JoinTerms:
         if self.how not in KINDS:
             msg = f"{self.operator}: kind must be one of {', '.join(KINDS)}; got {self.how!r}"
             raise GraphError(msg)
-        if type(self.band) not in (Band, TumblingBand):
-            msg = f"{self.operator}: band must be a Band or a TumblingBand; got {self.band!r}"
+        if type(self.band) not in get_args(Bands):
+            msg = (
+                f"{self.operator}: band must be a Band, TumblingBand, WindowIdBand or AsOf; got {self.band!r}"
+            )
+            raise GraphError(msg)
+        if isinstance(self.band, AsOf) and (self.how not in ("inner", "left") or self.residual is not None):
+            got = f"a {self.how} join" if self.residual is None else "a residual"
+            asked = "an AsOf band is for inner and left joins without a residual"
+            msg = f"{self.operator}: {asked}; got {got}: select before it, or take a Band"
             raise GraphError(msg)
         if any(isinstance(pair, str) or len(pair) != 2 for pair in self.keys):
             msg = f"{self.operator}: keys must be pairs (left column, right column); got {self.keys!r}"

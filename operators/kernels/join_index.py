@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from oop_engine.operators.kernels.time_order import time_order
 
-__all__ = ["CROWD", "match", "scatter", "settle"]
+__all__ = ["CROWD", "latest", "match", "scatter", "settle"]
 
 CROWD = 16
 """The most entries of a bucket that are looked at one by one; larger ones are sorted."""
@@ -149,3 +149,26 @@ def match(
             found += (entries[k, 0] == code) & (np.uint64(entries[k, 1] - lowest) <= span)
     resume[0] = codes.size
     return found
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def latest(
+    codes: Ints, low: Ints, high: Ints, first: Rows, entries: Ints, bits: int, best: Ints, found: NDArray[np.bool_]
+) -> None:  # fmt: skip
+    """Find, for each probe, the largest time of its code with ``low <= time <= high``.
+
+    Arguments as of ``match``.  ``best``: int64 (probes,), and ``found``: bool (probes,), whether there is one;
+    they are written where the time is larger.  O(log n) a probe in a bucket of many entries n.
+    """
+    for i in range(codes.size):
+        code, bucket = codes[i], _bucket(codes[i], bits)
+        at, stop = np.uint64(first[bucket]), np.uint64(first[bucket + _ONE])
+        if stop - at > _CROWD:
+            after = _lower(entries, at, stop, code, high[i])
+            if after < stop and entries[after, 0] == code and entries[after, 1] == high[i]:
+                after += _ONE
+            at, stop = max(at + _ONE, after) - _ONE, after
+        for k in range(at, stop):
+            time = entries[k, 1]
+            if entries[k, 0] == code and low[i] <= time <= high[i] and not (found[i] and best[i] >= time):
+                best[i], found[i] = time, True

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from oop_engine import Schema
 from oop_engine.operators.in_order.opib_join import OPIBJoin
 from oop_engine.operators.in_order.opob_join import OPOBJoin
-from oop_engine.operators.joining.bands import Band, TumblingBand
+from oop_engine.operators.joining.bands import AsOf, Band, TumblingBand, WindowIdBand
 from oop_engine.operators.oa_join import OAJoin
 from tests.cases import Case, Row
-from tests.naive.joins import Times, band, joined, tumbling, window_join
+from tests.naive.joins import Times, as_of, band, joined, tumbling, window_ids, window_join
 
 LEFT = Schema({"ts": pa.int64(), "k": pa.string(), "n": pa.int32()}, "ts", "s")
 RIGHT = Schema({"ts": pa.int64(), "key": pa.string(), "n": pa.int32(), "x": pa.float64()}, "ts", "s")
@@ -29,6 +29,10 @@ def pairs(keys: tuple[tuple[str, str], ...], times: Times, residual=lambda row: 
 def of_kind(kind: str, keys: tuple[tuple[str, str], ...], times: Times, residual=lambda row: True):
     names = LEFT.names, RIGHT.names
     return lambda inputs: joined(kind, inputs[0], inputs[1], keys, times, residual, names)
+
+
+def latest(kind: str, keys: tuple[tuple[str, str], ...], within: int | None = None):
+    return lambda inputs: as_of(kind, inputs[0], inputs[1], keys, (LEFT.names, RIGHT.names), within)
 
 
 def less(row: Row) -> bool | None:
@@ -140,4 +144,14 @@ CASES = [
         (LEFT, RIGHT),
         of_kind("semi", ONE, band(3, 2)),
     ),
+    Case(
+        "oa_join-window_ids",
+        OAJoin(ONE, WindowIdBand(9, 4, 3, 1), punctuation="both"),
+        (LEFT, RIGHT),
+        pairs(ONE, window_ids(9, 4, 3, 1)),
+    ),
+    Case("oa_join-as_of", OAJoin(TWO, AsOf(4), punctuation="both"), (LEFT, RIGHT), latest("inner", TWO, 4)),
+    Case("oa_join-as_of-left", OAJoin(ONE, AsOf(), kind="left"), (LEFT, RIGHT), latest("left", ONE)),
+    Case("opob_join-as_of", OPOBJoin(ONE, AsOf(), kind="left"), (LEFT, RIGHT), latest("left", ONE)),
+    Case("opib_join-as_of", OPIBJoin(ONE, AsOf(3)), (LEFT, RIGHT), latest("inner", ONE, 3)),
 ]

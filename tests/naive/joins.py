@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
-__all__ = ["band", "joined", "tumbling", "window_join"]
+__all__ = ["as_of", "band", "joined", "tumbling", "window_ids", "window_join"]
 
 Row = dict[str, Any]
 Times = Callable[[int, int], bool]
@@ -18,6 +18,39 @@ def band(before: int, after: int) -> Times:
 
 def tumbling(length: int, origin: int = 0) -> Times:
     return lambda left, right: (left - origin) // length == (right - origin) // length
+
+
+def window_ids(range_left: int, range_right: int, slide: int, origin: int = 0) -> Times:
+    """Both are in a window of one id: windows of one id end together."""
+
+    def ids(time: int, length: int) -> set[int]:
+        ends = range(time + 1, time + length + 1)
+        return {end for end in ends if (end - origin) % slide == 0}
+
+    return lambda left, right: bool(ids(left, range_left) & ids(right, range_right))
+
+
+def as_of(
+    kind: str,
+    left: list[Row],
+    right: list[Row],
+    keys: Sequence[tuple[str, str]],
+    names: tuple[Sequence[str], Sequence[str]],
+    within: int | None = None,
+    suffix: str = "_right",
+) -> list[Row]:
+    """Return each left row with the latest right rows of its key that are not after it."""
+    found = []
+    for a in left:
+        before = [
+            b
+            for b in right
+            if all(equal(a[x], b[y]) for x, y in keys)
+            and 0 <= a["ts"] - b["ts"] <= (10**9 if within is None else within)
+        ]
+        latest = [b for b in before if b["ts"] == max(other["ts"] for other in before)]
+        found += joined(kind, [a], latest, keys, lambda *_: True, names=names, suffix=suffix)
+    return found
 
 
 def window_join(

@@ -5,8 +5,18 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import FOREVER, NEVER, GraphError, Schema, UnitError
-from oop_engine.operators.joining.bands import Band, BandRule, Rule, TumblingBand, TumblingRule
-from tests.naive.joins import band, tumbling
+from oop_engine.operators.joining.bands import (
+    AsOf,
+    AsOfRule,
+    Band,
+    BandRule,
+    Rule,
+    TumblingBand,
+    TumblingRule,
+    WindowIdBand,
+    WindowIdRule,
+)
+from tests.naive.joins import band, tumbling, window_ids
 
 MS = Schema({"ts": pa.timestamp("ms")}, "ts")
 ROWS = Schema({"n": pa.int64()}, "n", "rows")
@@ -19,6 +29,11 @@ RULES = [
     (TumblingRule(7, 0), tumbling(7)),
     (TumblingRule(6, -2), tumbling(6, -2)),
     (TumblingRule(1, 5), tumbling(1, 5)),
+    (WindowIdRule(10, 10, 5, 0), window_ids(10, 10, 5)),
+    (WindowIdRule(7, 4, 3, -1), window_ids(7, 4, 3, -1)),
+    (WindowIdRule(3, 8, 3, 1), window_ids(3, 8, 3, 1)),
+    (WindowIdRule(6, 6, 6, -2), tumbling(6, -2)),
+    (WindowIdRule(5, 3, 1, 0), band(2, 4)),
 ]
 each_rule = pytest.mark.parametrize(
     ("rule", "matches"), RULES, ids=lambda r: str(r) if not callable(r) else ""
@@ -85,6 +100,24 @@ def test_reach_does_not_wrap_round() -> None:
     assert high.tolist() == [NEVER + 11, FOREVER]
 
 
+def test_windows_of_one_id_do_not_wrap_round() -> None:
+    ends = np.array([NEVER, FOREVER])
+    for rule in (WindowIdRule(10, 7, 5, 1), TumblingRule(7, 3), AsOfRule(3), AsOfRule(None)):
+        for side in (0, 1):
+            low, high = rule.reach(side, ends)
+            assert (low <= ends).all()
+            assert (high >= ends).all()
+            assert rule.keep_from(side, NEVER + 1) <= NEVER + 1
+
+
+def test_the_latest_has_to_be_waited_for() -> None:
+    assert AsOfRule(3).keep_from(0, 10) == 10
+    assert (AsOfRule(3).keep_from(1, 10), AsOfRule(None).keep_from(1, 10)) == (7, NEVER)
+    assert AsOfRule(3).output_bounds(10, 8) == (8, 5)
+    assert AsOfRule(None).output_bounds(10, 8) == (8, NEVER)
+    assert AsOf("3 s").fitted(MS, "J") == AsOfRule(3000)
+
+
 def test_lengths_are_in_the_unit_of_the_attribute() -> None:
     assert Band("1 s", "2 min").fitted(MS, "J") == BandRule(1000, 120_000)
     assert TumblingBand("1 s", origin=5).fitted(MS, "J") == TumblingRule(1000, 5)
@@ -96,6 +129,12 @@ def test_lengths_are_in_the_unit_of_the_attribute() -> None:
     [
         (Band(-3, 2), r"before \+ after must be at least 0 rows; got before=-3, after=2"),
         (TumblingBand(0), "range must be more than 0 rows; got 0"),
+        (
+            WindowIdBand(4, 10, 5),
+            "at least the slide, and that more than 0 rows; got range_left=4, range_right=10",
+        ),
+        (WindowIdBand(4, 10, 0), "slide=0"),
+        (AsOf(-1), "within must be at least 0 rows; got -1"),
         (TumblingBand(-60), "range must be more than 0 rows; got -60"),
     ],
 )
