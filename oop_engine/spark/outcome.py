@@ -1,4 +1,4 @@
-"""What a run on Spark gave, and what each of its micro-batches did."""
+"""The outcome of a run on Spark, and the figures of each of its micro-batches."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class BatchDone:
 
 @dataclass(frozen=True)
 class ShardDone:
-    """What a shard did in a micro-batch: its tuples, and the CPU seconds its task took over them."""
+    """The work of a shard in a micro-batch: its tuples, and the CPU seconds of its task over them."""
 
     operator: str
     shard: int
@@ -43,11 +43,11 @@ class ShardDone:
 
 @dataclass
 class SparkOutcome:
-    """What a run on Spark gave.
+    """The outcome of a run on Spark.
 
     ``results``: a table for each sink of the graph if they were kept in ``Memory``, else empty.
     ``tuples``: how many came in since the query was first started.  ``batches``: one by one; the first also
-    pays for what Spark and its Python workers load once.  ``start_s``: wall seconds until Spark was there.
+    pays for the modules that Spark and its Python workers load once.  ``start_s``: wall seconds until Spark was there.
     ``moves``: when key groups were moved between shards.
     """
 
@@ -62,5 +62,5 @@ class SparkOutcome:
 
     @property
     def late(self) -> LateTuples:
-        """The tuples that came behind a promise since the query was first started: how many, and at which operators."""
+        """The late tuples since the query was first started: their number at each operator."""
         return self.statistics.late

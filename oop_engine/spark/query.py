@@ -34,7 +34,7 @@ __all__ = ["SparkQuery"]
 
 
 class SparkQuery:
-    """A job on a session of Spark: it runs micro-batches, or one batch, and puts together what its tasks tell."""
+    """A job on a session of Spark: it runs micro-batches, or one batch, and gathers the results and metrics."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class SparkQuery:
             try:
                 interruptible(query.awaitTermination, query.stop)
             finally:
-                with suppress(Exception):  # it has failed, or its JVM is gone: what is raised tells why
+                with suppress(Exception):  # it has failed, or its JVM is gone: the exception has the reason
                     query.stop()
 
     def all_at_once(self) -> None:
@@ -108,7 +108,7 @@ class SparkQuery:
         return reduce(lambda one, other: one.union(other), parts)
 
     def _batch(self, records: DataFrame, number: int | None) -> None:
-        """Run the tasks of a micro-batch, or of everything, hand results to the sink, take down what was told."""
+        """Run the tasks of a micro-batch, or of everything, hand results to the sink, add up the metrics."""
         work = self._sink.worker()
         to_sink = ToSink(work, self._schemas, number or 0)
         states = {} if number is None else self._kept.begin(number)

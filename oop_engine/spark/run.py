@@ -66,7 +66,7 @@ def run_on_spark(
     Parameters
     ----------
     spark, master, quick, settings
-        A session to use; or what to make one with (see ``session``), which is stopped afterwards.
+        A session to use; or the settings of one (see ``session``), which is stopped afterwards.
     batch
         Read everything there is in one batch, without state; else in micro-batches.
     checkpoint
@@ -94,7 +94,7 @@ def run_on_spark(
 
     Raises ``GraphError`` for a graph that cannot be cut up or sent to tasks, ``UsageError`` for feeds that do
     not fit it and for a checkpoint of another graph, ``SetupError`` for a missing Java or package, all before
-    anything runs; and what an operator or a trace raised in a task.
+    anything runs; and the error of an operator or a trace in a task.
     """
     check_packages()
     check_feeds(graph.plan(), feeds)
@@ -147,13 +147,13 @@ class _Asked:
         return {name: feed for name, feed in self.feeds.items() if is_frame(feed)}
 
     def check(self) -> None:
-        """Raise what keeps the run from starting, and start the sink."""
+        """Raise the errors that keep the run from starting, and start the sink."""
         plan = self.graph.plan()
         check_travels(plan)
         check_frames(self.frames, schemas_of(plan), batch=self.batch)
         plan = pieces_of(
             self.graph, unordered=self.frames, split=self.split, balance=bool(self.balance)
-        ).plan  # tells what cannot run
+        ).plan  # refuses graphs that cannot run
         self.kept.check(plan, batch=self.batch, state=self.state)
         sinks = {node.name: plan.schema(node.inputs[0]) for node in plan.of_kind("sink")}
         self.sink.start(sinks, self.kept.query())
@@ -171,7 +171,7 @@ class _Asked:
         sources: Mapping[str, Segments],
         on_batch: Callable[[BatchDone], None] | None,
     ) -> SparkQuery:
-        """Return the query, as large as the checkpoint says, or the session."""
+        """Return the query, of the size in the checkpoint, or of the session."""
         shuffled = int(str(spark.conf.get("spark.sql.shuffle.partitions")))
         partitions, groups = self.kept.sizes(shuffled, self.groups)
         pieces = pieces_of(
@@ -198,7 +198,7 @@ class _Asked:
         )
 
     def outcome(self, query: SparkQuery, start_s: float, wall_s: float) -> SparkOutcome:
-        """Return what the query gave."""
+        """Return the outcome of the query."""
         results = self.sink.results() if isinstance(self.sink, Memory) else {}
         totals = query.totals
         return SparkOutcome(

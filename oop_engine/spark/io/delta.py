@@ -37,7 +37,7 @@ class Delta:
     _tables: dict[str, ResultTable] = field(default_factory=dict, init=False)
 
     def start(self, schemas: Mapping[str, Schema], query: str) -> None:
-        """Check the package, folders and types; remove what killed runs left unfinished.
+        """Check the package, folders and types; remove unfinished files of killed runs.
 
         Raises ``SetupError`` if the package is missing, ``UsageError`` for the rest.
         """
@@ -53,7 +53,7 @@ class Delta:
             table.folder.prepare(query)
 
     def worker(self) -> WriteFiles:
-        """Return what tasks do: write files, which nobody sees yet."""
+        """Return the part in tasks: it writes files, which nobody sees yet."""
         return WriteFiles(self._tables)
 
     def check(self, made: Mapping[str, int]) -> None:
@@ -88,7 +88,7 @@ class Delta:
             msg = f"its log cannot be read ({_line(error)}): {_PUT_BACK}"
             raise folder.error(msg) from error
         if done is None or done < newest:
-            msg = f"its log lacks what micro-batch {newest} wrote: {_PUT_BACK}"
+            msg = f"its log lacks the files of micro-batch {newest}: {_PUT_BACK}"
             raise folder.error(msg)
         folder.check({place: size for place, size in files.items() if place in there})
 
@@ -118,8 +118,8 @@ def _action(folder: Path, file: Written) -> Any:
     from deltalake.transaction import AddAction
 
     found = (folder / file.place).stat()
-    told = json.dumps({"numRecords": file.rows})
-    return AddAction(file.place, found.st_size, {}, int(found.st_mtime * 1000), True, told)
+    statistics = json.dumps({"numRecords": file.rows})
+    return AddAction(file.place, found.st_size, {}, int(found.st_mtime * 1000), True, statistics)
 
 
 def _stored(name: str, fields: pa.Schema) -> pa.Schema:

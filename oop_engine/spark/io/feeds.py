@@ -1,4 +1,4 @@
-"""Feeds: what may be the source of a graph on Spark, and how each becomes segments."""
+"""Feeds: all that may be the source of a graph on Spark, and how each becomes segments."""
 
 from __future__ import annotations
 

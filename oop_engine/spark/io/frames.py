@@ -2,7 +2,7 @@
 
 Spark tells no order of arrival, so rows come in the order of their micro-batches, and within one in that of
 partitions.  Generators of punctuation take them so, in one place (see ``stages``).  A streaming DataFrame never
-ends: what its promises leave open stays in the state of the query.  One that is read in a batch ends.
+ends: windows that its punctuation leaves open stay in the state of the query.  One that is read in a batch ends.
 
 This way every row is turned from Spark's form into columns, at about a microsecond of processor time each;
 folders of traces (``Files``) are read without that.

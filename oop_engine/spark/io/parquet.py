@@ -26,7 +26,7 @@ _DAY_S = 86_400
 
 @dataclass(frozen=True)
 class ResultTable:
-    """Where the results of one sink go: a folder, the columns of its files, and what it is divided by.
+    """Where the results of one sink go: a folder, the columns of its files, and the window that divides it.
 
     ``width``: how much of the progressing attribute goes into one folder below; 0: there are none.
     """
@@ -42,14 +42,14 @@ class Parquet:
     """Writes the results of sink ``s`` to files in ``folder/s``; made by Spark, read by anything.
 
     ``by_window``: files are in a folder for each such length of the progressing attribute, such as
-    ``window=2013-06-01`` for ``"1 d"``; what has a column ``window_end`` is in the one where its window ends,
+    ``window=2013-06-01`` for ``"1 d"``; rows with a column ``window_end`` are in the one where their window ends,
     at midnight in that of the day before, for ends are exclusive.
 
     After each commit, and after a restart that follows a kill, every result is in the folder once,
     for any reader; files are whole at any time.  A reader that looks while a batch is put in place, or between
     a kill in that moment and the restart, may see part of the last batch.
 
-    A start with the checkpoint of a query makes sure that what it wrote is still there, as long as it was.
+    A start with the checkpoint of a query makes sure that its files are still there, as long as they were.
     ``may_go``: whoever reads files may take them away; only those that are there are looked at.
     """
 
@@ -62,7 +62,7 @@ class Parquet:
     _again: bool = field(default=True, init=False)
 
     def start(self, schemas: Mapping[str, Schema], query: str) -> None:
-        """Check folders and types; remove what killed runs left unfinished."""
+        """Check folders and types; remove unfinished files of killed runs."""
         self._query, self._again = query, True
         self._tables = {
             name: ResultTable(
@@ -76,7 +76,7 @@ class Parquet:
             table.folder.prepare(query)
 
     def worker(self) -> WriteFiles:
-        """Return what tasks do: write files, which nobody sees yet."""
+        """Return the part in tasks: it writes files, which nobody sees yet."""
         return WriteFiles(self._tables)
 
     def check(self, made: Mapping[str, int]) -> None:

@@ -1,10 +1,10 @@
 """A folder of results: files come into it whole, under names that follow from batch and partition.
 
-    _unfinished/                  what tasks write; it is cleared at each start
+    _unfinished/                  files that tasks write; cleared at each start
     _query                        whose results these are
     batch-000012-00003.parquet    partition 3 of batch 12
 
-A file is moved to its place by a rename, over what the same batch has put there before.  So a reader
+A file is moved to its place by a rename, over the file that the same batch has put there before.  So a reader
 sees whole files only; one that looks while a batch is being put in place may see part of its files.
 """
 
@@ -119,8 +119,8 @@ class ResultFolder:
             now = path.stat().st_size if path.exists() else None
             if now == size or (now is None and may_go):
                 continue
-            what = "is gone" if now is None else f"has {now} bytes, and had {size}"
-            msg = f"{place}, which this query has written, {what}: put it back, or begin anew with empty folders"
+            change = "is gone" if now is None else f"has {now} bytes, and had {size}"
+            msg = f"{place}, which this query has written, {change}: put it back, or begin anew with empty folders"
             raise self.error(msg)
 
     def claim(self, query: str) -> None:
@@ -175,9 +175,9 @@ class ResultFolder:
             if path.name == "_delta_log" or path.name[0] not in "._":
                 yield path.name
 
-    def error(self, what: str) -> UsageError:
-        """Return the error that says ``what`` of this folder."""
-        return UsageError(f"sink {self.kind}: folder {self.path}: {what}")
+    def error(self, reason: str) -> UsageError:
+        """Return the error of this folder with that reason."""
+        return UsageError(f"sink {self.kind}: folder {self.path}: {reason}")
 
 
 def place_of(batch: int, partition: int | None) -> str:

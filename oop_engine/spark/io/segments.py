@@ -82,7 +82,7 @@ class Files:
             msg = f"{self.path}: there is no such file or folder: give the path of a trace, or of a folder of traces"
             raise TraceError(msg)
         for path in self.paths()[:1]:
-            open_trace(path, self.schema, arrival=self.arrival)  # tells what is wrong before anything starts
+            open_trace(path, self.schema, arrival=self.arrival)  # its errors come before anything starts
 
     def paths(self) -> list[Path]:
         """Return the files there are by now, in the order of their names."""
@@ -119,8 +119,8 @@ class Files:
             path = None if line is None else self._place(line[0])
             if path is None or (path.exists() and (number >= read or path.stat().st_size == line[1])):
                 continue
-            what = f"has {path.stat().st_size} bytes now, had {line[1]}" if path.exists() else "is gone"
-            msg = f"{path}: the query has read it, and it {what}: leave files that were read where they are"
+            change = f"has {path.stat().st_size} bytes now, had {line[1]}" if path.exists() else "is gone"
+            msg = f"{path}: the query has read it, and it {change}: leave files that were read where they are"
             raise UsageError(msg)
 
     def count(self) -> int:
@@ -145,7 +145,7 @@ class Files:
         return given if given.is_file() else given / name
 
     def _lines(self) -> list[Any]:
-        """Return the name and the bytes of each known file; None behind them says that no more can come."""
+        """Return the name and the bytes of each known file; None behind them: no more can come."""
         lines = Ledger(Path(self.known)).lines()
         for line in lines:
             match line:

@@ -1,4 +1,4 @@
-"""What a sink is: the part that runs in tasks, and the commit at the driver.
+"""The protocol of a sink: the part that runs in tasks, and the commit at the driver.
 
 A sink of your own is an object with these methods; nothing has to be registered::
 
@@ -33,7 +33,7 @@ __all__ = ["BatchResults", "Lasting", "Receipt", "Sink", "SinkWork"]
 
 @dataclass(frozen=True)
 class Receipt:
-    """What a task has written for a sink of the graph: how many tuples, and what the commit has to know of it."""
+    """The receipt of a task for a sink of the graph: tuples written, and the values that the commit needs."""
 
     sink: str
     tuples: int
@@ -41,7 +41,7 @@ class Receipt:
 
 
 SinkWork: TypeAlias = Callable[[int, int, Iterable[tuple[str, Message]]], Iterable[Receipt]]
-"""What is done in a task: micro-batch, partition, and results -> receipts.
+"""The part in a task: micro-batch, partition, and results -> receipts.
 
 A result is a sink of the graph, by its name, and a page or punctuation that reached it.
 """
@@ -49,7 +49,7 @@ A result is a sink of the graph, by its name, and a page or punctuation that rea
 
 @dataclass(frozen=True)
 class BatchResults:
-    """What has come to the driver of a micro-batch.
+    """The receipts and tables of a micro-batch at the driver.
 
     ``receipts``: of all tasks.  ``tables``: where nothing is done in tasks, the results, by sink of the graph.
     """
@@ -69,9 +69,9 @@ class BatchResults:
 
 
 class Sink(Protocol):
-    """``exactly_once``: what may be relied on, in a few words.
+    """``exactly_once``: the guarantee, in a few words.
 
-    ``start`` and ``commit`` run at the driver; what ``worker`` returns runs in tasks, and is pickled for each batch.
+    ``start`` and ``commit`` run at the driver; the value of ``worker`` runs in tasks, and is pickled for each batch.
     """
 
     exactly_once: str
@@ -84,7 +84,7 @@ class Sink(Protocol):
         ...
 
     def worker(self) -> SinkWork | None:
-        """Return what is done in tasks; None: nothing, and results come to the driver as tables."""
+        """Return the part in tasks; None: there is none, and results come to the driver as tables."""
         ...
 
     def commit(self, batch: int, results: BatchResults) -> Mapping[str, int] | None:
@@ -97,7 +97,7 @@ class Sink(Protocol):
 
 @runtime_checkable
 class Lasting(Protocol):
-    """What a sink has besides whose results are to stay where they are."""
+    """The methods of a sink, besides, whose results are to stay where they are."""
 
     def check(self, made: Mapping[str, int]) -> None:
         """Make sure that files are there as they were written: names, and bytes of each; called after ``start``.

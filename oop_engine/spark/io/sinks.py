@@ -1,4 +1,4 @@
-"""Sinks: where results go, once each.  What a sink is, and how to write one: ``sink``.
+"""Sinks: where results go, once each.  The protocol, and how to write one: ``sink``.
 
     Memory         exactly once while the process lives   results as tables, for tests and replays (the default)
     Parquet        exactly once                           a folder of files for each sink of the graph
@@ -8,7 +8,7 @@
 A start with the checkpoint of a query looks whether the files of ``Parquet`` and ``Delta`` are as they were written.
 
 "Exactly once" holds over kills of driver and tasks at any moment, with a checkpoint; a power cut may take
-what the operating system had not written yet.  ``Parquet`` and ``Delta`` write to a folder of this machine,
+files that the operating system had not written yet.  ``Parquet`` and ``Delta`` write to a folder of this machine,
 or one that driver and all tasks have under the same path; for an object store there is ``ForeachBatch``.
 """
 
@@ -42,7 +42,7 @@ class ForeachBatch:
     """Hands the results of each micro-batch to ``function(results, batch)`` at the driver.
 
     ``results`` has a table for each sink of the graph.  The same batch may come again after a restart,
-    with the same rows: a function that overwrites what it wrote under that number is exactly once.
+    with the same rows: a function that overwrites its rows of that number is exactly once.
     """
 
     function: Callable[[dict[str, pa.Table], int], None]

@@ -1,7 +1,7 @@
 """The data source of Spark that reads our traces, runs their source chains and puts out records.
 
 One task a source and micro-batch.  The offset is the number of segments that have been read, for
-each source; one more than there are says that the source has ended.  Where there are shards, the
+each source; one more than there are is the end of the source.  Where there are shards, the
 version of their assignment is in the offset too; where an operator may change, the number of its changes.
 """
 

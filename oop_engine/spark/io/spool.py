@@ -28,12 +28,12 @@ _PART_ROWS = 1 << 13  # feeds are merged in parts of this size
 _INDEX = "moments.json"
 
 SPOOLED = f"feeds/{_INDEX}"
-"""The file of a checkpoint that tells what was spooled."""
+"""The file of a checkpoint that lists the spooled segments."""
 
 
 @dataclass(frozen=True)
 class Spooled:
-    """What ``spool`` wrote: segments of all sources cut at the same moments; ``changes`` come before their segment."""
+    """Spooled feeds: segments of all sources cut at the same moments; ``changes`` come before their segment."""
 
     folder: str
     schema: Schema
@@ -58,8 +58,8 @@ class Spooled:
             return  # the source had nothing to say then
         path = Path(self.folder) / _segment_name(number)
         if not path.exists() or _hash_of(path) != self.hashes[number]:
-            what = "damaged" if path.exists() else "missing"
-            msg = f"{path}: what was spooled is {what}: put it back as it was, or begin anew with an empty folder"
+            state = "damaged" if path.exists() else "missing"
+            msg = f"{path}: this spooled feed is {state}: put it back as it was, or begin anew with an empty folder"
             raise SnapshotError(msg)
         for message in open_trace(path, self.schema, page_rows=SEGMENT_ROWS):
             yield message.without_arrival() if isinstance(message, Page) and not self.arrives else message
@@ -72,7 +72,7 @@ class Spooled:
         index = Path(self.folder).parent / _INDEX
         if not index.exists():
             msg = (
-                f"{index.parent}: what was written here is not here: driver and tasks must share the folder of the "
+                f"{index.parent}: segments written here are not here: driver and tasks must share the folder of the "
                 f"checkpoint; give one that all machines have under the same path"
             )
             raise TraceError(msg)
@@ -90,7 +90,7 @@ def spool(
     So a segment of a slow source goes with a segment of a fast one.  A change in a feed is for all of them, before all
     that comes later; ``changes`` admits it or raises the error.  Without ``changes`` it is a ``ContractError``.
 
-    What is in ``folder`` already, from an earlier run, is taken as it is.  Memory is bounded by a segment.
+    Segments that ``folder`` has from an earlier run are taken as they are.  Memory is bounded by a segment.
     """
     index = folder / _INDEX
     if not index.exists():
@@ -183,7 +183,7 @@ class _Spool:
         self._changes.setdefault(len(self._clocks), []).append(written.frame())
 
     def _segment(self, parts: list[_Part], following: int | None) -> None:
-        """Write what came before the moment ``following``; None: it is the last segment."""
+        """Write the messages before the moment ``following``; None: it is the last segment."""
         for part in parts:
             if isinstance(part.message, Page) and part.message.arrival is not None:
                 self._arrives[part.source] = True

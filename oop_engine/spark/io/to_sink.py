@@ -23,14 +23,14 @@ Outlets: TypeAlias = Mapping[int, tuple[str, Schema]]
 
 @dataclass(frozen=True)
 class ToSink:
-    """Hands results to the sink's part in tasks; metrics follow what that returns.  No part: results pass."""
+    """Hands results to the sink's part in tasks; metrics follow its receipts.  No part: results pass."""
 
     work: SinkWork | None
     outlets: Outlets
     batch: int
 
     def __call__(self, records: Iterator[Record]) -> Iterator[Record]:
-        """Yield what is to reach the driver."""
+        """Yield the records for the driver."""
         if self.work is None:
             yield from records
             return
@@ -43,7 +43,7 @@ class ToSink:
 
 
 def batch_results(work: SinkWork | None, outlets: Outlets, records: Iterable[Record]) -> BatchResults:
-    """Return what ``ToSink`` has let through to the driver, without the metrics."""
+    """Return the receipts that ``ToSink`` has let through to the driver, without the metrics."""
     if work is None:
         return BatchResults(tables=_tables(outlets, records))
     receipts = (Receipt(outlets[record.edge][0], record.tuples, record.body) for record in records)

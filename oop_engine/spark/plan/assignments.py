@@ -36,8 +36,8 @@ class AssignmentFolder:
             found = json.loads(path.read_text())
             return {int(component): tuple(map(int, places)) for component, places in found.items()}
         except (OSError, ValueError, TypeError, AttributeError) as error:
-            what = "is damaged" if path.exists() else "is missing"
-            msg = f"{path} {what}: put it back as it was, or begin anew with an empty folder"
+            state = "is damaged" if path.exists() else "is missing"
+            msg = f"{path} {state}: put it back as it was, or begin anew with an empty folder"
             raise SnapshotError(msg) from error
 
     def add(self, assignments: Assignments) -> None:

@@ -1,6 +1,6 @@
 """Balance: which shard works on which key groups, and when that changes.
 
-An *assignment* says for each key group which shard its tuples go to.  Shards keep nothing, so a new assignment
+An *assignment* maps each key group to the shard of its tuples.  Shards keep nothing, so a new assignment
 takes effect at once, between two micro-batches, and no state has to move: partial aggregates of
 one group that were made in two places are merged behind them (instant migration).
 
@@ -134,7 +134,7 @@ def rebalanced(places: Sequence[int], loads: Sequence[int], shards: int) -> Assi
 
 
 class Balancer:
-    """Watches the loads of micro-batches, and says when the assignments are to change."""
+    """Watches the loads of micro-batches, and decides when the assignments change."""
 
     def __init__(self, how: Balance, assignments: Assignments, shards: int) -> None:
         self._how, self._shards = how, shards

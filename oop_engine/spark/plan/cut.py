@@ -1,6 +1,6 @@
 """Stages: a graph cut up for Spark.
 
-What belongs to one source alone, up to the first operator that can be divided, is its *source chain*: it runs
+The operators of one source alone, up to the first that can be divided, are its *source chain*: it runs
 where the source is read, tuple after tuple in order of arrival.  Everything behind is fused into
 components (``fusion``), each with a number of key groups.  A component is at the level behind all
 that feed it, and a level is one shuffle and one stateful operator of Spark: all its components are in it.
@@ -43,7 +43,7 @@ def cut(
     ``unordered``: sources that cannot be read in order of arrival in one place, so that all
     of their operators are in components.  ``score`` and ``rates``: see ``fusion``.  ``in_shards``: operators
     behind source chains that keep nothing of tuples and are to run in ``shards``, and by which columns these are found.
-    Raises ``GraphError`` for what cannot run on Spark: an operator that keeps state and cannot be saved,
+    Raises ``GraphError`` for graphs that cannot run on Spark: an operator that keeps state and cannot be saved,
     or one that wants the arrival clock and is not at the source chain of a source.
     """
     return _Cutter(graph.plan(), groups, score, rates or {}, unordered, shards, in_shards or {}).cut()
@@ -190,7 +190,7 @@ class _Cutter:
         )
 
     def _inside(self, number: int, name: str, port: int) -> Stream:
-        """Return what feeds a port, in the graph of the component."""
+        """Return the stream into a port, in the graph of the component."""
         stream, keys = self._full(self.plan.node(name).inputs[port]), self.divisions[number].keys
         if stream.node in self.components[number]:
             return stream

@@ -12,7 +12,7 @@ __all__ = ["explained", "plain"]
 
 
 def explained(cut: Cut) -> str:
-    """Return what runs where, a paragraph a stage."""
+    """Return the operators of each stage and the reasons for its shuffle, a paragraph a stage."""
     shards = [SHARDS] if cut.at(SHARDS) else []
     lines = [f"{cut.plan.name}: {_number(cut.levels + len(shards), 'shuffle')}"]
     for chain in cut.chains:
@@ -42,7 +42,7 @@ def reasons(cut: Cut, component: Component) -> Iterator[str]:
         yield f"{', '.join(streams)} {where} wanted {by}"
     for one in {one.number: one for one in before if one is not None}.values():
         if one.level == SHARDS:
-            yield f"{one.name} is in shards, so what belongs to one group may be in any of them"
+            yield f"{one.name} is in shards, so tuples of one group may be in any of them"
             continue
         together: Nodes = frozenset([*one.nodes, *component.nodes])
         why = _why(division(cut.plan, together))
@@ -110,5 +110,5 @@ def _goes(cut: Cut, edge: Edge) -> str:
     return f"{cut.components[edge.component].name}, {_by(edge)}"
 
 
-def _number(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+def _number(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -45,7 +45,7 @@ class Division:
 def fused(plan: Plan, nodes: list[str], score: Score, rates: Mapping[Stream, int]) -> list[Nodes]:
     """Return ``nodes`` (in topological order) as components; ``rates``: tuples by stream, if known.
 
-    Operators that need order are never cut off from what they follow: a shuffle keeps none.
+    Operators that need order are never cut off from the operators before them: a shuffle keeps none.
     O(nodes^2 x edges); graphs are small.
     """
     return [part for island in _islands(plan, nodes) for part in _fused(_Parts(plan, island), score, rates)]
@@ -54,9 +54,7 @@ def fused(plan: Plan, nodes: list[str], score: Score, rates: Mapping[Stream, int
 def _fused(parts: _Parts, score: Score, rates: Mapping[Stream, int]) -> list[Nodes]:
     for name in parts.order:
         if parts.plan.operator(name).needs_order:
-            while before := parts.before(
-                parts.of[name]
-            ):  # what lies between keeps order, if it comes in order
+            while before := parts.before(parts.of[name]):  # the operators between keep order, if they get it
                 parts.join({name, *before})
     while (best := max(parts.moves(score, rates), key=lambda move: move[0], default=None)) is not None:
         parts.join(best[1])
@@ -155,7 +153,7 @@ class _Parts:
         return {s.node for name in part for s in self.plan.node(name).inputs if s.node in self.of} - part
 
     def moves(self, score: Score, rates: Mapping[Stream, int]) -> Iterator[tuple[int, set[str]]]:
-        """Yield what may be fused: a part with all that feed it, or a stateless part with one it feeds."""
+        """Yield the fusions that are possible: a part with all that feed it, or a stateless part with one it feeds."""
         for part in self.all():
             for name in self.before(part):
                 feeds = self.of[name]

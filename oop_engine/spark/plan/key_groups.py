@@ -41,7 +41,7 @@ def key_groups(columns: Sequence[pa.Array], groups: int) -> NDArray[np.int64]:
 def spread(wanted: Sequence[int], partitions: int) -> list[int]:
     """Return a number for each group, which Spark puts into the ``wanted`` one of its partitions.
 
-    Spark hashes what it groups by, so neighbours could all meet in one task.
+    Spark hashes the values that it groups by, so neighbours could all meet in one task.
     The numbers are all different.
     """
     found: dict[int, list[int]] = {}

@@ -18,8 +18,8 @@ class Edge:
     """Where a stream goes to: a component, or a sink (``component`` None).
 
     ``keys``: the columns by which its tuples find their key group; none: any will do.
-    ``channels``: how many subtasks of what is before write to it.  ``owner``: the columns by which those
-    are divided, where the stream still has them: a promise for groups of these holds for all channels.
+    ``channels``: how many subtasks before it write to it.  ``owner``: the columns by which those
+    are divided, where the stream still has them: a bound for groups of these holds for all channels.
     """
 
     number: int
@@ -39,7 +39,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class SourceChain:
-    """What runs where source ``source`` is read; its sinks are named as ``outlets`` has them."""
+    """The operators that run where source ``source`` is read; its sinks are named as ``outlets`` has them."""
 
     source: str
     nodes: tuple[str, ...]
@@ -51,9 +51,9 @@ class SourceChain:
 class Component:
     """Operators that run together, in ``groups`` subtasks.
 
-    ``attributes``: what it is divided by, as its first operators name it; ``anyhow``: nothing is kept
+    ``attributes``: the columns that divide it, as its first operators name them; ``anyhow``: nothing is kept
     of tuples, so they may be anywhere; ``ordered``: tuples must stay in the order they were sent.
-    At the level ``SHARDS`` the subtasks are shards, and an assignment says which of them has a key.
+    At the level ``SHARDS`` the subtasks are shards, and an assignment maps keys to them.
     """
 
     number: int

@@ -33,11 +33,11 @@ RECORDS_A_NUMBER = 1 << 24
 
 @dataclass
 class Router:
-    """Puts what one subtask says into records; subtasks are told apart by ``channel``.
+    """Puts the messages of one subtask into records; ``channel`` is the number of the subtask.
 
-    Pages are divided by the keys of the edge, promises about groups of these keys too; all
-    other promises, and the end, go to every group.  Without keys a page goes to the groups in turn.
-    Where ``assignments`` has a component, the subtasks of that are shards, and it says which groups each has.
+    Pages are divided by the keys of the edge, punctuation about groups of these keys too; all
+    other punctuation, and the end, go to every group.  Without keys a page goes to the groups in turn.
+    Where ``assignments`` has a component, the subtasks of that are shards, and it has the groups of each.
     """
 
     cut: Cut
@@ -47,12 +47,12 @@ class Router:
     home: int = -1  # no key group has it
     assignments: Assignments = field(default_factory=dict)
     _loads: dict[int, NDArray[np.int64]] = field(default_factory=dict)
-    _said: list[tuple[str, EdgeMessage]] = field(default_factory=list)
+    _waiting: list[tuple[str, EdgeMessage]] = field(default_factory=list)
     _turn: int = 0
     _sent: int = 0  # records of one number
 
     def inline(self, graph: Graph) -> Inline:
-        """Return a runner of ``graph`` that says here what reaches its sinks, and when they end."""
+        """Return a runner of ``graph`` that hands over here all that reaches its sinks, and their ends."""
         return Inline(
             graph,
             lambda result: self.say(result.sink, result.message),
@@ -62,17 +62,17 @@ class Router:
 
     def say(self, outlet: str, message: EdgeMessage) -> None:
         """Take a message that left the graph by the sink ``outlet``."""
-        self._said.append((outlet, message))
+        self._waiting.append((outlet, message))
 
     def records(self, seq: int) -> Iterator[Record]:
-        """Yield all that was said since the last time, as records of the number ``seq``."""
-        said, self._said, self._sent = self._said, [], 0
+        """Yield the messages since the last time, as records of the number ``seq``."""
+        messages, self._waiting, self._sent = self._waiting, [], 0
         for outlet, edges in self.outlets.items():
-            own = [message for name, message in said if name == outlet]
+            own = [message for name, message in messages if name == outlet]
             for edge in (self.cut.edges[number] for number in edges):
                 if own and not self._in_order(edge):
                     yield from self._to(edge, gathered(edge.schema, own), seq)
-        for outlet, message in said:
+        for outlet, message in messages:
             for edge in (self.cut.edges[number] for number in self.outlets[outlet]):
                 if self._in_order(edge):
                     yield from self._to(edge, [message], seq)
@@ -85,14 +85,14 @@ class Router:
     def _in_order(self, edge: Edge) -> bool:
         return edge.component is not None and self.cut.components[edge.component].ordered
 
-    def _to(self, edge: Edge, said: list[EdgeMessage], seq: int) -> Iterator[Record]:
+    def _to(self, edge: Edge, messages: list[EdgeMessage], seq: int) -> Iterator[Record]:
         if edge.component is None:
-            pages = [message for message in said if isinstance(message, Page)]
+            pages = [message for message in messages if isinstance(message, Page)]
             yield from self._record(edge, self.home, pages, seq)
             return
         numbers = self.addresses[edge.component]
         parts: list[list[EdgeMessage]] = [[] for _ in numbers]
-        for message in said:
+        for message in messages:
             if isinstance(message, Change) and not self._leads(edge, message):
                 continue
             for group, part in self._divided(edge, message, len(numbers)):
@@ -106,8 +106,8 @@ class Router:
         leading = leading_to(self.cut.plan, change.operator)
         return not leading.isdisjoint(self.cut.components[edge.component].nodes)
 
-    def _record(self, edge: Edge, target: int, said: Iterable[EdgeMessage], seq: int) -> Iterator[Record]:
-        messages = list(said)
+    def _record(self, edge: Edge, target: int, parts: Iterable[EdgeMessage], seq: int) -> Iterator[Record]:
+        messages = list(parts)
         if messages:
             place = seq * RECORDS_A_NUMBER + self._sent
             self._sent += 1

@@ -2,7 +2,7 @@
 
 A window aggregate without ``by`` has to see every tuple, so one task would get them all.  Split
 (``oop_engine/core/halves.py``), its first half goes wherever the tuples are, in the source chain of their source or
-in all subtasks of what is before; only its partial aggregates are brought together.
+in all subtasks before it; only its partial aggregates are brought together.
 
 An aggregate with ``by`` is divided by that, which is good as long as no key group has much more than
 others.  To be balanced it is split too; the first half then runs in shards (``shards``).
@@ -94,7 +94,7 @@ def _to_balance(graph: Graph, unordered: Collection[str]) -> Iterator[tuple[str,
 
 
 def _first_halves(graph: Graph, name: str) -> Columns:
-    """Return what the first halves of an aggregate are called and group by; none if it cannot be split."""
+    """Return the names of the first halves of an aggregate, and their grouping columns; none if it cannot be split."""
     plan = graph.plan()
     inputs = plan.inputs(name)
     halves = plan.operator(name).halves(inputs)

@@ -1,8 +1,8 @@
-"""Failures on Spark: told as what they were, in words that outlive its Java process.
+"""Failures on Spark, raised with their reason, in words that outlive its Java process.
 
     an error of ours, in a task or at the driver in the name of one    as it was
     another error of Python there                                      ``RuntimeError``: a bug, to be shown whole
-    what Spark itself, Java or the machine met                         one line with the reason
+    a failure of Spark itself, Java or the machine                     one line with the reason
 
 An exception of PySpark asks Java for its text when it is printed, which may be after the session has ended.
 So the text is taken at once, and ``__cause__`` has all of it.
@@ -37,10 +37,10 @@ def failure_of(
     kind: type[EngineError] = SetupError,
     shown: Callable[[str], str] = str,
 ) -> Iterator[None]:
-    """Raise what failed in a task, in Java, or on the way there, as the module says.
+    """Raise the failure of a task, of Java, or on the way there, as the table above has it.
 
-    ``what`` and ``kind``: what an error that is neither ours nor Python's begins with, and becomes.  ``shown``: what is
-    put in place of its reason.
+    ``what`` and ``kind``: first words and type of an error that is neither ours nor Python's.  ``shown`` rewrites its
+    reason.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -70,17 +70,17 @@ def _text(error: Exception) -> str:
 
 
 def _of_ours(text: str) -> EngineError | None:
-    """Return the last error of ours that is told in ``text``, a trace from a task."""
-    told = _OURS.findall(text)
-    if not told:
+    """Return the last error of ours in ``text``, a trace from a task."""
+    errors_of_ours = _OURS.findall(text)
+    if not errors_of_ours:
         return None
-    name, message = told[-1]
+    name, message = errors_of_ours[-1]
     kind = getattr(errors, name, EngineError)
     return kind(message) if issubclass(kind, EngineError) else None
 
 
 def _of_python(text: str) -> RuntimeError | None:
-    """Return the error of Python that is told last in ``text``, unless it only tells of one of Spark."""
+    """Return the last error of Python in ``text``, unless it only wraps one of Spark."""
     _, found, behind = text.rpartition(_TRACE)
     last = next((line for line in behind.splitlines() if line[:1].strip()), "")
     if not found or last.startswith(_OF_SPARK):
@@ -89,13 +89,13 @@ def _of_python(text: str) -> RuntimeError | None:
 
 
 def _reason(text: str) -> str:
-    """Return what Spark calls an error, and what that came from."""
+    """Return the condition of Spark for an error, and its root cause."""
     named = [line for line in _CONDITION.findall(text) if not line.startswith(_AROUND)]
     roots = _ROOT.findall(text)
-    said = named[-1] if named else next((line for line in text.splitlines() if line.strip()), "")
+    last = named[-1] if named else next((line for line in text.splitlines() if line.strip()), "")
     root = roots[-1] if roots else ""
     if not named and root:
-        said, root = root, ""
-    told = said if not root or said in root or root in said else f"{said} ({root})"
-    told = " ".join(_STATE.sub("", told).split())
-    return told if len(told) <= _LONGEST else f"{told[:_LONGEST]}..."
+        last, root = root, ""
+    reason = last if not root or last in root or root in last else f"{last} ({root})"
+    reason = " ".join(_STATE.sub("", reason).split())
+    return reason if len(reason) <= _LONGEST else f"{reason[:_LONGEST]}..."

@@ -27,7 +27,7 @@ _ASCII = 128
 
 @contextmanager
 def gateway_to_jvm(settings: Mapping[str, str], folder: Path) -> Iterator[Any]:
-    """Yield the gateway to a JVM of Spark that says what it has to say in ``folder``, and that has ended afterwards.
+    """Yield the gateway to a JVM of Spark that writes its log to ``folder``, and that has ended afterwards.
 
     Raises ``OSError`` if it cannot be started, or ends before it can be reached.
     """
@@ -95,9 +95,9 @@ def _reached(process: subprocess.Popen[bytes], file: Path) -> tuple[int, str]:
             process.wait(_LOOK_EVERY_S)
             msg = "its JVM has ended before it could be reached"
             raise OSError(msg)
-    with file.open("rb") as said:
-        port, length = struct.unpack(">ii", said.read(8))
-        secret = said.read(length).decode()
+    with file.open("rb") as handed:
+        port, length = struct.unpack(">ii", handed.read(8))
+        secret = handed.read(length).decode()
     file.unlink()
     return port, secret
 

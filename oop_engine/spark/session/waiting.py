@@ -14,10 +14,10 @@ ENDS_WITHIN_S = 20
 
 
 def interruptible(work: Callable[[], object], stop: Callable[[], object]) -> None:
-    """Do ``work`` and raise what it raised; on Ctrl-C call ``stop``, so that it ends.
+    """Do ``work`` and raise its exception; on Ctrl-C call ``stop``, so that it ends.
 
     It is done in another thread: an interrupt within a call to the JVM leaves its connection half read, and
-    all that is said on the way out fails, with a page of tracebacks.
+    all calls on the way out fail, with a page of tracebacks.
     """
     failed: list[BaseException] = []
     ended = Event()
@@ -34,7 +34,7 @@ def interruptible(work: Callable[[], object], stop: Callable[[], object]) -> Non
         Thread(target=run, name="oop-engine-waits-for-spark", daemon=True).start()
         ended.wait()
     except BaseException:
-        with suppress(Exception):  # what it would say of a JVM that got the same signal is of no use
+        with suppress(Exception):  # a JVM that got the same signal answers nothing useful
             stop()
         ended.wait(ENDS_WITHIN_S)
         raise
@@ -44,9 +44,9 @@ def interruptible(work: Callable[[], object], stop: Callable[[], object]) -> Non
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Let SIGTERM end what is inside as Ctrl-C does: with an exception, so that nothing is left behind.
+    """Let SIGTERM end the block as Ctrl-C does: with an exception, so that nothing is left behind.
 
-    Only where nobody else has said what SIGTERM does, and in the main thread, which gets signals.
+    Only where SIGTERM has no handler yet, and in the main thread, which gets signals.
     """
     if current_thread() is not main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield

@@ -1,9 +1,9 @@
-"""The checkpoint of a query: a folder in which it keeps where it is, and what it is.
+"""The checkpoint of a query: a folder with its graph and its progress.
 
-id              what sinks know the query by
+id              the name of the query for sinks
 query.json      the graph, a line a node, and how it was spread out; a checkpoint is of one graph
 manifest.json   how far the query is, and hashes of all that it needs to go on
-feeds/          what was spooled
+feeds/          spooled feeds
 slices/         the names of files that were found in the folder of a source, in this order
 maps/           which shard has which key groups, by version
 changes.jsonl   how operators were asked to change while the query ran
@@ -46,16 +46,16 @@ _PARTS = {
 }
 
 
-_LEFT = ("spark", "heads", "copies")  # what a query that has begun leaves
+_LEFT = ("spark", "heads", "copies")  # folders of a query that has begun
 _RESULTS = "results.jsonl"
 CHANGES = "changes.jsonl"
 
 
 class Checkpoint:
-    """What is in ``folder``, which need not be there yet.
+    """The content of ``folder``, which need not be there yet.
 
-    Its methods raise ``UsageError`` for what is of another query, or of another version, and ``SnapshotError`` for
-    what is missing, damaged or exchanged.
+    Its methods raise ``UsageError`` for a folder of another query, or of another version, and ``SnapshotError`` for
+    files that are missing, damaged or exchanged.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -133,7 +133,7 @@ class Checkpoint:
         batch: bool = False,
         state: str = "files",
     ) -> dict[str, Segments]:
-        """Write down how the query runs, or make sure that it runs as it did; clear away what a kill left.
+        """Write down how the query runs, or make sure that it runs as it did; clear away the remains of a kill.
 
         Returns ``sources``, with a place for the names of files that they find.
         """
@@ -171,7 +171,7 @@ class Checkpoint:
         return {owner.removeprefix(SUBTASKS): name for owner, name in states if owner.startswith(SUBTASKS)}
 
     def end(self, batch: int, states: Mapping[str, str], made: Mapping[str, int] | None) -> None:
-        """Write down that the results of a micro-batch are in place: ``made``, as its sink has told."""
+        """Write down that the results of a micro-batch are in place: ``made`` are the files of its sink."""
         if made:
             self._ledgers[_RESULTS].append([batch, dict(made)])
         self._manifest.end(batch, states, self._marks())
@@ -240,8 +240,8 @@ class Checkpoint:
         )
         return SnapshotError(msg)
 
-    def _error(self, what: str) -> UsageError:
-        return UsageError(f"checkpoint {self.folder}: {what}")
+    def _error(self, reason: str) -> UsageError:
+        return UsageError(f"checkpoint {self.folder}: {reason}")
 
     def _write(self, file: Path, text: str) -> None:
         """Write a file whole or not at all."""
@@ -271,7 +271,7 @@ def _words(node: Node) -> str:
 
 
 def _difference(name: str, was: list[str] | None, now: list[str] | None) -> str:
-    """Tell how two descriptions of a node differ: in what can be seen, or else in what cannot."""
+    """Return how two descriptions of a node differ: visibly, or else in code and values that are not shown."""
     if was is None or now is None:
         there = (was or now or [""])[0]
         return f"node {name!r} {'was not' if was is None else 'is no longer'} there: {there}"

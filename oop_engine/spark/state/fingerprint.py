@@ -21,14 +21,14 @@ __all__ = ["fingerprint"]
 def fingerprint(value: object) -> str:
     """Return a short text that is the same for equal parameters.
 
-    Functions are compared by what they do and what they enclose, wherever they are written; what
-    they call is not looked into.  O(size of ``value``).
+    Functions are compared by their code and the values they enclose, wherever they are written; functions
+    that they call are not looked into.  O(size of ``value``).
     """
     return hashlib.sha256(repr(_plain(value, ())).encode()).hexdigest()[:16]
 
 
 def _plain(value: Any, around: tuple[int, ...]) -> Any:
-    """Return ``value`` as lists of texts and numbers; ``around``: what it is inside of."""
+    """Return ``value`` as lists of texts and numbers; ``around``: the values it is inside of."""
     if id(value) in around:
         return "itself"
     inside = (*around, id(value))

@@ -1,4 +1,4 @@
-"""Ledger: a file of lines that are only ever appended, and a mark that says how far it was sound.
+"""Ledger: a file of lines that are only ever appended, and a mark of how far it was sound.
 
 A line is a JSON value.  Whoever is killed while it appends leaves half a line, which does not count and is cut off
 at the next start.
@@ -32,7 +32,7 @@ class Ledger:
         self._hash = hashlib.sha256()
 
     def lines(self) -> list[Any]:
-        """Return all values.  Raises ``SnapshotError`` for what cannot be read.  O(bytes)."""
+        """Return all values.  Raises ``SnapshotError`` for lines that cannot be read.  O(bytes)."""
         try:
             return [json.loads(line) for line in self._whole().splitlines()]
         except ValueError as error:
@@ -64,8 +64,8 @@ class Ledger:
         whole = self._whole()
         size, digest = mark
         if hashlib.sha256(whole[:size]).hexdigest() != digest:
-            what = "is damaged" if self._path.exists() else "is missing"
-            msg = f"{self._path} {what}: put it back as it was, or begin anew with an empty folder"
+            state = "is damaged" if self._path.exists() else "is missing"
+            msg = f"{self._path} {state}: put it back as it was, or begin anew with an empty folder"
             raise SnapshotError(msg)
         if self._path.exists() and self._path.stat().st_size > len(whole):
             with self._path.open("r+b") as file:

@@ -1,8 +1,8 @@
-"""The manifest of a checkpoint: what a query needs to go on, with a hash of all of it.
+"""The manifest of a checkpoint: the files with which a query goes on, each with its hash.
 
-It is written twice a micro-batch, each time whole or not at all: before any task runs, with the file in which
-Spark says what is read; and after results are in place, before Spark hears that the micro-batch is done.  A
-file that it names was there before it; what it does not name nobody reads.
+It is written twice a micro-batch, each time whole or not at all: before any task runs, with the offsets
+of Spark; and after results are in place, before Spark hears that the micro-batch is done.  A
+file that it names was there before it; a file that it does not name nobody reads.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WAY_OUT = "put it back as it was, or begin anew with an empty folder"
 
 @dataclass
 class Manifest:
-    """What is known of the query in ``folder``; names of files are within that.
+    """The files and the progress of the query in ``folder``; names of files are within that.
 
     ``begun``, ``done``: the last micro-batch that began, and the last whose results are in place; -1: none.
     ``fixed``: SHA-256 of files that never change; ``files``: of those that Spark goes on from.
@@ -50,12 +50,12 @@ class Manifest:
         if not path.exists():
             return None
         try:
-            said, _, body = path.read_text().partition("\n")
+            digest, _, body = path.read_text().partition("\n")
             found: dict[str, Any] = json.loads(body)
         except (OSError, ValueError) as error:
             msg = f"{path} cannot be read ({error}): {_WAY_OUT}"
             raise SnapshotError(msg) from error
-        if said != _digest(body.encode()):
+        if digest != _digest(body.encode()):
             msg = f"{path} is damaged, its hash is another: {_WAY_OUT}"
             raise SnapshotError(msg)
         if found.keys() != {field.name for field in fields(cls)} - {"folder"}:

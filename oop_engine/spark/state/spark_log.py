@@ -1,7 +1,7 @@
-"""What Spark keeps of a query in its own folder: which micro-batches it has begun, and which are done.
+"""The log of Spark in its own folder: which micro-batches it has begun, and which are done.
 
     metadata      the id of the query
-    offsets/<n>   what micro-batch n reads; written before it runs
+    offsets/<n>   the offsets of micro-batch n; written before it runs
     commits/<n>   micro-batch n is done
     .<name>.crc   checksums of a file, where its file system makes them
 
@@ -20,12 +20,12 @@ __all__ = ["METADATA", "next_batch", "offset_of"]
 
 METADATA = "metadata"
 _CHAIN = b"crc\0"
-_SAID = 2  # lines: the version of the format, and a JSON object; then what each source says
+_HEADER = 2  # lines: the version of the format, and a JSON object; then the offset of each source
 _WAY_OUT = "put it back as it was, or begin anew with an empty folder"
 
 
 def offset_of(batch: int) -> str:
-    """Return the name of the file that says what a micro-batch reads."""
+    """Return the name of the file with the offsets of a micro-batch."""
     return f"offsets/{batch}"
 
 
@@ -67,7 +67,7 @@ def _check(path: Path) -> None:
             sound = lines[0][:1] == b"v" and lines[0][1:].isdigit() and isinstance(json.loads(lines[1]), dict)
         except (IndexError, ValueError):
             sound = False
-        if not sound or (path.parent.name == "offsets" and len(lines) <= _SAID):
+        if not sound or (path.parent.name == "offsets" and len(lines) <= _HEADER):
             msg = f"{path} is damaged: {_WAY_OUT}"
             raise SnapshotError(msg)
 

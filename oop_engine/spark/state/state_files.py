@@ -1,4 +1,4 @@
-"""States of source chains and subtasks, in files named by their version and by what is in them.
+"""States of source chains and subtasks, in files named by their version and a hash of their content.
 
     heads/<source>/<segments that were read>-<hash>.state
     copies/<component>-<key group>/<micro-batch after which it holds>-<hash>.state
@@ -60,16 +60,14 @@ class StateFiles:
             with self._fs.open_input_stream(path) as file:
                 state = bytes(file.read())
         except FileNotFoundError:
-            what = "is missing"
+            damage = "is missing"
         except OSError as error:
-            what = f"cannot be read ({error})"
+            damage = f"cannot be read ({error})"
         else:
             if name == _name(version_of(name), state):
                 return state
-            what = "is damaged"
-        msg = (
-            f"{path}, the state of a query, {what}: put it back as it was, or begin anew with an empty folder"
-        )
+            damage = "is damaged"
+        msg = f"{path}, the state of a query, {damage}: put it back as it was, or begin anew with an empty folder"
         raise SnapshotError(msg)
 
     def save(self, owner: str, version: int, state: bytes) -> str:

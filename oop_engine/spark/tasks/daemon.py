@@ -4,7 +4,7 @@ PySpark's own daemon has nothing loaded, so every worker loads everything by its
 a worker looks through all of that for garbage: a tenth of a second of processor time, for six
 tasks or more a micro-batch.  Here it is loaded once, and kept out of the search for garbage.
 
-Spark starts it as ``python -m oop_engine.spark.tasks.daemon`` if ``spark.python.daemon.module`` says
+Spark starts it as ``python -m oop_engine.spark.tasks.daemon`` if ``spark.python.daemon.module`` names
 so, which takes effect where the package is installed with the Python of the workers.
 """
 
@@ -38,7 +38,7 @@ def loaded_here() -> str:
 
 
 def preload(names: Iterable[str]) -> None:
-    """Load modules, and keep what there is by now out of the search for garbage."""
+    """Load modules, and keep all objects there are by now out of the search for garbage."""
     for name in names:
         with suppress(ImportError):  # whoever needs it will say so
             importlib.import_module(name)

@@ -23,7 +23,7 @@ class Job:
     """``partitions``: into how many a shuffle divides the key groups.
 
     ``chains``, ``subtasks``: the folders for states of source chains and of subtasks; "": none are kept there.
-    ``assignments``: the folder with the assignments of shards; "": what is divided is divided evenly, for good.
+    ``assignments``: the folder with the assignments of shards; "": key groups are divided evenly, for good.
     ``changes``: the file with the changes that were asked for while the query ran; "": none can be.
     ``formats``: of traces, which tasks would not know by themselves.
     """
@@ -92,9 +92,9 @@ def check_travels(plan: Plan) -> None:
         try:
             cloudpickle.dumps(node.operator)
         except Exception as error:  # whatever an object of the user raises when it is pickled
-            what = " ".join(str(error).split()) or type(error).__name__
+            reason = " ".join(str(error).split()) or type(error).__name__
             msg = (
-                f"node {node.name!r}: {plan.operator(node.name).describe()} has to travel to the tasks of Spark and "
-                f"cannot be pickled ({what}): let its functions use plain values, and open files or connections inside"
+                f"node {node.name!r}: {plan.operator(node.name).describe()} has to travel to the tasks of Spark, and "
+                f"cannot be pickled ({reason}): let its functions use plain values, and open files and sockets inside"
             )
             raise GraphError(msg) from error

@@ -1,7 +1,7 @@
 """Records: the rows that travel between the tasks of Spark.
 
 Spark sees rows of a few numbers and one binary, never tuples: it would turn each into an object of
-its own and back, at a microsecond a tuple and direction, twice what all operators take.
+its own and back, at a microsecond a tuple and direction, twice the time of all operators.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 EdgeMessage = Page | Punctuation | Change | Signal
-"""What passes an edge; of the signals only END travels."""
+"""A message on an edge; of the signals only END travels."""
 
 METRICS = -1
 """The edge of records with task metrics, and of those that name a state: they reach the driver, and no sink."""
@@ -67,7 +67,7 @@ class Record(NamedTuple):
     body: bytes
 
 
-def gathered(schema: Schema, said: Iterable[EdgeMessage]) -> list[EdgeMessage]:
+def gathered(schema: Schema, messages: Iterable[EdgeMessage]) -> list[EdgeMessage]:
     """Return the same in the fewest messages: changes, all tuples in one page, then punctuation.
 
     A bound may always come later than it was made, for operators that do not need order; and a change earlier.
@@ -79,7 +79,7 @@ def gathered(schema: Schema, said: Iterable[EdgeMessage]) -> list[EdgeMessage]:
         dict[tuple[str, ...], EdgeMessage](),
         list[EdgeMessage](),
     )
-    for message in said:
+    for message in messages:
         match message:
             case Page():
                 pages.append(message)
@@ -95,9 +95,9 @@ def gathered(schema: Schema, said: Iterable[EdgeMessage]) -> list[EdgeMessage]:
     return [*changes, *whole, *progress.punctuation(), *joint.values(), *ends]
 
 
-def pack_messages(said: Iterable[EdgeMessage]) -> tuple[int, bytes]:
+def pack_messages(messages: Iterable[EdgeMessage]) -> tuple[int, bytes]:
     """Return how many tuples there are in some messages, and the messages as bytes."""
-    parts = list(said)
+    parts = list(messages)
     tuples = sum(len(m) for m in parts if isinstance(m, Page))
     return tuples, bytes(msgpack.packb([_plain(message) for message in parts]))
 

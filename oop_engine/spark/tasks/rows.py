@@ -1,4 +1,4 @@
-"""Records as the rows that Spark carries, and what a task does with them: steps, one behind the other."""
+"""Records as the rows that Spark carries, and the steps of a task, one behind the other."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from oop_engine.spark.tasks.record import COLUMNS, FIELDS, Record
 __all__ = ["TaskStep", "Work", "batch_of", "batches_of", "in_task", "records_of"]
 
 TaskStep: TypeAlias = Callable[[Iterator[Record]], Iterator[Record]]
-"""What a task does with records, and the records that follow."""
+"""A step of a task: records in, and the records that follow."""
 Work: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """The same of rows, as ``mapInArrow`` wants it."""
 
@@ -22,7 +22,7 @@ _settling = 4  # tasks: one of each kind, and of a second query
 
 
 def in_task(*steps: TaskStep) -> Work:
-    """Return ``steps`` as the work of one task: what one yields is what the next one takes."""
+    """Return ``steps`` as the work of one task: each takes the records that the one before yields."""
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         records: Iterator[Record] = (record for batch in batches for record in records_of(batch))
@@ -35,7 +35,7 @@ def in_task(*steps: TaskStep) -> Work:
 
 
 def settle() -> None:
-    """Keep what a worker has loaded for its first tasks out of the search for garbage.
+    """Keep the modules that a worker has loaded for its first tasks out of the search for garbage.
 
     PySpark searches after every task, and looks at each object of every package: 25 ms, as long as a small task.
     """

@@ -1,4 +1,4 @@
-"""Running the source chain of a source: what comes in order of arrival, segment after segment, before any shuffle."""
+"""The source chain of a source: its segments in order of arrival, through the operators before any shuffle."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ Streaming   a subtask takes over its state after the micro-batch before, takes t
             its state is kept in a file (``states``), or in Spark's state store (``stored``)
 batch       over sorted partitions: subtasks live as long as their records last
 
-The tasks of the last level hand what it yields to the sink themselves: one task in Python is enough.
+The tasks of the last level hand its results to the sink themselves: one task in Python is enough.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def through_levels(
     states: Mapping[str, str],
     last: TaskStep,
 ) -> DataFrame:
-    """Return what ``last`` makes of the results that follow from ``records``, which are of all sources.
+    """Return the receipts that ``last`` makes of the results that follow from ``records``, which are of all sources.
 
     ``batch``: the number of the micro-batch that they are; None: they are all there is.  ``states``: the files with
     the states that subtasks go on from.
@@ -91,7 +91,7 @@ class InMicroBatch:
 
 @dataclass(frozen=True)
 class InShards:
-    """Runs shards over what they are sent in a micro-batch, or all in all; others pass by.
+    """Runs shards over their records of a micro-batch, or over all of them; records of others pass by.
 
     They keep nothing: nothing is restored, and the next micro-batch may send the same keys elsewhere.
     """

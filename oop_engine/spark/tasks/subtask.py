@@ -24,7 +24,7 @@ _NAME = "Copy"
 class Subtask:
     """Runs the operators of ``component`` over the records of one of its key groups.
 
-    The promises of an edge are those of its channels together (``Progress``); a page goes to the
+    The bounds of an edge are those of its channels together (``Progress``); a page goes to the
     operators as it comes.  Between micro-batches all there is is a snapshot.
     """
 
@@ -93,7 +93,7 @@ class Subtask:
                 self._inline.drain()
 
     def _together(self, edge: Edge, channel: int, message: EdgeMessage) -> Iterator[EdgeMessage]:
-        """Yield what a message of one channel means for the edge as a whole."""
+        """Yield the messages of the edge as a whole that follow from one of a channel."""
         match message:
             case Page() | Change():  # of a change the first copy counts, whatever channel it comes from
                 yield message
@@ -103,19 +103,19 @@ class Subtask:
                 if len(ended) == edge.channels:
                     yield message
             case _:
-                yield from self._promised(edge, channel, message)
+                yield from self._combined(edge, channel, message)
 
-    def _promised(self, edge: Edge, channel: int, promise: Punctuation) -> Iterator[Punctuation]:
+    def _combined(self, edge: Edge, channel: int, punctuation: Punctuation) -> Iterator[Punctuation]:
         if edge.channels == 1:
-            yield promise
+            yield punctuation
             return
         progress = self._progress[edge.number]
         alone = (
-            isinstance(promise, GroupWise)
+            isinstance(punctuation, GroupWise)
             and edge.owner is not None
-            and set(edge.owner) <= set(promise.attributes)
+            and set(edge.owner) <= set(punctuation.attributes)
         )
         for number in (
             range(edge.channels) if alone else (channel,)
         ):  # no other channel has tuples of these groups
-            yield from progress.advance(number, promise)
+            yield from progress.advance(number, punctuation)

@@ -1,6 +1,6 @@
 """Task metrics: records with the tuples, state and counts of operators, from tasks to the driver.
 
-Figures are totals since the start of the query, or what is held now, so the last metrics of a subtask hold.
+Figures are totals since the start of the query, or of the state now, so the last metrics of a subtask hold.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def metrics_of(
     spent_s: float = 0.0,
     loads: Mapping[int, list[int]] | None = None,
 ) -> Record:
-    """Return the record with what ``inline`` has done and holds.
+    """Return the record with the work and the state of ``inline``.
 
     ``of``: the component or source chain; ``subtask``: its key group; ``tuples``: how many came in so far.
     Of this micro-batch alone: ``spent_s``, CPU seconds of the task, and ``loads``, the tuples that it sent to
@@ -85,17 +85,17 @@ class Totals:
         """Take the metrics of a micro-batch."""
         self._last, self.states = [], {}
         for record in metrics:
-            said = msgpack.unpackb(record.body, strict_map_key=False)
-            if "state" in said:
-                self.states[said["owner"]] = said["state"]
-            elif "frame" in said:
-                told = self._frames.setdefault(said["frame"], {"tuples": 0, "refused": 0})
-                told["tuples"] += said["tuples"]
-                told["refused"] += said["refused"]
+            figures = msgpack.unpackb(record.body, strict_map_key=False)
+            if "state" in figures:
+                self.states[figures["owner"]] = figures["state"]
+            elif "frame" in figures:
+                one = self._frames.setdefault(figures["frame"], {"tuples": 0, "refused": 0})
+                one["tuples"] += figures["tuples"]
+                one["refused"] += figures["refused"]
             else:
-                self._metrics[said["of"], said["subtask"]] = said
-                self._last.append(said)
-        held = sum((State(**said["peak"]) for said in self._metrics.values()), State())
+                self._metrics[figures["of"], figures["subtask"]] = figures
+                self._last.append(figures)
+        held = sum((State(**figures["peak"]) for figures in self._metrics.values()), State())
         if held.nbytes >= self._peak.nbytes:
             self._peak = held
 
@@ -103,19 +103,22 @@ class Totals:
     def tuples(self) -> int:
         """How many tuples the sources have given (DataFrames: since this start)."""
         from_chains: int = sum(
-            said["tuples"] for (of, _), said in self._metrics.items() if of.startswith(_CHAIN)
+            figures["tuples"] for (of, _), figures in self._metrics.items() if of.startswith(_CHAIN)
         )
-        return from_chains + sum(told["tuples"] for told in self._frames.values())
+        return from_chains + sum(one["tuples"] for one in self._frames.values())
 
     def spent(self) -> dict[tuple[str, int], tuple[int, float]]:
         """Return the tuples so far and the CPU seconds of each subtask that had work in the last micro-batch."""
-        return {(said["of"], said["subtask"]): (said["tuples"], said["spent_s"]) for said in self._last}
+        return {
+            (figures["of"], figures["subtask"]): (figures["tuples"], figures["spent_s"])
+            for figures in self._last
+        }
 
     def loads(self) -> dict[int, list[int]]:
         """Return the tuples of each key group in the last micro-batch, by component with an assignment."""
         found: dict[int, list[int]] = {}
-        for said in self._last:
-            for component, counts in said["loads"].items():
+        for figures in self._last:
+            for component, counts in figures["loads"].items():
                 before = found.get(component, [0] * len(counts))
                 found[component] = [a + b for a, b in zip(before, counts, strict=True)]
         return found
@@ -129,12 +132,12 @@ class Totals:
         found = Statistics(peak=self._peak)
         for source, rows in self._frames.items():
             found.operators[source] = OperatorStatistics(counts={"refused": rows["refused"]})
-        for said in self._metrics.values():
-            for name, told in said["operators"].items():
+        for figures in self._metrics.values():
+            for name, one in figures["operators"].items():
                 operator = found.operators.setdefault(name, OperatorStatistics())
-                operator.state += State(**told["held"])
-                operator.busy_s += told["busy_s"]
-                for what, number in told["counts"].items():
-                    operator.counts[what] = operator.counts.get(what, 0) + number
+                operator.state += State(**one["held"])
+                operator.busy_s += one["busy_s"]
+                for count, number in one["counts"].items():
+                    operator.counts[count] = operator.counts.get(count, 0) + number
         found.state = sum((operator.state for operator in found.operators.values()), State())
         return found
