@@ -41,6 +41,7 @@ ONLY_IN = {
         "oop_engine/runners/replay.py",
     ],
     "uvloop": ["oop_engine/runners/event_loop.py"],
+    "datasketches": ["operators/aggregates/library_sketches.py"],
     "numba": ["operators/kernels/*.py", "scenarios/hammer/contenders.py"],
     "pyspark": ["oop_engine/spark/*.py", "oop_engine/spark/*/*.py", "oop_engine/pipeline/*.py"],
     "py4j": ["oop_engine/spark/*/*.py"],

@@ -19,6 +19,7 @@ from oop_engine.operators.aggregates.base import Aggregation, Arrays, Part
 from oop_engine.operators.aggregates.collecting import Collect
 from oop_engine.operators.aggregates.counting import Count
 from oop_engine.operators.aggregates.extremes import M4, All, Any, First, Last, Max, MaxCount, Min, MinCount
+from oop_engine.operators.aggregates.library_sketches import FrequentItems, Kll, TDigest
 from oop_engine.operators.aggregates.moments import Stddev, Var
 from oop_engine.operators.aggregates.products import GeometricMean, Product, WeightedAvg
 from oop_engine.operators.aggregates.sketches import ApproxCountDistinct, ApproxQuantile
@@ -41,8 +42,10 @@ __all__ = [
     "Count",
     "CountDistinct",
     "First",
+    "FrequentItems",
     "GeometricMean",
     "HeavyHitters",
+    "Kll",
     "Last",
     "Max",
     "MaxCount",
@@ -55,6 +58,7 @@ __all__ = [
     "Quantile",
     "Stddev",
     "Sum",
+    "TDigest",
     "TopK",
     "UserDefined",
     "Var",

@@ -45,8 +45,10 @@ class Aggregation(ABC):
     """Base of all aggregates.
 
     ``commutative``: tuples may come in any order.  Else they are folded in time order, those of one time by the columns
-    ``tie``, then as they came.
+    ``tie``, then as they came.  ``depends_on_order``: the answer does, within an error that is known.
     """
+
+    depends_on_order: bool = False
 
     commutative: bool = True
     tie: tuple[str, ...] = ()

@@ -2,13 +2,15 @@
 
 Which of a window's tuples stay follows from an order of theirs: by time, or by a hash (the samples of ``values.py``).
 It does not depend on arrival, so partial collections merge like any other state.
+
+Extremes of texts, bytes and dictionaries, which have no order codes (``order_codes.py``), are lists of the one value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -16,12 +18,12 @@ from numpy.typing import NDArray
 
 from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import Schema
+from oop_engine.operators.aggregates import order_codes
 from oop_engine.operators.aggregates.base import Arrays, OfColumn, Part
-from oop_engine.operators.aggregates.chosen import chosen
 from oop_engine.operators.aggregates.ragged import Ragged
-from oop_engine.operators.aggregates.sort_keys import ORDERED, has_order, plain, ranks_of, taken
+from oop_engine.operators.aggregates.sort_keys import ORDERED, has_order, plain, ranks_of, taken, values_of
 
-__all__ = ["Collect", "checked_most", "tallied"]
+__all__ = ["Collect", "checked_most", "chosen", "listed", "listed_if", "one_of", "tallied"]
 
 Integers = NDArray[np.int64]
 _MOST = 32_767  # lists of a page of results have 32-bit offsets
@@ -90,3 +92,28 @@ def tallied(sample: Ragged) -> Ragged:
     lengths = np.bincount(rows[starts], minlength=sample.size)
     counts = np.diff(starts, append=rows.size)
     return Ragged.of(lengths, (taken(sample.flat[0], order[starts]), counts), sample.kind)
+
+
+def listed_if(part: Part, *kinds: pa.DataType) -> Part:
+    """Return ``part``, which chooses by columns of these types, as one of lists if some have no order codes."""
+    return part if all(map(order_codes.has_order, kinds)) else part._replace(kind=f"{part.kind}_listed")
+
+
+def listed(state: Sequence[Any]) -> Ragged | None:
+    """Return the lists that a state is, if it is one of ``listed_if``."""
+    return state[0] if isinstance(state[0], Ragged) else None
+
+
+def one_of(values: Ragged, kind: pa.DataType) -> pa.Array:
+    """Return the one value of each list; null where there is none."""
+    return chosen(values, values.begins, values.lengths == 0, kind)
+
+
+def chosen(values: Ragged, at: Integers, null: NDArray[np.bool_], kind: pa.DataType) -> pa.Array:
+    """Return the values at some places of the first column, of the type ``kind``; null where ``null`` is true."""
+    flat: Any = values.flat[0]
+    if null.all():
+        return pa.nulls(null.size, kind)
+    if isinstance(flat, np.ndarray):
+        return values_of(flat[np.where(null, 0, at)], kind, null)
+    return flat.take(pa.array(at, mask=null))

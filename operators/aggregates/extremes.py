@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates.base import Arrays, OfColumn, Part, fewer
-from oop_engine.operators.aggregates.chosen import listed, listed_if, one_of
+from oop_engine.operators.aggregates.collecting import listed, listed_if, one_of
 from oop_engine.operators.aggregates.order_codes import is_narrow, values_of
 from oop_engine.operators.aggregates.sort_keys import ORDERED, has_order, plain
 

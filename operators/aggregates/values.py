@@ -27,8 +27,7 @@ from numpy.typing import NDArray
 from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates.base import Aggregation, Arrays, Part
-from oop_engine.operators.aggregates.chosen import chosen
-from oop_engine.operators.aggregates.collecting import checked_most, tallied
+from oop_engine.operators.aggregates.collecting import checked_most, chosen, tallied
 from oop_engine.operators.aggregates.sort_keys import (
     ORDERED,
     has_keys,

@@ -135,9 +135,11 @@ class Output:
                 raise GraphError(msg)
 
     def moments(self) -> Iterator[str]:
-        """Yield for each user-defined aggregate when its tuples are folded: as they come, or held until then."""
+        """Yield for each user-defined aggregate when its tuples are folded, and for others if their order matters."""
         held = any(isinstance(one, Folding) for one in self.definitions)
         for (name, one), of in zip(self._aggregates.items(), self._of, strict=True):
+            if one.depends_on_order:
+                yield f"{name!r} depends on the order of arrival, within its error"
             if any(self.parts[i].user is not None for i in of):
                 when = (
                     "held where windows follow from their order"

@@ -25,6 +25,7 @@ from oop_engine.operators.slicing.accumulator import Accumulator, Compiled, SumO
 from oop_engine.operators.slicing.accumulators import (
     choices,
     kept_values,
+    library_sketches,
     lists,
     sums,
     user,
@@ -47,6 +48,7 @@ __all__ = [
     "is_compiled",
     "is_ragged",
     "kept_values",
+    "library_sketches",
     "lists",
     "register_accumulator",
     "sums",
