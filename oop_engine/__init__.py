@@ -41,6 +41,7 @@ if TYPE_CHECKING:  # to use
         Joint as Joint,
         Linear as Linear,
         Punctuation as Punctuation,
+        Watermark as Watermark,
     )
     from oop_engine.core.schema import Schema as Schema
     from oop_engine.core.graphs.statistics import Statistics as Statistics
@@ -81,9 +82,9 @@ if TYPE_CHECKING:  # to extend
     from oop_engine.core.progress import Progress as Progress
     from oop_engine.core.saved import Saved as Saved
     from oop_engine.operators.aggregates import Aggregation as Aggregation, Part as Part
-    from oop_engine.operators.policies.watermark import (
+    from oop_engine.operators.policies.running_bound import (
         Policy as Policy,
-        Watermark as Watermark,
+        RunningBound as RunningBound,
         register_policy as register_policy,
     )
     from oop_engine.operators.slicing.accumulators import (

@@ -74,6 +74,7 @@ if TYPE_CHECKING:  # values: windows, aggregates, policies, and what yours are m
         Var as Var,
         WeightedAvg as WeightedAvg,
     )
+    from oop_engine.operators.policies.by_quantile import ByQuantile as ByQuantile
     from oop_engine.operators.policies.late import Late as Late, Slack as Slack
     from oop_engine.operators.policies.policies import (
         BoundedCount as BoundedCount,
@@ -83,10 +84,10 @@ if TYPE_CHECKING:  # values: windows, aggregates, policies, and what yours are m
         PerGroup as PerGroup,
         Upstream as Upstream,
     )
-    from oop_engine.operators.policies.watermark import (
+    from oop_engine.operators.policies.running_bound import (
         Lag as Lag,
         Policy as Policy,
-        Watermark as Watermark,
+        RunningBound as RunningBound,
         register_policy as register_policy,
     )
     from oop_engine.operators.rewrites.multi_join import multi_join as multi_join

@@ -29,7 +29,7 @@ from oop_engine.core.errors import GraphError
 from oop_engine.core.operator import Emission, Operator, State
 from oop_engine.core.page import Page
 from oop_engine.core.progress import Progress
-from oop_engine.core.punctuation import GroupWise, Joint, Linear, Punctuation
+from oop_engine.core.punctuation import GroupWise, Joint, Linear, Punctuation, Watermark
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.slicing.tagger import Tagger, bind
@@ -115,6 +115,8 @@ class Bucket(Operator):
                 punctuation = Linear(int(self._extents.boundary(below)))
             case GroupWise(groups, bounds):
                 punctuation = GroupWise(groups, self._extents.boundary(bounds))
+            case Watermark(of):
+                punctuation = punctuation.with_bounds(self._extents.boundary(of.below))
             case Joint():
                 pass
         for grown in self._progress.advance(0, punctuation):

@@ -9,6 +9,7 @@ nothing.  A punctuation that is dropped or rounded down is weaker, and so sound.
                that is ahead of its stream.
     Propagate  linear      rounded down to the granularity
                group-wise  the same, if its attributes are among those wanted
+               watermark   as a promise of the same kind
                each only when it has grown; joint as it is.  Kinds that are not kept: never.
     Cost       O(1) a page, O(its groups) a punctuation.
     Source     thesis 8.1, third point, after Tucker's Describe operator.
@@ -27,21 +28,21 @@ import numpy as np
 from oop_engine.core.errors import GraphError
 from oop_engine.core.operator import Emission, Operator, State
 from oop_engine.core.progress import Progress
-from oop_engine.core.punctuation import FOREVER, GroupWise, Joint, Linear, Punctuation
+from oop_engine.core.punctuation import FOREVER, GroupWise, Joint, Linear, Punctuation, Watermark
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
-from oop_engine.operators.policies.watermark import floored, length_of
+from oop_engine.operators.policies.running_bound import floored, length_of
 
 __all__ = ["Describe"]
 
-_KINDS = ("linear", "groups", "joint")
+_KINDS = ("linear", "groups", "joint", "watermarks")
 
 
 class Describe(Operator):
     """Keeps the wanted kinds of punctuation, at a granularity.
 
-    ``keep``: some of ``linear``, ``groups``, ``joint``; the end of the stream always passes.
+    ``keep``: some of ``linear``, ``groups``, ``joint``, ``watermarks``; the end of the stream always passes.
     ``attributes``: group-wise punctuation is kept if all of its attributes are among them
     (those that operators behind group or join by); None: any.  ``granularity``: bounds are
     rounded down to its multiples.  Raises ``GraphError`` for an unknown kind or column, and
@@ -104,6 +105,8 @@ class Describe(Operator):
                 return known and "groups" in self._keep
             case Joint():
                 return "joint" in self._keep
+            case Watermark(of):
+                return "watermarks" in self._keep and self._wanted(of)
 
     def _rounded(self, punctuation: Punctuation) -> Punctuation:
         match punctuation:
@@ -111,6 +114,8 @@ class Describe(Operator):
                 return Linear(int(floored(np.array([below]), self._every)[0]))
             case GroupWise(groups, below):
                 return GroupWise(groups, floored(below, self._every))
+            case Watermark(of):
+                return punctuation.with_bounds(floored(np.atleast_1d(of.below), self._every))
             case Joint():
                 return punctuation
 

@@ -8,7 +8,7 @@ progressing attribute no punctuation could ever purge the state, so it is always
     Keep       the key of each tuple that came, once, as long as another copy may come:
                until the bound of the stream, or of a group that the tuple is in, has
                passed its time.
-    Propagate  linear; group-wise and joint ones about columns that are compared.
+    Propagate  linear; group-wise, joint ones and watermarks about columns that are compared.
     Cost       O(rows) a page: a hash lookup in Arrow and one in a kernel, and in Python
                once for each value of ``by`` that differs within the page.  O(keys held) a
                punctuation.
@@ -38,6 +38,7 @@ from oop_engine import (
     Punctuation,
     Schema,
     State,
+    Watermark,
 )
 from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.punctuation import passed
@@ -115,7 +116,7 @@ class Distinct(Operator):
                 self._purge(np.full(len(self._index), below))
             case GroupWise() if set(punctuation.attributes) <= set(self._names):
                 self._purge(self._bounds(punctuation))
-            case Joint() if self.schemas_out[0].has(punctuation.attributes):
+            case Joint() | Watermark() if self.schemas_out[0].has(punctuation.attributes):
                 pass
             case _:
                 return

@@ -28,7 +28,7 @@ from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
 from oop_engine.operators.kernels.ordering import accept
 from oop_engine.operators.policies.late import Late
-from oop_engine.operators.policies.watermark import length_of
+from oop_engine.operators.policies.running_bound import length_of
 
 __all__ = ["Ahead", "Guard"]
 

@@ -25,7 +25,7 @@ from typing import Any
 from oop_engine.core.operator import Emission, Operator, State
 from oop_engine.core.page import Page
 from oop_engine.core.progress import Progress
-from oop_engine.core.punctuation import GroupWise, Linear, Punctuation
+from oop_engine.core.punctuation import GroupWise, Linear, Punctuation, Watermark
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation
@@ -97,8 +97,10 @@ class PartialAggregate(Operator):
                 yield from self._grown(Linear(int(self._rows.bound(below))))
             case GroupWise(groups, below) if set(punctuation.attributes) <= set(self.by):
                 yield from self._grown(GroupWise(groups, self._rows.bound(below)))
+            case Watermark(of) if set(punctuation.attributes) <= set(self.by):
+                yield from self._grown(punctuation.with_bounds(self._rows.bound(of.below)))
 
-    def _grown(self, punctuation: Linear | GroupWise) -> Iterator[Emission]:
+    def _grown(self, punctuation: Punctuation) -> Iterator[Emission]:
         for grown in self._progress.advance(0, punctuation):
             yield 0, grown
 

@@ -6,7 +6,7 @@
     Propagate  linear      every one.
                group-wise  with the new names; dropped if an attribute of it is dropped,
                            for without it the groups cannot be distinguished.
-               joint       likewise.
+               joint       likewise; and watermarks, which end where another attribute makes progress.
                Where Q takes the place of P as the progressing attribute: a joint punctuation
                of Q alone becomes linear, a linear one a joint one of P (if P is kept);
                group-wise ones are about P and dropped, but for groups that have ended.
@@ -35,6 +35,7 @@ from oop_engine import (
     Page,
     Punctuation,
     Schema,
+    Watermark,
 )
 from oop_engine.core.saved import Saved
 from oop_engine.operators.values.expressions import Expression, evaluate, text_of, types_of
@@ -151,7 +152,14 @@ class Project(Operator):
         names = [self._renamed[n] for n in punctuation.attributes]
         if isinstance(punctuation, GroupWise):
             return GroupWise(punctuation.groups.rename_columns(names), punctuation.below)
+        if isinstance(punctuation, Watermark):
+            return self._soft(punctuation)
         return Joint(tuple(sorted(zip(names, (below for _, below in punctuation.bounds), strict=True))))
+
+    def _soft(self, watermark: Watermark) -> Watermark:
+        renamed = self._rename(watermark.of)
+        assert isinstance(renamed, Linear | GroupWise)
+        return Watermark(renamed)
 
     def _of_other(self, punctuation: Punctuation) -> Punctuation | None:
         """Return a punctuation for the stream that makes progress by another attribute; None: it has none."""
@@ -165,6 +173,8 @@ class Project(Operator):
             case GroupWise():
                 ended = punctuation.filter(punctuation.below == FOREVER)
                 return ended if len(ended) else None
+            case Watermark():
+                return None  # it is about the other attribute
         return punctuation
 
     def _grown(self, below: int) -> Linear | None:

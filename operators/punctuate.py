@@ -7,10 +7,11 @@ from tuples.
 
     Pass       every tuple that is not behind a bound, at once, in the order it came.
     Keep       the state of the policy, and the bounds put out.  Never a tuple.
-    Propagate  the watermark of the policy, each time it passes a multiple of the
+    Propagate  the bound of the policy, each time it passes a multiple of the
                granularity; for groups, all that has grown, in one message, when the fastest
                group has passed one.  Punctuation that comes in is merged: the larger
-               bound goes on.
+               bound goes on.  With ``watermark`` that policy's bound in the same way, as a
+               ``Watermark``, after the tuple that made it grow.
     Cost       O(1) a tuple, vectorised; O(log n) for ``BoundedCount(n)``; a hash look-up
                a tuple and O(groups) a group-wise punctuation for ``PerGroup``.
     Source     thesis 8.1 (Gigascope's heartbeat; punctuation closes the batch; granularity
@@ -29,16 +30,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oop_engine.core.errors import LateTuple
+from oop_engine.core.errors import GraphError, LateTuple
 from oop_engine.core.operator import Emission, Operator, State
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import Punctuation
+from oop_engine.core.punctuation import GroupWise, Linear, Punctuation, Watermark
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
 from oop_engine.operators.policies.late import Late
+from oop_engine.operators.policies.running_bound import Policy, check_policy
 from oop_engine.operators.policies.source_progress import PagePart, SourceProgress
-from oop_engine.operators.policies.watermark import Policy, check_policy
 from oop_engine.operators.values.describe_value import describe_value
 
 __all__ = ["Punctuate"]
@@ -52,7 +53,10 @@ class Punctuate(Operator):
     ``granularity``: put out only multiples of it (best: the smallest slide behind); None: the
     bound itself, once a page.  ``late``: drop, divert or raise for tuples behind it; with
     ``Late.DIVERT`` there is a second output, ``late``, without punctuation.
-    Raises ``GraphError`` if a length or a column does not fit the stream.
+    ``watermark``: a second policy, less patient, whose bound is soft: tuples behind it are let through and counted
+    (``counts()["allowed_late"]``), as long as they are not behind the promise.  The stretch between both is the allowed
+    lateness of Flink and Beam.
+    Raises ``GraphError`` if a length or a column does not fit the stream, and if both policies are equal.
 
     >>> import pyarrow as pa
     >>> from oop_engine.testing import Driver
@@ -67,31 +71,46 @@ class Punctuate(Operator):
 
     makes_progress = True
 
-    def __init__(self, policy: Policy, granularity: Length | None = None, late: Late = Late.DROP) -> None:
+    def __init__(
+        self, policy: Policy, granularity: Length | None = None, late: Late = Late.DROP,
+        *, watermark: Policy | None = None,
+    ) -> None:  # fmt: skip
         check_policy(policy, "Punctuate")
+        if watermark is not None:
+            check_policy(watermark, "Punctuate: watermark")
+        if watermark == policy:
+            msg = f"Punctuate: a watermark must be less patient than the policy; got {policy!r} for both: leave it out"
+            raise GraphError(msg)
         self.policy = policy
+        self.watermark = watermark
         self.granularity = granularity
         self.late = late
         self.outputs = late.ports("late")
 
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
-        self._progress(inputs[0])
+        self._progress(inputs[0], self.policy)
+        if self.watermark is not None:
+            self._progress(inputs[0], self.watermark)
         return super().output_schemas(inputs)
 
-    def _progress(self, schema: Schema) -> SourceProgress:
-        return SourceProgress(self.policy, self.granularity, schema, "Punctuate")
+    def _progress(self, schema: Schema, policy: Policy) -> SourceProgress:
+        return SourceProgress(policy, self.granularity, schema, "Punctuate")
 
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return (column,) * len(inputs)
 
     def open(self) -> None:
-        self._edge = self._progress(self.schemas_in[0])
-        self.clock_every = self._edge.clock_every
+        self._edge = self._progress(self.schemas_in[0], self.policy)
+        self._soft = None if self.watermark is None else self._progress(self.schemas_in[0], self.watermark)
+        clocks = [one.clock_every for one in (self._edge, self._soft) if one is not None]
+        self.clock_every = min((every for every in clocks if every is not None), default=None)
         self._rows = 0
-        self._late_rows = 0
+        self._late_rows = self._allowed_rows = 0
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
-        for item in self._edge.take(page, apart=self.late is Late.RAISE):
+        apart = self.late is Late.RAISE
+        items = self._edge.take(page, apart=apart) if self._soft is None else self._with_watermarks(page)
+        for item in items:
             if not isinstance(item, PagePart):
                 yield 0, item
                 continue
@@ -101,13 +120,42 @@ class Punctuate(Operator):
                 yield from self._refuse(item.page, item.late, item.bounds)
             self._rows += item.page.batch.num_rows
 
+    def _with_watermarks(self, page: Page) -> Iterator[PagePart | Punctuation]:
+        """Yield the parts of a page and the punctuation behind them; count the tuples that are late and allowed."""
+        assert self._soft is not None
+        for part in self._soft.take(page):
+            if not isinstance(part, PagePart):
+                yield from self._expected(part)
+                continue
+            start = 0
+            for item in self._edge.take(part.page, apart=self.late is Late.RAISE):
+                yield item
+                if isinstance(item, PagePart):
+                    behind = slice(start, start := start + len(item.page))
+                    if part.late is not None:
+                        allowed = part.late[behind] if item.late is None else part.late[behind] & ~item.late
+                        self._allowed_rows += int(allowed.sum())
+
+    def _expected(self, bound: Punctuation) -> Iterator[Punctuation]:
+        """Yield the watermark of a bound, if it is not promised already."""
+        if isinstance(bound, Linear | GroupWise):
+            yield from self._edge.upstream(Watermark(bound))
+
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
         for message in self._edge.upstream(punctuation):
             yield 0, message
+        if self._soft is not None:
+            for bound in self._soft.upstream(punctuation):
+                for message in self._expected(bound):
+                    yield 0, message
 
     def on_clock(self, now: int) -> Iterator[Emission]:
         for message in self._edge.clock(now):
             yield 0, message
+        if self._soft is not None:
+            for bound in self._soft.clock(now):
+                for message in self._expected(bound):
+                    yield 0, message
 
     def _refuse(self, part: Page, late: NDArray[np.bool_], bounds: Bounds) -> Iterator[Emission]:
         if self.late is Late.RAISE:
@@ -128,17 +176,23 @@ class Punctuate(Operator):
         )
 
     def state(self) -> State:
-        return self._edge.state()
+        return self._edge.state() if self._soft is None else self._edge.state() + self._soft.state()
 
     def counts(self) -> dict[str, int]:
-        return {"late": self._late_rows}
+        allowed = {} if self._soft is None else {"allowed_late": self._allowed_rows}
+        return {"late": self._late_rows} | allowed
 
     def save(self) -> dict[str, Any]:
-        return {"edge": self._edge.save(), "rows": [self._rows, self._late_rows]}
+        soft = None if self._soft is None else self._soft.save()
+        rows = [self._rows, self._late_rows, self._allowed_rows]
+        return {"edge": self._edge.save(), "soft": soft, "rows": rows}
 
     def load(self, state: Saved) -> None:
         self._edge.load(state.part("edge"))
-        self._rows, self._late_rows = (state.part("rows").integer(i, least=0) for i in range(2))
+        if self._soft is not None:
+            self._soft.load(state.part("soft"))
+        rows = state.part("rows")
+        self._rows, self._late_rows, self._allowed_rows = (rows.integer(i, least=0) for i in range(3))
 
     def describe(self) -> str:
         return f"Punctuate({describe_value(self.policy)})"

@@ -51,7 +51,7 @@ from oop_engine.operators import (
     Upstream,
     WindowAggregate,
 )
-from oop_engine.operators.policies.watermark import length_of
+from oop_engine.operators.policies.running_bound import length_of
 from oop_engine.pipeline.policy import read_policy
 from oop_engine.spark.io.segments import Files
 from oop_engine.spark.plan.two_level import scaled

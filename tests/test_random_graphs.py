@@ -25,7 +25,7 @@ from oop_engine.operators.joining.bands import Band, TumblingBand
 from oop_engine.operators.meld import Meld
 from oop_engine.operators.oa_join import OAJoin
 from oop_engine.operators.policies.policies import BoundedCount, BoundedDisorder, PerGroup
-from oop_engine.operators.policies.watermark import Policy
+from oop_engine.operators.policies.running_bound import Policy
 from oop_engine.operators.project import Project
 from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.rewrites.in_order import in_order

@@ -61,7 +61,7 @@ ASKED_FOR = {  # by a class that others derive from, which documents them
     name.partition(".")[2]
     for path, bases in {
         "oop_engine/core/operator.py": ["Operator"],
-        "operators/policies/watermark.py": ["Watermark", "Policy", "Lag"],
+        "operators/policies/running_bound.py": ["RunningBound", "Policy", "Lag"],
         "operators/aggregates/base.py": ["Aggregation"],
         "operators/slicing/accumulator.py": ["Accumulator"],
         "operators/slicing/store.py": ["Store"],

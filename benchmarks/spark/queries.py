@@ -21,7 +21,7 @@ from oop_engine.operators import (
     Sum,
     WindowAggregate,
 )
-from oop_engine.operators.policies.watermark import Policy
+from oop_engine.operators.policies.running_bound import Policy
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

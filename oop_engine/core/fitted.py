@@ -7,6 +7,7 @@ This is the only place that casts them, and runners pass every message through i
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import TypeVar
 
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from oop_engine.core.errors import ContractError
 from oop_engine.core.groups.group_index import comparable
-from oop_engine.core.punctuation import FOREVER, GroupWise, Joint
+from oop_engine.core.punctuation import FOREVER, GroupWise, Joint, Watermark
 from oop_engine.core.schema import Schema
 
 __all__ = ["exactly", "fitted", "is_below", "once_each"]
@@ -47,6 +48,8 @@ def fitted(message: AnyMessage, schema: Schema, place: str) -> AnyMessage | Grou
         case Joint():
             for name in message.attributes:
                 _check_ordered(name, schema, place)
+        case Watermark(GroupWise() as of):
+            return replace(message, of=fitted(of, schema, place))
     return message
 
 

@@ -4,6 +4,10 @@ The only place where bounds are combined.  Group ``g`` has progressed on one inp
 ``max(linear, grouped[g])``, and over several inputs to the minimum of that (Meld, thesis
 8.2, for linear punctuation; group-wise, the same for each group).  A group is kept only
 while its bound on some input is larger than that of the whole stream.
+
+Watermarks have a table of the same kind, made when the first one comes.  What is expected of an input is the larger
+of its watermark and its promise, so that table takes the promises too; a combined watermark is said where it has
+grown beyond what is promised.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.core.groups.group_index import GroupIndex, occurring
-from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation
+from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation, Watermark
 from oop_engine.core.saved import Saved
 
 __all__ = ["Progress"]
@@ -46,6 +50,7 @@ class Progress:
         self.groups = 0
         self._remember_ended = remember_ended
         self._tables: dict[tuple[str, ...], _GroupTable] = {}
+        self._expected: Progress | None = None  # of watermarks and promises together
 
     def linear_of(self, port: int) -> int:
         """The bound of input ``port`` for its whole stream."""
@@ -55,6 +60,7 @@ class Progress:
     def nbytes(self) -> int:
         """Bytes of all that is kept, with the room there is for more."""
         linear: int = 8 * (self._linear.size + 1)
+        linear += 0 if self._expected is None else self._expected.nbytes
         return linear + sum(table.nbytes for table in self._tables.values()) if self._tables else linear
 
     def advance(self, port: int, punctuation: Punctuation) -> list[Punctuation]:
@@ -62,8 +68,11 @@ class Progress:
 
         O(groups kept x inputs) for a linear one, O(its groups x inputs) for a
         group-wise one.  A joint one passes when there is a single input, else it
-        is dropped, which is always sound.
+        is dropped, which is always sound.  Of a watermark that of all inputs together follows.
         """
+        soft = list[Punctuation]()
+        if self._expected is not None or isinstance(punctuation, Watermark):
+            soft = self._expect(port, punctuation)
         match punctuation:
             case Linear(below) if below <= self._linear[port]:
                 return []
@@ -78,7 +87,37 @@ class Progress:
                 out = self._advance_groups(port, punctuation)
             case Joint():
                 return [punctuation] if self._linear.size == 1 else []
+            case Watermark():
+                out = []
         self.groups = sum(map(len, self._tables.values()))
+        if self._expected is None:
+            return out
+        self.groups += self._expected.groups
+        return out + self._beyond(soft)
+
+    def _expect(self, port: int, punctuation: Punctuation) -> list[Punctuation]:
+        """Take a punctuation of either kind as a watermark; return what is expected of all inputs newly."""
+        if self._expected is None:
+            self._expected = Progress(self._linear.size, remember_ended=self._remember_ended)
+            for of, bound in enumerate(self._linear.tolist()):
+                self._expected.advance(of, Linear(bound))
+                for table in self._tables.values():
+                    self._expected.advance(of, table.of_input(of))
+        if isinstance(punctuation, Joint):
+            return []
+        return self._expected.advance(
+            port, punctuation.of if isinstance(punctuation, Watermark) else punctuation
+        )
+
+    def _beyond(self, expected: list[Punctuation]) -> list[Punctuation]:
+        """Return as watermarks what is expected beyond what is promised."""
+        out = list[Punctuation]()
+        for bound in expected:
+            match bound:
+                case Linear(below) if below > self.linear:
+                    out.append(Watermark(bound))
+                case GroupWise(groups, below) if (more := below > self.bounds(groups)).any():
+                    out.append(Watermark(bound.filter(more)))
         return out
 
     def bounds(self, columns: pa.RecordBatch, port: int | None = None) -> Bounds:
@@ -102,12 +141,24 @@ class Progress:
             more = bounds > self.linear
             if more.any():
                 out.append(table.punctuation(np.flatnonzero(more), bounds[more]))
+        if self._expected is not None:
+            out += self._beyond(self._expected.punctuation())
         return out
+
+    @property
+    def expected(self) -> int:
+        """The watermark of all inputs together, or their promise, whichever is larger."""
+        return self.linear if self._expected is None else self._expected.linear
+
+    def expected_of(self, columns: pa.RecordBatch) -> Bounds:
+        """Return the same for each row's group, int64 (rows,)."""
+        return (self._expected or self).bounds(columns)
 
     def save(self) -> dict[str, Any]:
         """Return the bounds for a snapshot."""
         tables = [[list(names), table.save()] for names, table in self._tables.items()]
-        return {"linear": self._linear, "linear_out": self.linear, "tables": tables}
+        saved = {"linear": self._linear, "linear_out": self.linear, "tables": tables}
+        return saved if self._expected is None else saved | {"expected": self._expected.save()}
 
     def load(self, saved: Saved) -> None:
         """Take the state that ``save`` returned."""
@@ -116,6 +167,10 @@ class Progress:
         tables = [_GroupTable.loaded(of.part(1), inputs) for of in saved.parts("tables")]
         self._tables = {table.attributes: table for table in tables}
         self.groups = sum(map(len, tables))
+        if "expected" in saved:
+            self._expected = Progress(inputs, remember_ended=self._remember_ended)
+            self._expected.load(saved.part("expected"))
+            self.groups += self._expected.groups
 
     def _over_groups(self) -> list[Punctuation]:
         """Return the punctuation of groups that a larger bound of an input brings; forget those that are passed."""
@@ -186,6 +241,10 @@ class _GroupTable:
         """Return the minimum of the bounds of all inputs for some groups."""
         least: Bounds = np.maximum(linear, self._grouped[slots]).min(axis=1)
         return least
+
+    def of_input(self, port: int) -> GroupWise:
+        """Return the bounds of one input."""
+        return self.punctuation(np.arange(len(self)), self._grouped[: len(self), port].copy())
 
     def propagate(self, linear: Bounds, linear_out: int, slots: NDArray[np.int64]) -> list[Punctuation]:
         """Return the bounds that have grown among ``slots``, and note them as passed on."""

@@ -1,4 +1,4 @@
-"""Punctuation: a message in a stream, a promise about the tuples that are still to come.
+"""Punctuation: a message in a stream, a promise about the tuples that are still to come; or, soft, a ``Watermark``.
 
 All bounds are int64, in the unit of the progressing attribute, and exclusive: after ``below=60``
 no later tuple has a value smaller than 60 (thesis ch. 4; "low-watermark",
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from oop_engine.core.errors import ContractError
 
-__all__ = ["FOREVER", "NEVER", "GroupWise", "Joint", "Linear", "Punctuation", "passed", "shift"]
+__all__ = ["FOREVER", "NEVER", "GroupWise", "Joint", "Linear", "Punctuation", "Watermark", "passed", "shift"]
 
 NEVER = int(np.iinfo(np.int64).min)
 FOREVER = int(np.iinfo(np.int64).max)
@@ -108,7 +108,31 @@ class Joint:
         return tuple(name for name, _ in self.bounds)
 
 
-Punctuation = Linear | GroupWise | Joint
+@dataclass(frozen=True)
+class Watermark:
+    """No tuple below the bound ``of`` is expected any more: the soft bound beside the promise.
+
+    A tuple below it may come, as long as it is not below a promise: it is allowed, though late.  So results that are
+    put out because of a watermark may be corrected; those that punctuation releases are final.  Flink's and Beam's
+    watermark minus the allowed lateness is the promise.  A watermark never shrinks, and may be dropped, rounded down or
+    delayed anywhere.  A promise is a watermark of its own bound, so that is not said again.
+    """
+
+    of: Linear | GroupWise
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Names of the attributes that make the group; none, if it is of the whole stream."""
+        return self.of.attributes if isinstance(self.of, GroupWise) else ()
+
+    def with_bounds(self, below: int | NDArray[np.int64]) -> Watermark:
+        """Return the same about other bounds: one, or one a group."""
+        if isinstance(self.of, GroupWise):
+            return Watermark(GroupWise(self.of.groups, np.asarray(below)))
+        return Watermark(Linear(int(np.asarray(below).item())))
+
+
+Punctuation = Linear | GroupWise | Joint | Watermark
 
 
 def passed(times: NDArray[np.int64], below: int | NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from oop_engine.core.graphs.graph import Node, Plan, Stream
 from oop_engine.core.operator import Message, State
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import GroupWise, Joint, Linear
+from oop_engine.core.punctuation import GroupWise, Linear
 
 __all__ = ["Recording"]
 
@@ -141,7 +141,7 @@ class Recording:
                 middle = sorted(self._groups.values())[len(self._groups) // 2]
                 if abs(middle := max(middle, linear)) < _FAR and len(self._middle) < 2 * _EVENTS:
                     self._middle.extend((now, middle))
-            case GroupWise() | Joint() | _:
+            case _:
                 return
 
 

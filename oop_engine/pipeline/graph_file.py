@@ -15,7 +15,7 @@ from typing import TypeAlias
 from oop_engine.core.errors import EngineError, UsageError
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.schema import Schema
-from oop_engine.operators.policies.watermark import Policy
+from oop_engine.operators.policies.running_bound import Policy
 from oop_engine.spark.state.fingerprint import fingerprint
 from oop_engine.system.python_file import load_file
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from oop_engine.core.errors import EngineError, UsageError
 from oop_engine.core.schema import Schema
-from oop_engine.operators.policies.watermark import POLICIES, Policy
+from oop_engine.operators.policies.running_bound import POLICIES, Policy
 from oop_engine.pipeline.measure import Measured
 from oop_engine.traces.lateness import Histogram
 from oop_engine.traces.profile import Candidate
@@ -70,7 +70,7 @@ def read_policy(text: str, what: str, schema: Schema | None = None) -> Policy:
     try:
         found = _value(ast.parse(text.strip(), mode="eval").body)
         if isinstance(found, Policy) and schema is not None:
-            found.watermark(schema, what)
+            found.running(schema, what)
     except (SyntaxError, TypeError, ValueError, EngineError) as error:
         msg = f"{what}: {text!r} is no policy: {error}"
         raise UsageError(msg) from error

@@ -2,8 +2,8 @@
 
 Each message costs an operator some tens of microseconds, whatever its size.  So messages that have come meanwhile
 are handed over in *batches*: the pages of a port as one page, and then its punctuation, of the linear ones
-only the one with the largest bound.  A punctuation may always be moved behind tuples that came after it: it still
-holds, for they are not below its bound.  Between ports there is no order to keep.
+(promises, and watermarks) only the one with the largest bound.  A punctuation may always be moved behind
+tuples that came after it: it still holds, for they are not below its bound.  Between ports there is no order to keep.
 
 Messages are left as they came where results, or their virtual time, would change:
 
@@ -27,7 +27,7 @@ from oop_engine.core.graphs.graph import Plan
 from oop_engine.core.graphs.leading import leading_to
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page, concat
-from oop_engine.core.punctuation import Linear
+from oop_engine.core.punctuation import NEVER, Linear, Watermark
 from oop_engine.runners.dispatch import Signal
 
 __all__ = ["MOST", "Backlog", "Envelope", "Leave", "leaves"]
@@ -118,10 +118,18 @@ def _together(envelopes: Sequence[Envelope]) -> list[Envelope]:
     pages: list[Envelope] = []
     punctuation: list[Envelope] = []
     linear: list[Envelope] = []
+    soft: list[Envelope] = []
     for envelope in envelopes:
-        kind = pages if isinstance(envelope.message, Page) else punctuation
-        (linear if isinstance(envelope.message, Linear) else kind).append(envelope)
-    return _as_one(pages) + punctuation + _largest(linear)
+        match envelope.message:
+            case Page():
+                pages.append(envelope)
+            case Linear():
+                linear.append(envelope)
+            case Watermark(Linear()):
+                soft.append(envelope)
+            case _:
+                punctuation.append(envelope)
+    return _as_one(pages) + punctuation + _largest(linear) + _largest(soft)
 
 
 def _as_one(pages: Sequence[Envelope]) -> list[Envelope]:
@@ -136,10 +144,17 @@ def _as_one(pages: Sequence[Envelope]) -> list[Envelope]:
 
 
 def _largest(linear: Sequence[Envelope]) -> list[Envelope]:
-    bounds = [envelope.message.below for envelope in linear if isinstance(envelope.message, Linear)]
-    return [_for_all(linear, Linear(max(bounds)))] if bounds else []
+    """Return the linear punctuation with the largest bound, or the linear watermark that has it."""
+    if not linear:
+        return []
+    return [_for_all(linear, max((one.message for one in linear), key=_bound))]
 
 
-def _for_all(envelopes: Sequence[Envelope], message: Message) -> Envelope:
+def _bound(message: Message | Signal) -> int:
+    of = message.of if isinstance(message, Watermark) else message
+    return of.below if isinstance(of, Linear) else NEVER
+
+
+def _for_all(envelopes: Sequence[Envelope], message: Message | Signal) -> Envelope:
     """Return one envelope for some, which has waited as long as the first of them."""
     return envelopes[-1]._replace(message=message, born=min(envelope.born for envelope in envelopes))

@@ -16,7 +16,7 @@ from oop_engine.core.graphs.leading import leading_to_changing
 from oop_engine.core.graphs.statistics import EdgeStatistics, OperatorStatistics, Statistics
 from oop_engine.core.operator import Emission, Message, Operator, State
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import GroupWise, Joint, Punctuation
+from oop_engine.core.punctuation import GroupWise, Joint, Punctuation, Watermark
 from oop_engine.runners.changes import Changes
 
 __all__ = ["Result", "Route", "Signal", "Watch", "handle", "not_open", "statistics_of"]
@@ -72,7 +72,7 @@ class Route:
 
     def noted(self, message: Message) -> Message:
         """Return a message in the types of the edge; count it, and check it against the bounds."""
-        if isinstance(message, GroupWise | Joint):
+        if isinstance(message, GroupWise | Joint | Watermark):
             message = fitted(message, self._schema, self._name)
         self.count.count(message)
         if self.contract is not None:

@@ -18,7 +18,7 @@ from oop_engine.core.fitted import fitted, once_each
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page, pages
 from oop_engine.core.plain import is_arrow
-from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation
+from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation, Watermark
 from oop_engine.core.schema import Schema
 
 __all__ = ["admitted", "messages"]
@@ -41,7 +41,7 @@ def admitted(place: str, schema: Schema, message: object) -> Message:
     punctuation about its columns with bounds that are int64.  Group-wise ones get the types of the columns, and
     have each group once (``fitted``).
     """
-    if not isinstance(message, Page | Linear | GroupWise | Joint):
+    if not isinstance(message, Page | Linear | GroupWise | Joint | Watermark):
         got = f"got a {type(message).__name__} ({' '.join(_short(message).split())})"
         _refuse(place, f"a message must be a Page or a punctuation; {got}: make a page of it")
     if isinstance(message, Page):
@@ -60,6 +60,11 @@ def _in_its_types(place: str, schema: Schema, punctuation: Punctuation) -> Punct
                 _check_bound(place, below)
         case GroupWise():
             return once_each(fitted(punctuation, schema, place))
+        case Watermark(of):
+            inside = _in_its_types(place, schema, of)
+            if not isinstance(inside, Linear | GroupWise):
+                _refuse(place, f"a watermark must be of a Linear or a GroupWise; got {_short(of)}")
+            return Watermark(inside)
     return fitted(punctuation, schema, place)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from oop_engine.core.change import Change
 from oop_engine.core.operator import Message, Operator
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import NEVER, Punctuation
+from oop_engine.core.punctuation import NEVER, Punctuation, Watermark
 from oop_engine.core.schema import Schema
 from oop_engine.runners.dispatch import handle
 from oop_engine.runners.door import admitted
@@ -80,8 +80,12 @@ class Driver:
         return [row for page in self.pages(port) for row in page.to_pylist()]
 
     def punctuation(self, port: int = 0) -> list[Punctuation]:
-        """Return the punctuation put out on ``port``."""
-        return [m for m in self.out[port] if isinstance(m, Punctuation)]
+        """Return the punctuation put out on ``port``, without watermarks."""
+        return [m for m in self.out[port] if isinstance(m, Punctuation) and not isinstance(m, Watermark)]
+
+    def watermarks(self, port: int = 0) -> list[Watermark]:
+        """Return the watermarks put out on ``port``."""
+        return [m for m in self.out[port] if isinstance(m, Watermark)]
 
     def _note(self, emissions: list[tuple[int, Message]]) -> list[tuple[int, Message]]:
         for port, message in emissions:

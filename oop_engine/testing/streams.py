@@ -16,7 +16,7 @@ from oop_engine.core.errors import ContractError, UsageError
 from oop_engine.core.graphs.contract import EdgeContract
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import FOREVER, GroupWise, Linear, Punctuation
+from oop_engine.core.punctuation import FOREVER, GroupWise, Linear, Punctuation, Watermark
 from oop_engine.core.schema import Schema
 from oop_engine.testing.case import Row
 
@@ -162,11 +162,14 @@ def _is_kept(contract: EdgeContract, punctuation: Punctuation) -> bool:
 
 
 def _between(draw: st.DrawFn, port: _Port, done: int, grouped: bool) -> list[Punctuation | None]:
-    """Draw the events before row ``done``: a page cut (None), or punctuation that holds."""
+    """Draw what comes before row ``done``: a page cut (None), punctuation that holds, a watermark, which need not."""
     grouped = grouped and bool(port.others)
-    kind = _one_of(draw, ["cut", "linear", *(["groups", "race"] if grouped else [])])
+    kind = _one_of(draw, ["cut", "linear", "soft", *(["groups", "race"] if grouped else [])])
     if kind == "cut":
         return [None]
+    if kind == "soft":
+        of = _group_wise(draw, port, done) if grouped and _one_of(draw, [False, True]) else Linear(0)
+        return [Watermark(of).with_bounds(of.below + _one_of(draw, [0, 5, 20, 31]))]
     if kind == "linear":
         return [Linear(_at_most(draw, port.times(done), _AFTER))]
     ahead = _group_wise(draw, port, done)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation
+from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation, Watermark
 from oop_engine.traces.casting import fits, read_as
 from oop_engine.traces.formats.json_rows import object_of
 
@@ -31,6 +31,8 @@ def punctuation_of(frame: list[Any]) -> Punctuation:
             return _group_wise(batches[0], np.frombuffer(below, "<i8").astype(np.int64))
         case ["joint", list(bounds)]:
             return _joint(bounds)
+        case ["watermark", ["linear" | "group-wise", *_] as of]:
+            return _soft(punctuation_of(of))
     msg = f"unknown frame {str(frame[:1])[:40]}"
     raise ValueError(msg)
 
@@ -40,7 +42,20 @@ def punctuation_of_json(line: bytes, columns: pa.Schema) -> Punctuation:
     if isinstance(problem := object_of(line), str):
         msg = f"punctuation: {problem}"
         raise ValueError(msg)
-    match json.loads(line)["punctuation"]:
+    if (found := _of_body(json.loads(line)["punctuation"], columns)) is not None:
+        return found
+    msg = (
+        'a punctuation must read like {"below": 60}, {"groups": {"src": ["a", "b"]}, "below": [60, 120]}, '
+        f'{{"joint": {{"ts": 10}}}} or {{"watermark": {{"below": 60}}}}; got {line[:80]!r}'
+    )
+    raise ValueError(msg)
+
+
+def _of_body(body: Any, columns: pa.Schema) -> Punctuation | None:
+    match body:
+        case {"watermark": {"below": _} as of}:
+            soft = _of_body(of, columns)
+            return None if soft is None else _soft(soft)
         case {"joint": dict(bounds)}:
             return _joint(list(bounds.items()))
         case {"groups": dict(groups), "below": list(below)}:
@@ -50,11 +65,12 @@ def punctuation_of_json(line: bytes, columns: pa.Schema) -> Punctuation:
                 return _group_wise(pa.RecordBatch.from_pydict(keys), least)
         case {"below": below, **more} if "groups" not in more:
             return Linear(_bound(below))
-    msg = (
-        'a punctuation must read like {"below": 60}, {"groups": {"src": ["a", "b"]}, "below": [60, 120]} or '
-        f'{{"joint": {{"ts": 10}}}}; got {line[:80]!r}'
-    )
-    raise ValueError(msg)
+    return None
+
+
+def _soft(of: Punctuation) -> Watermark:
+    assert isinstance(of, Linear | GroupWise)
+    return Watermark(of)
 
 
 def fit_punctuation(punctuation: Punctuation, columns: pa.Schema) -> Punctuation:
@@ -62,6 +78,8 @@ def fit_punctuation(punctuation: Punctuation, columns: pa.Schema) -> Punctuation
 
     Raises ``ValueError`` if an attribute is no column, or a key does not fit the column's type.
     """
+    if isinstance(punctuation, Watermark):
+        return _soft(fit_punctuation(punctuation.of, columns))
     if not isinstance(punctuation, GroupWise):
         return punctuation
     keys = {}

@@ -31,8 +31,8 @@ from oop_engine.core.units import Length
 from oop_engine.operators.ordering.reorder_buffer import ReorderBuffer
 from oop_engine.operators.policies.late import Slack
 from oop_engine.operators.policies.policies import PerGroup
+from oop_engine.operators.policies.running_bound import Policy, check_policy
 from oop_engine.operators.policies.source_progress import PagePart, SourceProgress
-from oop_engine.operators.policies.watermark import Policy, check_policy
 from oop_engine.operators.values.describe_value import describe_value
 
 __all__ = ["Sort"]

@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.core.progress import Progress
-from oop_engine.core.punctuation import NEVER, GroupWise, Linear, Punctuation
+from oop_engine.core.punctuation import NEVER, GroupWise, Linear, Punctuation, Watermark
 from oop_engine.core.saved import Saved
 from oop_engine.operators.joining.bands import Bound, Rule
 from oop_engine.operators.joining.terms import JoinTerms, all_valid
@@ -67,14 +67,14 @@ class JoinBounds:
         positions = [str(self._keys[side].index(name)) for name in names]
         return pa.RecordBatch.from_arrays([batch.column(name) for name in names], names=positions)
 
-    def grown(self, port: int, punctuation: Linear | GroupWise) -> list[Punctuation]:
+    def grown(self, port: int, punctuation: Linear | GroupWise | Watermark) -> list[Punctuation]:
         """Take a bound of input ``port``, groups by position; return new punctuation of the output."""
         grown = self._left.advance(port, _moved(punctuation, lambda below: self._on_left(port, below)))
         if self._earlier is not None:
             grown = self._earlier.advance(
                 port, _moved(punctuation, lambda below: self._on_earlier(port, below))
             )
-        named = (self._by_name(p) if isinstance(p, GroupWise) else p for p in grown)
+        named = (self._named(p) for p in grown)
         return [p for p in named if not isinstance(p, GroupWise) or len(p)]
 
     def save(self) -> dict[str, Any]:
@@ -102,6 +102,11 @@ class JoinBounds:
             return np.minimum(below, partners)
         return min(below, partners)
 
+    def _named(self, punctuation: Punctuation) -> Punctuation:
+        if isinstance(punctuation, Watermark) and isinstance(punctuation.of, GroupWise):
+            return Watermark(self._by_name(punctuation.of))
+        return self._by_name(punctuation) if isinstance(punctuation, GroupWise) else punctuation
+
     def _by_name(self, punctuation: GroupWise) -> GroupWise:
         """Return the same of the output's columns: in a full join right tuples alone have a null key there."""
         names = [self._keys[0][int(position)] for position in punctuation.attributes]
@@ -110,7 +115,11 @@ class JoinBounds:
         return GroupWise(punctuation.groups.rename_columns(names), punctuation.below)
 
 
-def _moved(punctuation: Linear | GroupWise, by: Callable[[Any], Any]) -> Linear | GroupWise:
+def _moved(
+    punctuation: Linear | GroupWise | Watermark, by: Callable[[Any], Any]
+) -> Linear | GroupWise | Watermark:
+    if isinstance(punctuation, Watermark):
+        return punctuation.with_bounds(by(punctuation.of.below))
     if isinstance(punctuation, Linear):
         return Linear(by(punctuation.below))
     return GroupWise(punctuation.groups, by(punctuation.below))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from oop_engine.core.operator import State
 from oop_engine.core.page import Page
 from oop_engine.core.progress import Progress
-from oop_engine.core.punctuation import FOREVER, GroupWise, Linear, Punctuation, passed
+from oop_engine.core.punctuation import FOREVER, GroupWise, Linear, Punctuation, Watermark, passed
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.joining.bounds import JoinBounds
@@ -70,6 +70,11 @@ class JoinState:
                 by_position = GroupWise(groups, punctuation.below)
                 yield from in_pages(self._alone(1 - port, self._purge_groups(1 - port, by_position)))
                 yield from self.bounds.grown(port, by_position)
+            case Watermark(Linear()):
+                yield from self.bounds.grown(port, punctuation)
+            case Watermark(GroupWise() as of) if self.bounds.is_on_keys(port, of):
+                groups = self.bounds.by_position(port, of.groups)
+                yield from self.bounds.grown(port, Watermark(GroupWise(groups, of.below)))
 
     def purge(self, side: int, keep_from: int) -> Iterator[pa.RecordBatch]:
         """Drop the tuples of a side whose timestamp is below ``keep_from``; return those that leave alone."""

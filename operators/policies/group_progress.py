@@ -17,7 +17,7 @@ from oop_engine.core.schema import Schema
 from oop_engine.operators.kernels.ordering import due, nth_largest
 from oop_engine.operators.keys.key_table import KeyTable
 from oop_engine.operators.policies.policies import PerGroup
-from oop_engine.operators.policies.watermark import floored
+from oop_engine.operators.policies.running_bound import floored
 
 __all__ = ["GroupProgress"]
 

@@ -1,7 +1,7 @@
 """Policies: assumptions about the disorder of a source, and the bounds that follow (thesis 8.1).
 
 A policy is a value: parameters only.  ``Punctuate`` and its in-order twin ``Sort`` ask it
-for a *watermark*, the running state with the bound that holds after each tuple.  All
+for a ``RunningBound``, the state with the bound that holds after each tuple.  All
 bounds are exclusive: equal values may still come.
 
     policy            assumes of the source                       tuples wait for     keeps
@@ -16,7 +16,7 @@ bounds are exclusive: equal values may still come.
 
 Too strict a policy makes tuples late, too lax a one makes everybody wait.
 
-A policy of your own: see ``watermark``.
+A policy of your own: see ``running_bound``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,14 @@ from oop_engine.core.punctuation import FOREVER, NEVER, shift
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
-from oop_engine.operators.policies.watermark import Bounds, Lag, Policy, Watermark, length_of, register_policy
+from oop_engine.operators.policies.running_bound import (
+    Bounds,
+    Lag,
+    Policy,
+    RunningBound,
+    length_of,
+    register_policy,
+)
 
 __all__ = ["BoundedCount", "BoundedDisorder", "Heartbeat", "Ordered", "PerGroup", "Upstream"]
 
@@ -97,8 +104,8 @@ class Upstream(Policy):
     Costs nothing; delay is the source's.  A tuple behind that punctuation is late.
     """
 
-    def watermark(self, schema: Schema, place: str) -> Watermark:
-        return Watermark()
+    def running(self, schema: Schema, place: str) -> RunningBound:
+        return RunningBound()
 
 
 @register_policy
@@ -128,13 +135,13 @@ class Heartbeat(Policy):
             msg = f"Heartbeat is for a whole stream; got {inner} in it: write PerGroup(..., linear=Heartbeat(...))"
             raise GraphError(msg)
 
-    def watermark(self, schema: Schema, place: str) -> Watermark:
+    def running(self, schema: Schema, place: str) -> RunningBound:
         threshold = length_of(self.threshold, schema, f"{place}: threshold")
         slack = length_of(self.slack, schema, f"{place}: slack")
         every = max(threshold, 1)
         if self.every is not None:
             every = length_of(self.every, schema, f"{place}: every", least=1)
-        return _Lull(self.policy.watermark(schema, place), threshold, slack, every)
+        return _Lull(self.policy.running(schema, place), threshold, slack, every)
 
 
 @register_policy
@@ -168,10 +175,10 @@ class PerGroup(Policy):
             msg = f"PerGroup: by must name different columns, at least one; got by={self.by}"
             raise GraphError(msg)
 
-    def watermark(self, schema: Schema, place: str) -> Watermark:
+    def running(self, schema: Schema, place: str) -> RunningBound:
         schema.require(self.by, f"{place}: by")
         self.lag(schema, place)
-        return (self.linear or Upstream()).watermark(schema, place)
+        return (self.linear or Upstream()).running(schema, place)
 
     def lag(self, schema: Schema, place: str) -> tuple[int, int]:
         """Return the ``lag`` of each group."""
@@ -179,10 +186,10 @@ class PerGroup(Policy):
         return self.policy.lag(schema, place)
 
 
-class _Lull(Watermark):
+class _Lull(RunningBound):
     """The bound of ``inner``; in a silence longer than ``threshold``, the clock minus ``slack``."""
 
-    def __init__(self, inner: Watermark, threshold: int, slack: int, every: int) -> None:
+    def __init__(self, inner: RunningBound, threshold: int, slack: int, every: int) -> None:
         self._inner, self._threshold, self._slack = inner, threshold, slack
         self.clock_every = every
         self._last: int | None = None  # the last arrival; None: at the next tick

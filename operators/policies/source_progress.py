@@ -25,7 +25,7 @@ from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
 from oop_engine.operators.policies.group_progress import GroupProgress
 from oop_engine.operators.policies.policies import PerGroup
-from oop_engine.operators.policies.watermark import Policy, cut_rows, floored, length_of
+from oop_engine.operators.policies.running_bound import Policy, cut_rows, floored, length_of
 
 __all__ = ["PagePart", "SourceProgress"]
 
@@ -52,7 +52,7 @@ class SourceProgress:
     """
 
     def __init__(self, policy: Policy, granularity: Length | None, schema: Schema, place: str) -> None:
-        self._watermark = policy.watermark(schema, place)
+        self._running = policy.running(schema, place)
         self._every: int | None = None
         if granularity is not None:
             self._every = length_of(granularity, schema, f"{place}: granularity", least=1)
@@ -64,7 +64,7 @@ class SourceProgress:
     @property
     def clock_every(self) -> int | None:
         """How often ``clock`` is wanted; None: never."""
-        return self._watermark.clock_every
+        return self._running.clock_every
 
     def take(self, page: Page, *, apart: bool = False) -> Iterable[PagePart | Punctuation]:
         """Return the parts of a page, and behind each the punctuation that holds then.
@@ -78,7 +78,7 @@ class SourceProgress:
 
     def _cut(self, page: Page, *, apart: bool) -> Iterator[PagePart | Punctuation]:
         before = self._progress.linear
-        linear = np.maximum(floored(self._watermark.after(page), self._every), before)
+        linear = np.maximum(floored(self._running.after(page), self._every), before)
         held, stops = self._held(page, before, linear)
         if held is not None and apart:
             stops = np.union1d(stops, _before_late(page, held, before, linear))
@@ -95,7 +95,7 @@ class SourceProgress:
 
     def _whole(self, page: Page) -> list[PagePart | Punctuation]:
         before = self._progress.linear
-        below, late = self._watermark.over(page, before, self._every)
+        below, late = self._running.over(page, before, self._every)
         if self._progress.groups or before == FOREVER:
             behind = passed(page.times, self._progress.bounds(page.batch))
             late = behind if late is None else behind | late
@@ -138,7 +138,7 @@ class SourceProgress:
 
     def clock(self, now: int) -> Iterator[Punctuation]:
         """Learn that the arrival clock shows ``now``; yield the punctuation that follows."""
-        below = int(floored(np.array([self._watermark.on_clock(now)]), self._every)[0])
+        below = int(floored(np.array([self._running.on_clock(now)]), self._every)[0])
         if below > self._progress.linear:
             yield from self._advance(below)
             if self._groups is not None:
@@ -151,7 +151,7 @@ class SourceProgress:
 
     def state(self) -> State:
         """Return the state: groups, and bytes."""
-        nbytes = self._watermark.nbytes + self._progress.nbytes
+        nbytes = self._running.nbytes + self._progress.nbytes
         groups = self._progress.groups
         if self._groups is not None:
             groups, nbytes = max(groups, len(self._groups)), nbytes + self._groups.nbytes
@@ -160,14 +160,14 @@ class SourceProgress:
     def save(self) -> dict[str, Any]:
         """Return the state for a snapshot."""
         return {
-            "watermark": self._watermark.save(),
+            "running": self._running.save(),
             "groups": None if self._groups is None else self._groups.save(),
             "progress": self._progress.save(),
         }
 
     def load(self, saved: Saved) -> None:
         """Take the state that ``save`` returned."""
-        self._watermark.load(saved.part("watermark"))
+        self._running.load(saved.part("running"))
         if self._groups is not None:
             self._groups.load(saved.part("groups"))
         self._progress.load(saved.part("progress"))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from oop_engine.core.errors import GraphError
 from oop_engine.core.groups.group_index import GroupIndex, occurring
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import FOREVER, GroupWise, Joint, Linear, Punctuation
+from oop_engine.core.punctuation import FOREVER, GroupWise, Joint, Linear, Punctuation, Watermark
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation
@@ -100,6 +100,8 @@ class Tagger:
                 ended = punctuation.filter(punctuation.below == FOREVER)
                 self._forget(ended)
                 return ended if len(ended) else None
+            case Watermark():
+                return None  # of an attribute that windows are not on
             case Joint():
                 return None if self._progressing in punctuation.attributes else punctuation
 

@@ -31,7 +31,7 @@ from oop_engine.operators.in_order.merge import Merge
 from oop_engine.operators.in_order.sort import Sort
 from oop_engine.operators.meld import Meld
 from oop_engine.operators.policies.policies import Heartbeat, Ordered
-from oop_engine.operators.policies.watermark import Policy
+from oop_engine.operators.policies.running_bound import Policy
 from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.window_aggregate import WindowAggregate

@@ -36,7 +36,7 @@ from oop_engine.operators.aggregates import Aggregation, Avg, Count
 from oop_engine.operators.describe import Describe
 from oop_engine.operators.policies.late import Slack
 from oop_engine.operators.policies.policies import BoundedDisorder, Upstream
-from oop_engine.operators.policies.watermark import Policy
+from oop_engine.operators.policies.running_bound import Policy
 from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.window_aggregate import WindowAggregate

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import GroupWise, Joint, Linear
+from oop_engine.core.punctuation import GroupWise, Joint, Linear, Watermark
 from oop_engine.core.schema import Schema
 from oop_engine.traces import FORMATS, write_trace
 
@@ -73,6 +73,7 @@ def _messages() -> Iterator[Message]:
         yield Linear(start)
         yield GroupWise.of({"link": ["a", None]}, [start, start + 1])
     yield Joint.of(ts=5, at=7)
+    yield Watermark(Linear(61))
 
 
 def mutant(whole: bytes, format: str, rng: random.Random) -> bytes:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from oop_engine import FOREVER, NEVER, GroupWise, Linear, Message, Operator, Page, Schema
 from oop_engine.core.graphs.graph import Graph
-from oop_engine.core.punctuation import Joint
+from oop_engine.core.punctuation import Joint, Watermark
 from oop_engine.runners.backlog import MOST, Backlog, Envelope, Leave, leaves
 from oop_engine.runners.dispatch import Signal
 from oop_engine.runners.inbox import Inbox
@@ -46,6 +46,12 @@ def test_pages_become_one_and_promises_follow_them() -> None:
     whole = page_of([(3, 1), (5, 2), (4, 3), (9, 4)])
     assert [envelope.message for envelope in run] == [whole, group, joint, Linear(4)]
     assert [envelope.born for envelope in run] == [0, 3, 5, 1]  # as long as the first of them has waited
+
+
+def test_of_watermarks_of_the_stream_the_largest_stays() -> None:
+    soft, group = [Watermark(Linear(5)), Watermark(Linear(8))], Watermark(GroupWise.of({"id": [1]}, [7]))
+    given = envelopes(soft[0], group, Linear(3), soft[1], page_of([(3, 1)]))
+    assert messages(taken(INSIDE, *given)) == [[page_of([(3, 1)]), group, Linear(3), soft[1]]]
 
 
 def test_a_smaller_promise_takes_nothing_back() -> None:

@@ -11,7 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oop_engine import FOREVER, GroupWise, Joint, Linear, Message, Page, Schema, TraceError, UsageError
+from oop_engine import (
+    FOREVER,
+    GroupWise,
+    Joint,
+    Linear,
+    Message,
+    Page,
+    Schema,
+    TraceError,
+    UsageError,
+    Watermark,
+)
 from oop_engine.core.page import concat
 from oop_engine.traces import FORMATS, format_of, open_trace, write_trace
 
@@ -90,6 +101,8 @@ def test_promises_stay_where_they_were(tmp_path, format):
         GroupWise.of({"key": pa.array(["a", None, 'q"\n'])}, [2, 3, FOREVER]),
         GroupWise.of({"day": pa.array([5], pa.date32())}, [2]),
         Joint.of(ts=4, ts_right=9),
+        Watermark(Linear(11)),
+        Watermark(GroupWise.of({"key": pa.array(["a"])}, [12])),
         Page.of(schema, {"ts": [7], "key": [None], "day": [None]}, [9]),
         Linear(FOREVER),
     ]

@@ -17,7 +17,7 @@ from oop_engine.operators.policies.policies import (
     PerGroup,
     Upstream,
 )
-from oop_engine.operators.policies.watermark import Watermark, cut_rows, floored
+from oop_engine.operators.policies.running_bound import RunningBound, cut_rows, floored
 from tests.naive.progress import bounded_count, bounded_disorder, least_next, ordered
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s")
@@ -37,7 +37,7 @@ def page(times, arrival=None) -> Page:
     return Page.of(SCHEMA, {"ts": times, "k": ["a"] * len(times)}, arrival)
 
 
-def bounds_of(watermark: Watermark, times: list[int], cut: int) -> list[int]:
+def bounds_of(watermark: RunningBound, times: list[int], cut: int) -> list[int]:
     found: list[int] = []
     for start in range(0, len(times), cut):
         found += watermark.after(page(times[start : start + cut])).tolist()
@@ -51,7 +51,7 @@ def test_the_bound_is_the_least_value_that_may_follow(policy, keeps):
     def holds(times, cut):
         least = [least_next(times[: i + 1], keeps, LOWEST) for i in range(len(times))]
         expected = [NEVER if bound is None else bound for bound in least]
-        assert expected == bounds_of(policy.watermark(SCHEMA, "test"), times, cut)
+        assert expected == bounds_of(policy.running(SCHEMA, "test"), times, cut)
 
     holds()
 
@@ -64,7 +64,7 @@ def test_nothing_that_keeps_to_the_assumption_is_behind_the_bound(policy, keeps)
         for value in values:
             if keeps(times, value):
                 times.append(value)
-        bounds = bounds_of(policy.watermark(SCHEMA, "test"), times, 4)
+        bounds = bounds_of(policy.running(SCHEMA, "test"), times, 4)
         assert all(time >= bound for bound, time in zip(bounds, times[1:], strict=False))
 
     holds()
@@ -74,23 +74,23 @@ def test_nothing_that_keeps_to_the_assumption_is_behind_the_bound(policy, keeps)
 def test_bounded_count_is_the_next_largest(times, n):
     ranked = [sorted(times[: i + 1], reverse=True) for i in range(len(times))]
     expected = [values[n] if len(values) > n else NEVER for values in ranked]
-    assert expected == bounds_of(BoundedCount(n).watermark(SCHEMA, "test"), times, 7)
+    assert expected == bounds_of(BoundedCount(n).running(SCHEMA, "test"), times, 7)
 
 
 @pytest.mark.parametrize("policy", [Ordered(), BoundedCount(0), BoundedDisorder(0)])
 def test_no_value_ends_the_stream(policy):
-    assert policy.watermark(SCHEMA, "test").after(page([FOREVER])).tolist() == [FOREVER - 1]
+    assert policy.running(SCHEMA, "test").after(page([FOREVER])).tolist() == [FOREVER - 1]
 
 
 def test_upstream_knows_nothing():
-    watermark = Upstream().watermark(SCHEMA, "test")
+    watermark = Upstream().running(SCHEMA, "test")
     assert watermark.after(page([1, 2])).tolist() == [NEVER, NEVER]
     assert watermark.on_clock(99) == NEVER
     assert watermark.clock_every is None
 
 
 def test_heartbeat_follows_the_clock_in_a_lull_only():
-    watermark = Heartbeat(BoundedDisorder(5), threshold=10, slack=3, every=4).watermark(SCHEMA, "test")
+    watermark = Heartbeat(BoundedDisorder(5), threshold=10, slack=3, every=4).running(SCHEMA, "test")
     assert watermark.clock_every == 4
     assert watermark.after(page([100, 101], [104, 105])).tolist() == [95, 96]
     assert [watermark.on_clock(now) for now in (108, 112, 115, 116, 120)] == [NEVER, NEVER, NEVER, 113, 117]
@@ -99,13 +99,13 @@ def test_heartbeat_follows_the_clock_in_a_lull_only():
 
 
 def test_heartbeat_when_nothing_ever_came():
-    watermark = Heartbeat(Upstream(), threshold=10, slack=3).watermark(SCHEMA, "test")
+    watermark = Heartbeat(Upstream(), threshold=10, slack=3).running(SCHEMA, "test")
     assert watermark.clock_every == 10
     assert [watermark.on_clock(now) for now in (1000, 1010, 1011)] == [NEVER, NEVER, 1008]
 
 
 def test_a_page_without_arrival_came_at_the_next_tick():
-    watermark = Heartbeat(Ordered(), threshold=10, slack=0).watermark(SCHEMA, "test")
+    watermark = Heartbeat(Ordered(), threshold=10, slack=0).running(SCHEMA, "test")
     watermark.on_clock(0)
     assert watermark.after(page([1])).tolist() == [1]
     assert [watermark.on_clock(now) for now in (12, 22, 23)] == [NEVER, NEVER, 23]
@@ -117,8 +117,8 @@ def test_a_page_without_arrival_came_at_the_next_tick():
 def test_heartbeat_does_not_see_page_cuts(steps, cut):
     arrival = np.cumsum([gap for _, gap in steps]).tolist()
     times = [time for time, _ in steps]
-    whole = Heartbeat(Ordered(), 10, 4).watermark(SCHEMA, "test")
-    parts = Heartbeat(Ordered(), 10, 4).watermark(SCHEMA, "test")
+    whole = Heartbeat(Ordered(), 10, 4).running(SCHEMA, "test")
+    parts = Heartbeat(Ordered(), 10, 4).running(SCHEMA, "test")
     found = np.concatenate(
         [parts.after(page(times[at : at + cut], arrival[at : at + cut])) for at in range(0, len(times), cut)]
     )
@@ -159,7 +159,7 @@ def test_policies_are_values():
 )
 def test_bad_parameters(make, words):
     with pytest.raises(GraphError) as error:
-        make().watermark(SCHEMA, "Punctuate")
+        make().running(SCHEMA, "Punctuate")
     assert words in str(error.value)
 
 

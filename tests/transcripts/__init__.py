@@ -12,6 +12,7 @@ A file is a list of ``[[transcript]]`` in TOML::
     script   lines:  ``source  ts=3 k=a``          a tuple (``null`` is null)
                      ``source  below 10``          no later tuple has a smaller time
                      ``source  k=a below 10``      the same of one group
+                     ``source  watermark 10``, ``source  k=a watermark 10``    the same, softly
                      ``source  ends``, ``source  k=a ends``
                      ``source  adds ten=Tumbling(10) at 30``, ``source  drops ten at 50``
                      ``clock 40``                  the arrival clock shows 40
@@ -36,7 +37,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from oop_engine import FOREVER, Change, GroupWise, Linear, Operator, Punctuation, Schema
+from oop_engine import FOREVER, Change, GroupWise, Linear, Operator, Punctuation, Schema, Watermark
 from oop_engine.core.graphs.graph import Graph, Stream
 
 __all__ = ["Clock", "Expected", "Row", "Step", "Transcript", "transcripts"]
@@ -47,7 +48,7 @@ Expected = dict[str, Counter[tuple[Any, ...]]]
 
 _MODULES = (
     "aggregates", "joining.bands", "describe", "distinct", "policies.late", "meld", "oa_join", "policies.policies",
-    "project", "punctuate", "select", "window_aggregate", "windows",
+    "policies.by_quantile", "project", "punctuate", "select", "window_aggregate", "windows",
 )  # fmt: skip
 _VOCABULARY: dict[str, Any] = {}
 for _module in _MODULES:
@@ -177,6 +178,10 @@ class _Reader:
             step.then = who, self._change(*what)
         elif what[-1] == "ends":
             step.then = who, self._promise(who, what[:-1], FOREVER)
+        elif "watermark" in what:
+            bound = self._promise(who, what[:-2], int(what[-1]))
+            assert isinstance(bound, Linear | GroupWise)
+            step.then = who, Watermark(bound)
         elif "below" in what:
             step.then = who, self._promise(who, what[:-2], int(what[-1]))
         else:

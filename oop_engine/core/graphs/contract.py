@@ -15,7 +15,7 @@ from oop_engine.core.fitted import is_below, once_each
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.progress import Progress
-from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, passed
+from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Watermark, passed
 
 __all__ = ["EdgeContract"]
 
@@ -32,6 +32,7 @@ class EdgeContract:
         self._linear = NEVER
         self._progress: dict[tuple[str, ...], Progress] = {}  # a set of attributes each
         self._joint: list[Joint] = []
+        self._soft: EdgeContract | None = None  # of watermarks, which only must not shrink
         self._pages = 0
         self._reached, self._versions = Reached(), dict[str, int]()
 
@@ -51,6 +52,9 @@ class EdgeContract:
                 self._check_groups(message)
             case Joint():
                 self._joint = [j for j in self._joint if not _covers(message, j)] + [message]
+            case Watermark(of):
+                self._soft = self._soft or EdgeContract(f"{self._name} (watermarks)")
+                self._soft.check(of)
             case Change(version, operator=operator):
                 self._reached.check(message, f"edge {self._name!r}")
                 if version <= self._versions.get(operator, version - 1):

@@ -13,7 +13,7 @@ from oop_engine.core.change import Change
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.graphs.leading import leading_to
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import GroupWise
+from oop_engine.core.punctuation import GroupWise, Watermark
 from oop_engine.runners.dispatch import Signal
 from oop_engine.runners.inline import Inline
 from oop_engine.spark.plan.balance import Assignments
@@ -126,6 +126,8 @@ class Router:
             owner = self._owners(edge, [message.groups.column(name) for name in edge.keys], groups)
             for group in np.unique(owner).tolist():
                 yield group, message.filter(owner == group)
+        elif isinstance(message, Watermark):
+            yield from ((group, Watermark(of)) for group, of in self._divided(edge, message.of, groups))  # type: ignore[arg-type]
         else:
             yield from ((group, message) for group in range(groups))
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from oop_engine.core.errors import TraceError
-from oop_engine.core.punctuation import GroupWise, Joint, Linear, Punctuation
+from oop_engine.core.punctuation import GroupWise, Joint, Linear, Punctuation, Watermark
 from oop_engine.traces.format import Marks, Record, readable, require_textual
 from oop_engine.traces.formats.json_rows import guessed, object_of, rows_of
 from oop_engine.traces.punctuation_records import punctuation_of_json
@@ -121,6 +121,8 @@ def _body(punctuation: Punctuation) -> dict[str, Any]:
             return {"groups": {n: k.to_pylist() for n, k in texts.items()}, "below": bounds.tolist()}
         case Joint(joint):
             return {"joint": dict(joint)}
+        case Watermark(of):
+            return {"watermark": _body(of)}
 
 
 def _cells(column: pa.Array) -> pa.Array:

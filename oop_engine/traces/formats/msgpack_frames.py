@@ -18,7 +18,7 @@ import msgpack
 import pyarrow as pa
 
 from oop_engine.core.errors import TraceError
-from oop_engine.core.punctuation import GroupWise, Joint, Linear, Punctuation
+from oop_engine.core.punctuation import GroupWise, Joint, Linear, Punctuation, Watermark
 from oop_engine.traces.format import Marks, Record, readable
 from oop_engine.traces.punctuation_records import punctuation_of
 
@@ -41,6 +41,8 @@ def frame_of(punctuation: Punctuation) -> list[Any]:
             return ["group-wise", sink.getvalue().to_pybytes(), bounds.astype("<i8").tobytes()]
         case Joint(joint):
             return ["joint", [list(pair) for pair in joint]]
+        case Watermark(of):
+            return ["watermark", frame_of(of)]
 
 
 class FramesReader:

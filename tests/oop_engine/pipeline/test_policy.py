@@ -9,7 +9,7 @@ import pytest
 from oop_engine import Schema
 from oop_engine.core.errors import UsageError
 from oop_engine.operators.policies.policies import BoundedCount, BoundedDisorder, Heartbeat, Ordered, PerGroup
-from oop_engine.operators.policies.watermark import Policy
+from oop_engine.operators.policies.running_bound import Policy
 from oop_engine.pipeline.measure import Measured, SourceProfile
 from oop_engine.pipeline.policy import choose, read_policy
 from oop_engine.traces.lateness import Histogram

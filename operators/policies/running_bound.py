@@ -1,4 +1,4 @@
-"""The protocol of policies: a value that makes a watermark, the running bound of one stream; see ``policies``.
+"""The protocol of policies: a value that makes the running bound of one stream; see ``policies``.
 
 A policy of your own is a ``Policy``, or a ``Lag``, with ``@register_policy`` on top: a declaration may then name it.
 """
@@ -25,7 +25,7 @@ __all__ = [
     "Bounds",
     "Lag",
     "Policy",
-    "Watermark",
+    "RunningBound",
     "check_policy",
     "cut_rows",
     "floored",
@@ -37,7 +37,7 @@ Bounds = NDArray[np.int64]
 Late = NDArray[np.bool_]
 
 
-class Watermark:
+class RunningBound:
     """The bound that holds after each tuple of one stream; this one knows of none.
 
     ``clock_every``: how often ``on_clock`` is wanted, in units of the attribute.
@@ -81,8 +81,8 @@ class Policy(ABC):
     """An assumption about a source.  Values of the same parameters are equal and can be pickled."""
 
     @abstractmethod
-    def watermark(self, schema: Schema, place: str) -> Watermark:
-        """Return a fresh watermark for the whole stream.
+    def running(self, schema: Schema, place: str) -> RunningBound:
+        """Return a fresh running bound for the whole stream.
 
         Raises ``GraphError`` in the name of ``place`` if the parameters do not fit the schema.
         """
@@ -110,11 +110,11 @@ class Lag(Policy):
     def lag(self, schema: Schema, place: str) -> tuple[int, int]:
         """Return ``count`` and ``slack``, in units of the progressing attribute."""
 
-    def watermark(self, schema: Schema, place: str) -> Watermark:
+    def running(self, schema: Schema, place: str) -> RunningBound:
         return _Trailing(*self.lag(schema, place))
 
 
-class _Trailing(Watermark):
+class _Trailing(RunningBound):
     """The ``count + 1``-th largest value so far, minus ``slack``."""
 
     def __init__(self, count: int, slack: int) -> None:
