@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # operators
     from oop_engine.operators.consolidate import Consolidate as Consolidate
     from oop_engine.operators.describe import Describe as Describe
     from oop_engine.operators.distinct import Distinct as Distinct
+    from oop_engine.operators.finalize import Finalize as Finalize
     from oop_engine.operators.guard import Ahead as Ahead, Guard as Guard
     from oop_engine.operators.in_order.buffering_aggregate import BufferingAggregate as BufferingAggregate
     from oop_engine.operators.in_order.merge import Merge as Merge

@@ -40,6 +40,7 @@ class Apply(Operator):
     """
 
     distributes = True
+    revisions = "passes"
 
     def __init__(self, columns: Mapping[str, Expression]) -> None:
         if not columns:
@@ -49,6 +50,9 @@ class Apply(Operator):
 
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
         [schema] = inputs
+        if schema.change in self.columns:
+            msg = f"Apply: {schema.change!r} tells whether a row is put out or taken back: compute another column"
+            raise GraphError(msg)
         if schema.progressing in self.columns:
             msg = (
                 f"Apply: the progressing attribute {schema.progressing!r} must stay as it is, for punctuation is "
@@ -58,7 +62,7 @@ class Apply(Operator):
         fields = {field.name: field for field in schema.fields}
         for name, kind in zip(self.columns, types_of("Apply", self._expressions, schema), strict=True):
             fields[name] = pa.field(name, kind)
-        return (Schema(pa.schema(list(fields.values())), schema.progressing, schema.unit),)
+        return (Schema(pa.schema(list(fields.values())), schema.progressing, schema.unit, schema.change),)
 
     def partition_keys(self, inputs: tuple[Schema, ...]) -> None:
         return None

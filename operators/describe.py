@@ -9,7 +9,7 @@ nothing.  A punctuation that is dropped or rounded down is weaker, and so sound.
                that is ahead of its stream.
     Propagate  linear      rounded down to the granularity
                group-wise  the same, if its attributes are among those wanted
-               watermark   as a promise of the same kind
+               watermark   as punctuation of the same kind
                each only when it has grown; joint as it is.  Kinds that are not kept: never.
     Cost       O(1) a page, O(its groups) a punctuation.
     Source     thesis 8.1, third point, after Tucker's Describe operator.
@@ -54,6 +54,8 @@ class Describe(Operator):
     >>> [driver.feed(0, Linear(below)) for below in (59, 61, 70, 125)]
     [[(0, Linear(below=0))], [(0, Linear(below=60))], [], [(0, Linear(below=120))]]
     """
+
+    revisions = "passes"
 
     def __init__(
         self,

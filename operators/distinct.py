@@ -4,7 +4,7 @@ Two tuples are the same if they agree in the progressing attribute and in some c
 only these columns leave, so it does not matter which copy came first.  Without the
 progressing attribute no punctuation could ever purge the state, so it is always compared.
 
-    Pass       the first copy of each tuple, at once.
+    Pass       the first copy of each tuple, at once; of a revision stream also that the last one was taken back.
     Keep       the key of each tuple that came, once, as long as another copy may come:
                until the bound of the stream, or of a group that the tuple is in, has
                passed its time.
@@ -45,6 +45,7 @@ from oop_engine.core.punctuation import passed
 from oop_engine.core.saved import Saved
 from oop_engine.operators.kernels.first_seen import add
 from oop_engine.operators.keys.key_table import KeyTable
+from oop_engine.operators.revisions.net_rows import NetRows
 
 __all__ = ["Distinct"]
 
@@ -69,6 +70,7 @@ class Distinct(Operator):
     ([(0, Linear(below=2))], 1)
     """
 
+    revisions = "takes"
     waits = "every value is kept"
 
     def __init__(self, by: Sequence[str] | None = None) -> None:
@@ -82,10 +84,12 @@ class Distinct(Operator):
         if self.by is None:
             return inputs
         schema.require(self.by, "Distinct")
-        return (schema.select([n for n in schema.names if n in self.by or n == schema.progressing]),)
+        kept = (*self.by, schema.progressing, schema.change)
+        return (schema.select([n for n in schema.names if n in kept]),)
 
     def partition_keys(self, inputs: tuple[Schema, ...]) -> list[tuple[str, ...]]:
-        return [(name,) for name in self.output_schemas(inputs)[0].names if name != inputs[0].progressing]
+        names = self.output_schemas(inputs)[0].names
+        return [(name,) for name in names if name not in (inputs[0].progressing, inputs[0].change)]
 
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return (column,)
@@ -98,10 +102,15 @@ class Distinct(Operator):
         self._names = [n for n in schema.names if n != schema.progressing]
         self._index = GroupIndex([schema.type_of(n) for n in self._names], KeyTable)
         self._hold(np.empty(0, np.int64), np.empty(0, np.int64))
+        self._net = None if schema.change is None else NetRows(schema)
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         [schema] = self.schemas_out
         keys = page.with_batch(schema, page.batch.select(schema.names))
+        if self._net is not None:
+            if (revised := self._net.distinct(keys)) is not None:
+                yield 0, revised
+            return
         slots = self._index.encode([keys.column(n) for n in self._names], rows=len(keys))
         self._reserve(len(keys))
         new = add(self._slots, self._times, slots, keys.times)
@@ -112,6 +121,10 @@ class Distinct(Operator):
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
         match punctuation:
+            case Linear() | GroupWise() if self._net is not None:
+                if not self._net.knows(punctuation):
+                    return
+                self._net.forget(punctuation)
             case Linear(below):
                 self._purge(np.full(len(self._index), below))
             case GroupWise() if set(punctuation.attributes) <= set(self._names):
@@ -123,14 +136,21 @@ class Distinct(Operator):
         yield 0, punctuation
 
     def state(self) -> State:
+        if self._net is not None:
+            return self._net.state()
         held = self._slots.nbytes + self._times.nbytes + self._index.nbytes
         return State(tuples=self._held, groups=len(self._index), nbytes=held)
 
     def save(self) -> dict[str, Any]:
+        if self._net is not None:
+            return {"net": self._net.save()}
         slots, times = self._pairs()
         return {"index": self._index.save(), "slots": slots, "times": times}
 
     def load(self, state: Saved) -> None:
+        if self._net is not None:
+            self._net.load(state.part("net"))
+            return
         self._index.load(state.part("index"))
         slots = state.integers("slots", (None,), least=0, below=len(self._index))
         self._hold(slots, state.integers("times", slots.shape))

@@ -49,6 +49,7 @@ class Meld(Operator):
     """
 
     is_union = True
+    revisions = "passes"
 
     def __init__(self, n_inputs: int) -> None:
         if n_inputs < 1:

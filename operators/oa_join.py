@@ -44,8 +44,9 @@ from oop_engine.core.punctuation import NEVER, Joint, Linear, Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.joining.as_of import join_state
-from oop_engine.operators.joining.bands import Bands
+from oop_engine.operators.joining.bands import AsOf, Bands
 from oop_engine.operators.joining.terms import JoinTerms, Residual
+from oop_engine.operators.revisions.joined import joined_changes, with_changes
 
 __all__ = ["OAJoin"]
 
@@ -100,9 +101,12 @@ class OAJoin(Operator):
             msg = f"OAJoin: a {kind} join has no right time; punctuation must be 'individual'; got {punctuation!r}"
             raise GraphError(msg)
         self.punctuation = punctuation
+        self.revisions = "takes" if kind == "inner" and not isinstance(band, AsOf) else "refuses"
 
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
-        return (self.terms.output_schema(*inputs),)
+        left, right = inputs
+        joined = self.terms.output_schema(left, right)
+        return (joined_changes(joined, left, right, self.terms.right_names(left, right)),)
 
     def partition_keys(self, inputs: tuple[Schema, ...]) -> list[tuple[str, ...]]:
         return list(self.terms.keys)
@@ -112,12 +116,14 @@ class OAJoin(Operator):
 
     def open(self) -> None:
         self._held = join_state(self.terms, self.schemas_in)
+        joined = self.terms.output_schema(*self.schemas_in)
+        self._changes = [name for name in joined.names if name not in self.schemas_out[0].names]
         self._right_out = NEVER
         self._box_out = [NEVER, NEVER]
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         for joined in self._held.arrive(port, page):
-            yield 0, Page(self.schemas_out[0], joined)
+            yield 0, Page(self.schemas_out[0], with_changes(joined, self.schemas_out[0], self._changes))
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
         for out in self._held.advance(port, punctuation):

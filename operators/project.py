@@ -61,6 +61,8 @@ class Project(Operator):
     [[{'time': 1, 'host': 'a'}]]
     """
 
+    revisions = "passes"
+
     def __init__(
         self, columns: Sequence[str] | Mapping[str, Expression], progressing: str | None = None
     ) -> None:
@@ -75,20 +77,30 @@ class Project(Operator):
 
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
         [schema] = inputs
-        kinds = types_of("Project", list(self.columns.values()), schema)
+        columns = self._columns(schema)
+        kinds = types_of("Project", list(columns.values()), schema)
         fields = [
             schema.fields.field(e).with_name(name) if isinstance(e, str) else pa.field(name, kind)
-            for (name, e), kind in zip(self.columns.items(), kinds, strict=True)
+            for (name, e), kind in zip(columns.items(), kinds, strict=True)
         ]
         progressing = self._progressing(schema)
         is_time = pa.types.is_timestamp(schema.type_of(str(self.columns[progressing])))
-        return (Schema(pa.schema(fields), progressing, "" if is_time else schema.unit),)
+        change = next(
+            (name for name, e in columns.items() if isinstance(e, str) and e == schema.change), None
+        )
+        return (Schema(pa.schema(fields), progressing, "" if is_time else schema.unit, change),)
+
+    def _columns(self, schema: Schema) -> dict[str, Expression]:
+        """Return the columns; that of changes stays by itself."""
+        named = [e for e in self.columns.values() if isinstance(e, str)]
+        kept = schema.change is None or schema.change in named
+        return self.columns if kept else {**self.columns, str(schema.change): str(schema.change)}
 
     def partition_keys(self, inputs: tuple[Schema, ...]) -> None:
         return None
 
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
-        source = self.columns[column]
+        source = self._columns(inputs[0])[column]
         return (source if isinstance(source, str) else None,)
 
     def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
@@ -97,13 +109,14 @@ class Project(Operator):
     def open(self) -> None:
         [schema], [out] = self.schemas_in, self.schemas_out
         self._types = out.fields.types
+        self._expressions = list(self._columns(schema).values())
         self._renamed = self._new_names()
         self._moved = self.columns[out.progressing] != schema.progressing
         self._linear = NEVER  # the bound of the attribute that has become the progressing one
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         [schema] = self.schemas_out
-        arrays = evaluate("Project", list(self.columns.values()), self._types, page.batch)
+        arrays = evaluate("Project", self._expressions, self._types, page.batch)
         yield 0, page.with_batch(schema, pa.RecordBatch.from_arrays(arrays, schema=schema.fields))
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:

@@ -54,7 +54,7 @@ class Punctuate(Operator):
     bound itself, once a page.  ``late``: drop, divert or raise for tuples behind it; with
     ``Late.DIVERT`` there is a second output, ``late``, without punctuation.
     ``watermark``: a second policy, less patient, whose bound is soft: tuples behind it are let through and counted
-    (``counts()["allowed_late"]``), as long as they are not behind the promise.  The stretch between both is the allowed
+    (``counts()["allowed_late"]``), as long as they are not behind punctuation.  The stretch between both is the allowed
     lateness of Flink and Beam.
     Raises ``GraphError`` if a length or a column does not fit the stream, and if both policies are equal.
 
@@ -70,6 +70,7 @@ class Punctuate(Operator):
     """
 
     makes_progress = True
+    revisions = "passes"
 
     def __init__(
         self, policy: Policy, granularity: Length | None = None, late: Late = Late.DROP,
@@ -137,7 +138,7 @@ class Punctuate(Operator):
                         self._allowed_rows += int(allowed.sum())
 
     def _expected(self, bound: Punctuation) -> Iterator[Punctuation]:
-        """Yield the watermark of a bound, if it is not promised already."""
+        """Yield the watermark of a bound, if no punctuation has passed it already."""
         if isinstance(bound, Linear | GroupWise):
             yield from self._edge.upstream(Watermark(bound))
 

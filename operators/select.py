@@ -45,6 +45,7 @@ class Select(Operator):
     """
 
     distributes = True
+    revisions = "passes"
 
     def __init__(self, predicate: Expression) -> None:
         self.predicate = predicate

@@ -43,6 +43,8 @@ class Split(Operator):
     [('EWR', [2]), ('other', [1, 3])]
     """
 
+    revisions = "passes"
+
     def __init__(self, predicates: Mapping[str, Expression] | Expression, rest: str | None = None) -> None:
         if not isinstance(predicates, Mapping):
             predicates, rest = {"out": predicates}, rest or "rest"

@@ -22,7 +22,7 @@ REWRITES = "operators/rewrites/*.py"
 # values, know nothing of each other.
 FLOORS = [
     ["kernels"],
-    VALUES := ["aggregates", "keys", "ordering", "policies", "values", "windows"],
+    VALUES := ["aggregates", "keys", "ordering", "policies", "revisions", "values", "windows"],
     ["joining", "slicing"],
     [OPERATOR := "a file of its own"],
     ["in_order"],

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from oop_engine.core.change import Change
 from oop_engine.core.errors import GraphError, SnapshotError
@@ -95,6 +95,8 @@ class Operator:
     """
     changing: bool = False
     """True: it takes changes while it runs (``Change``)."""
+    revisions: Literal["refuses", "passes", "takes"] = "refuses"
+    """How it takes a revision stream (``Schema.change``): passes changes on row by row, or takes them into account."""
     waits: str | None = None
     """The output that waits for punctuation, in a few words ("results"); None: none does."""
 

@@ -5,9 +5,9 @@ The only place where bounds are combined.  Group ``g`` has progressed on one inp
 8.2, for linear punctuation; group-wise, the same for each group).  A group is kept only
 while its bound on some input is larger than that of the whole stream.
 
-Watermarks have a table of the same kind, made when the first one comes.  What is expected of an input is the larger
-of its watermark and its promise, so that table takes the promises too; a combined watermark is said where it has
-grown beyond what is promised.
+Watermarks have a table of the same kind, made when the first one comes.  Of an input the larger of its watermark and
+its hard bound is expected, so that table takes hard bounds too; a combined watermark is put out where it has grown
+beyond the combined hard bound.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine.core.groups.group_index import GroupIndex, occurring
+from oop_engine.core.groups.bound_table import BoundTable
 from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation, Watermark
 from oop_engine.core.saved import Saved
 
 __all__ = ["Progress"]
 
 Bounds = NDArray[np.int64]
-_MANY = 1024  # groups
 
 
 class Progress:
@@ -49,8 +48,8 @@ class Progress:
         self.linear = NEVER
         self.groups = 0
         self._remember_ended = remember_ended
-        self._tables: dict[tuple[str, ...], _GroupTable] = {}
-        self._expected: Progress | None = None  # of watermarks and promises together
+        self._tables: dict[tuple[str, ...], BoundTable] = {}
+        self._expected: Progress | None = None  # of watermarks and hard bounds together
 
     def linear_of(self, port: int) -> int:
         """The bound of input ``port`` for its whole stream."""
@@ -96,7 +95,7 @@ class Progress:
         return out + self._beyond(soft)
 
     def _expect(self, port: int, punctuation: Punctuation) -> list[Punctuation]:
-        """Take a punctuation of either kind as a watermark; return what is expected of all inputs newly."""
+        """Take a punctuation of either kind as a watermark; return the bounds of all inputs that have grown."""
         if self._expected is None:
             self._expected = Progress(self._linear.size, remember_ended=self._remember_ended)
             for of, bound in enumerate(self._linear.tolist()):
@@ -110,7 +109,7 @@ class Progress:
         )
 
     def _beyond(self, expected: list[Punctuation]) -> list[Punctuation]:
-        """Return as watermarks what is expected beyond what is promised."""
+        """Return as watermarks those bounds that are beyond the hard ones."""
         out = list[Punctuation]()
         for bound in expected:
             match bound:
@@ -147,7 +146,7 @@ class Progress:
 
     @property
     def expected(self) -> int:
-        """The watermark of all inputs together, or their promise, whichever is larger."""
+        """The watermark of all inputs together, or their hard bound, whichever is larger."""
         return self.linear if self._expected is None else self._expected.linear
 
     def expected_of(self, columns: pa.RecordBatch) -> Bounds:
@@ -164,7 +163,7 @@ class Progress:
         """Take the state that ``save`` returned."""
         inputs = self._linear.size
         self._linear, self.linear = saved.integers("linear", (inputs,)), saved.integer("linear_out")
-        tables = [_GroupTable.loaded(of.part(1), inputs) for of in saved.parts("tables")]
+        tables = [BoundTable.loaded(of.part(1), inputs) for of in saved.parts("tables")]
         self._tables = {table.attributes: table for table in tables}
         self.groups = sum(map(len, tables))
         if "expected" in saved:
@@ -188,7 +187,7 @@ class Progress:
         punctuation = _sorted_by_name(punctuation)  # inputs may name the same attributes in any order
         names = punctuation.attributes
         if names not in self._tables:
-            self._tables[names] = _GroupTable(punctuation.groups.schema, self._linear.size)
+            self._tables[names] = BoundTable(punctuation.groups.schema, self._linear.size)
         table = self._tables[names]
         touched = table.raise_to(port, punctuation)
         out = table.propagate(self._linear, self.linear, touched)
@@ -203,120 +202,6 @@ class Progress:
             if groups.num_rows and set(names) < set(finer):
                 table.end(groups)
                 table.prune(self._linear, remember_ended=False)
-
-
-class _GroupTable:
-    """Bounds of the groups of one set of attributes: rows are groups, columns inputs."""
-
-    def __init__(self, schema: pa.Schema, inputs: int) -> None:
-        self._schema = schema
-        self._index = GroupIndex(schema.types)
-        self._grouped = np.full((0, inputs), NEVER)  # (capacity, inputs)
-        self._out = np.full(0, NEVER)  # (capacity,)  bounds passed on
-
-    def __len__(self) -> int:
-        return len(self._index)
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        return tuple(self._schema.names)
-
-    @property
-    def nbytes(self) -> int:
-        return self._index.nbytes + self._grouped.nbytes + self._out.nbytes
-
-    def raise_to(self, port: int, punctuation: GroupWise) -> NDArray[np.int64]:
-        """Take new bounds; return the slots of their groups."""
-        slots = self._index.encode(punctuation.groups.columns)
-        self._grow(len(self._index))
-        touched = occurring(slots, len(self._index))
-        bounds = self._grouped[:, port]
-        if touched.size == slots.size:
-            bounds[slots] = np.maximum(bounds[slots], punctuation.below)
-        else:  # an operator of one's own may name a group twice
-            np.maximum.at(bounds, slots, punctuation.below)
-        return touched
-
-    def minimum(self, linear: Bounds, slots: NDArray[np.int64]) -> Bounds:
-        """Return the minimum of the bounds of all inputs for some groups."""
-        least: Bounds = np.maximum(linear, self._grouped[slots]).min(axis=1)
-        return least
-
-    def of_input(self, port: int) -> GroupWise:
-        """Return the bounds of one input."""
-        return self.punctuation(np.arange(len(self)), self._grouped[: len(self), port].copy())
-
-    def propagate(self, linear: Bounds, linear_out: int, slots: NDArray[np.int64]) -> list[Punctuation]:
-        """Return the bounds that have grown among ``slots``, and note them as passed on."""
-        bounds = self.minimum(linear, slots)
-        grown = bounds > np.maximum(self._out[slots], linear_out)
-        if not grown.any():
-            return []
-        slots, bounds = slots[grown], bounds[grown]
-        self._out[slots] = bounds
-        return [self.punctuation(slots, bounds)]
-
-    def punctuation(self, slots: NDArray[np.int64], below: Bounds) -> GroupWise:
-        batch = pa.RecordBatch.from_arrays(self._index.keys(slots), schema=self._schema)
-        return GroupWise(batch, below)
-
-    def bounds(self, columns: pa.RecordBatch, linear: Bounds, port: int | None) -> Bounds:
-        slots = self._index.find([columns.column(n) for n in self._schema.names])
-        if port is None:
-            of_groups = self.minimum(linear, np.arange(len(self)))
-        else:
-            of_groups = np.maximum(linear[port], self._grouped[: len(self), port])
-        return np.where(slots >= 0, of_groups[slots], NEVER)
-
-    def ended(self, linear: Bounds, slots: NDArray[np.int64]) -> pa.RecordBatch:
-        """Return those of some groups that no input has anything of any more."""
-        over = slots[self.minimum(linear, slots) == FOREVER]
-        return pa.RecordBatch.from_arrays(self._index.keys(over), schema=self._schema)
-
-    def end(self, groups: pa.RecordBatch) -> None:
-        """Learn that groups of fewer attributes are over, and so all that are part of them.  O(groups kept)."""
-        index = GroupIndex(groups.schema.types)
-        index.encode(groups.columns)
-        columns = dict(zip(self._schema.names, self._index.keys(np.arange(len(self))), strict=True))
-        slots = np.flatnonzero(index.find([columns[name] for name in groups.schema.names]) >= 0)
-        self._grouped[slots] = self._out[slots] = FOREVER
-
-    def prune(self, linear: Bounds, *, remember_ended: bool) -> None:
-        """Forget the groups whose bound on no input is larger than that of the whole stream.
-
-        Forgetting costs a new index, so of many groups half must go to make it worth while.
-        """
-        grouped = self._grouped[: len(self)]
-        kept = (grouped > linear).any(axis=1)
-        if not remember_ended:
-            kept &= (np.maximum(grouped, linear) < FOREVER).any(axis=1)
-        slots = np.flatnonzero(kept)
-        if len(slots) > (len(self) // 2 if len(self) > _MANY else len(self) - 1):
-            return
-        self._index.keep(slots)
-        self._grouped, self._out = self._grouped[slots], self._out[slots]
-
-    def save(self) -> dict[str, Any]:
-        size = len(self)
-        keys = pa.RecordBatch.from_arrays(self._index.keys(np.arange(size)), schema=self._schema)
-        return {"keys": keys, "grouped": self._grouped[:size], "out": self._out[:size]}
-
-    @classmethod
-    def loaded(cls, saved: Saved, inputs: int) -> _GroupTable:
-        keys = saved.batch("keys")
-        table = cls(keys.schema, inputs)
-        size = len(np.unique(table._index.encode(keys.columns)))
-        table._grouped = saved.integers("grouped", (size, inputs))
-        table._out = saved.integers("out", (size,))
-        return table
-
-    def _grow(self, size: int) -> None:
-        if size <= len(self._out):
-            return
-        more = max(size, 2 * len(self._out)) - len(self._out)
-        inputs = self._grouped.shape[1]
-        self._grouped = np.vstack([self._grouped, np.full((more, inputs), NEVER)])
-        self._out = np.concatenate([self._out, np.full(more, NEVER)])
 
 
 def _sorted_by_name(punctuation: GroupWise) -> GroupWise:

@@ -110,12 +110,12 @@ class Joint:
 
 @dataclass(frozen=True)
 class Watermark:
-    """No tuple below the bound ``of`` is expected any more: the soft bound beside the promise.
+    """No tuple below the bound ``of`` is expected any more: the soft bound beside the hard one.
 
-    A tuple below it may come, as long as it is not below a promise: it is allowed, though late.  So results that are
+    A tuple below it may come, as long as it is not below punctuation: it is allowed, though late.  So results that are
     put out because of a watermark may be corrected; those that punctuation releases are final.  Flink's and Beam's
-    watermark minus the allowed lateness is the promise.  A watermark never shrinks, and may be dropped, rounded down or
-    delayed anywhere.  A promise is a watermark of its own bound, so that is not said again.
+    watermark minus the allowed lateness is the hard bound.  A watermark never shrinks, and may be dropped, rounded down
+    or delayed anywhere.  Punctuation is a watermark of its own bound, so that one is not put out.
     """
 
     of: Linear | GroupWise

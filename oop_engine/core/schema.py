@@ -29,6 +29,10 @@ NULL_UNMATCHED = {"unmatched": "null"}
 class Schema:
     """Columns of a stream (``fields``), its progressing attribute, and the attribute's unit.
 
+    ``change`` names the int8 column of a *revision stream*: a row with +1 is put out, one with -1 takes back an equal
+    row (all other columns are the same, the time too).  So punctuation holds for changes as well: rows below a bound
+    are final.
+
     ``fields`` may be given as a ``pyarrow.Schema`` or a mapping from names to types; views of texts and
     runs of values are made plain (``plain``).  A
     timestamp column brings its unit; an integer column needs one (``"s"``, ``"ms"``,
@@ -43,10 +47,11 @@ class Schema:
     fields: pa.Schema
     progressing: str
     unit: str = ""
+    change: str | None = None
 
     def __init__(
-        self, fields: pa.Schema | Mapping[str, pa.DataType], progressing: str, unit: str = ""
-    ) -> None:
+        self, fields: pa.Schema | Mapping[str, pa.DataType], progressing: str, unit: str = "", change: str | None = None
+    ) -> None:  # fmt: skip
         if not isinstance(fields, pa.Schema):
             fields = pa.schema(list(fields.items()))
         plain = [field.with_type(plain_type(field.type)) for field in fields]
@@ -54,6 +59,7 @@ class Schema:
         self._check_zones()
         object.__setattr__(self, "progressing", progressing)
         object.__setattr__(self, "unit", self._checked_unit(unit))
+        object.__setattr__(self, "change", self._checked_change(change))
 
     def _check_zones(self) -> None:
         for field in self.fields:
@@ -69,7 +75,16 @@ class Schema:
         marks = [{"column": f.name, "type": str(f.type), "": self._mark(f.name)} for f in self.fields]
         return table_html("Schema", ["column", "type", ""], marks)
 
+    def _checked_change(self, change: str | None) -> str | None:
+        if change is not None and (change not in self.names or self.type_of(change) != pa.int8()):
+            got = self.type_of(change) if change in self.names else f"no column {change!r}"
+            msg = f"schema: change must be a column of int8, +1 and -1; got {got}"
+            raise GraphError(msg)
+        return change
+
     def _mark(self, name: str) -> str:
+        if name == self.change:
+            return "puts a row out, or takes it back"
         return f"makes progress, in {self.unit}" if name == self.progressing else ""
 
     def _checked_unit(self, unit: str) -> str:
@@ -156,11 +171,20 @@ class Schema:
 
     def select(self, names: list[str]) -> Schema:
         """Return the schema of some of the columns; the progressing attribute must stay."""
-        return Schema(pa.schema([self.fields.field(n) for n in names]), self.progressing, self.unit)
+        fields = pa.schema([self.fields.field(n) for n in names])
+        return Schema(fields, self.progressing, self.unit, self.change)
 
-    def __reduce__(self) -> tuple[type[Schema], tuple[pa.Schema, str, str]]:
-        return (Schema, (self.fields, self.progressing, self.unit))
+    def plain(self) -> Schema:
+        """Return the schema without the column of changes."""
+        if self.change is None:
+            return self
+        fields = pa.schema([field for field in self.fields if field.name != self.change])
+        return Schema(fields, self.progressing, self.unit)
+
+    def __reduce__(self) -> tuple[type[Schema], tuple[pa.Schema, str, str, str | None]]:
+        return (Schema, (self.fields, self.progressing, self.unit, self.change))
 
     def __str__(self) -> str:
         marks = (f"{f.name}{'+' if f.name == self.progressing else ''}: {f.type}" for f in self.fields)
-        return f"({', '.join(marks)}; unit {self.unit})"
+        changes = "" if self.change is None else f"; changes {self.change}"
+        return f"({', '.join(marks)}; unit {self.unit}{changes})"

@@ -2,7 +2,7 @@
 
 Each message costs an operator some tens of microseconds, whatever its size.  So messages that have come meanwhile
 are handed over in *batches*: the pages of a port as one page, and then its punctuation, of the linear ones
-(promises, and watermarks) only the one with the largest bound.  A punctuation may always be moved behind
+(hard bounds, and watermarks) only the one with the largest bound.  A punctuation may always be moved behind
 tuples that came after it: it still holds, for they are not below its bound.  Between ports there is no order to keep.
 
 Messages are left as they came where results, or their virtual time, would change:

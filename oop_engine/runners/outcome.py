@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from oop_engine.core.graphs.html import table_html
 from oop_engine.core.graphs.statistics import LateTuples, Statistics
+from oop_engine.core.groups.group_index import GroupIndex
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 from oop_engine.runners.dispatch import Result
@@ -32,7 +33,7 @@ class Outcome:
     arrive by then; for pages of one moment each it is exact.  ``waited_s``: for each row
     the wall seconds since the punctuation that released it was made.  ``tuples``: how many went in.
     ``wall_s`` and ``cpu_s`` are the graph's own, without reading the feeds and compiling kernels; with
-    asynchronous feeds (``arun``) the waiting for them is in ``wall_s``.
+    asynchronous feeds (``arun``) the waiting for them is in ``wall_s``.  ``schemas``: of the sinks.
     """
 
     results: dict[str, pa.Table]
@@ -42,11 +43,29 @@ class Outcome:
     tuples: int
     wall_s: float
     cpu_s: float
+    schemas: Mapping[str, Schema] = field(default_factory=dict)
 
     @property
     def late(self) -> LateTuples:
         """The tuples that came behind a bound: how many (``total``), and at which operators."""
         return self.statistics.late
+
+    def final(self, sink: str) -> pa.Table:
+        """Return the net content of a revision stream: the rows that were put out more often than taken back.
+
+        Rows are in the order of their first sight, without the column of changes; of a plain stream they are all
+        there is.  O(rows).
+        """
+        schema, table = self.schemas[sink], self.results[sink]
+        if schema.change is None:
+            return table
+        rows = table.select(schema.plain().names).combine_chunks()
+        index = GroupIndex(rows.schema.types)
+        slots = index.encode([column.combine_chunks() for column in rows.columns], rows.num_rows)
+        counts = np.zeros(len(index), np.int64)
+        np.add.at(counts, slots, table.column(schema.change).to_numpy())
+        left = np.repeat(np.arange(len(index)), np.maximum(counts, 0))
+        return pa.Table.from_arrays(index.keys(left), schema=rows.schema)
 
     def _repr_html_(self) -> str:
         """Return the first results of each sink, for a notebook."""
@@ -85,6 +104,7 @@ class Collector:
             tuples,
             wall_s,
             cpu_s,
+            self._schemas,
         )
 
 

@@ -162,7 +162,7 @@ def _is_kept(contract: EdgeContract, punctuation: Punctuation) -> bool:
 
 
 def _between(draw: st.DrawFn, port: _Port, done: int, grouped: bool) -> list[Punctuation | None]:
-    """Draw what comes before row ``done``: a page cut (None), punctuation that holds, a watermark, which need not."""
+    """Draw the events before row ``done``: a page cut (None), punctuation that holds, a watermark, which need not."""
     grouped = grouped and bool(port.others)
     kind = _one_of(draw, ["cut", "linear", "soft", *(["groups", "race"] if grouped else [])])
     if kind == "cut":

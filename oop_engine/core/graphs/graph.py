@@ -172,6 +172,12 @@ class Graph:
         if node.operator is None:
             return {}
         inputs = tuple(schemas[self.resolve(s)] for s in node.inputs)
+        if node.operator.revisions == "refuses" and any(schema.change for schema in inputs):
+            kind = type(node.operator).__name__
+            msg = (
+                f"node {node.name!r}: {kind} cannot take revisions: put a Finalize before it, which ends them"
+            )
+            raise GraphError(msg)
         try:
             found = node.operator.output_schemas(inputs)
         except GraphError as error:

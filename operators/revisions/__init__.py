@@ -1,0 +1,1 @@
+"""Revision streams: rows that are put out, and taken back."""

@@ -1,0 +1,157 @@
+"""Net rows: a revision stream without the rows that were taken back."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from oop_engine.core.errors import ContractError
+from oop_engine.core.groups.group_index import GroupIndex, occurring
+from oop_engine.core.operator import State
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import GroupWise, Linear
+from oop_engine.core.punctuation import passed as behind
+from oop_engine.core.saved import Saved
+from oop_engine.core.schema import Schema
+from oop_engine.operators.keys.group_match import matching
+from oop_engine.operators.keys.key_table import KeyTable
+
+__all__ = ["NetRows", "changes_of"]
+
+Integers = NDArray[np.int64]
+
+_FEW = 1024  # rows that came to nothing and may stay
+
+
+class Counted(NamedTuple):
+    """Rows that a page touched, and how often they were there before it and are behind it, int64 (n,)."""
+
+    slots: Integers
+    before: Integers
+    after: Integers
+
+
+def changes_of(page: Page) -> Integers:
+    """Return the change of each row, int64 (rows,): +1 puts it out, -1 takes it back; +1 in a plain stream."""
+    if page.schema.change is None:
+        return np.ones(len(page), np.int64)
+    column = page.column(page.schema.change)
+    if column.null_count:
+        msg = f"a revision stream: {page.schema.change!r} must be +1 or -1; got null"
+        raise ContractError(msg)
+    changes: Integers = column.to_numpy(zero_copy_only=False).astype(np.int64)
+    return changes
+
+
+class NetRows:
+    """How often each distinct row of a stream of ``schema`` is there, ``change`` left out; ``plain`` is the rest.
+
+    O(rows) a page.  Rows that are there no more are forgotten once they are most of all.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self.plain = schema.plain()
+        self._index = GroupIndex(self.plain.fields.types, KeyTable)
+        self._counts = np.zeros(0, np.int64)  # (room,)
+        self._times = np.zeros(0, np.int64)  # (room,)
+        self._tuples = 0  # rows that are there, each once
+
+    def add(self, page: Page) -> Counted:
+        """Count the changes of a page; return the rows it touched."""
+        changes = changes_of(page)
+        slots = self._index.encode([page.column(name) for name in self.plain.names], len(page))
+        more = self._index.size - self._counts.size
+        if more > 0:
+            none = np.zeros(max(more, self._counts.size), np.int64)
+            self._counts, self._times = np.concatenate([self._counts, none]), np.append(self._times, none)
+        self._times[slots] = page.times
+        touched = occurring(slots, self._index.size)
+        before = self._counts[touched]
+        np.add.at(self._counts, slots, changes)
+        after = self._counts[touched]
+        self._tuples += int(np.count_nonzero(after)) - int(np.count_nonzero(before))
+        return Counted(touched, before, after)
+
+    def distinct(self, page: Page) -> Page | None:
+        """Count the changes of a page; return which rows are there now and were not, +1, and the other way, -1."""
+        slots, before, after = self.add(page)
+        turned = (before > 0) != (after > 0)
+        if not turned.any():
+            return None
+        rows = self.rows(slots[turned])
+        changes = pa.array(np.where(after[turned] > 0, 1, -1).astype(np.int8))
+        columns = [changes if name == page.schema.change else rows.column(name) for name in page.schema.names]
+        self.tidy()
+        return Page(page.schema, pa.RecordBatch.from_arrays(columns, schema=page.schema.fields))
+
+    def rows(self, slots: Integers) -> pa.RecordBatch:
+        """Return the rows of some slots, in their order."""
+        return pa.RecordBatch.from_arrays(self._index.keys(slots), schema=self.plain.fields)
+
+    def tidy(self) -> None:
+        """Forget the rows that came to nothing, if they are most of all; slots change."""
+        if self._index.size > 2 * self._tuples + _FEW:
+            self._keep(self._counts[: self._index.size] != 0)
+
+    def take(self, bound: Linear | GroupWise) -> Page | None:
+        """Take out the rows that a punctuation passes, by time, each as often as it is there; None: there are none.
+
+        Raises ``ContractError`` if one was taken back more often than it was put out.
+        """
+        passed = self._passed(bound)
+        some = np.flatnonzero(passed)
+        counts = self._counts[some]
+        if (counts < 0).any():
+            row = self.rows(some[counts < 0][:1]).to_pylist()
+            msg = f"a revision stream: a row is taken back at most as often as it is put out; got one more of {row}"
+            raise ContractError(msg)
+        some = some[np.argsort(self._times[some], kind="stable")]
+        some = np.repeat(some, self._counts[some])
+        found = Page(self.plain, self.rows(some)) if some.size else None
+        self._keep(~passed)
+        return found
+
+    def forget(self, bound: Linear | GroupWise) -> None:
+        """Forget the rows that a punctuation passes."""
+        self._keep(~self._passed(bound))
+
+    def knows(self, bound: Linear | GroupWise) -> bool:
+        """Tell whether a punctuation is about columns that rows have."""
+        return isinstance(bound, Linear) or set(bound.attributes) <= set(self.plain.names)
+
+    def _passed(self, bound: Linear | GroupWise) -> NDArray[np.bool_]:
+        known = self._index.size
+        times, passed = self._times[:known], np.zeros(known, np.bool_)
+        if isinstance(bound, Linear):
+            passed[:] = behind(times, bound.below)
+        elif known:
+            slots, of = matching(self._index, self.plain.names, bound)
+            passed[slots] = behind(times[slots], bound.below[of])
+        return passed
+
+    def _keep(self, kept: NDArray[np.bool_]) -> None:
+        if not kept.all():
+            slots = np.flatnonzero(kept)
+            self._index.keep(slots)
+            self._counts, self._times = self._counts[slots], self._times[slots]
+            self._tuples = int(np.count_nonzero(self._counts))
+
+    def state(self) -> State:
+        """Return the state: the rows that are there."""
+        held = self._index.nbytes + self._counts.nbytes + self._times.nbytes
+        return State(tuples=self._tuples, nbytes=held)
+
+    def save(self) -> dict[str, Any]:
+        """Return all for a snapshot."""
+        known = self._index.size
+        return {"rows": self._index.save(), "counts": self._counts[:known], "times": self._times[:known]}
+
+    def load(self, saved: Saved) -> None:
+        """Take the state that ``save`` returned."""
+        self._index.load(saved.part("rows"))
+        shape = (self._index.size,)
+        self._counts, self._times = saved.integers("counts", shape), saved.integers("times", shape)
+        self._tuples = int(np.count_nonzero(self._counts))
