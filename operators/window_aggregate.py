@@ -46,22 +46,22 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from oop_engine.core.change import Change
 from oop_engine.core.errors import GraphError
 from oop_engine.core.operator import Emission, Operator, State
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import GroupWise, Linear, Punctuation
+from oop_engine.core.punctuation import Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation
 from oop_engine.operators.consolidate import Consolidate
 from oop_engine.operators.partial_aggregate import PartialAggregate
-from oop_engine.operators.revisions.net_rows import NetRows
 from oop_engine.operators.slicing.asked import by_name, one_of
 from oop_engine.operators.slicing.changing import Changing, changed_windows, read_change
 from oop_engine.operators.slicing.closing import Closing
+from oop_engine.operators.slicing.netting import Netting
 from oop_engine.operators.slicing.output import Output, Stamp, checked
 from oop_engine.operators.slicing.rows.row_windows import RowWindows, slidable
 from oop_engine.operators.slicing.strategy import Query, Strategy, checked_query, explained, stores
@@ -127,6 +127,7 @@ class WindowAggregate(Operator):
             for one in self.definitions.values()
         )
         self.waits = None if by_rows else "results"
+        self.revisions = "refuses" if by_rows or changing else "takes"
         self.aggregates, self.empty = dict(aggregates), empty
         self.stamp: Stamp = stamp
         self.strategy: Strategy = one_of(Strategy, strategy, f"{_WHAT}: strategy")
@@ -135,11 +136,6 @@ class WindowAggregate(Operator):
         if changing and not self.named:
             msg = f"{_WHAT}: changing=True needs named windows, such as {{'1 min': Tumbling('1 min')}}; got {windows!r}"
             raise GraphError(msg)
-
-    @property
-    def revisions(self) -> Literal["refuses", "takes"]:  # type: ignore[override]
-        """Results are put out once, when all below the bound is final; an order of arrival is not."""
-        return "takes" if self.waits else "refuses"
 
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
         query = self._query(inputs[0])
@@ -201,8 +197,7 @@ class WindowAggregate(Operator):
         )
 
     def open(self) -> None:
-        schema = self.schemas_in[0].plain()
-        self._net = None if self.schemas_in[0].change is None else NetRows(self.schemas_in[0])
+        schema, given = self.schemas_in[0].plain(), self.schemas_in[0]
         if self.changing:
             self.definitions = self.windows = self._first
         query = self._query(schema)
@@ -214,7 +209,7 @@ class WindowAggregate(Operator):
         self._closing = (
             Changing(query, self.by, self.definitions, partial(self._bound, schema))
             if self.changing
-            else Closing(query.output, schema, self.by, stores(query))
+            else (Closing if given.change is None else Netting)(query.output, given, self.by, stores(query))
         )
 
     def changed(self, change: Change, inputs: tuple[Schema, ...]) -> Self:
@@ -242,10 +237,7 @@ class WindowAggregate(Operator):
             self.definitions = self.windows = self._closing.windows
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
-        if self._net is not None:
-            self._net.add(page)
-            self._net.tidy()
-        elif self._rows is not None:
+        if self._rows is not None:
             yield from self._rows.add(page)
         elif self._tagger is None:
             self._closing.add(page, page.times)
@@ -256,18 +248,9 @@ class WindowAggregate(Operator):
                 yield from self._closing.take(promise)
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
-        if self._net is not None:
-            if not isinstance(punctuation, Linear | GroupWise):
-                return iter(())
-            self._fold(self._net, punctuation)
         if self._rows is None and self._tagger is None:
             return self._closing.take(punctuation)
         return self._of_rows(punctuation)
-
-    def _fold(self, net: NetRows, bound: Linear | GroupWise) -> None:
-        """Fold the rows of a revision stream that are final."""
-        if net.knows(bound) and (page := net.take(bound)) is not None:
-            self._closing.add(page, page.times)
 
     def _of_rows(self, punctuation: Punctuation) -> Iterator[Emission]:
         if self._rows is not None:
@@ -278,15 +261,14 @@ class WindowAggregate(Operator):
     def state(self) -> State:
         if self._rows is not None:
             return self._rows.state()
-        held = self._closing.state() if self._net is None else self._closing.state() + self._net.state()
+        held = self._closing.state()
         return held if self._tagger is None else held + State(nbytes=self._tagger.nbytes)
 
     def save(self) -> dict[str, Any]:
         if self._rows is not None:
             return {"rows": self._rows.save()}
         tagger = None if self._tagger is None else self._tagger.save()
-        net = None if self._net is None else self._net.save()
-        return {"tagger": tagger, "closing": self._closing.save(), "net": net}
+        return {"tagger": tagger, "closing": self._closing.save()}
 
     def load(self, state: Saved) -> None:
         if self._rows is not None:
@@ -295,8 +277,6 @@ class WindowAggregate(Operator):
         if self._tagger is not None:
             self._tagger.load(state.part("tagger"))
         self._closing.load(state.part("closing"))
-        if self._net is not None:
-            self._net.load(state.part("net"))
         if isinstance(self._closing, Changing):
             self.definitions = self.windows = self._closing.windows
 

@@ -26,7 +26,7 @@ Integers = NDArray[np.int64]
 _FEW = 1024  # rows that came to nothing and may stay
 
 
-class Counted(NamedTuple):
+class NetCounts(NamedTuple):
     """Rows that a page touched, and how often they were there before it and are behind it, int64 (n,)."""
 
     slots: Integers
@@ -59,7 +59,7 @@ class NetRows:
         self._times = np.zeros(0, np.int64)  # (room,)
         self._tuples = 0  # rows that are there, each once
 
-    def add(self, page: Page) -> Counted:
+    def add(self, page: Page) -> NetCounts:
         """Count the changes of a page; return the rows it touched."""
         changes = changes_of(page)
         slots = self._index.encode([page.column(name) for name in self.plain.names], len(page))
@@ -73,7 +73,7 @@ class NetRows:
         np.add.at(self._counts, slots, changes)
         after = self._counts[touched]
         self._tuples += int(np.count_nonzero(after)) - int(np.count_nonzero(before))
-        return Counted(touched, before, after)
+        return NetCounts(touched, before, after)
 
     def distinct(self, page: Page) -> Page | None:
         """Count the changes of a page; return which rows are there now and were not, +1, and the other way, -1."""
