@@ -8,7 +8,7 @@ from time import process_time
 from oop_engine.core.change import Change
 from oop_engine.core.page import Page
 from oop_engine.core.progress import Progress
-from oop_engine.core.punctuation import GroupWise, Punctuation
+from oop_engine.core.punctuation import GroupWise, Punctuation, Watermark
 from oop_engine.core.snapshot import pack, unpack
 from oop_engine.runners.dispatch import Signal
 from oop_engine.spark.plan.pieces import Component, Cut, Edge
