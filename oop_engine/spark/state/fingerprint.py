@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Set
 from enum import Enum
-from functools import partial
+from functools import cached_property, partial
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -74,7 +74,19 @@ def _contents(value: Any, inside: tuple[int, ...]) -> Any:
         return _plain(compiled, inside)
     slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
     fields = {name: getattr(value, name) for name in slots if hasattr(value, name)}
-    fields |= getattr(value, "__dict__", {})
+    fields |= _parameters(value)
     if fields:
         return _plain(fields, inside)
     return getattr(value, "__qualname__", "") if " at 0x" in repr(value) else repr(value)
+
+
+def _parameters(value: Any) -> dict[str, Any]:
+    """Return the attributes of ``value`` that travel when it is pickled, without those computed once and kept."""
+    kind = type(value)
+    travels = value.__getstate__() if any("__getstate__" in vars(one) for one in kind.__mro__[:-1]) else None
+    found: dict[str, Any] = travels if isinstance(travels, dict) else getattr(value, "__dict__", {})
+    return {name: one for name, one in found.items() if not _is_kept(kind, name)}
+
+
+def _is_kept(kind: type, name: str) -> bool:
+    return isinstance(getattr(kind, name, None), cached_property)

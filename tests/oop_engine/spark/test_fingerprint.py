@@ -15,7 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from oop_engine.operators import Count, Late, Sum
+from oop_engine import Graph, Page, Schema, replay
+from oop_engine.operators import Count, Intervals, Late, Session, Sliding, Sum, WindowAggregate
+from oop_engine.operators.windows import Windows
 from oop_engine.spark.state.fingerprint import fingerprint
 from tests.children import MOST_S
 
@@ -70,3 +72,19 @@ def test_a_value_within_itself_has_a_fingerprint() -> None:
     endless: list[object] = [1]
     endless.append(endless)
     assert fingerprint(endless)
+
+
+def test_a_graph_that_was_run_has_the_fingerprint_it_had() -> None:
+    """Values that are computed once, and kept, are none of its parameters."""
+    schema = Schema({"ts": pa.timestamp("s"), "key": pa.int64()}, "ts")
+    graph = Graph("counted")
+    windows: dict[str, Windows] = {
+        "grid": Sliding(20, 5),
+        "fixed": Intervals([(0, 10), (20, 30)]),
+        "session": Session(3),
+    }
+    counts = WindowAggregate(windows, {"n": Count()}, by=["key"])
+    graph.sink("out", graph.add("counts", counts, graph.source("source", schema)))
+    before = fingerprint(counts)
+    replay(graph, {"source": [Page.of(schema, {"ts": [1, 25], "key": [1, 2]})]})
+    assert fingerprint(counts) == before
