@@ -35,8 +35,9 @@ from oop_engine.operators.aggregates import (
     Var,
     WeightedAvg,
 )
+from oop_engine.operators.aggregates.sort_keys import plain
 
-__all__ = ["ByArrow", "NoTruthError", "asked", "integers"]
+__all__ = ["ByArrow", "NoTruthError", "array_of", "asked", "integers", "numbers_of", "ranks_of", "rows_of"]
 
 Integers = NDArray[np.int64]
 _DIGITS = 100  # more than a sum of decimals has, and its quotient needs
@@ -95,7 +96,7 @@ def _mean(table: pa.Table, schema: Schema, aggregate: Avg) -> ByArrow:
     values = table.column(aggregate.column)
     if pa.types.is_decimal(values.type) or pa.types.is_duration(values.type):
         exact = values if pa.types.is_decimal(values.type) else integers(values)
-        return _of_windows(table, aggregate, partial(_rounded, _array(exact)))
+        return _of_windows(table, aggregate, partial(_rounded, array_of(exact)))
     return ByArrow(values.cast(pa.float64(), safe=False), "mean", None, _same)
 
 
@@ -117,6 +118,7 @@ def _variance(table: pa.Table, schema: Schema, aggregate: Var) -> ByArrow:
 def _chosen(table: pa.Table, schema: Schema, aggregate: Min | Max | First | Last | ArgMin) -> ByArrow:
     """The value that comes first when all are sorted; NaN sorts behind the numbers, and null is no value."""
     values = table.column(aggregate.of if isinstance(aggregate, ArgMin) else aggregate.column)
+    values = values.cast(plain(values.type))
     order, places = _sorted(table, schema, aggregate)
     missing = np.logical_or.reduce([table.column(name).is_null().to_numpy() for name in aggregate.columns])
     first = pa.chunked_array([pa.array(places, mask=missing)])
@@ -148,7 +150,7 @@ def _often(table: pa.Table, schema: Schema, aggregate: MinCount) -> ByArrow:
 
 def _ranks(values: pa.ChunkedArray, order: Integers) -> Integers:
     """Return a number for each row, the same for equal values (NaN equals NaN), growing along ``order``."""
-    ordered = _array(values.take(pa.array(order)))
+    ordered = array_of(values.take(pa.array(order)))
     differ = pc.fill_null(pc.not_equal(ordered[1:], ordered[:-1]), True)
     if pa.types.is_floating(values.type):
         nan = pc.fill_null(pc.is_nan(ordered), False)
@@ -165,15 +167,15 @@ def _four(table: pa.Table, schema: Schema, aggregate: M4) -> ByArrow:
     names = [kind.kind for kind in four]
 
     def lower(found: pa.ChunkedArray) -> pa.Array:
-        windows = _rows_of(table, aggregate, found)
+        windows = rows_of(table, aggregate, found)
         mask = pa.array([not rows.size for rows in windows], pa.bool_())
         chosen = [
             [int(rows[place[rows].argmin()]) if rows.size else None for rows in windows] for place in places
         ]
-        columns = [_array(values.take(pa.array(rows, pa.int64()))) for rows in chosen]
+        columns = [array_of(values.take(pa.array(rows, pa.int64()))) for rows in chosen]
         return pa.StructArray.from_arrays(columns, names=names, mask=mask)
 
-    return ByArrow(_numbers(table), "list", None, lower)
+    return ByArrow(numbers_of(table), "list", None, lower)
 
 
 def _product(table: pa.Table, schema: Schema, aggregate: Product) -> ByArrow:
@@ -211,13 +213,13 @@ def _of_windows(
 
     def lower(found: pa.ChunkedArray) -> pa.Array:
         with np.errstate(all="ignore"):
-            windows = _rows_of(table, aggregate, found)
+            windows = rows_of(table, aggregate, found)
             return pa.array([of(rows) if rows.size else nothing for rows in windows], from_pandas=False)
 
-    return ByArrow(_numbers(table), "list", None, lower)
+    return ByArrow(numbers_of(table), "list", None, lower)
 
 
-def _rows_of(table: pa.Table, aggregate: Aggregation, found: pa.ChunkedArray) -> list[Integers]:
+def rows_of(table: pa.Table, aggregate: Aggregation, found: pa.ChunkedArray) -> list[Integers]:
     """Return the rows in each window in which no column of ``aggregate`` is null."""
     known = np.ones(table.num_rows, np.bool_)
     for name in aggregate.columns:
@@ -226,7 +228,8 @@ def _rows_of(table: pa.Table, aggregate: Aggregation, found: pa.ChunkedArray) ->
     return [rows[known[rows]] for rows in windows]
 
 
-def _numbers(table: pa.Table) -> pa.ChunkedArray:
+def numbers_of(table: pa.Table) -> pa.ChunkedArray:
+    """Return the number of each row."""
     return pa.chunked_array([pa.array(np.arange(table.num_rows))])
 
 
@@ -235,11 +238,21 @@ def _floats(table: pa.Table, name: str) -> NDArray[np.float64]:
     return values
 
 
-def _array(values: pa.ChunkedArray) -> pa.Array:
+def array_of(values: pa.ChunkedArray) -> pa.Array:
+    """Return a column in one piece, without a dictionary."""
+    values = values.cast(plain(values.type))
     return pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
 
 
+def ranks_of(values: pa.ChunkedArray) -> Integers:
+    """Return a number for each row, the same for equal values and in their order; NaN is behind the numbers."""
+    sortable = _sortable(values)
+    order = pc.sort_indices(pa.table({"": sortable}), sort_keys=[("", "ascending")]).to_numpy()
+    return _ranks(sortable, order)
+
+
 def _sortable(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    values = values.cast(plain(values.type))
     if pa.types.is_duration(values.type):
         return integers(values)
     return values.cast(pa.int8()) if pa.types.is_boolean(values.type) else values

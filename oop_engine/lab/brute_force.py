@@ -7,7 +7,7 @@ a definition as short as that has no truth (``NoTruthError`` names it).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from oop_engine.core.graphs.graph import Graph, Node, Plan, Stream
+from oop_engine.core.groups.group_index import GroupIndex
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
-from oop_engine.lab.brute_aggregates import NoTruthError, asked, integers
+from oop_engine.lab.brute_aggregates import NoTruthError, array_of, integers
+from oop_engine.lab.brute_values import asked
+from oop_engine.lab.brute_windows import members, memberships
 from oop_engine.lab.scenario import COMPLETE_AT
 from oop_engine.operators.apply import Apply
 from oop_engine.operators.describe import Describe
@@ -32,20 +35,19 @@ from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.select import Select
 from oop_engine.operators.values.expressions import evaluate, filled
 from oop_engine.operators.window_aggregate import WindowAggregate
-from oop_engine.operators.windows import Sliding, Tumbling
 from oop_engine.runners.door import messages
 
 __all__ = ["NoTruthError", "memberships", "true_answer"]
 
 Integers = NDArray[np.int64]
-_MOST = 50_000_000  # pairs of a tuple and a window: some GB, and a minute
 
 
 def true_answer(graph: Graph, feeds: Mapping[str, Iterable[Message]]) -> pa.Table:
     """Return all results of the graph's sink, in no order, and with ``COMPLETE_AT`` where all pages have arrivals.
 
-    Punctuate, Sort, Describe, Meld, Merge, Select, Project, Apply, and aggregates of Sliding and Tumbling
-    windows over an attribute; no tuple is late.  O(tuples x windows a tuple), with all of it in memory.
+    Punctuate, Sort, Describe, Meld, Merge, Select, Project, Apply, and aggregates of windows over an attribute
+    (Sliding, Tumbling, Landmark, Session, Global, Intervals, FixedBand), one or several by name; no tuple is late.
+    O(tuples x windows a tuple), with all of it in memory.
     Raises ``NoTruthError`` for anything else.
     """
     plan = graph.plan()
@@ -54,17 +56,6 @@ def true_answer(graph: Graph, feeds: Mapping[str, Iterable[Message]]) -> pa.Tabl
     except pa.ArrowException as error:
         msg = f"brute force over {graph.name!r}: Arrow cannot compute it: {error}"
         raise NoTruthError(msg) from error
-
-
-def memberships(
-    times: Integers, range_: int, slide: int, origin: int = 0
-) -> Iterator[tuple[Integers, Integers]]:
-    """Yield (rows, window ends): all pairs in which the window ``[end - range_, end)`` contains the row's time."""
-    first_end = ((times - origin) // slide + 1) * slide + origin  # the first end behind the time
-    for k in range(-(-range_ // slide)):
-        ends = first_end + k * slide
-        inside = np.flatnonzero((ends - range_ <= times) & (times < ends))
-        yield inside, ends[inside]
 
 
 class _Definitions:
@@ -142,32 +133,41 @@ def _computed(operator: Project | Apply, tables: list[pa.Table], schema: Schema,
 def _aggregated(
     operator: WindowAggregate | BufferingAggregate, tables: list[pa.Table], schema: Schema, out: Schema
 ) -> pa.Table:
-    windows, aggregates = operator.windows, operator.aggregates
-    if not isinstance(windows, Sliding | Tumbling) or operator.empty or len(tables) > 1:
-        msg = f"{operator.describe()} is not evaluated by brute force: only Sliding and Tumbling windows with tuples"
+    windows = operator.windows
+    if operator.empty or len(tables) > 1:
+        msg = (
+            f"{operator.describe()} is not evaluated by brute force: only windows with tuples, in one stream"
+        )
         raise NoTruthError(msg)
-    extents, [table] = windows.bound(schema), tables
-    assert extents.range is not None
-    if table.num_rows * -(-extents.range // extents.slide) > _MOST:
-        windows_each = extents.range // extents.slide
-        msg = f"{table.num_rows:,} tuples in {windows_each:,} windows each are too many for brute force"
-        raise NoTruthError(msg)
-    wanted = [asked(a, table, schema) for a in aggregates.values()]
-    keys = {f"k{i}": _key(table.column(name)) for i, name in enumerate(operator.by)}
+    if not isinstance(windows, Mapping):
+        return _of_definition(operator, windows, tables[0], schema, out, [])
+    return pa.concat_tables(
+        _of_definition(operator, one, tables[0], schema, out, [name]) for name, one in windows.items()
+    )
+
+
+def _of_definition(
+    operator: WindowAggregate | BufferingAggregate, windows: Any, table: pa.Table, schema: Schema, out: Schema,
+    names: list[str],
+) -> pa.Table:  # fmt: skip
+    """Return the results of a definition; ``names``: its own, if it has one."""
+    keys = [_key(table.column(name)) for name in operator.by]
+    times = integers(table.column(schema.progressing)).to_numpy()
+    index = GroupIndex([key.type for key in keys])
+    groups = index.encode([array_of(key) for key in keys], table.num_rows)
+    pairs = members(windows, schema, times, groups)
+    wanted = [asked(a, table, schema) for a in operator.aggregates.values()]
     inputs = {f"a{i}": one.values for i, one in enumerate(wanted)}
     each = [(f"a{i}", one.how, one.options) for i, one in enumerate(wanted)]
     if COMPLETE_AT in table.column_names:
         inputs[COMPLETE_AT] = table.column(COMPLETE_AT)
         each.append((COMPLETE_AT, "max", None))
-    plain = pa.table({**keys, **inputs, "end": integers(table.column(schema.progressing))})
-    times = plain.column("end").to_numpy()
-    parts = [
-        plain.take(pa.array(rows)).set_column(plain.num_columns - 1, "end", pa.array(ends))
-        for rows, ends in memberships(times, extents.range, extents.slide, extents.origin)
-    ]
-    found = pa.concat_tables(parts).group_by([*keys, "end"]).aggregate(each)
-    ends = found.column("end")
-    columns = [found.column(key) for key in keys] + [pc.subtract(ends, extents.range), ends]
+    plain = pa.table({"group": groups, "row": np.arange(times.size), **inputs}).take(pa.array(pairs.rows))
+    plain = plain.append_column("start", pa.array(pairs.starts)).append_column("end", pa.array(pairs.ends))
+    found = plain.group_by(["group", "start", "end"]).aggregate([*each, ("row", "min", None)])
+    columns = [key.take(found.column("row_min")) for key in keys]
+    columns += [pa.repeat(name, found.num_rows) for name in names]
+    columns += [found.column("start"), found.column("end")]
     columns += [one.lower(found.column(f"a{i}_{one.how}")) for i, one in enumerate(wanted)]
     columns = [column.cast(field.type) for column, field in zip(columns, out.fields, strict=True)]
     answer = pa.table(columns, schema=out.fields)

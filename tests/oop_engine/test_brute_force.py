@@ -21,11 +21,14 @@ from oop_engine.operators import (
     M4,
     Aggregation,
     Apply,
+    ApproxQuantile,
     ArgMax,
     ArgMin,
     Avg,
     BoundedDisorder,
+    Collect,
     Count,
+    CountDistinct,
     Delimited,
     Distinct,
     First,
@@ -33,25 +36,30 @@ from oop_engine.operators import (
     Frames,
     GeometricMean,
     Global,
+    HeavyHitters,
     Intervals,
     Landmark,
     Last,
     LastRows,
     Max,
     MaxCount,
+    Median,
     Meld,
     Min,
     MinCount,
+    Mode,
     PartitionedTupleBased,
     Product,
     Project,
     Punctuate,
+    Quantile,
     Select,
     Session,
     SlideByTuple,
     Sliding,
     Stddev,
     Sum,
+    TopK,
     Tumbling,
     TupleBased,
     Var,
@@ -60,7 +68,9 @@ from oop_engine.operators import (
 )
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.runners.replay import replay
+from tests.naive import folded, values
 from tests.naive import windows as naive
+from tests.naive.sessions import sessions, whole
 
 SCHEMA = Schema({"ts": pa.timestamp("s", "UTC"), "k": pa.string(), "x": pa.float64(), "n": pa.int32()}, "ts")
 KINDS = (Count, Sum, Avg, Min, Max, First, Last, Var, Stddev)
@@ -230,17 +240,17 @@ class _NoDefinition(Count):
     ("graph", "why"),
     [
         (one(Distinct(("k",))), r"node 'query' \(Distinct\) is not evaluated"),
-        (one(WindowAggregate(Landmark(10), {"n": Count()})), "only Sliding and Tumbling"),
-        (one(WindowAggregate(Tumbling(10), {"n": Count()}, empty=True)), "only Sliding and Tumbling"),
+        (one(WindowAggregate(Tumbling(10), {"n": Count()}, empty=True)), "only windows with tuples"),
         *(
-            (one(WindowAggregate(windows, {"n": Count()}, by=("k",))), "only Sliding and Tumbling")
+            (one(WindowAggregate(windows, {"n": Count()}, by=("k",))), "are not evaluated by brute force")
             for windows in (
-                Session(5), Session(5, most=9), TupleBased(4, 2), PartitionedTupleBased(4, 2), Global(),
-                TupleBased(4, 2, order="time"), Delimited(pc.field("n") > 0), SlideByTuple(9), LastRows(4, 10),
-                Frames(enter=pc.field("n") > 3, leave=pc.field("n") < 0), Intervals([(0, 9)]),
-                FixedBand(0, 9), {"ten": Tumbling(10)},
+                TupleBased(4, 2), PartitionedTupleBased(4, 2), TupleBased(4, 2, order="time"),
+                Delimited(pc.field("n") > 0), SlideByTuple(9), LastRows(4, 10),
+                Frames(enter=pc.field("n") > 3, leave=pc.field("n") < 0), Landmark(10, lulls=True),
             )
         ),
+        (one(WindowAggregate(Tumbling(10), {"n": ApproxQuantile("x", 0.5)})), "ApproxQuantile is an estimate"),
+        (one(WindowAggregate(Tumbling(10), {"n": Median("x", most=9)})), "of a sample"),
         (one(WindowAggregate(Tumbling(10), {"n": _NoDefinition()})), "_NoDefinition is not evaluated"),
         (one(WindowAggregate(Sliding(10**7, 1), {"n": Count()})), "too many for brute force"),
     ],
@@ -248,6 +258,53 @@ class _NoDefinition(Count):
 def test_what_has_no_short_definition_has_no_truth(graph: Graph, why: str) -> None:
     with pytest.raises(NoTruthError, match=why):
         true_answer(graph, {"source": [page(10, seed=1)]})
+
+
+OF_VALUES: dict[str, tuple[Aggregation, Any]] = {
+    "n": (Count(), naive.aggregate("count")),
+    "m": (Median("x"), values.quantile("x", 0.5)),
+    "q": (Quantile("n", 0.7, "nearest"), values.quantile("n", 0.7, "nearest")),
+    "l": (Quantile("k", 0.3, "lower"), values.quantile("k", 0.3, "lower")),
+    "d": (CountDistinct("x"), values.distinct("x")),
+    "mo": (Mode("k"), values.mode("k")),
+    "top": (TopK("n", 2), values.top("n", 2)),
+    "hh": (HeavyHitters("k", 0.4), values.heavy("k", 0.4)),
+    "some": (Collect("n", most=3), values.collected("n", 3)),
+    "last": (Last("k"), naive.aggregate("last", "k")),
+}
+EXTENTS = [(-20, 10), (-20, 45), (5, 6)]
+KINDS_OF_WINDOWS: dict[str, tuple[Any, Any]] = {
+    "landmark": (Landmark(25, -50), lambda rows, of: naive.landmark(rows, "ts", ("k",), of, 25, -50)),
+    "session": (Session(2), lambda rows, of: sessions(rows, "ts", ("k",), of, 2)),
+    "capped": (Session(2, most=9), lambda rows, of: sessions(rows, "ts", ("k",), of, 2, 9)),
+    "global": (Global(), lambda rows, of: whole(rows, "ts", ("k",), of)),
+    "intervals": (Intervals(EXTENTS), lambda rows, of: folded.intervals(rows, ("k",), of, EXTENTS)),
+    "band": (FixedBand(0, 9), lambda rows, of: folded.intervals(rows, ("k",), of, [(0, 9)])),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_WINDOWS)
+def test_windows_of_other_kinds_and_lists_are_those_of_the_definition(kind: str) -> None:
+    windows, oracle = KINDS_OF_WINDOWS[kind]
+    tuples = page(90, seed=len(kind))
+    asked = {name: aggregate for name, (aggregate, _) in OF_VALUES.items()}
+    graph = one(WindowAggregate(windows, asked, by=("k",)))
+    truth = true_answer(graph, {"source": [tuples]})
+    rows = [{**row, "ts": time} for row, time in zip(tuples.to_pylist(), tuples.times.tolist(), strict=True)]
+    wanted = oracle(rows, {name: of for name, (_, of) in OF_VALUES.items()})
+    names = ["k", "window_start", "window_end", *asked]
+    assert spelt(as_rows(truth), names) == spelt(wanted, names)
+    found = replay(graph, {"source": [tuples]}).results["answers"]
+    assert missing_and_wrong(found, truth, ("k", "window_start", "window_end")) == (0, 0)
+
+
+def test_windows_by_name_have_the_truth_of_each() -> None:
+    graph = one(WindowAggregate({"ten": Tumbling(10), "pause": Session(2)}, {"m": Median("x"), "n": Count()}))
+    feeds = {"source": [page(90, seed=3)]}
+    truth = true_answer(graph, feeds)
+    assert set(truth["window"].to_pylist()) == {"ten", "pause"}
+    found = replay(graph, feeds).results["answers"]
+    assert missing_and_wrong(found, truth, ("window", "window_start", "window_end")) == (0, 0)
 
 
 def test_a_feed_may_be_a_table_of_arrow() -> None:
