@@ -4,8 +4,8 @@
 
 *To use*: a ``Graph`` of operators over a ``Schema``; ``Page`` and punctuation (``Linear``, ``GroupWise``, ``Joint``),
 what travels in it, and ``Change``, other windows from a time on; ``run``, ``arun`` and ``replay``, which run it and
-give an ``Outcome``; ``Local``, into which a service pushes; ``in_order`` and ``consolidated``, which rewrite it;
-traces, sinks of Spark, scenarios, errors.
+give an ``Outcome``; ``serve``, a service with checkpoints over live sources and sinks; ``Local``, into which a program
+of yours pushes; ``in_order`` and ``consolidated``, which rewrite it; traces, sinks of Spark, scenarios, errors.
 
 *To extend*: what an operator, an aggregate, a window, a policy, a format of traces and a sink of your own are made
 of, and the kit that tests them.
@@ -19,6 +19,13 @@ from typing import TYPE_CHECKING
 from oop_engine.system.lazy_names import lazy_names
 
 if TYPE_CHECKING:  # to use
+    from oop_engine.connectors.sinks.callback import Callback as Callback
+    from oop_engine.connectors.sinks.memory import Gathered as Gathered
+    from oop_engine.connectors.sinks.part_files import PartFiles as PartFiles
+    from oop_engine.connectors.sources.file_tail import FileTail as FileTail
+    from oop_engine.connectors.sources.generated import Generated as Generated, Replayed as Replayed
+    from oop_engine.connectors.sources.growing_folder import GrowingFolder as GrowingFolder
+    from oop_engine.connectors.sources.tcp_lines import TcpLines as TcpLines
     from oop_engine.core.change import Change as Change
     from oop_engine.core.errors import (
         ContractError as ContractError,
@@ -60,6 +67,8 @@ if TYPE_CHECKING:  # to use
     from oop_engine.runners.local import Local as Local
     from oop_engine.runners.outcome import Outcome as Outcome
     from oop_engine.runners.replay import arun as arun, replay as replay
+    from oop_engine.service.serve import serve as serve
+    from oop_engine.service.service import Served as Served
     from oop_engine.spark.io.sinks import (
         Delta as Delta,
         ForeachBatch as ForeachBatch,
@@ -72,6 +81,12 @@ if TYPE_CHECKING:  # to use
     from oop_engine.traces.trace import Trace as Trace, open_trace as open_trace, write_trace as write_trace
 
 if TYPE_CHECKING:  # to extend
+    from oop_engine.connectors.message_format import (
+        MessageFormat as MessageFormat,
+        register_message_format as register_message_format,
+    )
+    from oop_engine.connectors.sink import LiveSink as LiveSink
+    from oop_engine.connectors.source import LiveSource as LiveSource
     from oop_engine.core.groups.group_index import GroupIndex as GroupIndex
     from oop_engine.core.operator import (
         Emission as Emission,

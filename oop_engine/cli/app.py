@@ -22,12 +22,14 @@ __all__ = ["app", "main"]
 
 BAD_INPUT, A_BUG, INTERRUPTED, TERMINATED = 2, 70, 130, 143
 COMMANDS = {
+    "checkpoints": "List the checkpoints of a service: their age, their bytes, and the bounds of its edges.",
     "compare": "Run a scenario in order and out of order, check both against brute force, and its claims.",
     "explain": "Show each plan of a scenario: its graph, its streams, and the state and punctuation of its operators.",
     "generate": "Write a disordered trace, in the format of the suffix of OUT.",
     "pipeline": "Make raw events ready to run, on Spark, and run a graph on them.",
     "profile": "Measure the disorder of a trace, and print the cost of each policy of punctuation.",
     "replay": "Run one plan of a scenario and show its results, and the work and state of each operator.",
+    "run": "Run a graph of yours: over traces to their end, or live, until Ctrl-C or SIGTERM.",
     "scenarios": "List the scenarios by source: their questions, their parameters with defaults, and their sweeps.",
     "warm": "Compile the kernels that most graphs use, and keep them for all later runs.",
 }
@@ -102,6 +104,8 @@ def app(ctx: click.Context) -> None:
       oop-engine replay nyc_flights --order out
     A plan, in words or as a picture:
       oop-engine explain nyc_flights --svg plans.svg
+    A graph of your own, over a file or live:
+      oop-engine run graph.py --source requests=tail:access.jsonl --sink counts=parquet:out --checkpoint state
     The disorder of a trace of your own, and policies for it:
       oop-engine profile trace.parquet --time ts --by link
 

@@ -16,10 +16,9 @@ from oop_engine.core.errors import EngineError, UsageError
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.schema import Schema
 from oop_engine.operators.policies.running_bound import Policy
-from oop_engine.spark.state.fingerprint import fingerprint
 from oop_engine.system.python_file import load_file
 
-__all__ = ["Build", "build", "described", "load_build"]
+__all__ = ["Build", "build", "load_build"]
 
 Build: TypeAlias = Callable[[Mapping[str, Schema], Mapping[str, Policy]], Graph]
 
@@ -55,11 +54,3 @@ def build(made: Build, path: Path, schemas: Mapping[str, Schema], policies: Mapp
         msg = f"{path}: the graph has the sources {', '.join(names)}; the events have {', '.join(schemas)}"
         raise UsageError(msg)
     return graph
-
-
-def described(graph: Graph) -> dict[str, list[str]]:
-    """Return each node with its inputs, as plain values, so that a changed graph can be recognized."""
-    return {
-        node.name: [node.describe(), " ".join(map(str, node.inputs)), fingerprint(node.operator)]
-        for node in graph.plan().nodes
-    }

@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oop_engine.core.errors import TraceError, UsageError
+from oop_engine.core.graphs.fingerprint import described
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length, to_units
 from oop_engine.pipeline import ingest, segmenting
 from oop_engine.pipeline.cells import escaped
 from oop_engine.pipeline.declaration import Declaration
-from oop_engine.pipeline.graph_file import build, described, load_build
+from oop_engine.pipeline.graph_file import build, load_build
 from oop_engine.pipeline.inputs import FileLayout, Input, find_inputs, layouts
 from oop_engine.pipeline.manifest import manifest, write_manifest
 from oop_engine.pipeline.measure import Measured, in_spark, measure
@@ -243,7 +244,7 @@ class _Pipeline:
         file = self._file_of_graph()
         graph = build(self._build, file, schemas, policies)
         partition = self._partition or self._default_partition()
-        nodes = described(graph)
+        nodes = described(graph.plan())
         given = {"graph": nodes, "batch": self._wanted.batch, "partition": partition}
         key = self._steps.key(given)
         self._steps.do(

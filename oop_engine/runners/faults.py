@@ -18,7 +18,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import GroupWise
 from oop_engine.runners.dispatch import Result, Signal
 
-__all__ = ["FAULTS", "blame", "deliver", "taken", "wrapped"]
+__all__ = ["FAULTS", "blame", "deliver", "first_of", "taken", "wrapped"]
 
 FAULTS = (Exception, CancelledError)
 """Exceptions of an operator that are errors of its own."""
@@ -66,6 +66,13 @@ def _at_sink(graph: str, result: Result) -> str:
 def wrapped(place: str, error: BaseException) -> OperatorError:
     """Return the error to raise for one that is none of ours; give it as the cause."""
     return OperatorError(f"{place}: {type(error).__name__}: {error}")
+
+
+def first_of(error: BaseException) -> BaseException:
+    """Return the first error of a group of groups, or the error that is no group."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 def _in_words(message: Message | Signal) -> str:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 
+from oop_engine.core.graphs.graph import Plan, Stream
+from oop_engine.core.graphs.statistics import Statistics
 from oop_engine.core.operator import Message, Operator
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import GroupWise
 from oop_engine.core.sizes import row_bytes
 from oop_engine.runners.backlog import Backlog, Envelope, Leave
-from oop_engine.runners.dispatch import Signal
+from oop_engine.runners.changes import Changes
+from oop_engine.runners.dispatch import Route, Signal
 
-__all__ = ["Inbox"]
+__all__ = ["Inbox", "InboxRoute"]
 
 _EACH = 1024
 """Bytes of a message, beside its content."""
@@ -77,3 +80,21 @@ class Inbox:
             width = self._widths[port]
             return _EACH + (message.batch.nbytes if width is None else width * len(message))
         return _EACH + (message.groups.nbytes + message.below.nbytes if isinstance(message, GroupWise) else 0)
+
+
+class InboxRoute(Route):
+    """One edge, and the inbox at its end; there is none before a sink."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        node: str,
+        port: int,
+        plan: Plan,
+        statistics: Statistics,
+        changes: Changes,
+        check: bool,
+        inbox: Inbox | None,
+    ) -> None:
+        super().__init__(stream, node, port, plan, statistics, changes, check)
+        self.inbox = inbox

@@ -15,13 +15,13 @@ from heapq import heappop, heappush
 from typing import Any
 
 from oop_engine.core.change import Change
-from oop_engine.core.errors import SnapshotError, UsageError
+from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.graph import Graph, Stream
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
 from oop_engine.core.saved import Saved
-from oop_engine.core.snapshot import pack, unpack
+from oop_engine.runners import states
 from oop_engine.runners.dispatch import Result, Signal, Watch, not_open, statistics_of
 from oop_engine.runners.door import admitted
 from oop_engine.runners.worker import Agenda, Delivery, InlineRoute, Worker
@@ -30,7 +30,7 @@ from oop_engine.system.stopwatch import wall
 
 __all__ = ["Inline", "Result"]
 
-_OWN, _OWN_NAME = "", "Inline"  # no node has an empty name
+_OWN_NAME = "Inline"
 
 
 class Inline:
@@ -173,26 +173,14 @@ class Inline:
         if self._agenda.heap:
             msg = f"graph {self.plan.name!r}: {len(self._agenda.heap)} messages are queued; drain before a snapshot"
             raise UsageError(msg)
-        states = {name: operator.snapshot() for name, operator in self.operators.items()}
-        return states | {_OWN: pack(_OWN_NAME, self._save())}
+        return states.snapshot(_OWN_NAME, self.operators, self._save())
 
-    def restore(self, states: dict[str, bytes]) -> None:
+    def restore(self, saved: dict[str, bytes]) -> None:
         """Take over the state of the same graph; edge checks start anew.
 
         Raises ``SnapshotError`` if it is of another graph, or damaged; all operators are then as they were opened.
         """
-        try:
-            if missing := {*self.operators, _OWN} - states.keys():
-                msg = f"graph {self.plan.name!r}: a snapshot must have the states of {sorted(missing)}"
-                raise SnapshotError(msg)
-            for name, operator in self.operators.items():
-                operator.restore(states[name])
-            self._load(unpack(_OWN_NAME, states[_OWN]))
-        except SnapshotError:
-            for operator in self.operators.values():
-                operator.versions.clear()
-                operator.open()
-            raise
+        states.restore(self.plan.name, _OWN_NAME, self.operators, saved, self._load)
 
     def _save(self) -> dict[str, Any]:
         """Return which sources have ended, and the last moment of each."""

@@ -11,10 +11,10 @@ another task has it too.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from oop_engine.core.change import Change
 from oop_engine.core.errors import UsageError
@@ -22,12 +22,15 @@ from oop_engine.core.graphs.graph import Graph, Stream
 from oop_engine.core.operator import Message, Operator
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
+from oop_engine.core.saved import Saved
+from oop_engine.runners import states
 from oop_engine.runners.backlog import Envelope, leaves
 from oop_engine.runners.changes import Changes
-from oop_engine.runners.dispatch import Result, Route, Signal, handle, not_open, statistics_of
+from oop_engine.runners.clocks import Clocks
+from oop_engine.runners.dispatch import Result, Signal, handle, not_open, statistics_of
 from oop_engine.runners.door import admitted
-from oop_engine.runners.faults import FAULTS, blame, deliver, taken, wrapped
-from oop_engine.runners.inbox import Inbox
+from oop_engine.runners.faults import FAULTS, blame, deliver, first_of, taken, wrapped
+from oop_engine.runners.inbox import Inbox, InboxRoute
 from oop_engine.system.memory import keep_freed
 from oop_engine.system.stopwatch import wall
 
@@ -64,17 +67,18 @@ class Local:
         self._inbox = {
             name: Inbox(operator, leave[name], capacity, room) for name, operator in self.operators.items()
         }
+        plan, inboxes, seen = self.plan, self._inbox, self.statistics
         routes = {
-            stream: [_Route(stream, node, port, self, check) for node, port in to]
-            for stream, to in self.plan.consumers().items()
+            stream: [
+                InboxRoute(stream, node, port, plan, seen, self._changes, check, inboxes.get(node))
+                for node, port in to
+            ]
+            for stream, to in plan.consumers().items()
         }
         self._routes = {
             node.name: [routes[Stream(node.name, port)] for port in node.ports] for node in self.plan.nodes
         }
-        self._open_ports = {node.name: set(range(len(node.inputs))) for node in self.plan.nodes}
-        self._ticks = {node.name: [NEVER] * len(node.inputs) for node in self.plan.nodes}
-        self._clock = dict.fromkeys(self.operators, NEVER)
-        self._latest = dict.fromkeys(self.operators, NEVER)
+        self._clocks = Clocks(self.plan)
         self._busy = 0
         self._rested = asyncio.Event()
         self._now = {node.name: NEVER for node in self.plan.of_kind("source")}
@@ -100,7 +104,7 @@ class Local:
             await self._tasks.__aexit__(kind, error, trace)
             return
         except BaseExceptionGroup as group:
-            failed = _first(group)
+            failed = first_of(group)
         except BaseException as stopped:
             self._stop(stopped)
             raise
@@ -171,6 +175,23 @@ class Local:
             self._rested.clear()
             await self._rested.wait()
 
+    async def snapshot(self) -> dict[str, bytes]:
+        """Return the state of every operator, and of the runner, after all that was pushed; nobody pushes meanwhile."""
+        await self.settle()
+        if self._fault is not None:
+            raise self._fault
+        return states.snapshot("Local", self.operators, self._save())
+
+    def restore(self, saved: Mapping[str, bytes]) -> None:
+        """Take over a snapshot of the same graph, as ``Inline.restore`` does, before the block is entered."""
+        states.restore(self.plan.name, "Local", self.operators, saved, self._load)
+
+    def leave(self) -> None:
+        """Let the block be left without ending the sources: nothing that is incomplete comes out, nor anything else."""
+        self._ended.update(self._now)
+        for task in sorted(filter(None, self._workers), key=asyncio.Task.get_name):
+            task.cancel()
+
     @property
     def in_step(self) -> bool:
         """Whether the virtual time of results is that of ``Inline`` even if pushes do not wait for each other.
@@ -185,6 +206,18 @@ class Local:
             raise self._fault
         if source not in self._now or source in self._ended:
             raise not_open(self.plan.name, source, self._now)
+
+    def _save(self) -> dict[str, Any]:
+        own = self._clocks.save() | {"now": self._now, "ended": sorted(self._ended)}
+        return own | ({"changes": self._changes.save()} if self._changes else {})
+
+    def _load(self, saved: Saved) -> None:
+        now, ended = saved.part("now"), set(saved.part("ended").values())
+        times = {name: now.integer(name) for name in self._now}
+        self._clocks.load(saved)
+        self._now, self._ended = times, ended & set(times)
+        if self._changes:
+            self._changes.load(saved.part("changes"), self.operators)
 
     async def _end_all(self) -> None:
         for source in [name for name in self._now if name not in self._ended]:
@@ -215,12 +248,12 @@ class Local:
             raise
 
     async def _work_off(self, name: str, operator: Operator) -> None:
-        ports = self._open_ports[name]
+        ports = self._clocks.open_ports[name]
         while ports:
             envelopes = await self._inbox[name].take()
             self._busy += 1
             for found in envelopes:
-                envelope = self._in_time(name, found)
+                envelope = self._clocks.in_time(name, found)
                 if envelope.message is not Signal.TICK:
                     await self._handle(name, operator, envelope)
                 if envelope.message is Signal.END:
@@ -234,25 +267,10 @@ class Local:
             self._busy -= 1
             self._rested.set()
 
-    def _in_time(self, name: str, envelope: Envelope) -> Envelope:
-        """Return an envelope with the virtual time here: inputs are not in step, and no effect precedes its cause."""
-        if envelope.message is Signal.TICK:
-            return envelope
-        latest = self._latest[name]
-        if envelope.now < latest:
-            return envelope._replace(now=latest)
-        self._latest[name] = envelope.now
-        return envelope
-
     async def _tick(self, name: str, operator: Operator, envelope: Envelope) -> None:
-        """Let the clock move here, and then behind, once it has on every open port: no tick overtakes a page."""
-        ticks = self._ticks[name]
-        if envelope.message is Signal.TICK:
-            ticks[envelope.port] = envelope.now
-        now = min((ticks[port] for port in self._open_ports[name]), default=NEVER)
-        if now <= self._clock[name]:
+        """Let the clock move here, and then behind."""
+        if (now := self._clocks.tick(name, envelope)) is None:
             return
-        self._clock[name] = now
         tick = Envelope(0, Signal.TICK, now, envelope.born)
         if operator.clock_every:
             await self._handle(name, operator, tick)
@@ -284,7 +302,7 @@ class Local:
             await self._send(self._routes[name][port], message, now, born)
         self.statistics.observe(name, operator.state(), now, busy_s)
 
-    async def _send(self, routes: list[_Route], message: Message | Signal, now: int, born: float) -> None:
+    async def _send(self, routes: list[InboxRoute], message: Message | Signal, now: int, born: float) -> None:
         if isinstance(message, Page) and not message.batch.num_rows:
             return
         for route in routes:
@@ -301,17 +319,3 @@ class Local:
                 result = Result(route.node, sent, now, wall() - born)
                 if (taking := deliver(self.plan.name, self._on_result, result)) is not None:
                     await taken(self.plan.name, result, taking)
-
-
-class _Route(Route):
-    """One edge, and the inbox at its end; there is none before a sink."""
-
-    def __init__(self, stream: Stream, node: str, port: int, runner: Local, check: bool) -> None:
-        super().__init__(stream, node, port, runner.plan, runner.statistics, runner._changes, check)
-        self.inbox = runner._inbox.get(node)
-
-
-def _first(error: BaseException) -> BaseException:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

@@ -24,7 +24,9 @@ from tests.oop_engine import toy_scenario
 
 ROOT = Path(__file__).parents[2]
 TOY = str(Path(toy_scenario.__file__))
-COMMANDS = ("scenarios", "replay", "compare", "explain", "profile", "generate", "pipeline")
+COMMANDS = (
+    "scenarios", "replay", "compare", "explain", "profile", "generate", "pipeline", "run", "checkpoints",
+)  # fmt: skip
 SMALL = ("--set", "tuples=300")
 EDGE = 'graph.add("progress", Punctuate(Ordered()), packets)'
 

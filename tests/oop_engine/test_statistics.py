@@ -18,7 +18,7 @@ def test_edges_count_messages_and_tuples() -> None:
     schema = Schema({"ts": pa.int64()}, "ts", "s")
     for message in (Page.of(schema, {"ts": [1, 2]}), Linear(3), Page.of(schema, {"ts": [3]})):
         edge.count(message)
-    assert edge == EdgeStatistics(pages=2, tuples=3, punctuations=1)
+    assert edge == EdgeStatistics(pages=2, tuples=3, punctuations=1, below=3)
 
 
 def test_the_state_of_the_graph_is_the_sum_and_peaks_are_kept() -> None:

@@ -8,7 +8,7 @@ from operator import add, gt, sub
 from oop_engine.core.change import Change
 from oop_engine.core.operator import Message, State
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import NEVER
+from oop_engine.core.punctuation import NEVER, Linear
 
 __all__ = ["EdgeStatistics", "LateTuples", "OperatorStatistics", "Sample", "Statistics"]
 
@@ -17,11 +17,12 @@ _SAMPLES = 2_000
 
 @dataclass
 class EdgeStatistics:
-    """Messages that passed along one edge."""
+    """Messages that passed along one edge, and the bound that its linear punctuation has come to."""
 
     pages: int = 0
     tuples: int = 0
     punctuations: int = 0
+    below: int = NEVER
 
     def count(self, message: Message) -> None:
         """Count one message; a change is neither a tuple nor a punctuation."""
@@ -30,6 +31,8 @@ class EdgeStatistics:
             self.tuples += len(message)
         elif not isinstance(message, Change):
             self.punctuations += 1
+            if message.__class__ is Linear:  # no call: this is on the way of each message
+                self.below = message.below
 
 
 @dataclass

@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any
 
 from oop_engine.core.errors import SnapshotError, UsageError
-from oop_engine.core.graphs.graph import Node, Plan
+from oop_engine.core.graphs.fingerprint import described, difference
+from oop_engine.core.graphs.graph import Plan
 from oop_engine.spark.io.segments import Files, Segments
 from oop_engine.spark.io.spool import SPOOLED
 from oop_engine.spark.plan.pieces import Cut
-from oop_engine.spark.state.fingerprint import fingerprint
 from oop_engine.spark.state.ledger import NOTHING, Ledger, Mark
 from oop_engine.spark.state.manifest import MANIFEST, Manifest
 from oop_engine.spark.state.spark_log import METADATA, next_batch, offset_of
@@ -82,11 +82,11 @@ class Checkpoint:
             raise self._missing(MANIFEST)
 
     def _check_known(self, known: dict[str, Any], plan: Plan, *, batch: bool, state: str) -> None:
-        now, then = _described(plan), known["graph"]
+        now, then = described(plan), known["graph"]
         changed = [name for name in [*now, *then] if now.get(name) != then.get(name)]
         if changed:
             name = changed[0]
-            msg = f"it is of another graph; {_difference(name, then.get(name), now.get(name))}: take another folder"
+            msg = f"it is of another graph; {difference(name, then.get(name), now.get(name))}: take another folder"
             raise self._error(msg)
         if known["batch"] != batch:
             was = "one batch" if known["batch"] else "micro-batches"
@@ -138,7 +138,7 @@ class Checkpoint:
         Returns ``sources``, with a place for the names of files that they find.
         """
         now: dict[str, Any] = {
-            "graph": _described(cut.plan),
+            "graph": described(cut.plan),
             "sizes": sizes,
             "components": [list(component.nodes) for component in cut.components],
             "sources": {name: type(segments).__name__ for name, segments in sources.items()},
@@ -257,26 +257,3 @@ class Checkpoint:
 
 def _spark(name: str) -> str:
     return f"spark/{name}"
-
-
-def _described(plan: Plan) -> dict[str, list[str]]:
-    return {
-        node.name: [_words(node), " ".join(map(str, node.inputs)), fingerprint(node.operator)]
-        for node in plan.nodes
-    }
-
-
-def _words(node: Node) -> str:
-    return node.describe() if node.schema is None else f"{node.describe()} of {node.schema}"
-
-
-def _difference(name: str, was: list[str] | None, now: list[str] | None) -> str:
-    """Return how two descriptions of a node differ: visibly, or else in code and values that are not shown."""
-    if was is None or now is None:
-        there = (was or now or [""])[0]
-        return f"node {name!r} {'was not' if was is None else 'is no longer'} there: {there}"
-    if was[0] != now[0]:
-        return f"node {name!r} was {was[0]} and is {now[0]}"
-    if was[1] != now[1]:
-        return f"node {name!r}, {now[0]}, was fed by {was[1]} and is by {now[1]}"
-    return f"node {name!r}, {now[0]}, has other parameters or functions than it had"

@@ -24,7 +24,7 @@ from oop_engine.traces.format import Marks, Record, readable, require_textual
 from oop_engine.traces.formats.json_rows import guessed, object_of, rows_of
 from oop_engine.traces.punctuation_records import punctuation_of_json
 
-__all__ = ["JsonReader", "JsonWriter"]
+__all__ = ["JsonReader", "JsonWriter", "apart"]
 
 _BLOCK = 1 << 20
 _LONGEST = 1 << 22
@@ -57,12 +57,11 @@ class JsonReader:
         """Yield the rows of each block and the punctuation between them; values that do not fit their type as text."""
         with readable(self._path):
             for block in self._blocks():
-                start = 0
-                for found in _PUNCTUATION.finditer(block) if b'"punctuation"' in block else ():
-                    yield from rows_of(block[start : found.start()], columns)
-                    yield punctuation_of_json(found[0], columns)
-                    start = found.end()
-                yield from rows_of(block[start:], columns)
+                for lines, is_punctuation in apart(block):
+                    if is_punctuation:
+                        yield punctuation_of_json(lines, columns)
+                    else:
+                        yield from rows_of(lines, columns)
 
     def _blocks(self) -> Iterator[bytes]:
         """Yield the file in blocks of whole lines."""
@@ -109,6 +108,16 @@ class JsonWriter:
 
     def close(self) -> None:
         """Nothing more is to be written."""
+
+
+def apart(block: bytes) -> Iterator[tuple[bytes, bool]]:
+    """Yield whole lines cut into lines of rows and single lines of punctuation, with whether it is the latter."""
+    start = 0
+    for found in _PUNCTUATION.finditer(block) if b'"punctuation"' in block else ():
+        yield block[start : found.start()], False
+        yield found[0], True
+        start = found.end()
+    yield block[start:], False
 
 
 def _body(punctuation: Punctuation) -> dict[str, Any]:

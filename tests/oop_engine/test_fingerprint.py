@@ -16,16 +16,16 @@ import pyarrow.compute as pc
 import pytest
 
 from oop_engine import Graph, Page, Schema, replay
+from oop_engine.core.graphs.fingerprint import fingerprint
 from oop_engine.operators import Count, Intervals, Late, Session, Sliding, Sum, WindowAggregate
 from oop_engine.operators.windows import Windows
-from oop_engine.spark.state.fingerprint import fingerprint
 from tests.children import MOST_S
 
 ROOT = Path(__file__).parents[3]
 
 SPOKEN = """
 import sys
-from oop_engine.spark.state.fingerprint import fingerprint
+from oop_engine.core.graphs.fingerprint import fingerprint
 {blank}
 class Mine:
     def __init__(self):

@@ -1,4 +1,4 @@
-"""Fingerprint: whether an operator has the parameters it had, in another process and on another day.
+"""Fingerprint: whether a graph, and an operator, is the one it was, in another process and on another day.
 
 Pickled bytes cannot tell: they differ with the order of a set and with the line a lambda is written on.
 """
@@ -15,7 +15,29 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["fingerprint"]
+from oop_engine.core.graphs.graph import Node, Plan
+
+__all__ = ["described", "difference", "fingerprint"]
+
+
+def described(plan: Plan) -> dict[str, list[str]]:
+    """Return each node as texts: words, inputs, fingerprint of its operator; they are equal for equal nodes."""
+    return {
+        node.name: [_words(node), " ".join(map(str, node.inputs)), fingerprint(node.operator)]
+        for node in plan.nodes
+    }
+
+
+def difference(name: str, was: list[str] | None, now: list[str] | None) -> str:
+    """Return in words how two descriptions of a node differ: visibly, or else in parameters and functions."""
+    if was is None or now is None:
+        there = (was or now or [""])[0]
+        return f"node {name!r} {'was not' if was is None else 'is no longer'} there: {there}"
+    if was[0] != now[0]:
+        return f"node {name!r} was {was[0]} and is {now[0]}"
+    if was[1] != now[1]:
+        return f"node {name!r}, {now[0]}, was fed by {was[1]} and is by {now[1]}"
+    return f"node {name!r}, {now[0]}, has other parameters or functions than it had"
 
 
 def fingerprint(value: object) -> str:
@@ -90,3 +112,7 @@ def _parameters(value: Any) -> dict[str, Any]:
 
 def _is_kept(kind: type, name: str) -> bool:
     return isinstance(getattr(kind, name, None), cached_property)
+
+
+def _words(node: Node) -> str:
+    return node.describe() if node.schema is None else f"{node.describe()} of {node.schema}"

@@ -1,0 +1,133 @@
+"""Sources and sinks by name, as a command line has them: ``tail:access.log``, ``parquet:results``.
+
+``register_source`` and ``register_sink`` add one of your own, in one file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import parse_qsl
+
+from oop_engine.connectors.message_format import MESSAGE_FORMATS
+from oop_engine.connectors.sink import LiveSink
+from oop_engine.connectors.sinks.callback import Callback
+from oop_engine.connectors.sinks.part_files import PartFiles
+from oop_engine.connectors.source import LiveSource
+from oop_engine.connectors.sources.file_tail import FileTail
+from oop_engine.connectors.sources.growing_folder import GrowingFolder
+from oop_engine.connectors.sources.tcp_lines import TcpLines
+from oop_engine.core.errors import UsageError
+from oop_engine.core.page import Page
+from oop_engine.core.registry import Registry
+from oop_engine.core.schema import Schema
+from oop_engine.traces.format_registry import FORMATS
+
+__all__ = ["SINKS", "SOURCES", "register_sink", "register_source", "sink_of", "source_of"]
+
+SourceMaker = Callable[[str, dict[str, str], Schema], LiveSource]
+"""Makes a source of an address, its options, and the schema of the graph's source."""
+SinkMaker = Callable[[str, dict[str, str]], LiveSink]
+
+SOURCES = Registry[SourceMaker]("source")
+"""All kinds of sources, by name."""
+SINKS = Registry[SinkMaker]("sink")
+"""All kinds of sinks, by name."""
+
+
+def register_source(name: str) -> Callable[[SourceMaker], SourceMaker]:
+    """Make a kind of source known: ``@register_source("tail")`` over a function that makes one."""
+    return lambda made: SOURCES.register(name, made, made.__module__)
+
+
+def register_sink(name: str) -> Callable[[SinkMaker], SinkMaker]:
+    """Make a kind of sink known: ``@register_sink("parquet")`` over a function that makes one."""
+    return lambda made: SINKS.register(name, made, made.__module__)
+
+
+def source_of(text: str, schema: Schema) -> LiveSource:
+    """Return the source that ``kind:address?option=value`` names.  Raises ``UsageError`` if there is none such.
+
+    >>> import pyarrow as pa
+    >>> source_of("tail:access.log?format=csv", Schema({"ts": pa.int64()}, "ts", "s")).format
+    'csv'
+    """
+    kind, address, options = _parts("source", text, SOURCES)
+    return SOURCES[kind](address, options, schema)
+
+
+def sink_of(text: str) -> LiveSink:
+    """Return the sink that ``kind:address`` names.  Raises ``UsageError`` if there is none such."""
+    kind, address, options = _parts("sink", text, SINKS)
+    return SINKS[kind](address, options)
+
+
+def _parts(
+    noun: str, text: str, kinds: Registry[SourceMaker] | Registry[SinkMaker]
+) -> tuple[str, str, dict[str, str]]:
+    kind, _, rest = text.partition(":")
+    address, _, query = rest.partition("?")
+    if kind not in kinds:
+        there = f"use one of {', '.join(kinds)}, as in {next(iter(kinds))}:path"
+        msg = f"{noun} {text!r}: there is no kind {kind!r}: {there}"
+        raise UsageError(msg)
+    return kind, address, dict(parse_qsl(query))
+
+
+def _only(text: str, options: dict[str, str], *known: str) -> None:
+    if unknown := options.keys() - {*known}:
+        msg = f"{text}: unknown option {min(unknown)!r}; there are {', '.join(known) or 'none'}"
+        raise UsageError(msg)
+
+
+def _format(address: str, options: dict[str, str]) -> str:
+    """Return the format of messages: as given, or by the suffix, or JSON lines."""
+    suffix = address.rpartition(".")[2]
+    return options.get("format", suffix if suffix in MESSAGE_FORMATS else "jsonl")
+
+
+@register_source("tail")
+def _tail(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
+    _only(f"tail:{address}", options, "format", "follow")
+    return FileTail(address, _format(address, options), follow=options.get("follow", "yes") == "yes")
+
+
+@register_source("folder")
+def _folder(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
+    _only(f"folder:{address}", options, "follow")
+    return GrowingFolder(address, schema, follow=options.get("follow", "yes") == "yes")
+
+
+@register_source("tcp")
+def _tcp(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
+    _only(f"tcp:{address}", options, "format", "connect")
+    host, _, port = address.rpartition(":")
+    if not port.isdigit():
+        msg = f"source 'tcp:{address}': must have a host and a port, as in tcp:127.0.0.1:9000"
+        raise UsageError(msg)
+    return TcpLines(host, int(port), _format("", options), connect=options.get("connect", "no") == "yes")
+
+
+def _part_files(format: str) -> SinkMaker:
+    def made(address: str, options: dict[str, str]) -> LiveSink:
+        _only(f"{format}:{address}", options)
+        return PartFiles(address, format)
+
+    return made
+
+
+for _name in FORMATS:
+    SINKS.register(_name, _part_files(_name), __name__)
+
+
+@register_sink("print")
+def _print(address: str, options: dict[str, str]) -> LiveSink:
+    """Print results as JSON lines, at once: after a crash some come again."""
+    _only("print", options)
+
+    def show(page: Page) -> None:
+        import json
+
+        for row in page.to_pylist():
+            print(json.dumps(row, default=str), flush=True)
+
+    return Callback(show)

@@ -1,0 +1,45 @@
+"""Sink: where the results of a service go, an epoch at a time, each of them once.
+
+An *epoch* is the time between two checkpoints.  A sink takes the pages of an epoch (``write``), makes them durable
+where nobody sees them (``prepare``), and makes them visible (``commit``) after the checkpoint has been recorded.
+A process that dies in between has its ``commit`` repeated by the next one, so it may be called twice, by two processes,
+and does the same once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, TypeAlias
+
+from oop_engine.core.page import Page
+from oop_engine.core.schema import Schema
+
+__all__ = ["LiveSink", "Prepared"]
+
+Prepared: TypeAlias = Any
+"""All that ``commit`` needs, as JSON: it is kept in the checkpoint.  None: there is nothing to commit."""
+
+
+class LiveSink:
+    """Base of all sinks of a service.  A sink is opened once, and used from one event loop."""
+
+    async def open(self, schema: Schema, run: str, prepared: Collection[Prepared]) -> None:
+        """Get ready for pages of ``schema``; ``run``: the name of this checkpoint, and of no other.
+
+        ``prepared`` are those that may still be committed; anything else that an earlier process of the same ``run``
+        has prepared belongs to no checkpoint, and can be thrown away.
+        """
+
+    async def write(self, epoch: int, page: Page) -> None:
+        """Take results of an epoch.  While this waits, the operator before the sink waits."""
+        raise NotImplementedError
+
+    async def prepare(self, epoch: int) -> Prepared:
+        """Make the results of an epoch durable; pages of the next one may come meanwhile."""
+        return None
+
+    async def commit(self, prepared: Prepared) -> None:
+        """Make the results of a prepared epoch visible; do nothing if that was done before."""
+
+    async def close(self) -> None:
+        """Let go of connections; called at the end, also after an error."""

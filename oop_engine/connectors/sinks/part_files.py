@@ -1,0 +1,112 @@
+"""Part files: a folder to which each epoch adds a file, in any format of traces."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Collection
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from oop_engine.connectors.sink import LiveSink, Prepared
+from oop_engine.core.errors import SnapshotError
+from oop_engine.core.page import Page
+from oop_engine.core.schema import Schema
+from oop_engine.system.disk import Disk
+from oop_engine.traces.format import Marks, plain
+from oop_engine.traces.format_registry import FORMATS, format_of
+
+__all__ = ["PartFiles"]
+
+_MOST_BYTES = 1 << 26
+"""Results of an epoch that are held in memory; more of them go to a further file."""
+
+
+class PartFiles(LiveSink):
+    """Files ``<epoch>-<number>-<run>-<process>.<format>`` in ``folder``.
+
+    ``format``: a name of ``FORMATS`` (parquet, jsonl, csv...).  A file appears whole, when its epoch is committed,
+    and never changes: readers need no lock.  Until then it is hidden (its name begins with a dot), so programs that
+    read a folder of Parquet do not see it. Raises ``UsageError`` for an unknown format, ``TraceError`` where it
+    cannot hold the columns.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        format: str = "parquet",
+        *,
+        disk: Disk | None = None,
+        aside: Callable[..., Awaitable[Any]] = asyncio.to_thread,
+    ) -> None:
+        self.folder = Path(folder)
+        self._format = FORMATS[format_of(self.folder, format)]
+        self._disk, self._aside = disk or Disk(), aside
+        self._pages: dict[int, list[Page]] = {}
+        self._bytes: dict[int, int] = {}
+        self._files: dict[int, list[str]] = {}
+        self._run = ""
+        self._own = os.urandom(4).hex()  # an earlier process that is still there writes to files of its own
+
+    async def open(self, schema: Schema, run: str, prepared: Collection[Prepared]) -> None:
+        """Make the folder, and remove hidden files of this run that belong to no checkpoint."""
+        self._schema, self._run = schema, run
+        self._marks = Marks(schema.progressing, schema.unit, "")
+        self._bytes_of([])  # raises for columns that do not fit, now
+        self._disk.make(self.folder)
+        kept = {_hidden(name) for names in prepared for name in names}
+        for name in self._disk.names(self.folder):
+            if name.startswith(".") and f"-{run}-" in name and name not in kept:
+                self._disk.remove(self.folder / name)
+
+    async def write(self, epoch: int, page: Page) -> None:
+        """Keep a page; write a file if there are many."""
+        self._pages.setdefault(epoch, []).append(page)
+        self._bytes[epoch] = self._bytes.get(epoch, 0) + page.nbytes
+        if self._bytes[epoch] >= _MOST_BYTES:
+            await self._aside(self._flush, epoch)
+
+    async def prepare(self, epoch: int) -> Prepared:
+        """Write the hidden file of an epoch, if it has results."""
+        return await self._aside(self._finish, epoch)
+
+    def _finish(self, epoch: int) -> Prepared:
+        self._flush(epoch)
+        files = self._files.pop(epoch, None)
+        if files is not None:
+            self._disk.sync(self.folder)
+        return files
+
+    async def commit(self, prepared: Prepared) -> None:
+        """Let the files of an epoch appear."""
+        for name in prepared:
+            hidden, shown = self.folder / _hidden(name), self.folder / name
+            try:
+                self._disk.replace(hidden, shown)
+            except FileNotFoundError:
+                if not self._disk.exists(shown):
+                    msg = f"{shown}: results that a checkpoint has recorded are gone: put the file back, or begin anew"
+                    raise SnapshotError(msg) from None
+
+    def _flush(self, epoch: int) -> None:
+        pages = self._pages.pop(epoch, [])
+        self._bytes.pop(epoch, None)
+        if pages:
+            files = self._files.setdefault(epoch, [])
+            files.append(f"{epoch:07d}-{len(files)}-{self._run}-{self._own}.{self._format.name}")
+            self._disk.write(self.folder / _hidden(files[-1]), self._bytes_of(pages))
+
+    def _bytes_of(self, pages: list[Page]) -> bytes:
+        sink = pa.BufferOutputStream()
+        fields = plain(self._schema.fields)
+        writer = self._format.writer(sink, fields, self._marks)
+        for page in pages:
+            writer.write(page.batch if fields.equals(self._schema.fields) else page.batch.cast(fields))
+        writer.close()
+        return bytes(sink.getvalue().to_pybytes())
+
+
+def _hidden(name: str) -> str:
+    return f".{name}"

@@ -1,0 +1,49 @@
+"""Source: where a live stream comes from, as a service sees it.
+
+A source is read from a position on, and gives data together with the position behind them.  The meaning of a position
+is known to the source alone: a service keeps it in its checkpoints, as JSON, and hands it back after a restart.
+
+    replayable      it can be read again from a position (a file, a log): the position in the checkpoint is enough
+    acknowledging   it keeps data until they are acknowledged (a queue): a service does so after the checkpoint
+    neither         data since the last checkpoint are lost with the process (a socket)
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any, ClassVar, TypeAlias
+
+__all__ = ["LiveSource", "Position", "Unreadable"]
+
+Position: TypeAlias = Any
+"""Where a source goes on: None (the beginning), or any value of JSON."""
+Unreadable: TypeAlias = Callable[[str, str, int], None]
+"""Called with a reason, the record (or the first of several) as text, and how many there are."""
+
+
+class LiveSource:
+    """Base of all sources of a service.
+
+    ``replayable``: data after a position are there again after a restart.  ``format``: how its data are read, the
+    name of a ``MessageFormat``; of the format ``rows`` they are pages, punctuation, Arrow data or dictionaries.
+    ``unreadable`` is set by the service: a source calls it with rows that it cannot read itself.
+    """
+
+    replayable: ClassVar[bool] = False
+    format: str = "rows"
+    unreadable: Unreadable | None = None
+
+    def read(self, position: Position) -> AsyncIterator[tuple[Any, Position]]:
+        """Yield data from ``position`` on, each with the position behind them; end where the stream ends.
+
+        Data are in the source's format.  Raises ``TraceError`` if the position is no longer there: data are never
+        skipped in silence.
+        """
+        raise NotImplementedError
+
+    async def acknowledge(self, position: Position) -> None:
+        """Learn that all up to ``position`` is in a checkpoint, or, without one, in the sinks.  May be repeated."""
+
+    def headed(self) -> bytes:
+        """Return the line of column names that stands before all data (CSV); by default none."""
+        return b""

@@ -1,0 +1,105 @@
+"""File tail: lines that a program appends to a file, across its rotation."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import BinaryIO
+
+from oop_engine.connectors.source import LiveSource, Position
+from oop_engine.core.errors import TraceError
+
+__all__ = ["FileTail"]
+
+_BLOCK = 1 << 20
+_LONGEST = 1 << 22
+
+
+class FileTail(LiveSource):
+    """The lines of ``path`` as they are written (``tail -F``), in ``format`` (jsonl, csv, or one of your own).
+
+    The position is the file's inode and an offset behind a whole line.  When another file takes its name, the rest
+    of the first is read, and then that one from its beginning; a file that was rotated while nobody read is looked
+    for in the same folder.  ``every_s``: how often one looks; ``follow=False``: end at the end of the file, which
+    then counts as a whole line.  The file need not be there yet. Raises ``TraceError`` if the position is gone (the
+    file was cut, or its inode is nowhere), or a line has over 4 MB.
+    """
+
+    replayable = True
+
+    def __init__(
+        self, path: str | Path, format: str = "jsonl", *, every_s: float = 0.1, follow: bool = True
+    ) -> None:
+        self._path, self.format = Path(path), format
+        self._every_s, self._follow = every_s, follow
+
+    def headed(self) -> bytes:
+        """Return the first line of the file."""
+        if not self._path.is_file():
+            return b""
+        with self._path.open("rb") as file:
+            return file.readline(_LONGEST)
+
+    async def read(self, position: Position) -> AsyncIterator[tuple[bytes, Position]]:
+        """Yield whole lines, up to 1 MB of them at a time, as soon as they are there."""
+        file = await self._opened(position)
+        try:
+            while True:
+                rotated = self._rotated(
+                    file
+                )  # asked first: lines that were written before it are read before it
+                while lines := self._whole_lines(file, last=rotated or not self._follow):
+                    yield lines, [os.fstat(file.fileno()).st_ino, file.tell()]
+                    await asyncio.sleep(0)
+                if not self._follow:
+                    return
+                if rotated:
+                    file.close()
+                    file = self._path.open("rb")
+                else:
+                    await asyncio.sleep(self._every_s)
+        finally:
+            file.close()
+
+    async def _opened(self, position: Position) -> BinaryIO:
+        if position is None:
+            while not self._path.is_file():
+                if not self._follow:
+                    msg = f"{self._path}: does not exist: give the path of a file"
+                    raise TraceError(msg)
+                await asyncio.sleep(self._every_s)
+            return self._path.open("rb")
+        inode, offset = position
+        for path in [self._path, *sorted(self._path.parent.glob(f"{self._path.name}*"))]:
+            if path.is_file() and path.stat().st_ino == inode:
+                file = path.open("rb")
+                file.seek(offset)
+                return file
+        msg = f"{self._path}: the file that was read to byte {offset:,} is gone (inode {inode}): put it back, or begin "
+        msg += "anew with another folder of checkpoints"
+        raise TraceError(msg)
+
+    def _rotated(self, file: BinaryIO) -> bool:
+        now, at = os.fstat(file.fileno()), file.tell()
+        if now.st_size < at:
+            msg = f"{self._path}: was read to byte {at:,} and has {now.st_size:,}: it was cut; begin anew"
+            file.close()
+            raise TraceError(msg)
+        return self._path.is_file() and self._path.stat().st_ino != now.st_ino
+
+    def _whole_lines(self, file: BinaryIO, *, last: bool) -> bytes:
+        """Return lines, behind which the file then stands; ``last``: the end of the file ends a line."""
+        at = file.tell()
+        block = file.read(_BLOCK)
+        end = block.rfind(b"\n") + 1
+        if block and not end:
+            file.seek(at)
+            block = file.readline(_LONGEST)
+            end = len(block) if last or block.endswith(b"\n") else 0
+            if len(block) == _LONGEST and not block.endswith(b"\n"):
+                msg = f"{self._path}: a line must be shorter than {_LONGEST:,} bytes; got {block[:60]!r}...: divide it"
+                raise TraceError(msg)
+        file.seek(at + end)
+        return block[:end] if block[:end].endswith(b"\n") or not end else block[:end] + b"\n"

@@ -1,0 +1,76 @@
+"""Clocks: how far each node of a graph is under ``Local``: its open ports, the arrival clock, virtual time.
+
+Inputs are not in step there, as they are under ``Inline``: each node has a time of its own, and no effect
+precedes its cause.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oop_engine.core.graphs.graph import Plan
+from oop_engine.core.punctuation import NEVER
+from oop_engine.core.saved import Saved
+from oop_engine.runners.backlog import Envelope
+from oop_engine.runners.dispatch import Signal
+
+__all__ = ["Clocks"]
+
+
+class Clocks:
+    """The nodes of ``plan``, before anything has come.
+
+    ``open_ports``: by node, the numbers of the inputs that have not ended.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.open_ports = {node.name: set(range(len(node.inputs))) for node in plan.nodes}
+        self._ticks = {node.name: [NEVER] * len(node.inputs) for node in plan.nodes}
+        self._clock = dict.fromkeys(self._ticks, NEVER)
+        self._latest = dict.fromkeys(self._ticks, NEVER)
+
+    def in_time(self, node: str, envelope: Envelope) -> Envelope:
+        """Return an envelope with the virtual time at ``node``, which never goes back; a tick stays as it is."""
+        if envelope.message is Signal.TICK:
+            return envelope
+        latest = self._latest[node]
+        if envelope.now < latest:
+            return envelope._replace(now=latest)
+        self._latest[node] = envelope.now
+        return envelope
+
+    def tick(self, node: str, envelope: Envelope) -> int | None:
+        """Return the clock of ``node`` if a tick, or the end of a port, moves it; else None.
+
+        It moves when it has on every open port, so no tick overtakes a page.
+        """
+        ticks = self._ticks[node]
+        if envelope.message is Signal.TICK:
+            ticks[envelope.port] = envelope.now
+        now = min((ticks[port] for port in self.open_ports[node]), default=NEVER)
+        if now <= self._clock[node]:
+            return None
+        self._clock[node] = now
+        return now
+
+    def save(self) -> dict[str, Any]:
+        """Return everything for a snapshot."""
+        return {
+            "open_ports": {name: sorted(ports) for name, ports in self.open_ports.items()},
+            "ticks": self._ticks,
+            "clock": self._clock,
+            "latest": self._latest,
+        }
+
+    def load(self, saved: Saved) -> None:
+        """Restore a snapshot; raises ``SnapshotError`` if it is of other nodes, and changes nothing then."""
+        ports, ticks = saved.part("open_ports"), saved.part("ticks")
+        clock, latest = saved.part("clock"), saved.part("latest")
+        open_ports, each_tick = dict[str, set[int]](), dict[str, list[int]]()
+        for name, there in self._ticks.items():
+            still, ticked, most = ports.part(name), ticks.part(name), len(there) - 1
+            open_ports[name] = {still.integer(i, least=0, most=most) for i in still}
+            each_tick[name] = [ticked.integer(i) for i in range(len(there))]
+        clocks = {name: clock.integer(name) for name in each_tick}
+        latests = {name: latest.integer(name) for name in each_tick}
+        self.open_ports, self._ticks, self._clock, self._latest = open_ports, each_tick, clocks, latests

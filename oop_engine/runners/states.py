@@ -1,0 +1,46 @@
+"""States: a running graph as bytes, an entry an operator, and one of the runner itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from oop_engine.core.errors import SnapshotError
+from oop_engine.core.operator import Operator
+from oop_engine.core.saved import Saved
+from oop_engine.core.snapshot import pack, unpack
+
+__all__ = ["RUNNER", "restore", "snapshot"]
+
+RUNNER = ""
+"""The name of the runner's entry: no node has an empty one."""
+
+
+def snapshot(runner: str, operators: Mapping[str, Operator], own: dict[str, Any]) -> dict[str, bytes]:
+    """Return the state of every operator, and ``own`` of the ``runner`` (the name of its class).  O(bytes)."""
+    return {name: op.snapshot() for name, op in operators.items()} | {RUNNER: pack(runner, own)}
+
+
+def restore(
+    graph: str,
+    runner: str,
+    operators: Mapping[str, Operator],
+    states: Mapping[str, bytes],
+    load: Callable[[Saved], None],
+) -> None:
+    """Give operators their states, and ``load`` that of the runner.
+
+    Raises ``SnapshotError`` if they are of another graph, or damaged; all operators are then as they were opened.
+    """
+    try:
+        if missing := {*operators, RUNNER} - states.keys():
+            msg = f"graph {graph!r}: a snapshot must have the states of {sorted(missing)}"
+            raise SnapshotError(msg)
+        for name, operator in operators.items():
+            operator.restore(states[name])
+        load(unpack(runner, states[RUNNER]))
+    except SnapshotError:
+        for operator in operators.values():
+            operator.versions.clear()
+            operator.open()
+        raise

@@ -1,0 +1,1 @@
+"""Service: a graph that runs for months, with its checkpoints."""

@@ -1,0 +1,252 @@
+"""The folder of checkpoints: plain files, written in an order in which a crash at any moment leaves a good state.
+
+    epochs/0000012.json                     the log: records and claims (``epochs``)
+    states/0000012-3f2a.../count.9c1e...    the state of an operator, named by its hash
+    states/0000012-3f2a.../manifest.json    the manifest (``checkpoint_manifest``)
+
+States are on the disk before the manifest that names them, the manifest before its record, the record before any
+sink commits and any source may forget.  An operator whose state has not changed has the file of an earlier
+checkpoint.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from time import time
+
+from oop_engine.core.errors import SnapshotError, UsageError
+from oop_engine.service.checkpoint_manifest import (
+    CheckpointManifest,
+    StateFile,
+    read_manifest,
+    write_manifest,
+)
+from oop_engine.service.epochs import (
+    Entry,
+    garbage,
+    kept_manifests,
+    last_entry,
+    next_number,
+    number_of,
+    read_entry,
+    write_entry,
+)
+from oop_engine.system.disk import Disk
+
+__all__ = ["CheckpointFolder", "OwnerGone"]
+
+_MANIFEST = "manifest.json"
+_HASH = 16
+"""Hexadecimal digits of a hash in the name of a file; the whole hash is in the manifest."""
+
+
+class OwnerGone(UsageError):  # noqa: N818  (the state of another process)
+    """Another process has taken the checkpoint over; this one has committed nothing since."""
+
+
+class CheckpointFolder:
+    """The checkpoints in ``folder``; the last ``keep`` of them can be restored.
+
+    Methods raise ``SnapshotError`` for a file that is missing or damaged, ``UsageError`` for a folder of another one.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        keep: int = 3,
+        disk: Disk | None = None,
+        clock: Callable[[], float] = time,
+        owner: str | None = None,
+    ) -> None:
+        self.folder = Path(folder)
+        self._keep, self._disk, self._clock = keep, disk or Disk(), clock
+        self._owner = owner or f"process {os.getpid()} on {socket.gethostname()}"
+        self._last: Entry | None = None  # the last entry, which is ours
+        self._manifests: dict[str, CheckpointManifest] = {}
+        self._token = os.urandom(4).hex()
+
+    @property
+    def run(self) -> str:
+        """The name of this checkpoint, by which sinks know it; it must have been claimed."""
+        return self._mine().run
+
+    @property
+    def number(self) -> int:
+        """The number of the last entry of the log, which is ours."""
+        return self._mine().number
+
+    def claim(self) -> CheckpointManifest | None:
+        """Take the checkpoint over: an earlier process can record nothing from now on.
+
+        Return the manifest of the last record; None: nothing has been recorded.
+        """
+        for part in ("epochs", "states"):
+            self._disk.make(self.folder / part)
+        while True:
+            entries = self.entries()
+            last = last_entry(entries)
+            try:
+                manifest = self.manifest_of(last) if last is not None and last.manifest else None
+            except SnapshotError:
+                if self.entries() == entries:
+                    raise
+                continue  # its owner has gone on meanwhile, and has removed that one
+            found = Entry(
+                next_number(entries),
+                "claim",
+                last.manifest if last is not None else "",
+                last.sha256 if last is not None else "",
+                last.run if last is not None else os.urandom(6).hex(),
+                self._owner,
+                self._clock(),
+            )
+            if self._create(found):
+                return manifest
+
+    def entries(self) -> dict[int, Entry | None]:
+        """Return the log; half-written entries are None."""
+        folder = self.folder / "epochs"
+        found: dict[int, Entry | None] = {}
+        for name in self._disk.names(folder):
+            if (number := number_of(name)) is not None:
+                with contextlib.suppress(FileNotFoundError):  # the owner has just removed an old one
+                    found[number] = read_entry(number, self._disk.read(folder / name))
+        return found
+
+    def manifest_of(self, entry: Entry) -> CheckpointManifest:
+        """Return the manifest of an entry that has one."""
+        place = str(self.folder / entry.manifest)
+        if entry.manifest in self._manifests:
+            return self._manifests[entry.manifest]
+        data = self._read(entry.manifest)
+        if _digest(data) != entry.sha256:
+            msg = f"{place}: is damaged: put it back as it was, or begin anew with an empty folder"
+            raise SnapshotError(msg)
+        return self._manifests.setdefault(entry.manifest, read_manifest(place, data))
+
+    def states_of(self, manifest: CheckpointManifest) -> dict[str, bytes]:
+        """Return the states that a manifest names.  O(bytes)."""
+        found = {}
+        for name, state in manifest.states.items():
+            found[name] = self._read(state.file)
+            if _digest(found[name]) != state.sha256:
+                msg = f"{self.folder / state.file}: the state of {name!r} is damaged: put it back as it was"
+                raise SnapshotError(msg)
+        return found
+
+    def record(
+        self, manifest: CheckpointManifest, states: Mapping[str, bytes], kinds: Mapping[str, tuple[str, int]]
+    ) -> None:
+        """Write the states, then the manifest, then its record.
+
+        ``kinds``: the class of each operator and the version of its states.  Raises ``OwnerGone`` if the checkpoint
+        has been taken over; nothing has been recorded then.
+        """
+        mine = self._mine()
+        number = mine.number + 1
+        self._check_mine(number)
+        place = f"states/{number:07d}-{self._token}"
+        before = self.manifest_of(mine).states if mine.manifest else {}
+        self._disk.make(self.folder / place)
+        files = {name: self._kept(place, name, data, before.get(name)) for name, data in states.items()}
+        named = {
+            name: StateFile(*kinds.get(name, ("", 1)), file, _digest(states[name]), len(states[name]))
+            for name, file in files.items()
+        }
+        whole = replace(manifest, states=named, parent=mine.number, at=self._clock())
+        data = write_manifest(whole)
+        self._disk.write(self.folder / place / _MANIFEST, data)
+        self._disk.sync(self.folder / place)
+        entry = Entry(
+            number, "record", f"{place}/{_MANIFEST}", _digest(data), mine.run, self._owner, self._clock()
+        )
+        if not self._create(entry):
+            raise self._gone()
+        self._manifests[entry.manifest] = whole
+
+    def collect(self) -> None:
+        """Remove the entries and files that no checkpoint needs that is kept."""
+        entries = self.entries()
+        whole = {entry.manifest: entry for entry in entries.values() if entry is not None}
+        try:
+            kept = {name: self.manifest_of(whole[name]) for name in kept_manifests(entries, self._keep)}
+        except SnapshotError:  # another process has taken over, and removed an old one
+            return
+        used = {name: [state.file for state in manifest.states.values()] for name, manifest in kept.items()}
+        numbers, files = garbage(entries, used, self._files())
+        for file in files:
+            self._disk.remove(self.folder / file)
+            self._manifests.pop(file, None)
+        for number in sorted(numbers):
+            self._disk.remove(self.folder / "epochs" / f"{number:07d}.json")
+        for name in self._disk.names(self.folder / "states"):
+            if not self._disk.names(self.folder / "states" / name) and int(name.partition("-")[0]) <= max(
+                entries
+            ):
+                self._disk.remove(self.folder / "states" / name)
+
+    def _mine(self) -> Entry:
+        if self._last is None:
+            msg = f"checkpoint {self.folder}: must be claimed first"
+            raise UsageError(msg)
+        return self._last
+
+    def _check_mine(self, number: int) -> None:
+        """Raise ``OwnerGone`` before anything is written, where it is known already."""
+        if self._disk.exists(self._file(number)):
+            raise self._gone()
+
+    def _gone(self) -> OwnerGone:
+        others = [e for e in self.entries().values() if e is not None and e.number > self._mine().number]
+        by = others[0].owner if others else "another process"
+        return OwnerGone(
+            f"checkpoint {self.folder}: {by} has taken it over; this process has stopped, and its results since its "
+            f"last checkpoint are not visible: run one process at a time, or give each a folder of its own"
+        )
+
+    def _create(self, entry: Entry) -> bool:
+        if not self._disk.create(self._file(entry.number), write_entry(entry)):
+            return False
+        self._last = entry
+        return True
+
+    def _kept(self, place: str, name: str, data: bytes, before: StateFile | None) -> str:
+        """Return the file with a state: that of the checkpoint before, if it is the same, else a new one."""
+        digest = _digest(data)
+        if before is not None and before.sha256 == digest:
+            return before.file
+        file = f"{place}/{name or 'runner'}.{digest[:_HASH]}"
+        self._disk.write(self.folder / file, data)
+        return file
+
+    def _read(self, file: str) -> bytes:
+        try:
+            return self._disk.read(self.folder / file)
+        except FileNotFoundError as error:
+            if self._last is not None and self._disk.exists(self._file(self._last.number + 1)):
+                raise self._gone() from error
+            msg = f"{self.folder / file}: is missing, and the checkpoint needs it: put it back, or begin anew"
+            raise SnapshotError(msg) from error
+
+    def _files(self) -> list[str]:
+        states = self.folder / "states"
+        return [
+            f"states/{name}/{file}"
+            for name in self._disk.names(states)
+            if name.partition("-")[0].isdigit()
+            for file in self._disk.names(states / name)
+        ]
+
+    def _file(self, number: int) -> Path:
+        return self.folder / "epochs" / f"{number:07d}.json"
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,128 @@
+"""The manifest of a checkpoint: which files are its states, where sources go on, which results sinks have prepared.
+
+Restoring goes by the names of nodes.  A checkpoint that does not fit is found here, before anything runs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from oop_engine.core.errors import SnapshotError, UsageError
+from oop_engine.core.graphs.fingerprint import difference
+
+__all__ = ["FORMAT", "CheckpointManifest", "StateFile", "check_graph", "read_manifest", "write_manifest"]
+
+FORMAT = 1
+"""The format of checkpoints; another one is refused."""
+
+
+@dataclass(frozen=True)
+class StateFile:
+    """The state of a node: the operator's class, the version of its states, its file within the checkpoint."""
+
+    kind: str
+    version: int
+    file: str
+    sha256: str
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class CheckpointManifest:
+    """The state of a service after an epoch.
+
+    ``graph``: its name.  ``nodes``: how each is described (``fingerprint.described``).  ``states``: by operator,
+    and of the runner under the empty name.  ``positions``: by source.  ``ended``: sources that have.  ``prepared``:
+    by sink, results of this epoch to commit.  ``bounds``: by edge, the last bound of its punctuation.  ``counts``:
+    by source, tuples that came and those that could not be read.  ``over``: all streams have ended and all results
+    are out.  ``parent``: the number of the entry before; ``at``: wall seconds since 1970.
+    """
+
+    graph: str
+    nodes: dict[str, list[str]]
+    states: dict[str, StateFile]
+    positions: dict[str, Any] = field(default_factory=dict)
+    ended: list[str] = field(default_factory=list)
+    prepared: dict[str, Any] = field(default_factory=dict)
+    bounds: dict[str, int] = field(default_factory=dict)
+    counts: dict[str, dict[str, int]] = field(default_factory=dict)
+    over: bool = False
+    parent: int = 0
+    at: float = 0.0
+    format: int = FORMAT
+
+
+_SHAPES: dict[str, Any] = {
+    "graph": str, "nodes": dict, "states": dict, "positions": dict, "ended": list, "prepared": dict,
+    "bounds": dict, "counts": dict, "over": bool, "parent": int, "at": (int, float), "format": int,
+}  # fmt: skip
+_STATE = {each.name for each in fields(StateFile)}
+
+
+def write_manifest(manifest: CheckpointManifest) -> bytes:
+    """Return the content of the file of a manifest."""
+    return json.dumps(asdict(manifest)).encode()
+
+
+def read_manifest(place: str, data: bytes) -> CheckpointManifest:
+    """Return the manifest in a file; raises ``SnapshotError`` in the name of ``place`` if there is none."""
+    try:
+        found = json.loads(data)
+    except ValueError as error:
+        msg = f"{place}: cannot be read ({error}): put it back as it was, or begin anew with an empty folder"
+        raise SnapshotError(msg) from error
+    if isinstance(found, dict) and found.get("format", FORMAT) != FORMAT:
+        msg = f"{place}: is of format {found['format']}, this program writes {FORMAT}: use the version that wrote it"
+        raise SnapshotError(msg)
+    sound = isinstance(found, dict) and found.keys() == _SHAPES.keys()
+    if not sound or any(not isinstance(found[name], kind) for name, kind in _SHAPES.items()):
+        msg = f"{place}: is no manifest of a checkpoint: put it back as it was, or begin anew with an empty folder"
+        raise SnapshotError(msg)
+    if any(not isinstance(state, dict) or state.keys() != _STATE for state in found["states"].values()):
+        msg = f"{place}: names a state in a way that is not known: use the version that wrote it"
+        raise SnapshotError(msg)
+    states = {name: StateFile(**state) for name, state in found["states"].items()}
+    return CheckpointManifest(**{**found, "states": states})
+
+
+def check_graph(
+    place: str,
+    manifest: CheckpointManifest,
+    graph: str,
+    nodes: Mapping[str, list[str]],
+    versions: Mapping[str, int],
+    without_state_of: Collection[str],
+) -> None:
+    """Raise ``UsageError`` unless a graph can go on from a manifest: its nodes are those of then, one by one.
+
+    ``versions``: the version of the states of each operator.  ``without_state_of``: nodes that may have changed, or
+    come or gone; they begin anew.
+    """
+    if unknown := set(without_state_of) - {*nodes, *manifest.nodes}:
+        msg = f"{place}: there is no node {min(unknown)!r} to begin anew; there are {', '.join(nodes)}"
+        raise UsageError(msg)
+    if graph != manifest.graph:
+        msg = f"{place}: is of graph {manifest.graph!r}; got {graph!r}: give it a folder of its own"
+        raise UsageError(msg)
+    if manifest.over:
+        msg = f"{place}: its streams have ended, and all results are out: give another folder to begin anew"
+        raise UsageError(msg)
+    for name in [*nodes, *manifest.nodes]:
+        was, now = manifest.nodes.get(name), nodes.get(name)
+        if was != now and name not in without_state_of:
+            msg = (
+                f"{place}: the graph has changed: {difference(name, was, now)}: run the graph of then, or begin this "
+                f"node anew with --without-state-of {name} (without_state_of)"
+            )
+            raise UsageError(msg)
+    for name, version in versions.items():
+        was_version = manifest.states[name].version if name in manifest.states else version
+        if was_version != version and name not in without_state_of:
+            msg = (
+                f"{place}: the state of {name!r} is of version {was_version}, this program's is {version}: use the "
+                f"version that wrote it, or begin this node anew with --without-state-of {name} (without_state_of)"
+            )
+            raise UsageError(msg)

@@ -1,0 +1,115 @@
+"""Epochs: the log of a checkpoint, and all decisions about it, as functions of values that were read.
+
+Each entry of the log is a file ``epochs/<number>.json`` that is made if it is absent, and never changed.  A *record*
+makes a manifest the state after an epoch.  With a *claim* a process goes on from the last record: it is
+an entry, too, so an older process that is still there finds the number of its next record taken, and stops.  Entry
+after entry, there is one owner: nothing else is needed as a fence.  Claims stay for good, records do not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+
+__all__ = [
+    "Entry",
+    "garbage",
+    "kept_manifests",
+    "last_entry",
+    "next_number",
+    "number_of",
+    "read_entry",
+    "write_entry",
+]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An entry of the log.
+
+    ``number``: its place.  ``kind``: "record" or "claim".  ``manifest``: the file of the last state, within the
+    checkpoint, and its ``sha256``; empty before the first record.  ``run``: the name of the checkpoint, by which
+    sinks know it.  ``owner``: the process, in words; ``at``: wall seconds since 1970.
+    """
+
+    number: int
+    kind: str
+    manifest: str
+    sha256: str
+    run: str
+    owner: str
+    at: float
+
+
+_KINDS = {
+    field.name: {"int": int, "str": str, "float": (int, float)}[str(field.type)] for field in fields(Entry)
+}
+
+
+def read_entry(number: int, data: bytes) -> Entry | None:
+    """Return the entry in a file; None: it is half-written, so its process died before it went on."""
+    try:
+        found = json.loads(data)
+    except ValueError:
+        return None
+    if not isinstance(found, dict) or found.keys() != _KINDS.keys():
+        return None
+    if any(not isinstance(found[name], kind) for name, kind in _KINDS.items()):  # type: ignore[arg-type]
+        return None
+    return Entry(**found) if found["number"] == number and found["kind"] in ("record", "claim") else None
+
+
+def write_entry(entry: Entry) -> bytes:
+    """Return the content of the file of an entry."""
+    return json.dumps(asdict(entry)).encode()
+
+
+def number_of(name: str) -> int | None:
+    """Return the number of the entry in the file ``name``; None: it is no entry."""
+    stem, _, suffix = name.partition(".")
+    return int(stem) if suffix == "json" and stem.isdigit() else None
+
+
+def last_entry(entries: Mapping[int, Entry | None]) -> Entry | None:
+    """Return the entry to go on from: the last that is whole; None: there is none.
+
+    A claim has the manifest of the record before it.  A half-written entry counts for nothing: nobody has committed
+    anything because of it.
+    """
+    whole = [entry for _, entry in sorted(entries.items()) if entry is not None]
+    return whole[-1] if whole else None
+
+
+def next_number(entries: Collection[int]) -> int:
+    """Return the number of the next entry: also of a half-written one the place is taken."""
+    return max(entries, default=0) + 1
+
+
+def kept_manifests(entries: Mapping[int, Entry | None], keep: int) -> list[str]:
+    """Return the files of the last ``keep`` manifests, the oldest first."""
+    whole = [entry for _, entry in sorted(entries.items()) if entry is not None]
+    return list(dict.fromkeys(entry.manifest for entry in whole if entry.manifest))[-keep:]
+
+
+def garbage(
+    entries: Mapping[int, Entry | None], used: Mapping[str, Iterable[str]], there: Iterable[str]
+) -> tuple[list[int], list[str]]:
+    """Return the records and files that can be removed, so that all manifests in ``used`` can still be restored.
+
+    ``used``: the files that each kept manifest refers to, by the manifest's file; ``there``: the files of all
+    states, as ``states/<number>-.../<file>``.  A file stays if a kept manifest uses it, or if it is of a checkpoint
+    that is still being written: its number is behind the last entry.  So nothing that the next checkpoint may refer
+    to goes. A claim is never removed, nor is a half-written entry: its number is the one that the owner before it
+    would take for its next record, however long that has slept.
+    """
+    first = min((number for number, e in entries.items() if e is not None and e.manifest in used), default=0)
+    kept = {*used, *(file for files in used.values() for file in files)}
+    last = max(entries, default=0)
+    old = [n for n, entry in entries.items() if n < first and entry is not None and entry.kind == "record"]
+    return old, [file for file in there if used and file not in kept and _checkpoint_of(file) <= last]
+
+
+def _checkpoint_of(file: str) -> int:
+    """Return the number of the checkpoint for which a file was written."""
+    return int(file.split("/")[1].partition("-")[0])

@@ -1,0 +1,41 @@
+"""Hints: why results of a service could never leave, before it starts."""
+
+from __future__ import annotations
+
+from oop_engine.core.graphs.graph import Plan
+from oop_engine.core.graphs.leading import leading_to
+from oop_engine.core.graphs.waiting import waiting
+
+__all__ = ["hints"]
+
+
+def hints(plan: Plan) -> list[str]:
+    """Return a line for each source that has to carry punctuation, and for each whose silence would stop results.
+
+    >>> from oop_engine import Graph
+    >>> hints(Graph("empty").plan())
+    Traceback (most recent call last):
+    oop_engine.core.errors.GraphError: graph 'empty': there is no source
+    """
+    return [*waiting(plan).values(), *_silent(plan)]
+
+
+def _silent(plan: Plan) -> list[str]:
+    """Return a line for each source beside others, behind which nothing goes by the arrival clock."""
+    opened = plan.open()
+    lines = []
+    for source in plan.of_kind("source"):
+        behind = {name for name in opened if source.name in leading_to(plan, name)}
+        waiters = [name for name in opened if name in behind and opened[name].waits]
+        shared = [name for name in waiters if len(_sources(plan, name)) > 1]
+        if shared and not any(opened[name].clock_every for name in behind):
+            lines.append(
+                f"graph {plan.name!r}: while source {source.name!r} is silent, {', '.join(map(repr, shared))} waits "
+                f"for it; Punctuate(Heartbeat(...)) behind it goes by the clock then"
+            )
+    return lines
+
+
+def _sources(plan: Plan, name: str) -> set[str]:
+    before = leading_to(plan, name)
+    return {node.name for node in plan.of_kind("source") if node.name in before}

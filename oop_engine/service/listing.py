@@ -1,0 +1,62 @@
+"""Listing: the checkpoints in a folder, as plain values; nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from time import time
+from typing import Any
+
+from oop_engine.core.errors import SnapshotError, UsageError
+from oop_engine.core.punctuation import FOREVER, NEVER
+from oop_engine.service.checkpoint_folder import CheckpointFolder
+from oop_engine.service.epochs import Entry
+
+__all__ = ["checkpoints"]
+
+
+def checkpoints(folder: str | Path, clock: Callable[[], float] = time) -> list[dict[str, Any]]:
+    """Return the entries of the log that can still be restored or that are claims, the oldest first.
+
+    Raises ``UsageError`` if there is no checkpoint in ``folder``.
+    """
+    found = CheckpointFolder(folder)
+    entries = found.entries()
+    if not entries:
+        msg = f"{folder}: there is no checkpoint in it: give the folder that serve, or run --checkpoint, was given"
+        raise UsageError(msg)
+    return [_listed(found, number, entry, clock()) for number, entry in entries.items()]
+
+
+def _listed(folder: CheckpointFolder, number: int, entry: Entry | None, now: float) -> dict[str, Any]:
+    if entry is None:
+        return {"epoch": number, "kind": "half-written"}
+    known: dict[str, Any] = {
+        "epoch": number,
+        "kind": entry.kind,
+        "owner": entry.owner,
+        "at": entry.at,
+        "age_s": max(now - entry.at, 0.0),
+    }
+    if entry.kind != "record":
+        return known
+    try:
+        manifest = folder.manifest_of(entry)
+    except SnapshotError as error:
+        return {**known, "problem": str(error)}
+    return {
+        **known,
+        "graph": manifest.graph,
+        "over": manifest.over,
+        "bytes": {name or "runner": state.nbytes for name, state in manifest.states.items()},
+        "written": sum(
+            s.nbytes for s in manifest.states.values() if s.file.startswith(f"states/{number:07d}-")
+        ),
+        "positions": manifest.positions,
+        "counts": manifest.counts,
+        "bounds": {edge: _in_words(below) for edge, below in manifest.bounds.items()},
+    }
+
+
+def _in_words(below: int) -> int | str | None:
+    return {NEVER: None, FOREVER: "ended"}.get(below, below)

@@ -1,0 +1,86 @@
+"""Outlets: the sinks of a service, an epoch at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from oop_engine.connectors.sink import LiveSink, Prepared
+from oop_engine.connectors.sinks.callback import Callback
+from oop_engine.core.errors import UsageError
+from oop_engine.core.graphs.graph import Plan
+from oop_engine.core.page import Page
+from oop_engine.core.schema import Schema
+from oop_engine.runners.dispatch import Result
+from oop_engine.service.dead_letters import DEAD_LETTERS
+
+__all__ = ["DEAD", "Outlets"]
+
+DEAD = ""
+"""The name of the sink of dead letters: no sink of a graph has an empty one."""
+
+
+class Outlets:
+    """The sinks of ``plan``, by name; a function is one that is called with each page.
+
+    ``epoch``: the number of the one that results belong to now.  Raises ``UsageError`` if they are not the graph's.
+    """
+
+    def __init__(self, plan: Plan, sinks: Mapping[str, Any], dead_letters: LiveSink | None) -> None:
+        names = [node.name for node in plan.of_kind("sink")]
+        if {*names} != {*sinks}:
+            msg = f"graph {plan.name!r}: has the sinks {', '.join(names)}; got {', '.join(sinks) or 'none'}"
+            raise UsageError(msg)
+        self._sinks = {name: _sink(plan.name, name, sinks[name]) for name in names}
+        self._schemas: dict[str, Schema] = {
+            n.name: plan.schema(plan.input(n, 0)) for n in plan.of_kind("sink")
+        }
+        if dead_letters is not None:
+            self._sinks[DEAD], self._schemas[DEAD] = dead_letters, DEAD_LETTERS
+        self.epoch = 0
+
+    async def open(self, run: str, prepared: Mapping[str, Prepared], epoch: int) -> None:
+        """Open all sinks, and repeat the commit of all that is still prepared; results are of ``epoch`` then."""
+        self.epoch = epoch
+        for name, sink in self._sinks.items():
+            known = prepared.get(name)
+            await sink.open(self._schemas[name], run, [] if known is None else [known])
+        await self.commit(prepared)
+
+    async def take(self, result: Result) -> None:
+        """Write a result; punctuation goes no further."""
+        if isinstance(result.message, Page):
+            await self._sinks[result.sink].write(self.epoch, result.message)
+
+    async def bury(self, letters: Page | None) -> None:
+        """Write dead letters, if there are any and a sink for them."""
+        if letters is not None and DEAD in self._sinks:
+            await self._sinks[DEAD].write(self.epoch, letters)
+
+    async def prepare(self, epoch: int) -> dict[str, Prepared]:
+        """Let all sinks prepare an epoch, and return all that is to be committed."""
+        found = {name: await sink.prepare(epoch) for name, sink in self._sinks.items()}
+        return {name: prepared for name, prepared in found.items() if prepared is not None}
+
+    async def commit(self, prepared: Mapping[str, Prepared]) -> None:
+        """Let sinks commit."""
+        for name, found in prepared.items():
+            if name not in self._sinks:
+                words = f"sink {name!r}" if name != DEAD else "dead letters"
+                msg = f"the checkpoint has results for {words} that are not visible yet: give that sink once more"
+                raise UsageError(msg)
+            await self._sinks[name].commit(found)
+
+    async def close(self) -> None:
+        """Close all sinks."""
+        for sink in self._sinks.values():
+            await sink.close()
+
+
+def _sink(graph: str, name: str, given: Any) -> LiveSink:
+    if isinstance(given, LiveSink):
+        return given
+    if isinstance(given, Callable):  # type: ignore[arg-type]
+        return Callback(given)
+    msg = f"graph {graph!r}, sink {name!r}: must be a LiveSink or a function of a page; got {type(given).__name__}"
+    raise UsageError(msg)

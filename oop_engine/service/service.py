@@ -1,0 +1,287 @@
+"""One run of a service: it reads, takes checkpoints, and stops in order.
+
+A checkpoint is taken between two messages: nothing is on its way then, so the states of the operators and the
+positions of the sources are all there is.  Results become visible an epoch at a time, after its checkpoint has been
+recorded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from oop_engine.connectors.sink import LiveSink
+from oop_engine.core.errors import UsageError
+from oop_engine.core.graphs.fingerprint import described
+from oop_engine.core.graphs.graph import Graph, Stream
+from oop_engine.core.graphs.statistics import Statistics
+from oop_engine.core.units import TIME_UNITS
+from oop_engine.runners.faults import first_of
+from oop_engine.runners.local import Local
+from oop_engine.runners.states import RUNNER
+from oop_engine.service.checkpoint_folder import CheckpointFolder
+from oop_engine.service.checkpoint_manifest import CheckpointManifest, check_graph
+from oop_engine.service.dead_letters import DeadLetters
+from oop_engine.service.gate import Gate
+from oop_engine.service.hints import hints
+from oop_engine.service.inlet import Inlet
+from oop_engine.service.outlets import Outlets
+
+__all__ = ["Served", "Service"]
+
+T = TypeVar("T")
+_LOG = logging.getLogger("oop_engine")
+_FOREVER_S = 3600.0
+
+
+@dataclass(frozen=True)
+class Served:
+    """The work of a service in this process.
+
+    ``epochs``: checkpoints (or, without a folder, commits).  ``over``: all streams have ended, and all results are out.
+    ``tuples``: by source, how many went in.  ``unreadable``: by source and reason, how many rows were left out.
+    """
+
+    epochs: int
+    over: bool
+    tuples: dict[str, int]
+    unreadable: dict[str, dict[str, int]]
+    statistics: Statistics = field(repr=False)
+
+
+async def _on_thread(work: Callable[[], T]) -> T:
+    return await asyncio.to_thread(work)
+
+
+class Service:
+    """One run of ``serve``, with the parts of the world that a simulation replaces.
+
+    ``clock``: seconds since 1970; ``aside`` does some work off the event loop, and is awaited.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        sources: Mapping[str, Any],
+        sinks: Mapping[str, Any],
+        *,
+        folder: CheckpointFolder | None,
+        every_s: float = 10.0,
+        dead_letters: LiveSink | None = None,
+        without_state_of: Collection[str] = (),
+        check: bool = False,
+        clock: Callable[[], float] = time.time,
+        aside: Callable[[Callable[[], Any]], Awaitable[Any]] = _on_thread,
+    ) -> None:
+        if every_s <= 0:
+            msg = f"serve: every_s must be above 0 seconds; got {every_s}"
+            raise UsageError(msg)
+        self._folder, self._every_s, self._clock, self._aside = folder, every_s, clock, aside
+        self._without = without_state_of
+        plan = graph.plan()
+        self._outlets = Outlets(plan, sinks, dead_letters)
+        self.local = Local(graph, self._outlets.take, check=check)
+        self.plan = self.local.plan
+        self._dead = DeadLetters(clock, kept=dead_letters is not None)
+        names = [node.name for node in plan.of_kind("source")]
+        if {*names} != {*sources}:
+            msg = (
+                f"graph {plan.name!r}: has the sources {', '.join(names)}; got {', '.join(sources) or 'none'}"
+            )
+            raise UsageError(msg)
+        self.inlets = {
+            name: Inlet(name, sources[name], plan.schema(Stream(name)), self._dead) for name in names
+        }
+        self._gate = Gate()
+        self._finished = asyncio.Event()
+        self.epochs = 0
+
+    async def run(self, stop: asyncio.Event, *, drain: bool = False) -> Served:
+        """Run to the end of all sources, or until ``stop`` is set."""
+        for line in hints(self.plan):
+            _LOG.warning("%s", line)
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._outlets.close)
+            await self._begin()
+            try:
+                over = await self._work(stop, drain=drain)
+            except BaseExceptionGroup as group:
+                raise first_of(group) from None
+            if over:
+                await self._keep(await self._outlets.prepare(self._outlets.epoch), over=True)
+        tuples = {name: inlet.tuples for name, inlet in self.inlets.items()}
+        return Served(self.epochs, over, tuples, self._dead.counts, self.local.statistics)
+
+    async def _begin(self) -> None:
+        """Take over the checkpoint, and repeat the commit of its last epoch."""
+        if self._folder is None:
+            await self._outlets.open("unrecorded", {}, 0)
+            return
+        folder = self._folder
+        manifest = await self._aside(folder.claim)
+        if manifest is not None and not manifest.over:
+            self._check(manifest)
+            self._restore(manifest, await self._aside(lambda: folder.states_of(manifest)))
+        prepared = manifest.prepared if manifest is not None else {}
+        await self._outlets.open(folder.run, prepared, folder.number + 1)
+        if manifest is not None:
+            await self._acknowledge(manifest.positions)
+            self._check(manifest)
+
+    async def _work(self, stop: asyncio.Event, *, drain: bool) -> bool:
+        """Read, and take checkpoints; return whether all streams have ended."""
+        async with self.local, asyncio.TaskGroup() as tasks:
+            clock = self._arrivals()
+            readers = [
+                tasks.create_task(
+                    inlet.read(self.local, self._gate, clock, self._took), name=f"source {name}"
+                )
+                for name, inlet in self.inlets.items()
+                if not inlet.ended
+            ]
+            keeper = tasks.create_task(self._keep_on(), name="checkpoints")
+            ticker = tasks.create_task(self._tick_on(clock), name="clock")
+            await _any_of(stop, readers)
+            self._finished.set()
+            await keeper
+            async with self._gate.alone():
+                for task in (*readers, ticker):
+                    task.cancel()
+                over = drain or all(inlet.ended for inlet in self.inlets.values())
+                if not over:
+                    await self._checkpoint_alone()
+                    self.local.leave()
+        return over
+
+    async def _keep_on(self) -> None:
+        finished = asyncio.create_task(self._finished.wait())
+        try:  # not wait_for: until Python 3.12 it can swallow a cancellation
+            while not (await asyncio.wait([finished], timeout=self._every_s))[0]:
+                await self.checkpoint()
+        finally:
+            finished.cancel()
+
+    async def _tick_on(self, clock: Callable[[], int] | None) -> None:
+        """Let the arrival clock tick for the operators that want it."""
+        if clock is None or self.local.clock_every is None:
+            return
+        schema = self.plan.schema(Stream(next(iter(self.inlets))))
+        every_s = self.local.clock_every / TIME_UNITS[schema.unit]
+        while True:
+            await asyncio.sleep(min(every_s, _FOREVER_S))
+            async with self._gate.inside():
+                await self.local.clock(clock())
+
+    async def checkpoint(self) -> None:
+        """Take a checkpoint now, and let the results of its epoch be seen."""
+        async with self._gate.alone():
+            taken = await self._take()
+        await self._finish(*taken)
+
+    async def _checkpoint_alone(self) -> None:
+        await self._finish(*await self._take())
+
+    async def _take(self) -> tuple[int, dict[str, bytes], CheckpointManifest]:
+        """Return the epoch that ends now, the states, and all else that a checkpoint has."""
+        states = await self.local.snapshot()
+        await self._outlets.bury(self._dead.take())
+        epoch = self._outlets.epoch
+        self._outlets.epoch += 1
+        return epoch, states, self._manifest()
+
+    async def _finish(self, epoch: int, states: dict[str, bytes], manifest: CheckpointManifest) -> None:
+        prepared = await self._outlets.prepare(epoch)
+        await self._record(manifest, states, prepared)
+
+    async def _keep(self, prepared: dict[str, Any], *, over: bool) -> None:
+        await self._record(self._manifest(over=over), {}, prepared)
+
+    async def _record(
+        self, manifest: CheckpointManifest, states: dict[str, bytes], prepared: dict[str, Any]
+    ) -> None:
+        """Record, then commit, then acknowledge, then collect: in this order a crash at any moment does no harm."""
+        manifest.prepared.update(prepared)
+        if (folder := self._folder) is not None:
+            operators = self.local.operators
+            kinds = {name: (type(op).__name__, op.state_version) for name, op in operators.items()}
+            await self._aside(lambda: folder.record(manifest, states, kinds))
+        await self._outlets.commit(prepared)
+        await self._acknowledge(manifest.positions)
+        self.epochs += 1
+        if folder is not None:
+            await self._aside(folder.collect)
+
+    async def _acknowledge(self, positions: Mapping[str, Any]) -> None:
+        for name, inlet in self.inlets.items():
+            if positions.get(name) is not None:
+                await inlet.source.acknowledge(positions[name])
+
+    def _manifest(self, *, over: bool = False) -> CheckpointManifest:
+        inlets = self.inlets.items()
+        counts = {
+            name: {"tuples": inlet.tuples, "unreadable": sum(self._dead.counts[name].values())}
+            for name, inlet in inlets
+        }
+        return CheckpointManifest(
+            graph=self.plan.name,
+            nodes=described(self.plan),
+            states={},
+            positions={name: inlet.position for name, inlet in inlets},
+            ended=[name for name, inlet in inlets if inlet.ended],
+            bounds={name: edge.below for name, edge in self.local.statistics.edges.items()},
+            counts=counts,
+            over=over,
+        )
+
+    def _check(self, manifest: CheckpointManifest) -> None:
+        assert self._folder is not None
+        versions = {name: operator.state_version for name, operator in self.local.operators.items()}
+        place = f"checkpoint {self._folder.folder}"
+        check_graph(place, manifest, self.plan.name, described(self.plan), versions, self._without)
+
+    def _restore(self, manifest: CheckpointManifest, states: dict[str, bytes]) -> None:
+        fresh = {
+            name: operator.snapshot()
+            for name, operator in self.local.operators.items()
+            if name in self._without or name not in states
+        }
+        wanted = {name: states[name] for name in (*self.local.operators, RUNNER) if name in states}
+        self.local.restore(wanted | fresh)
+        for name, inlet in self.inlets.items():
+            inlet.position, inlet.ended = manifest.positions.get(name), name in manifest.ended
+        for edge, below in manifest.bounds.items():
+            if edge in self.local.statistics.edges:
+                self.local.statistics.edges[edge].below = below
+
+    async def _took(self) -> None:
+        await self._outlets.bury(self._dead.take())
+
+    def _arrivals(self) -> Callable[[], int] | None:
+        """Return the arrival clock, in the unit of the sources; None: no operator wants it."""
+        if self.local.clock_every is None:
+            return None
+        units = {self.plan.schema(Stream(name)).unit for name in self.inlets}
+        if len(units) > 1 or not units <= TIME_UNITS.keys():
+            msg = (
+                f"graph {self.plan.name!r}: an operator goes by the arrival clock, which shows seconds since 1970; its "
+                f"sources are in {', '.join(sorted(units))}: give them one unit of time, or leave out the Heartbeat"
+            )
+            raise UsageError(msg)
+        a_second = TIME_UNITS[units.pop()]
+        return lambda: int(self._clock() * a_second)
+
+
+async def _any_of(stop: asyncio.Event, readers: Collection[asyncio.Task[None]]) -> None:
+    """Wait until ``stop`` is set, or all readers are done."""
+    stopping, waiting = asyncio.create_task(stop.wait()), set(readers)
+    try:
+        while waiting and not stop.is_set():
+            done, _ = await asyncio.wait({stopping, *waiting}, return_when=asyncio.FIRST_COMPLETED)
+            waiting -= done
+    finally:
+        stopping.cancel()

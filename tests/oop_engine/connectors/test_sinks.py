@@ -1,0 +1,91 @@
+"""Sinks: an epoch becomes visible when it is committed, and once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from oop_engine import Gathered, Page, PartFiles, Schema, SnapshotError, TraceError, UsageError, open_trace
+from oop_engine.connectors.sinks import part_files
+from oop_engine.runners.event_loop import run_async
+
+SCHEMA = Schema({"ts": pa.int64(), "key": pa.string()}, "ts", "s")
+
+
+def page(ts: int) -> Page:
+    return Page.of(SCHEMA, {"ts": [ts], "key": ["a"]})
+
+
+def seen(sink: Any) -> list[int]:
+    if isinstance(sink, Gathered):
+        return [row["ts"] for row in sink.rows]
+    files = sorted(path for path in sink.folder.iterdir() if path.name[0] != ".")
+    return [ts for path in files for each in open_trace(path, SCHEMA).pages() for ts in each.times.tolist()]
+
+
+@pytest.mark.parametrize("kind", ["memory", "parquet", "jsonl", "csv", "arrow", "msgpack"])
+def test_an_epoch_is_seen_once_it_is_committed(tmp_path: Path, kind: str) -> None:
+    def made() -> Any:
+        return memory if kind == "memory" else PartFiles(tmp_path, kind)
+
+    memory = Gathered()
+
+    async def main() -> None:
+        sink = made()
+        await sink.open(SCHEMA, "run", [])
+        await sink.write(1, page(1))
+        first = await sink.prepare(1)
+        await sink.write(2, page(2))
+        second = await sink.prepare(2)
+        await sink.write(3, page(3))
+        assert await sink.prepare(4) is None
+        assert seen(sink) == []
+        await sink.commit(first)
+        await sink.commit(first)
+        assert seen(sink) == [1]
+        again = made()  # the process dies; the second epoch is in the checkpoint, the third is not
+        await again.open(SCHEMA, "run", [second])
+        await again.commit(second)
+        await again.commit(second)
+        assert seen(again) == [1, 2]
+        assert kind == "memory" or all(path.name[0] != "." for path in tmp_path.iterdir())
+
+    run_async(main())
+
+
+def test_many_results_of_an_epoch_go_to_several_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(part_files, "_MOST_BYTES", 10)
+
+    async def main() -> None:
+        sink = PartFiles(tmp_path, "jsonl")
+        await sink.open(SCHEMA, "run", [])
+        for ts in range(3):
+            await sink.write(1, page(ts))
+        await sink.commit(await sink.prepare(1))
+        assert seen(sink) == [0, 1, 2]
+
+    run_async(main())
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_results_that_were_removed_are_told(tmp_path: Path) -> None:
+    async def main() -> None:
+        sink = PartFiles(tmp_path)
+        await sink.open(SCHEMA, "run", [])
+        with pytest.raises(SnapshotError, match="are gone"):
+            await sink.commit(["0000001-0-run.parquet"])
+
+    run_async(main())
+
+
+def test_a_format_that_cannot_hold_the_columns_is_told_at_the_start(tmp_path: Path) -> None:
+    nested = Schema({"ts": pa.int64(), "all": pa.list_(pa.int64())}, "ts", "s")
+    with pytest.raises(TraceError, match="has no text form"):
+        run_async(PartFiles(tmp_path, "csv").open(nested, "run", []))
+    with pytest.raises(UsageError, match="unknown trace format 'xls'"):
+        PartFiles(tmp_path, "xls")

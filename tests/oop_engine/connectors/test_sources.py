@@ -1,0 +1,225 @@
+"""Sources: what they give from each position on, and what is told when a position is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from oop_engine import (
+    FileTail,
+    GrowingFolder,
+    Linear,
+    LiveSource,
+    Page,
+    Replayed,
+    Schema,
+    SetupError,
+    TcpLines,
+    TraceError,
+    UsageError,
+    write_trace,
+)
+from oop_engine.runners.event_loop import run_async
+
+SCHEMA = Schema({"ts": pa.int64(), "key": pa.string()}, "ts", "s")
+
+
+async def some(source: LiveSource, position: Any = None, most: int | None = None) -> list[tuple[Any, Any]]:
+    """Return what a source gives, to its end or ``most`` pieces."""
+    found: list[tuple[Any, Any]] = []
+    pieces = source.read(position)
+    async for piece in pieces:
+        found.append(piece)
+        if len(found) == most:
+            break
+    await pieces.aclose()  # type: ignore[attr-defined]
+    return found
+
+
+def read(source: LiveSource, position: Any = None, most: int | None = None) -> list[tuple[Any, Any]]:
+    return run_async(some(source, position, most))
+
+
+def test_a_file_is_read_from_any_position_on(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(b"one\ntwo\n")
+    [(lines, position)] = read(FileTail(log, follow=False))
+    assert lines == b"one\ntwo\n"
+    with log.open("ab") as file:
+        file.write(b"three\nfo")
+    [(lines, later)] = read(FileTail(log), position, most=1)
+    assert lines == b"three\n"
+    with log.open("ab") as file:
+        file.write(b"ur")
+    assert [lines for lines, _ in read(FileTail(log, follow=False), later)] == [b"four\n"]
+
+
+def test_a_file_is_followed_across_its_rotation(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(b"one\n")
+
+    async def main() -> list[bytes]:
+        found = []
+        async for lines, _ in FileTail(log, every_s=0.001).read(None):
+            found.append(lines)
+            if len(found) == 1:
+                with log.open("ab") as file:
+                    file.write(b"two")  # the last line of a file that is rotated ends with it
+                log.rename(tmp_path / "log.1")
+                log.write_bytes(b"three\n")
+            if len(found) == 3:
+                return found
+        return found
+
+    assert run_async(main()) == [b"one\n", b"two\n", b"three\n"]
+
+
+def test_a_file_that_was_rotated_while_nobody_read_is_found(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(b"one\n")
+    [(_, position)] = read(FileTail(log, follow=False))
+    with log.open("ab") as file:
+        file.write(b"two\n")
+    log.rename(tmp_path / "log.1")
+    log.write_bytes(b"three\n")
+    assert [lines for lines, _ in read(FileTail(log, every_s=0.001), position, most=2)] == [
+        b"two\n",
+        b"three\n",
+    ]
+
+
+def test_a_position_that_is_gone_is_told(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(b"one\ntwo\n")
+    [(_, position)] = read(FileTail(log, follow=False))
+    log.write_bytes(b"one\n")
+    with pytest.raises(TraceError, match="was read to byte 8 and has 4: it was cut"):
+        read(FileTail(log), position)
+    log.rename(tmp_path / "kept")
+    log.write_bytes(b"other\n")
+    with pytest.raises(TraceError, match="the file that was read to byte 8 is gone"):
+        read(FileTail(log), position)
+    with pytest.raises(TraceError, match="does not exist"):
+        read(FileTail(tmp_path / "none", follow=False))
+
+
+def test_a_line_without_an_end_is_told(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(b"x" * (1 << 22) + b"\n")
+    with pytest.raises(TraceError, match="must be shorter than"):
+        read(FileTail(log))
+
+
+def page(*times: int) -> Page:
+    return Page.of(SCHEMA, {"ts": list(times), "key": ["a"] * len(times)})
+
+
+def test_a_folder_gives_its_files_and_those_that_come(tmp_path: Path) -> None:
+    write_trace(tmp_path / "1.arrow", SCHEMA, [page(1, 2), Linear(2), page(3)])
+    write_trace(tmp_path / "2.parquet", SCHEMA, [page(4)])
+    (tmp_path / "readme.txt").write_text("no trace")
+    whole = read(GrowingFolder(tmp_path, SCHEMA, follow=False))
+    assert [m.times.tolist() if isinstance(m, Page) else m for m, _ in whole] == [[1, 2], Linear(2), [3], [4]]
+    for number, (_, position) in enumerate(whole):
+        assert [m for m, _ in read(GrowingFolder(tmp_path, SCHEMA, follow=False), position)] == [
+            m for m, _ in whole[number + 1 :]
+        ]
+
+    async def main() -> list[Any]:
+        found = []
+        async for message, _ in GrowingFolder(tmp_path, SCHEMA, every_s=0.001).read(whole[-1][1]):
+            found.append(message)
+            if len(found) == 2:
+                return found
+        return found
+
+    write_trace(tmp_path / "3.jsonl", SCHEMA, [page(5)], arrival_column=None)
+    write_trace(tmp_path / "4.arrow", SCHEMA, [page(6)])
+    assert [message.times.tolist() for message in run_async(main())] == [[5], [6]]
+
+
+def test_a_file_that_comes_before_those_read_is_told(tmp_path: Path) -> None:
+    write_trace(tmp_path / "2.arrow", SCHEMA, [page(1)])
+
+    async def main() -> None:
+        async for _ in GrowingFolder(tmp_path, SCHEMA, every_s=0.001).read(None):
+            write_trace(tmp_path / "1.arrow", SCHEMA, [page(0)])
+
+    with pytest.raises(TraceError, match=r"1.arrow: came after '2.arrow' was read"):
+        run_async(main())
+
+
+def test_rows_of_files_that_cannot_be_read_are_told(tmp_path: Path) -> None:
+    (tmp_path / "1.jsonl").write_text('{"ts": 1, "key": "a"}\n{"ts": "x", "key": "a"}\n')
+    told: list[tuple[str, str, int]] = []
+    source = GrowingFolder(tmp_path, SCHEMA, follow=False)
+    source.unreadable = lambda *args: told.append(args)
+    assert [m.times.tolist() for m, _ in read(source)] == [[1]]
+    assert told == [("ts: cannot read 'x' as int64", "1.jsonl, row 2: {'ts': b'x', 'key': b'a'}", 1)]
+
+
+def test_lines_come_from_many_clients() -> None:
+    async def main() -> list[bytes]:
+        source = TcpLines("127.0.0.1", 0)
+        found: list[bytes] = []
+        reading = asyncio.create_task(some(source, most=3))
+        while not source.port:
+            await asyncio.sleep(0)
+        for text in (b"one\ntw", b"three\n"):
+            _, writer = await asyncio.open_connection("127.0.0.1", source.port)
+            writer.write(text)
+            writer.close()
+            await writer.wait_closed()
+        for lines, _ in await reading:
+            found.append(lines)
+        return found
+
+    assert b"".join(sorted(b"".join(run_async(main())).splitlines(keepends=True))) == b"one\nthree\ntw\n"
+
+
+def test_a_connection_ends_with_its_server() -> None:
+    async def send(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"one\ntwo\n")
+        await writer.drain()
+        writer.close()
+
+    async def main() -> list[tuple[Any, Any]]:
+        server = await asyncio.start_server(send, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        found = await some(TcpLines("127.0.0.1", port, connect=True), 100)
+        server.close()
+        return found
+
+    assert run_async(main()) == [(b"one\ntwo\n", 108)]
+
+
+def test_an_address_where_nobody_is_is_told() -> None:
+    async def main() -> None:
+        server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        try:
+            with pytest.raises(SetupError, match="cannot be listened at"):
+                await some(TcpLines("127.0.0.1", port))
+        finally:
+            server.close()
+            await server.wait_closed()
+        with pytest.raises(SetupError, match="cannot be connected to"):
+            await some(TcpLines("127.0.0.1", port, connect=True))
+
+    run_async(main())
+
+
+def test_a_function_goes_on_from_a_number() -> None:
+    async def make(start: int) -> AsyncIterator[Any]:
+        for number in range(start, 4):
+            yield number
+
+    assert read(Replayed(make), 2) == [(2, 3), (3, 4)]
+    with pytest.raises(UsageError, match="goes on from a number"):
+        read(Replayed(make), [os.getpid()])

@@ -1,0 +1,109 @@
+"""The folder of checkpoints on the disk of this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from oop_engine import SnapshotError, UsageError
+from oop_engine.service.checkpoint_folder import CheckpointFolder, OwnerGone
+from oop_engine.service.checkpoint_manifest import CheckpointManifest
+
+KINDS = {"count": ("WindowAggregate", 1)}
+
+
+def manifest() -> CheckpointManifest:
+    return CheckpointManifest("g", {"count": ["Count()", "in", "f"]}, {}, positions={"in": 3})
+
+
+def recorded(folder: Path, *states: bytes, keep: int = 3) -> CheckpointFolder:
+    checkpoints = CheckpointFolder(folder, keep=keep, clock=lambda: 1.0, owner="me")
+    checkpoints.claim()
+    for state in states:
+        checkpoints.record(manifest(), {"count": state, "": b"runner"}, KINDS)
+        checkpoints.collect()
+    return checkpoints
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.glob("states/*/*") if path.name != "manifest.json")
+
+
+def test_a_record_is_found_by_the_next_process(tmp_path: Path) -> None:
+    first = recorded(tmp_path, b"one", b"two")
+    second = CheckpointFolder(tmp_path)
+    found = second.claim()
+    assert found is not None
+    assert found.positions == {"in": 3}
+    assert second.states_of(found) == {"count": b"two", "": b"runner"}
+    assert second.run == first.run
+
+
+def test_a_state_that_has_not_changed_is_not_written_again(tmp_path: Path) -> None:
+    recorded(tmp_path, b"one", b"one", b"one", b"one", b"one")
+    assert len(files(tmp_path)) == 2
+    found = CheckpointFolder(tmp_path)
+    last = found.claim()
+    assert last is not None
+    assert found.states_of(last)["count"] == b"one"
+
+
+def test_old_states_are_removed(tmp_path: Path) -> None:
+    recorded(tmp_path, *(bytes([n]) for n in range(6)), keep=2)
+    assert len([name for name in files(tmp_path) if name.startswith("count.")]) == 2
+    assert len(list((tmp_path / "epochs").iterdir())) == 3  # a claim, two records
+
+
+def test_who_was_taken_over_records_nothing(tmp_path: Path) -> None:
+    old = recorded(tmp_path, b"one")
+    new = recorded(tmp_path, b"two")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(OwnerGone, match="me has taken it over"):
+        old.record(manifest(), {"count": b"three", "": b""}, KINDS)
+    assert sorted(tmp_path.rglob("*")) == before
+    new.record(manifest(), {"count": b"four", "": b""}, KINDS)
+
+
+def test_of_two_that_record_at_once_one_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = recorded(tmp_path, b"one")
+    recorded(tmp_path)
+    monkeypatch.setattr(old, "_check_mine", lambda number: None)  # it looked before the claim was there
+    with pytest.raises(OwnerGone):
+        old.record(manifest(), {"count": b"three", "": b""}, KINDS)
+    found = CheckpointFolder(tmp_path)
+    last = found.claim()
+    assert last is not None
+    assert found.states_of(last)["count"] == b"one"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "change", "reason"),
+    [
+        ("states/*/count.*", lambda path: path.write_bytes(b"other"), "state of 'count' is damaged"),
+        ("states/*/count.*", lambda path: path.unlink(), "is missing"),
+        ("states/*/manifest.json", lambda path: path.write_bytes(b"{}"), "is damaged"),
+        ("states/*/manifest.json", lambda path: path.unlink(), "is missing"),
+    ],
+)
+def test_damage_is_told_and_nothing_is_skipped(tmp_path: Path, pattern: str, change, reason: str) -> None:
+    recorded(tmp_path, b"one")
+    change(next(tmp_path.glob(pattern)))
+    found = CheckpointFolder(tmp_path)
+    with pytest.raises(SnapshotError, match=reason):
+        found.states_of(found.claim())  # type: ignore[arg-type]
+
+
+def test_a_half_written_record_counts_for_nothing(tmp_path: Path) -> None:
+    recorded(tmp_path, b"one")
+    (tmp_path / "epochs" / "0000003.json").write_bytes(b'{"number": 3, "ki')
+    found = CheckpointFolder(tmp_path)
+    last = found.claim()
+    assert last is not None
+    assert found.states_of(last)["count"] == b"one"
+    assert found.number == 4
+
+
+def test_a_checkpoint_must_be_claimed_before_it_is_used(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="must be claimed first"):
+        CheckpointFolder(tmp_path).record(manifest(), {}, {})

@@ -1,0 +1,58 @@
+"""SIGKILL of real processes over files: the results are those of a run without (``OOP_ENGINE_KILLS``: how many)."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from oop_engine.testing import multiset
+from tests.children import started
+from tests.oop_engine.service.killed_service import LOGS
+
+KILLS = int(os.environ.get("OOP_ENGINE_KILLS", "2"))
+ROWS = 3_000
+
+
+def written(folder: Path, random: Random) -> list[dict[str, Any]]:
+    """Write the logs, and return their rows."""
+    found = []
+    for name in LOGS:
+        rows = [
+            {"ts": ts // 5 - random.randint(0, 8), "key": random.choice("xyz"), "n": random.randint(0, 9)}
+            for ts in range(ROWS)
+        ]
+        (folder / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        found += rows
+    return found
+
+
+def expected(rows: list[dict[str, Any]]) -> object:
+    windows: dict[tuple[int, str], list[int]] = {}
+    for row in rows:
+        windows.setdefault((row["ts"] // 20, row["key"]), []).append(row["n"])
+    return multiset(
+        {"key": key, "window_start": at * 20, "window_end": at * 20 + 20, "rows": len(n), "sum": sum(n)}
+        for (at, key), n in windows.items()
+    )
+
+
+def test_results_are_those_without_a_kill(tmp_path: Path) -> None:
+    random = Random(KILLS)
+    rows = written(tmp_path, random)
+    command = [sys.executable, "-m", "tests.oop_engine.service.killed_service", str(tmp_path)]
+    for _ in range(KILLS):
+        with started(command) as process:
+            assert process.stdout is not None
+            for _ in range(random.randint(1, 5)):
+                process.stdout.readline()
+            process.kill()
+    with started(command) as process:
+        _, problems = process.communicate()
+        assert process.returncode == 0, problems
+    assert multiset(pq.ParquetDataset(tmp_path / "out").read().to_pylist()) == expected(rows)

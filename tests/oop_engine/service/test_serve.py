@@ -1,0 +1,346 @@
+"""A service over files, generators and sockets, in real event loops but without waiting for the clock."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from oop_engine import (
+    Callback,
+    FileTail,
+    Gathered,
+    Generated,
+    Graph,
+    LiveSink,
+    LiveSource,
+    Page,
+    PartFiles,
+    Replayed,
+    Schema,
+    UsageError,
+    serve,
+)
+from oop_engine.operators import (
+    BoundedDisorder,
+    Count,
+    Heartbeat,
+    Meld,
+    Ordered,
+    Punctuate,
+    Sum,
+    Tumbling,
+    Upstream,
+    WindowAggregate,
+)
+from oop_engine.runners.event_loop import run_async
+from oop_engine.service.checkpoint_folder import OwnerGone
+from oop_engine.service.service import Service
+
+SCHEMA = Schema({"ts": pa.int64(), "key": pa.string()}, "ts", "s")
+
+
+def counts(*, policy: Any = None, aggregates: Any = None) -> Graph:
+    graph = Graph("counts")
+    edge = graph.add("edge", Punctuate(policy or BoundedDisorder(5)), graph.source("in", SCHEMA))
+    count = WindowAggregate(Tumbling(10), aggregates or {"n": Count()}, by=("key",))
+    graph.sink("out", graph.add("count", count, edge))
+    return graph
+
+
+def rows(first: int, last: int) -> list[dict[str, Any]]:
+    return [{"ts": ts, "key": "ab"[ts % 2]} for ts in range(first, last)]
+
+
+def counted(found: list[dict[str, Any]]) -> list[tuple[int, str, int]]:
+    return sorted((row["window_end"], row["key"], row["n"]) for row in found)
+
+
+def full(*ends: int) -> list[tuple[int, str, int]]:
+    return [(end, key, 5) for end in ends for key in "ab"]
+
+
+def endless(items: list[Any], done: asyncio.Event) -> Replayed:
+    """Items that can be read again, and then silence."""
+
+    async def make(start: int) -> AsyncIterator[Any]:
+        for item in items[start:]:
+            yield item
+        done.set()
+        await asyncio.Event().wait()
+
+    return Replayed(make)
+
+
+async def until_silent(graph: Graph, items: list[Any], sink: Any, folder: Path | None, **options: Any) -> Any:
+    """Serve until all items are in, then stop."""
+    stop = asyncio.Event()
+    source = endless(items, stop)
+    return await serve(
+        graph, {"in": source}, {"out": sink}, checkpoint=folder, stop=stop, signals=False, **options
+    )
+
+
+def test_a_stream_that_ends_lets_all_out() -> None:
+    sink = Gathered()
+
+    async def feed() -> AsyncIterator[Any]:
+        for row in rows(0, 30):
+            yield row
+
+    served = run_async(serve(counts(), {"in": feed()}, {"out": sink}, signals=False))
+    assert served.over
+    assert served.tuples == {"in": 30}
+    assert counted(sink.rows) == full(10, 20, 30)
+
+
+def test_a_stop_keeps_what_is_not_complete_and_the_next_process_goes_on(tmp_path: Path) -> None:
+    sink = Gathered()
+    assert not run_async(until_silent(counts(), rows(0, 33), sink, tmp_path)).over
+    assert counted(sink.rows) == full(10, 20)  # 33 - 5 is below 30
+    assert not run_async(until_silent(counts(), rows(0, 47), sink, tmp_path)).over
+    assert counted(sink.rows) == full(10, 20, 30, 40)
+    assert run_async(until_silent(counts(), rows(0, 50), sink, tmp_path, drain=True)).over
+    assert counted(sink.rows) == full(10, 20, 30, 40, 50)
+    with pytest.raises(UsageError, match="streams have ended"):
+        run_async(until_silent(counts(), rows(0, 50), sink, tmp_path))
+
+
+def test_files_to_files_with_rows_that_cannot_be_read(tmp_path: Path) -> None:
+    log, out, dead = tmp_path / "log.jsonl", tmp_path / "out", Gathered()
+    lines = [json.dumps(row) for row in rows(0, 20)]
+    lines[7:7] = ["{", '{"ts": "noon", "key": "a"}']
+    log.write_text("\n".join(lines) + "\n")
+    served = run_async(
+        serve(
+            counts(),
+            {"in": FileTail(log, follow=False)},
+            {"out": PartFiles(out)},
+            checkpoint=tmp_path / "checkpoint",
+            dead_letters=dead,
+            signals=False,
+        )
+    )
+    assert counted(pq.ParquetDataset(out).read().to_pylist()) == full(10, 20)
+    assert sum(served.unreadable["in"].values()) == 2
+    assert [(row["source"], row["position"], row["record"]) for row in dead.rows] == [
+        ("in", "null", "{"),
+        ("in", "null", "{'ts': b'noon', 'key': b'a'}"),
+    ]
+
+
+def test_punctuation_in_the_stream_for_single_keys_closes_their_windows() -> None:
+    lines = [json.dumps(row) for row in rows(0, 12)]
+    lines.append('{"punctuation": {"groups": {"key": ["a"]}, "below": [10]}}')
+    lines.append('{"punctuation": {"below": "soon"}}')
+    sink = Gathered()
+
+    async def main() -> Any:
+        stop = asyncio.Event()
+        source = endless([("\n".join(lines) + "\n").encode()], stop)
+        source.format = "jsonl"
+        return await serve(counts(policy=Upstream()), {"in": source}, {"out": sink}, stop=stop, signals=False)
+
+    served = run_async(main())
+    assert counted(sink.rows) == [(10, "a", 5)]
+    assert sum(served.unreadable["in"].values()) == 1
+
+
+def test_an_operator_that_has_changed_is_refused_unless_it_may_begin_anew(tmp_path: Path) -> None:
+    sink = Gathered()
+    run_async(until_silent(counts(), rows(0, 33), sink, tmp_path))
+    changed = counts(aggregates={"n": Count(), "sum": Sum("ts")})
+    with pytest.raises(UsageError, match=r"graph has changed: node 'count'.*--without-state-of count"):
+        run_async(until_silent(changed, rows(0, 47), sink, tmp_path))
+    run_async(until_silent(changed, rows(0, 47), sink, tmp_path, without_state_of=["count"]))
+    assert [(row["window_end"], row["n"]) for row in sink.rows[4:]] == [(40, 4), (40, 3)]  # 33 on
+
+
+def test_a_heartbeat_goes_by_the_clock_of_the_machine() -> None:
+    """The last tuple is as old as the epoch, so one tick closes its window."""
+    sink, stop = Gathered(), asyncio.Event()
+    policy = Heartbeat(Ordered(), threshold=1, slack=0, every=1)
+
+    async def main() -> None:
+        service = Service(
+            counts(policy=policy), {"in": endless(rows(0, 3), asyncio.Event())}, {"out": sink}, folder=None
+        )
+        seen = service._outlets.take
+        ticked = asyncio.Event()
+
+        async def take(result: Any) -> None:
+            await seen(result)
+            if isinstance(result.message, Page):
+                stop.set()
+
+        service.local._on_result = take
+        service._tick_on = quick_ticks(service, ticked)  # type: ignore[method-assign]
+        await service.run(stop)
+
+    run_async(main())
+    assert counted(sink.rows) == [(10, "a", 2), (10, "b", 1)]
+
+
+def quick_ticks(service: Service, ticked: asyncio.Event) -> Any:
+    async def tick(clock: Any) -> None:
+        for ahead in range(0, 40, 10):
+            await asyncio.sleep(0)
+            async with service._gate.inside():
+                await service.local.settle()
+                await service.local.clock(clock() + ahead)
+
+    return tick
+
+
+def test_a_sink_that_waits_makes_the_source_wait() -> None:
+    """No more is read than the queues hold."""
+    read: list[int] = []
+
+    async def feed() -> AsyncIterator[Any]:
+        for ts in range(100_000):
+            read.append(ts)
+            yield Page.of(SCHEMA, {"ts": [10 * ts] * 1000, "key": ["x" * 200] * 1000})
+
+    async def main() -> None:
+        stop = asyncio.Event()
+
+        async def slow(page: Page) -> None:
+            for _ in range(2000):
+                await asyncio.sleep(0)
+            stop.set()
+
+        graph = Graph("all")
+        graph.sink("out", graph.add("edge", Punctuate(Ordered()), graph.source("in", SCHEMA)))
+        await serve(graph, {"in": feed()}, {"out": slow}, stop=stop, signals=False)
+
+    run_async(main())
+    assert len(read) < 200
+
+
+def test_an_older_process_stops_and_its_results_are_not_seen(tmp_path: Path) -> None:
+    old, new = Gathered(), Gathered()
+
+    async def main() -> None:
+        stop, silent = asyncio.Event(), asyncio.Event()
+        first = asyncio.create_task(
+            serve(
+                counts(), {"in": endless(rows(0, 33), silent)}, {"out": old},
+                checkpoint=tmp_path, every_s=3600, stop=stop, signals=False,
+            )
+        )  # fmt: skip
+        await silent.wait()
+        await until_silent(counts(), rows(0, 33), new, tmp_path)
+        stop.set()
+        with pytest.raises(OwnerGone, match="has taken it over"):
+            await first
+
+    run_async(main())
+    assert counted(new.rows) == full(10, 20)
+    assert old.rows == []
+
+
+class Fails(LiveSink):
+    async def write(self, epoch: int, page: Page) -> None:
+        msg = "the disk is full"
+        raise OSError(28, msg)
+
+
+def test_the_error_of_a_sink_comes_out_as_it_was_raised(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="the disk is full"):
+        run_async(until_silent(counts(), rows(0, 33), Fails(), tmp_path))
+    sink = Gathered()
+    run_async(until_silent(counts(), rows(0, 33), sink, tmp_path))
+    assert counted(sink.rows) == full(10, 20)
+
+
+def test_the_error_of_a_source_comes_out_as_it_was_raised() -> None:
+    async def feed() -> AsyncIterator[Any]:
+        yield rows(0, 3)
+        msg = "the cable"
+        raise ConnectionError(msg)
+
+    with pytest.raises(ConnectionError, match="the cable"):
+        run_async(serve(counts(), {"in": feed()}, {"out": Gathered()}, signals=False))
+
+
+@pytest.mark.parametrize(
+    ("sources", "sinks", "reason"),
+    [
+        ({}, {"out": print}, "has the sources in; got none"),
+        ({"in": Generated(None), "more": 1}, {"out": print}, "has the sources in; got in, more"),  # type: ignore[arg-type]
+        ({"in": 1}, {"out": print}, "must be a LiveSource or an asynchronous iterable; got int"),
+        ({"in": Generated(None, "xml")}, {"out": print}, "unknown message format 'xml'"),  # type: ignore[arg-type]
+        ({"in": Generated(None)}, {}, "has the sinks out; got none"),  # type: ignore[arg-type]
+        ({"in": Generated(None)}, {"out": 1}, "must be a LiveSink or a function"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_does_not_fit_the_graph_is_told_before_it_runs(sources: Any, sinks: Any, reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        run_async(serve(counts(), sources, sinks, signals=False))
+
+
+def test_a_graph_whose_results_can_never_leave_is_told_so(caplog: pytest.LogCaptureFixture) -> None:
+    graph = Graph("waits")
+    count = WindowAggregate(Tumbling(10), {"n": Count()})
+    edges = [graph.source("a", SCHEMA), graph.add("edge", Punctuate(Ordered()), graph.source("b", SCHEMA))]
+    graph.sink("out", graph.add("count", count, graph.add("both", Meld(2), *edges)))
+
+    async def nothing() -> AsyncIterator[Any]:
+        for each in ():
+            yield each
+
+    with caplog.at_level(logging.WARNING):
+        run_async(serve(graph, {"a": nothing(), "b": nothing()}, {"out": print}, signals=False))
+    told = " ".join(caplog.messages)
+    assert "no Punctuate follows source 'a'" in told
+    assert "while source 'b' is silent, 'count' waits for it" in told
+
+
+def test_a_signal_stops_in_order(tmp_path: Path) -> None:
+    sink = Gathered()
+
+    async def main() -> Any:
+        silent = asyncio.Event()
+        task = asyncio.create_task(
+            serve(counts(), {"in": endless(rows(0, 33), silent)}, {"out": sink}, checkpoint=tmp_path)
+        )
+        await silent.wait()
+        os.kill(os.getpid(), signal.SIGTERM)
+        return await task
+
+    before = signal.getsignal(signal.SIGTERM)
+    assert not run_async(main()).over
+    assert signal.getsignal(signal.SIGTERM) is before
+    assert counted(sink.rows) == full(10, 20)
+
+
+class Fixed(LiveSource):
+    """A source of one's own."""
+
+    replayable = True
+
+    async def read(self, position: Any) -> AsyncIterator[tuple[Any, Any]]:
+        for at in range(position or 0, 3):
+            yield rows(10 * at, 10 * at + 10), at + 1
+
+    async def acknowledge(self, position: Any) -> None:
+        self.acknowledged = position
+
+
+def test_a_source_and_a_sink_of_ones_own(tmp_path: Path) -> None:
+    pages: list[Page] = []
+    source = Fixed()
+    run_async(
+        serve(counts(), {"in": source}, {"out": Callback(pages.append)}, checkpoint=tmp_path, signals=False)
+    )
+    assert source.acknowledged == 3
+    assert counted([row for page in pages for row in page.to_pylist()]) == full(10, 20, 30)

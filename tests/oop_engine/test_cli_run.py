@@ -1,0 +1,144 @@
+"""``oop-engine run`` and ``checkpoints``: over traces, and live from files to files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+from oop_engine.cli.app import app
+
+LIVE = """
+import pyarrow as pa
+from oop_engine import Graph, Schema
+from oop_engine.operators import BoundedDisorder, Count, Punctuate, Tumbling, WindowAggregate
+
+graph = Graph("requests")
+schema = Schema({"ts": pa.int64(), "host": pa.string()}, "ts", "s")
+edge = graph.add("edge", Punctuate(BoundedDisorder("5 s")), graph.source("log", schema))
+count = WindowAggregate(Tumbling("10 s"), {"n": Count()}, by=("host",))
+graph.sink("counts", graph.add("count", count, edge))
+"""
+OVER_TRACES = """
+from oop_engine import Graph
+from oop_engine.operators import Count, Punctuate, Tumbling, WindowAggregate
+
+def graph(schemas, policies):
+    graph = Graph("requests")
+    edge = graph.add("edge", Punctuate(policies["log"]), graph.source("log", schemas["log"]))
+    graph.sink("counts", graph.add("count", WindowAggregate(Tumbling("10 s"), {"n": Count()}), edge))
+    return graph
+"""
+
+
+def call(*args: object) -> Result:
+    return CliRunner().invoke(app, ["run", *map(str, args)])
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Path:
+    path = tmp_path / "live.py"
+    path.write_text(LIVE)
+    rows = [{"ts": ts, "host": "ab"[ts % 2]} for ts in range(40)]
+    (tmp_path / "log.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in [*rows, "no row"]))
+    return path
+
+
+@pytest.fixture
+def over_traces(tmp_path: Path) -> Path:
+    path = tmp_path / "graph.py"
+    path.write_text(OVER_TRACES)
+    rows = "".join(f"{ts - 2 * (ts % 3)},a\n" for ts in range(10, 40))
+    (tmp_path / "log.csv").write_text(f"ts,host\n{rows}")
+    return path
+
+
+def test_a_file_at_rest_with_a_policy_by_its_profile(over_traces: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.parquet"
+    done = call(over_traces, f"log={tmp_path / 'log.csv'}", "--time", "ts", "--unit", "s", "--out", out)
+    assert done.exit_code == 0, done.stderr
+    assert 'log: BoundedDisorder("2 s"), by its profile: no tuple is late' in done.stderr
+    assert sum(pq.read_table(out)["n"].to_pylist()) == 30
+
+
+def test_a_policy_may_be_given_and_results_shown(over_traces: Path, tmp_path: Path) -> None:
+    done = call(
+        over_traces, f"log={tmp_path / 'log.csv'}", "--time", "ts", "--unit", "s", "--policy", "Ordered()"
+    )
+    assert done.exit_code == 0, done.stderr
+    assert "by its profile" not in done.stderr
+    assert "were late at 'edge'" in done.stderr
+    assert "'window_start': 10" in done.stdout
+
+
+def test_a_graph_of_its_own_policy_over_a_file(live: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.csv"
+    done = call(live, tmp_path / "log.jsonl", "--out", out)
+    assert done.exit_code == 0, done.stderr
+    assert "log: refused rows" in done.stderr
+    assert pyarrow.csv.read_csv(out)["n"].to_pylist() == [5] * 8
+
+
+def test_live_from_a_file_to_a_folder_and_its_checkpoints(live: Path, tmp_path: Path) -> None:
+    state, dead = tmp_path / "state", tmp_path / "dead"
+    args = [
+        "--source",
+        f"log=tail:{tmp_path / 'log.jsonl'}?follow=no",
+        "--sink",
+        f"parquet:{tmp_path / 'out'}",
+    ]
+    args += ["--checkpoint", str(state), "--dead-letters", f"jsonl:{dead}"]
+    done = call(live, *args)
+    assert done.exit_code == 0, done.stderr
+    assert "40 rows of log; 1 checkpoint; all streams have ended" in done.stderr
+    assert pq.ParquetDataset(tmp_path / "out").read()["n"].to_pylist() == [5] * 8
+    [letters] = dead.iterdir()
+    assert json.loads(letters.read_text())["reason"] == "the line is no JSON object"
+
+    listed = CliRunner().invoke(app, ["checkpoints", str(state), "--json"])
+    claim, record = json.loads(listed.stdout)["entries"]
+    assert (claim["kind"], record["kind"], record["over"]) == ("claim", "record", True)
+    assert record["counts"] == {"log": {"tuples": 40, "unreadable": 1}}
+    assert record["bounds"]["edge -> count"] == "ended"
+    shown = CliRunner().invoke(app, ["checkpoints", str(state)])
+    assert "the end" in shown.stdout
+    again = call(live, *args)
+    assert again.exit_code == 2
+    assert "streams have ended" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "reason"),
+    [
+        ((), "give traces, or live sources with --source"),
+        (("LOG", "--sink", "print:"), "traces have an end, and no checkpoint"),
+        (("--source", "tail:LOG", "--out", "x.csv"), "--out, --time, --unit and --policy are for traces"),
+        (("--source", "tail:LOG"), "--sink: the graph has counts; got none"),
+        (("--source", "tail:LOG", "--source", "log=tail:LOG", "--sink", "print:"), "'log' is given twice"),
+        (("--source", "wire:LOG", "--sink", "print:"), "there is no kind 'wire': use one of tail"),
+        (("--source", "tail:LOG?colour=red", "--sink", "print:"), "unknown option 'colour'"),
+        (("--source", "tcp:LOG", "--sink", "print:"), "must have a host and a port"),
+        (("--source", "tail:LOG", "--sink", "xls:out"), "there is no kind 'xls'"),
+    ],
+)
+def test_a_wrong_call_is_one_line(live: Path, args: tuple[str, ...], reason: str) -> None:
+    done = call(live, *args)
+    assert done.exit_code == 2
+    assert reason in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_file_without_a_graph_is_one_line(tmp_path: Path, over_traces: Path) -> None:
+    (tmp_path / "none.py").write_text("x = 1")
+    assert "must have graph, a Graph or a function" in call(tmp_path / "none.py", "--source", "tail:x").stderr
+    assert "graph(schemas, policies) is for traces" in call(over_traces, "--source", "tail:x").stderr
+
+
+def test_a_folder_without_a_checkpoint_is_one_line(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["checkpoints", str(tmp_path)])
+    assert done.exit_code == 2
+    assert "there is no checkpoint in it" in done.stderr

@@ -1,0 +1,1 @@
+"""A world with a seed: a disk that tears, sources that come again, processes that die, sleep and wake up."""
