@@ -64,13 +64,13 @@ from oop_engine.operators.slicing.closing import Closing
 from oop_engine.operators.slicing.netting import Netting
 from oop_engine.operators.slicing.output import Output, Stamp, checked
 from oop_engine.operators.slicing.rows.row_windows import RowWindows, slidable
-from oop_engine.operators.slicing.strategy import Query, Strategy, checked_query, explained, stores
+from oop_engine.operators.slicing.strategy import Assembly, Query, Strategy, checked_query, explained, stores
 from oop_engine.operators.slicing.tagger import Tagger, bind
 from oop_engine.operators.values.describe_value import describe_value
 from oop_engine.operators.values.written import written
 from oop_engine.operators.windows import Definition, Extents, Over, PartitionedTupleBased, TupleBased, Windows
 
-__all__ = ["Strategy", "WindowAggregate"]
+__all__ = ["Assembly", "Strategy", "WindowAggregate"]
 
 _WHAT = "WindowAggregate"
 _FEW = 3  # definitions that are all named in a drawing
@@ -90,6 +90,8 @@ class WindowAggregate(Operator):
     "stacks" (two stacks, Hammer Slide), which takes tuple-based windows without groups, or "auto":
     by stacks where that can be, by panes where that is sooner, adapting once groups are sparse, by slices where
     definitions share them.
+    ``assembly``: how windows on grids are put together from slices in a ring when they close: "stacks" (lazy), "tree"
+    (eager: few windows of very many slices), "prefix" (running sums, of counts and integer sums), or "auto".
     ``changing``: named definitions may come and go while the query runs (``Change``); the bound of the results is
     then at most that of the input.
     Raises ``GraphError`` if lengths, columns, types or names do not fit; ``ContractError`` if an
@@ -116,7 +118,7 @@ class WindowAggregate(Operator):
     def __init__(
         self, windows: Windows | Mapping[str, Windows], aggregates: Mapping[str, Aggregation],
         by: Sequence[str] = (), *, empty: bool = False, stamp: Stamp = "end", strategy: Strategy = "auto",
-        changing: bool = False,
+        assembly: Assembly = "auto", changing: bool = False,
     ) -> None:  # fmt: skip
         self.by = checked(aggregates, by, stamp, _WHAT)
         self.named = isinstance(windows, Mapping)
@@ -131,6 +133,7 @@ class WindowAggregate(Operator):
         self.aggregates, self.empty = dict(aggregates), empty
         self.stamp: Stamp = stamp
         self.strategy: Strategy = one_of(Strategy, strategy, f"{_WHAT}: strategy")
+        self.assembly: Assembly = one_of(Assembly, assembly, f"{_WHAT}: assembly")
         self.changing, self._first = changing, self.definitions
         self._asked: Query | None = None
         if changing and not self.named:
@@ -163,7 +166,7 @@ class WindowAggregate(Operator):
             output = Output(bound, self.aggregates, schema, self.by, self.stamp, _WHAT, named=self.named)
             read = {column for aggregate in self.aggregates.values() for column in aggregate.columns}
             how = self.empty, self.strategy, self.named
-            self._asked = Query(output, schema, read, *how, changing=self.changing)
+            self._asked = Query(output, schema, read, *how, changing=self.changing, assembly=self.assembly)
         return self._asked
 
     def __getstate__(self) -> dict[str, Any]:
@@ -175,7 +178,8 @@ class WindowAggregate(Operator):
     def _slides(self, query: Query) -> bool:
         """Tell whether windows slide over the stream, which is the order of arrival."""
         whole = query.output.definitions[0].over is Over.ROWS and not (self.by or self.empty or self.named)
-        return self.strategy in ("auto", "stacks") and whole and slidable(query.parts)
+        by_stacks = self.strategy in ("auto", "stacks") and self.assembly == "auto"
+        return by_stacks and whole and slidable(query.parts)
 
     def partition_keys(self, inputs: tuple[Schema, ...]) -> list[tuple[str, ...]]:
         whole = any(one.bound(inputs[0]).whole_stream for one in self.definitions.values())

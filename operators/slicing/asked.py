@@ -12,23 +12,23 @@ from oop_engine.operators.windows import Windows
 __all__ = ["by_name", "one_of"]
 
 
-def by_name(windows: Windows | Mapping[str, Windows], what: str) -> dict[str, Windows]:
+def by_name(windows: Windows | Mapping[str, Windows], place: str) -> dict[str, Windows]:
     """Return definitions by name, one alone by how it is written.
 
-    Raises ``GraphError`` in the name of ``what`` if there is none, or a name is no text.
+    Raises ``GraphError`` in the name of ``place`` if there is none, or a name is no text.
     """
     definitions = dict(windows) if isinstance(windows, Mapping) else {describe_value(windows): windows}
     if not definitions:
-        msg = f"{what}: windows must be named definitions, such as {{'1 min': Tumbling('1 min')}}; got none"
+        msg = f"{place}: windows must be named definitions, such as {{'1 min': Tumbling('1 min')}}; got none"
         raise GraphError(msg)
     if not all(isinstance(name, str) for name in definitions):
-        msg = f"{what}: names of windows must be strings; got {list(definitions)}"
+        msg = f"{place}: names of windows must be strings; got {list(definitions)}"
         raise GraphError(msg)
     return definitions
 
 
 def one_of(choices: Any, given: Any, place: str) -> Any:
-    """Return what was given for a choice (a ``Literal``).  Raises ``GraphError`` in the name of ``place``."""
+    """Return the value given for a choice (a ``Literal``).  Raises ``GraphError`` in the name of ``place``."""
     if given not in get_args(choices):
         msg = f"{place} must be one of {', '.join(map(repr, get_args(choices)))}; got {given!r}"
         raise GraphError(msg)

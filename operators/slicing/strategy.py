@@ -27,7 +27,7 @@ from oop_engine.operators.slicing.ordered.ordered_store import OrderedStore
 from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.slicing.panes.pane_costs import gain, in_panes
 from oop_engine.operators.slicing.panes.shared_slices import Slicing, shared
-from oop_engine.operators.slicing.panes.slice_windows import by_sums
+from oop_engine.operators.slicing.panes.slice_windows import Assembly, assembly_words, check_assembly
 from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.stores.adaptive_store import WIDE, AdaptiveStore, WatchedStore, eager_bytes
 from oop_engine.operators.slicing.stores.landmark_store import LandmarkStore
@@ -39,7 +39,7 @@ from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_limits import MOST_WINDOWS, check_overlap
 from oop_engine.operators.windows import Extents, Folding, Gap, Merging, Over, nested
 
-__all__ = ["Query", "Strategy", "checked_query", "explained", "numbered_stores", "stores"]
+__all__ = ["Assembly", "Query", "Strategy", "checked_query", "explained", "numbered_stores", "stores"]
 
 Strategy = Literal["auto", "windows", "panes", "adaptive", "stacks"]
 Kept = Literal["windows", "panes", "watched", "adaptive", "runs", "landmark"]
@@ -61,6 +61,7 @@ class Query:
     empty: bool
     strategy: str
     share: bool
+    assembly: Assembly = "auto"
     first: int = 0
     changing: bool = False
 
@@ -87,7 +88,8 @@ class Query:
     @cached_property
     def slicings(self) -> list[Slicing]:
         """The slices that definitions share, and which ones do."""
-        if not self.share or self.empty or self.strategy != "auto" or is_ragged(self.parts):
+        asked = self.share or self.assembly != "auto"
+        if not asked or self.empty or self.strategy != "auto" or is_ragged(self.parts):
             return []
         definitions = self.output.definitions
         some = ((number, definitions[number]) for number in self.numbers)
@@ -115,8 +117,7 @@ def stores(query: Query) -> list[Store]:
 def numbered_stores(query: Query) -> Iterator[tuple[list[int], Store]]:
     """Yield the stores of a query, empty, each with the numbers of its definitions."""
     for slicing in query.slicings:
-        ring = SliceRing(query.parts, slicing, query.output.definitions, query.output.stamp)
-        yield slicing.shape[3].tolist(), ring
+        yield slicing.shape[3].tolist(), SliceRing(query.output, slicing, query.assembly)
     if gaps := query.gaps:
         yield list(gaps), RunStore(gaps, query.parts, query.output.stamp)
     yield from (([number], _store(query, number)) for number in query.alone if number not in gaps)
@@ -134,6 +135,7 @@ def explained(query: Query) -> str:
 def checked_query(query: Query) -> None:
     """Raise ``GraphError`` if a definition has too many windows or slices, or no way to be kept as asked."""
     what = query.output.what
+    check_assembly(query.assembly, query.slicings, query.parts, what)
     for slicing in query.slicings:
         if slicing.longest > MOST_WINDOWS:
             name = query.names[int(slicing.shape[3, -1])]
@@ -290,10 +292,9 @@ def _switching(query: Query, extents: Extents) -> str:
 
 def _sharing(slicing: Slicing, query: Query) -> str:
     some = [query.names[number] for number in sorted(slicing.shape[3].tolist())]
-    sums = by_sums(slicing, [accumulator(part) for part in query.parts])
-    assembled = ", windows by differences of running sums" if sums else ""
+    ways = assembly_words(slicing, [accumulator(part) for part in query.parts], query.assembly)
     share = "shared by" if len(some) > 1 else "of"
     return (
         f"{slicing.words(query.schema.unit)} {share} {', '.join(map(repr, some))}: "
-        f"{slicing.fewest} to {slicing.longest} a window, one ring{assembled}"
+        f"{slicing.fewest} to {slicing.longest} a window, one ring{', ' * bool(ways)}{ways}"
     )

@@ -2,38 +2,78 @@
 
 Where all groups close the same windows, the steps are planned once and taken for all groups side by side, straight from
 the ring's rows, in blocks.  Else each group has steps of its own.  Counts and integer sums of very many windows are
-differences of running sums (``running_sums.py``).
+differences of running sums (``running_sums.py``); few windows of very many slices are read from a tree
+(``slice_tree.py``).  Groups with bounds of their own are read by stacks in any case.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oop_engine.operators.aggregates import Arrays
+from oop_engine.core.errors import GraphError
+from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels.slices import measure, pick, plan
 from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError
+from oop_engine.operators.slicing.accumulators import accumulator
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.panes.pane_windows import TUPLES
 from oop_engine.operators.slicing.panes.running_sums import RunningSums, summable
 from oop_engine.operators.slicing.panes.shared_slices import Slicing
+from oop_engine.operators.slicing.panes.slice_tree import SliceTree, TreePlan
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
 
-__all__ = ["SliceWindows", "by_sums"]
+__all__ = ["Assembly", "SliceWindows", "assembled", "assembly_words", "check_assembly"]
 
 Integers = NDArray[np.int64]
 
 _CELLS = 1 << 21  # put together at a time
 _MANY = 8  # windows that end in a slice, from which on two reads each are less than the steps of two stacks
+_DEEP = 1024  # slices of a window, from which on a tree is worth its memory ...
+_FEW = 64  # ... if there are so many slices for each window that is read
 _WHERE = np.zeros(1, np.int64)  # slices are where they are in the ring
 
 
-def by_sums(slicing: Slicing, parts: Sequence[Accumulator]) -> bool:
-    """Tell whether windows are read as differences of running sums: there are many a slice, and all parts allow it."""
-    return slicing.rate > _MANY and summable(parts)
+Assembly = Literal["auto", "stacks", "prefix", "tree"]
+
+
+def assembled(slicing: Slicing, parts: Sequence[Accumulator], asked: Assembly) -> Assembly:
+    """Return how windows are put together: as asked, or by stacks, running sums or a tree as it suits them."""
+    if asked != "auto":
+        return asked
+    if slicing.rate > _MANY and summable(parts):
+        return "prefix"
+    return "tree" if slicing.longest > _DEEP else "stacks"
+
+
+def check_assembly(asked: Assembly, slicings: Sequence[Slicing], parts: Sequence[Part], place: str) -> None:
+    """Raise ``GraphError`` in the name of ``place`` if windows cannot be put together as asked."""
+    reason = ""
+    if asked != "auto" and not slicings:
+        reason = (
+            "slices in a ring: windows on a grid (Tumbling, Sliding...), without empty ones, strategy='auto', and no "
+            "aggregate of lists"
+        )
+    elif asked == "prefix" and not summable([accumulator(part) for part in parts]):
+        reason = "counts and integer sums alone, which can be taken away again"
+    if reason:
+        msg = f"{place}: assembly={asked!r} needs {reason}: leave the choice to assembly='auto'"
+        raise GraphError(msg)
+
+
+def assembly_words(slicing: Slicing, parts: Sequence[Accumulator], asked: Assembly) -> str:
+    """Return how windows are put together, and why; empty: by stacks, as mostly."""
+    if asked != "auto":
+        words = {"stacks": "two stacks", "prefix": "differences of running sums", "tree": "a tree"}[asked]
+        return f"windows by {words}, as asked"
+    return {
+        "stacks": "",
+        "prefix": "windows by differences of running sums",
+        "tree": f"windows by a tree where less than one closes in {_FEW} slices, else by two stacks",
+    }[assembled(slicing, parts, asked)]
 
 
 class SliceWindows:
@@ -43,15 +83,45 @@ class SliceWindows:
     one up to which they leave.
     """
 
-    def __init__(self, slicing: Slicing, panes: PaneRing) -> None:
+    def __init__(self, slicing: Slicing, panes: PaneRing, assembly: Assembly = "auto") -> None:
         self._slicing, self._panes = slicing, panes
         self._ends = np.empty((2, slicing.shape.shape[1]), np.int64)
-        self._by_sums = by_sums(slicing, panes.accumulators)
+        way = assembled(slicing, panes.accumulators, assembly)
+        self._by_sums, self._always = way == "prefix", assembly == "tree"
+        self._tree = SliceTree(panes, slicing.longest) if way == "tree" else None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are kept beside the slices."""
+        return 0 if self._tree is None else self._tree.nbytes
+
+    def touch(self, times: Integers) -> None:
+        """Learn the times of tuples that came."""
+        if self._tree is not None and self._tree.nbytes:
+            self._tree.touch(self._slicing.base.places(times - self._slicing.origin))
 
     def of_all(self, span: Sequence[int]) -> list[WindowStates]:
-        """Return the windows of all groups, which have one span.  O((slices + windows) x groups)."""
-        spans, groups = np.array([span]), self._panes.groups
-        made = self._alike(spans, _WHERE, self._panes.room - 1)
+        """Return the windows of all groups, which have one span.  O((slices + windows) x groups).
+
+        By a tree O((slices that changed + windows) x log slices x groups).
+        """
+        spans = np.array([span])
+        if self._tree is not None:
+            windows = int(self._measured(spans)[0, 0])
+            if self._always or windows * _FEW < span[1] - span[0]:
+                try:
+                    return self._in_blocks(self._by_tree(self._tree, span, windows))
+                except WindowOverflowError:  # maybe of slices that no window has together
+                    self._tree.clear()
+        return self._in_blocks(self._alike(spans, _WHERE, self._panes.room - 1))
+
+    def _by_tree(self, tree: SliceTree, span: Sequence[int], room: int) -> TreePlan:
+        of = self._slicing
+        windows, sides, _ = RunningSums.planned(of.shape, of.grid, span, room, -1)
+        return tree.planned(windows, sides, span[0])
+
+    def _in_blocks(self, made: _Plan | RunningSums | TreePlan) -> list[WindowStates]:
+        groups = self._panes.groups
         size = max(_CELLS // (made.scratch + made.windows.shape[1]), 256)
         begins = range(0, groups if made.windows.size else 0, size)
         found = [self._found(made, None, np.arange(begin, min(begin + size, groups))) for begin in begins]
@@ -105,7 +175,9 @@ class SliceWindows:
         front = min(self._slicing.longest, steps)
         return _Plan(made[:, :used], closing[:, :found], front + 1)
 
-    def _found(self, made: _Plan | RunningSums, cells: Integers | None, slots: Integers) -> WindowStates:
+    def _found(
+        self, made: _Plan | RunningSums | TreePlan, cells: Integers | None, slots: Integers
+    ) -> WindowStates:
         """Return the windows in which there is something.
 
         Rows of the ring are those of the panes, for ``slots`` in a row, or else ``cells`` (rows, groups).

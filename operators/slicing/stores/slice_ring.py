@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
 from oop_engine.core.saved import Saved
-from oop_engine.operators.aggregates import Part
 from oop_engine.operators.kernels.slices import reopen
 from oop_engine.operators.slicing.accumulator import SumOverflowError
-from oop_engine.operators.slicing.output import Stamp, Stamps
+from oop_engine.operators.slicing.output import Output, Stamps
 from oop_engine.operators.slicing.panes import pane_windows
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.panes.shared_slices import Slicing
-from oop_engine.operators.slicing.panes.slice_windows import SliceWindows
+from oop_engine.operators.slicing.panes.slice_windows import Assembly, SliceWindows
 from oop_engine.operators.slicing.partials import NO_WINDOW, Partials
 from oop_engine.operators.slicing.store import Reach, Store
 from oop_engine.operators.slicing.stores.runs import HeldRuns, Overflow, Runs, equal
@@ -45,9 +44,10 @@ class SliceRing:
 
     tuples = 0
 
-    def __init__(self, parts: Sequence[Part], slicing: Slicing, extents: Sequence[Any], stamp: Stamp) -> None:
-        self._parts = parts
-        self._stamps = Stamps([extents[number] for number in slicing.shape[3].tolist()], stamp)
+    def __init__(self, output: Output, slicing: Slicing, assembly: Assembly = "auto") -> None:
+        self._parts = parts = output.parts
+        extents: list[Any] = [output.definitions[number] for number in slicing.shape[3].tolist()]
+        self._stamps = Stamps(extents, output.stamp)
         self.slicing = slicing
         self._panes = PaneRing(parts, slicing.base)
         self._table = Partials(parts)
@@ -55,7 +55,7 @@ class SliceRing:
         self._done = np.full(0, NEVER)  # (groups,)  windows that end by here have left
         self._over = NEVER  # the same for all groups
         self._ahead = False  # whether windows of some group that end later have left
-        self._windows = SliceWindows(slicing, self._panes)
+        self._windows = SliceWindows(slicing, self._panes, assembly)
 
     def __len__(self) -> int:
         return len(self._panes) + len(self._table)
@@ -68,7 +68,7 @@ class SliceRing:
     @property
     def nbytes(self) -> int:
         """Bytes of the slices and of the groups' bounds, with the room there is for more."""
-        return self._panes.nbytes + self._table.nbytes + self._spans.nbytes + self._done.nbytes
+        return sum(one.nbytes for one in (self._panes, self._table, self._windows, self._spans, self._done))
 
     def due(self, bound: int) -> bool:
         lowest = self._table.lowest
@@ -101,6 +101,7 @@ class SliceRing:
             left = self._panes.add(page, times, slots, self._spans, self._table.counts)
         except WindowOverflowError as error:  # in a slice: say in which window
             raise self._overflow(error.column, error.slot, self.slicing.cut(error.start)) from None
+        self._windows.touch(times)
         if left.size:
             self._put_aside(page.take(left), times[left], slots[left])
 
