@@ -15,7 +15,7 @@ from oop_engine.testing import multiset
 from tests.children import started
 from tests.oop_engine.service.killed_service import LOGS
 
-KILLS = int(os.environ.get("OOP_ENGINE_KILLS", "2"))
+KILLS = int(os.environ.get("OOP_ENGINE_KILLS", "1"))
 ROWS = 3_000
 
 

@@ -25,4 +25,4 @@ def test_a_planted_bug_is_found(bug: str) -> None:
             return True
         return False
 
-    assert any(fails(seed) for seed in range(MOST))
+    assert any(fails(seed) for seed in range(10, 10 + MOST))
