@@ -10,7 +10,18 @@ import math
 import numpy as np
 from numba import njit
 
-__all__ = ["ascending", "bins", "gather", "harmonic", "lifted", "merge", "places", "registers", "tally"]
+__all__ = [
+    "ascending",
+    "bins",
+    "counted",
+    "gather",
+    "harmonic",
+    "lifted",
+    "merge",
+    "places",
+    "registers",
+    "tally",
+]
 
 
 @njit(cache=True, nogil=True)
@@ -53,6 +64,23 @@ def tally(pairs, span, least, lengths, values, numbers):
         lengths[of] += 1
         values[at], numbers[at] = pair - begin + least, 1
         at, previous = at + 1, pair
+    return at
+
+
+@njit(cache=True, nogil=True)
+def counted(pairs, span, least, lengths, values, numbers):
+    """Do as ``tally`` for pairs in any order, by a number for each that there may be.  O(pairs + lists x span)."""
+    cells, at = np.zeros(len(lengths) * span, np.int32), 0
+    for pair in pairs:
+        cells[pair] += 1
+    for of in range(len(lengths)):
+        before = at
+        for value in range(span):
+            number = cells[of * span + value]
+            if number:
+                values[at], numbers[at] = value + least, number
+                at += 1
+        lengths[of] = at - before
     return at
 
 

@@ -21,6 +21,7 @@ __all__ = [
     "count_false",
     "frames",
     "open_windows",
+    "reaches",
     "within",
 ]
 
@@ -100,11 +101,21 @@ def begins(slots, first, last, gap):
 
 
 @njit(cache=True, nogil=True)
-def within(slots, times, gap, heads, of, first, last):
+def reaches(last, starts, out):
+    """Write the largest of ``last`` from each of ``starts`` (ascending) to the next into ``out``.  O(n)."""
+    for i in range(len(starts)):
+        reach = last[starts[i]]
+        for k in range(starts[i] + 1, starts[i + 1] if i + 1 < len(starts) else len(last)):
+            reach = max(reach, last[k])
+        out[i] = reach
+
+
+@njit(cache=True, nogil=True)
+def within(slots, times, gap, heads, of, first, last, of_run):
     """Put each tuple into one of the two youngest runs of its slot, if at most ``gap`` away from it, else a new one.
 
     slots, times int64 (n,).  ``heads`` int64 (slots, 2): all -1.  Fills the run of each tuple ``of`` (n,), and
-    ``first`` and ``last`` times of runs (n,); returns how many there are.  Runs may still overlap.  O(n).
+    ``first`` and ``last`` times and slots of runs (n,); returns how many there are.  Runs may still overlap.  O(n).
     """
     runs = 0
     for i in range(len(slots)):
@@ -120,6 +131,7 @@ def within(slots, times, gap, heads, of, first, last):
                 heads[slot, 0], heads[slot, 1] = younger, older if younger == runs else runs
                 run, runs = runs, runs + 1
                 first[run] = last[run] = time
+                of_run[run] = slot
         first[run], last[run], of[i] = min(first[run], time), max(last[run], time), run
     return runs
 

@@ -19,6 +19,8 @@ __all__ = ["row_codes"]
 
 Integers = NDArray[np.int64]
 
+_NEAR = 1 << 24  # so a pair of one and the number of a row fits 64 bits
+
 
 def row_codes(columns: Sequence[pa.Array]) -> tuple[Integers, Integers]:
     """Number the different rows of ``columns`` by first sight.
@@ -30,13 +32,24 @@ def row_codes(columns: Sequence[pa.Array]) -> tuple[Integers, Integers]:
     >>> row_codes([pa.array(["b", "a", "b", "b"]), pa.array([1, 1, 1, 2])])
     (array([0, 1, 0, 2]), array([0, 1, 3]))
     """
-    codes = _coded(columns[0])
+    codes = _coded(columns[0]) if len(columns) == 1 else _near(columns[0])
     for column in columns[1:]:
-        more = _coded(column)
+        more = _near(column)
         codes = KeyTable().encode(codes * (int(more.max(initial=0)) + 1) + more)
     first = np.empty(int(codes.max(initial=-1)) + 1, np.int64)
     first[codes[::-1]] = np.arange(codes.size)[::-1]  # written backwards, so the first sight stays
     return codes, first
+
+
+def _near(column: pa.Array) -> Integers:
+    """Number the values of a column in any way: integers that lie close together are numbers already."""
+    if pa.types.is_signed_integer(column.type) and not column.null_count and len(column):
+        values = column.to_numpy()
+        least = int(values.min())
+        if int(values.max()) - least < _NEAR:
+            near: Integers = values - np.int64(least)
+            return near
+    return _coded(column)
 
 
 def _coded(column: pa.Array) -> Integers:

@@ -9,13 +9,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from oop_engine.core.punctuation import FOREVER
 from oop_engine.operators.aggregates import Arrays
+from oop_engine.operators.kernels.time_order import time_order
 
 __all__ = ["WindowOverflowError", "WindowStates", "narrow"]
 
 Integers = NDArray[np.int64]
 
-_FEW = 1 << 10  # windows that are put in order at once, and that tell how far apart windows are
+_FEW = 1 << 10  # windows that tell how far apart windows are
 
 
 class WindowOverflowError(Exception):
@@ -81,20 +83,22 @@ class WindowStates(NamedTuple):
         return cls(slots, ends, states, number, starts, more=more)
 
     def _order(self, *, ascending: bool) -> Integers:
-        """Return the order; windows are few, so mostly by radix.  ``ascending``: those of a window are by slot."""
+        """Return the order, by radix.  ``ascending``: those of a window are by slot."""
         slots, ends = self.slots, self.ends
-        if ends.size < _FEW:
-            return np.lexsort((slots, np.broadcast_to(self.number, slots.shape), ends))
         least, definitions = int(ends.min()), int(np.max(self.number)) + 1
         apart = int(np.gcd.reduce(ends[:: max(ends.size // _FEW, 1)] - least)) or 1
         rank, rest = np.divmod(ends - least, apart)
-        if rest.any() or (int(rank.max()) + 1) * definitions > 1 << 16:
+        if rest.any():
+            rank = ends - least
+        if definitions * (float(rank.max()) + 1) > FOREVER:
             return np.lexsort((slots, np.broadcast_to(self.number, slots.shape), ends))
-        windows = (rank * definitions + self.number).astype(np.uint16)
-        if ascending or (slots[1:] >= slots[:-1]).all():
-            return np.argsort(windows, kind="stable")
-        order = np.argsort(slots, kind="stable")
-        return order[np.argsort(windows[order], kind="stable")]
+        windows = rank * definitions + self.number
+        if ascending:
+            by_window: Integers = time_order(windows)
+            return by_window
+        by_slot = time_order(slots)
+        order: Integers = by_slot[time_order(windows[by_slot])]
+        return order
 
 
 def _some(column: pa.Array, rows: Integers | slice) -> pa.Array:

@@ -77,12 +77,10 @@ class Gap:
 
     def assign(self, slots: Integers, times: Integers) -> tuple[Integers, Integers, Integers, Integers]:
         """Return the run of each tuple, and slots, first and last times of runs, some of which may overlap.  O(n)."""
-        of, first, last = (np.empty_like(times) for _ in range(3))
+        of, first, last, of_run = (np.empty_like(times) for _ in range(4))
         heads = np.full((int(slots.max(initial=-1)) + 1, 2), -1)
-        runs = within(slots, times, self.gap, heads, of, first, last)
-        of_run = np.empty(runs, np.int64)
-        of_run[of] = slots
-        return of, of_run, first[:runs].copy(), last[:runs].copy()
+        runs = within(slots, times, self.gap, heads, of, first, last, of_run)
+        return of, of_run[:runs].copy(), first[:runs].copy(), last[:runs].copy()
 
     def begins(self, slots: Integers, first: Integers, last: Integers) -> NDArray[np.bool_]:
         """Tell which runs, sorted by slot, then first, begin a session; the others join the one before.  O(n)."""

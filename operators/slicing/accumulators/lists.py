@@ -21,7 +21,7 @@ from oop_engine.operators.aggregates.ragged import Flat, Ragged
 from oop_engine.operators.aggregates.sketches import Bins
 from oop_engine.operators.aggregates.sort_keys import decoded, has_keys, keys_of, ranked, ranks_of
 from oop_engine.operators.kernels.hashing import mix_bytes, mix_integers
-from oop_engine.operators.kernels.lists import ascending, lifted, merge, registers, tally
+from oop_engine.operators.kernels.lists import ascending, counted, lifted, merge, registers, tally
 from oop_engine.operators.slicing.accumulator import Accumulator, fixed, numbers, valid
 from oop_engine.operators.slicing.accumulators.registry import register_accumulator
 from oop_engine.operators.slicing.window_states import narrow
@@ -31,6 +31,7 @@ __all__ = ["BinCounts", "Lists", "NameCounts", "Registers", "ValueCounts", "colu
 Integers = NDArray[np.int64]
 
 _MOST = 1 << 62  # pairs of a row and a value
+_CELLS = 4  # of those there may be, for each tuple: with more it is sooner to sort
 
 
 class Lists(Accumulator):
@@ -125,7 +126,10 @@ class ValueCounts(Lists):
             least, span = 0, different.size
         pairs = rows * span + (keys - least)
         lengths, values, numbers = np.zeros(size, np.int64), np.empty_like(pairs), np.empty_like(pairs)
-        many = tally(ascending(pairs, int(pairs.max())), span, least, lengths, values, numbers)
+        if size * span <= _CELLS * pairs.size:
+            many = counted(pairs, span, least, lengths, values, numbers)
+        else:
+            many = tally(ascending(pairs, int(pairs.max())), span, least, lengths, values, numbers)
         values, numbers = _trimmed(values, many), _trimmed(numbers, many)
         return Ragged.of(lengths, (values if different is None else different[values], numbers), self.kind)
 

@@ -140,7 +140,9 @@ class Held:
             self._count(slots.astype(np.int64), 1)
 
     def _count(self, slots: Integers, sign: int) -> None:
-        if 16 * slots.size > self._of.size:
+        if self._of.size == 1:
+            self._of += sign * slots.size
+        elif 16 * slots.size > self._of.size:
             self._of += sign * np.bincount(slots, minlength=self._of.size)
         else:
             np.add.at(self._of, slots, sign)

@@ -148,8 +148,9 @@ class OrderedStore:
             starts = begins_of(places)
             edges = self._rows(np.zeros_like(starts), places, some.times, starts, [])
             self._edges = self._edges.with_more(edges, ())
-            order = time_order(slots)
-            some, places, slots = some.take(order), places[order], slots[order]
+            if (slots[1:] < slots[:-1]).any():
+                order = time_order(slots)
+                some, places, slots = some.take(order), places[order], slots[order]
         self._fold_in(some.page, slots, places)
         return final, of
 

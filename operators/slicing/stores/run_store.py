@@ -47,13 +47,15 @@ class RunStore:
         self._runs = HeldRuns(parts, overlapping(self._narrowest.begins), overflow, marks=(np.int16(0),))
         self._begin()
 
-    def _begin(self) -> None:
-        """Learn which groups have runs, bool (slots,), and the least last time of an open window, by definition."""
+    def _begin(self, least: list[int] | None = None) -> None:
+        """Learn which groups have runs, bool (slots,), and the ``least`` last time of an open window, by definition."""
         merged, *fresh = self._runs.levels()
         self._known = merged
         self._open, self._alive = np.zeros(0, np.bool_), 0
-        lasts = (self._windows(merged, place).last for place in range(len(self._definitions)))
-        self._least = [int(last.min(initial=FOREVER)) for last in lasts]
+        if least is None:
+            lasts = (self._windows(merged, place).last for place in range(len(self._definitions)))
+            least = [int(last.min(initial=FOREVER)) for last in lasts]
+        self._least = least
         for runs in (merged._replace(last=merged.last[:0]), *fresh):  # its last times are those of windows
             self._note(runs)
 
@@ -63,8 +65,13 @@ class RunStore:
         more = int(slots.max(initial=-1)) + 1 - self._open.size
         if more > 0:
             self._open = np.concatenate([self._open, np.zeros(max(more, self._open.size), np.bool_)])
-        self._alive += occurring(slots[~self._open[slots]], self._open.size).size
-        self._open[slots] = True
+        new = slots[~self._open[slots]]
+        if 16 * new.size > self._open.size:
+            self._open[new] = True
+            self._alive = int(np.count_nonzero(self._open))
+        elif new.size:
+            self._open[new] = True
+            self._alive += occurring(new, self._open.size).size
         least = int(runs.last.min(initial=FOREVER))
         self._least = [min(least, known) for known in self._least]
 
@@ -120,20 +127,22 @@ class RunStore:
     def _leave(self, bounds: Callable[[Integers], Integers | int]) -> list[WindowStates]:
         """Take out what is complete by ``bounds`` of slots."""
         found, held = [], self._runs.merged()
-        [left] = held.marks
+        [left], least = held.marks, list[int]()
         for place, (number, definition) in enumerate(self._definitions):
             windows = self._windows(held, place)
-            complete = windows.take(definition.complete(windows.last, bounds(windows.slots)))
-            if complete.starts.size:
-                begins = np.cumsum(complete.runs) - complete.runs
-                rows = np.repeat(complete.starts - begins, complete.runs) + np.arange(complete.runs.sum())
+            complete = definition.complete(windows.last, bounds(windows.slots))
+            least.append(int(np.where(complete, FOREVER, windows.last).min(initial=FOREVER)))
+            if (some := np.flatnonzero(complete)).size:
+                windows = windows.take(some)
+                begins = np.cumsum(windows.runs) - windows.runs
+                rows = np.repeat(windows.starts - begins, windows.runs) + np.arange(windows.runs.sum())
                 left[rows] = place + 1
                 leaving = self._runs.reduced(held.take(rows), begins, _overflow(definition))
                 ends = definition.ends(leaving.last)
                 found.append(WindowStates(leaving.slots, ends, leaving.states, number, leaving.first))
         if found:
-            self._runs.put(self._shortened(held.take(left < len(self._definitions))))
-            self._begin()
+            self._runs.put(self._shortened(held.take(np.flatnonzero(left < len(self._definitions)))))
+            self._begin(least)
         return found
 
     def _shortened(self, runs: Runs) -> Runs:
@@ -219,8 +228,8 @@ class _Windows(NamedTuple):
     first: Integers
     last: Integers
 
-    def take(self, some: NDArray[np.bool_]) -> _Windows:
-        return self if some.all() else _Windows(*(column[some] for column in self))
+    def take(self, some: Integers) -> _Windows:
+        return self if some.size == self.starts.size else _Windows(*(column[some] for column in self))
 
 
 def _overflow(definition: Merging) -> Overflow:

@@ -21,6 +21,7 @@ from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.aggregates.ragged import listed
+from oop_engine.operators.kernels.runs import reaches
 from oop_engine.operators.kernels.time_order import time_order
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.accumulators import is_ragged
@@ -120,7 +121,8 @@ class HeldRuns:
         of_tuple = np.empty_like(order)
         of_tuple[order] = np.cumsum(begins) - 1
         rows = order[starts]
-        last = np.maximum.reduceat(times[order], starts) if starts.size else times
+        last = np.empty_like(starts)
+        reaches(times[order], starts, last)
         return of_tuple, slots[rows], times[rows], last
 
     def of_page(self, page: Page, times: Integers, assigned: Sequence[Integers]) -> Runs:
@@ -200,7 +202,8 @@ class HeldRuns:
         """Return the rows from each of ``starts`` (ascending, the first 0) to the next as one."""
         if starts.size == runs.rows:
             return runs
-        last = np.maximum.reduceat(runs.last, starts)
+        last = np.empty_like(starts)
+        reaches(runs.last, starts, last)
         try:
             states = States(self._parts).reduced(runs.states, starts)
         except SumOverflowError as error:
