@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Warmed", "cache_folder", "warm"]
 
-_COLUMNS = {"ts": pa.int64(), "k": pa.int64(), "name": pa.string(), "x": pa.float64(), "n": pa.int64()}
+_COLUMNS = {
+    "ts": pa.int64(), "k": pa.int64(), "name": pa.string(), "x": pa.float64(), "n": pa.int64(),
+    "price": pa.decimal128(21, 2), "u": pa.uint64(), "i": pa.int32(),
+}  # fmt: skip
 _SCHEMA = Schema(_COLUMNS, "ts", "s")
 _ROWS = 2000
 _FEW, _MANY = 9, 1000  # keys
@@ -92,6 +95,37 @@ def _more() -> dict[str, Aggregation]:
     return of | {kind.__name__: kind("x") for kind in (GeometricMean, MaxCount, MinCount, Product)}
 
 
+def _wide() -> dict[str, Aggregation]:
+    """Return aggregates whose states are numbers of 128 bits."""
+    from oop_engine.operators import Avg, Max, Min, Sum, Var
+
+    of: dict[str, Aggregation] = {"var": Var("i")}
+    for column in ("price", "u"):
+        of |= {f"{kind.__name__}_{column}": kind(column) for kind in (Sum, Avg, Min, Max)}
+    return of | {"mean": Avg("n"), "sum": Sum("i")}
+
+
+def _lists() -> dict[str, Aggregation]:
+    """Return aggregates whose states are lists, or sketches."""
+    from oop_engine.operators import (
+        ApproxCountDistinct,
+        ApproxQuantile,
+        Collect,
+        CountDistinct,
+        HeavyHitters,
+        Median,
+        Mode,
+        TopK,
+    )
+
+    of: dict[str, Aggregation] = {
+        "middle": Median("n"), "tail": ApproxQuantile("x", 0.9), "different": CountDistinct("name"),
+        "about": ApproxCountDistinct("n"), "names": ApproxCountDistinct("name"), "mode": Mode("n"),
+        "top": TopK("n", 3), "heavy": HeavyHitters("n", 0.1), "all": Collect("x", 1000),
+    }  # fmt: skip
+    return of
+
+
 def _of_few_keys() -> Iterator[tuple[str, Graph]]:
     from oop_engine.operators import (
         AsOf,
@@ -125,7 +159,16 @@ def _of_few_keys() -> Iterator[tuple[str, Graph]]:
             yield f"{halved} in two halves{words}", _chain(edge, *(halves or ()))
     for words, one in (("sessions", Session(5)), ("sessions that end", Session(5, most=20))):
         yield words, _chain(edge, WindowAggregate(one, sums, ("k",)))
-    yield "windows of more aggregates", _chain(edge, WindowAggregate(Tumbling(10), _more(), ("k",)))
+    for words, of in (("more aggregates", _more()), ("wide numbers", _wide()), ("lists", _lists())):
+        for by in ((), ("k",)):
+            yield (
+                f"windows of {words}{', by an integer' * len(by)}",
+                _chain(edge, WindowAggregate(Sliding(20, 10), of, by)),
+            )
+    many = {f"{length} s": Sliding(length, 10) for length in range(10, 200, 10)}
+    counted = {"n": Count(), "s": Sum("n")}
+    for words, by in (("", ()), (", by an integer", ("k",))):
+        yield f"windows of very many definitions{words}", _chain(edge, WindowAggregate(many, counted, by))
     yield "windows of tuples", _chain(edge, WindowAggregate(TupleBased(40, 10), all_of))
     by_time = {"ranks": TupleBased(40, 10, order="time"), "forty": TupleBased(40, 40, order="time")}
     yield "windows of tuples by time", _chain(edge, WindowAggregate(by_time, all_of))
@@ -161,5 +204,7 @@ def _pages(seed: int, most: int) -> list[Page]:
     keys[_ROWS:] *= 1_000_003
     times = np.arange(2 * _ROWS) // 4 - chance.integers(0, 9, 2 * _ROWS)
     columns = {"ts": times, "k": keys, "name": [f"name {key}" for key in keys], "x": keys / 3, "n": keys}
+    columns |= {"price": pa.array(keys).cast(_COLUMNS["price"], safe=False), "u": keys.astype(np.uint64)}
+    columns["i"] = (keys % 1000).astype(np.int32)
     whole = Page.of(_SCHEMA, columns)
     return [whole.slice(start, start + 500) for start in range(0, len(whole), 500)]

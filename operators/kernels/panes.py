@@ -70,17 +70,19 @@ def place(geometry, tuples, spans, counts, turns, slots, panes, rows, fresh):
         fresh[new] = i  # no branch: whether a cell is new cannot be foreseen
         new += tuples[cell] == 0
         tuples[cell] += 1
+    alive, lowest = counts[1], counts[2]
     for k in range(new):
         pane, slot = panes[fresh[k]], slots[fresh[k]]
         first, last = pane, pane + length - 1
         if step > 1:  # a division takes as long as all the rest
             first, last = pane // step, (pane + length) // step - 1
         asleep = spans[slot, 0] == NO_WINDOW
-        counts[1] += asleep
+        alive += asleep
         turns[0, slot] = NEVER if asleep else turns[0, slot]
         spans[slot, 0] = min(spans[slot, 0], first)
         spans[slot, 1] = max(spans[slot, 1], last)
-        counts[2] = min(counts[2], first)
+        lowest = min(lowest, first)
+    counts[1], counts[2] = alive, lowest
     return new, out
 
 

@@ -247,7 +247,7 @@ class Compiled(Accumulator):
         return out
 
     def fold_steps(self, state: Arrays, steps: Integers, results: int) -> Arrays:
-        new = self._empty(results)
+        new = tuple(map(np.empty, repeat(results), self._types))
         at = self._loops.fold_steps(self.monoid, state, new, *steps)
         if at >= 0:
             self._check(at)

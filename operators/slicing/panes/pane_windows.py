@@ -63,7 +63,8 @@ def take(ring: PaneRing, slots: Integers, low: Integers, stop: Integers, number:
         nothing = [tuple(np.empty(0, value.dtype) for value in of.identity) for of in ring.accumulators]
         return WindowStates(slots, first, nothing, number)
     windows, closing = int(_MOST(stop) - _LEAST(first)), int(_TOTAL(stop - first))
-    if is_dense(ring.geometry, windows, closing, ring.compiled) and not (ring.turns[0] > ring.low).any():
+    many = _STEP * closing > _KERNEL and is_dense(ring.geometry, windows, closing, ring.compiled)
+    if many and not (ring.turns[0] > ring.low).any():
         return _swept(ring, slots, first, stop, number)
     in_order = slots.size == 1 or (windows == 1 and bool(_EVERY(slots[1:] > slots[:-1])))
     found = _planned(ring, slots, first, stop)

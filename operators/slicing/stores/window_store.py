@@ -62,7 +62,7 @@ class WindowStore:
 
     @property
     def nbytes(self) -> int:
-        held = self.partials.nbytes + self.spans.nbytes + self.partials.list_bytes
+        held = self.partials.nbytes + self.spans.nbytes + (self.partials.lists and self.partials.list_bytes)
         return held if self.panes is None else held + self.panes.nbytes
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
