@@ -84,6 +84,7 @@ class PaneRing:
             self.step * (int(extents.places(low - extents.origin)) + 1),
             self.step * int(extents.places(high - extents.origin)),
         )
+        self._even = type(extents).places is Extents.places  # slides are as long as each other
         self.accumulators: list[Accumulator] = list(map(accumulator, parts))
         self.compiled = is_compiled(parts)
         self.low, self.high = 0, -1
@@ -117,7 +118,7 @@ class PaneRing:
         """
         step, length, extents = self.step, self.length, self.extents
         offsets = times - extents.origin if extents.origin else times
-        panes: Integers = extents.places(offsets)
+        panes: Integers = offsets // extents.slide if self._even else extents.places(offsets)
         if self._rest:
             panes = 2 * panes + (offsets - panes * extents.slide >= extents.slide - self._rest)
         if length < step and not (inside := (panes + length) // step > panes // step).all():
