@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any, Self
 
@@ -47,7 +48,7 @@ class SortedRun:
         self.live = len(rows)
         self._payload = int(batch.get_total_buffer_size())
         self._extent = np.array([times.min(), times.max()])  # dead entries are older
-        self._by_time: tuple[Rows, Ints] | None = None  # entries, and their times, in time order
+        self._by_time: Rows | None = None  # entries in time order
         self._buried = 0  # how many of these are dead
         self._alive: Marks | None = None  # (entries,)  None: all from ``_extent`` on are
 
@@ -62,8 +63,8 @@ class SortedRun:
     @property
     def nbytes(self) -> int:
         """Bytes of the batch, and of all arrays that are there."""
-        arrays: list[NDArray[Any]] = [self._first, self._entries, self._rows, *(self._by_time or ())]
-        arrays += [marks for marks in (self._alive, self._matched) if marks is not None]
+        arrays: list[NDArray[Any]] = [self._first, self._entries, self._rows]
+        arrays += [more for more in (self._by_time, self._alive, self._matched) if more is not None]
         return self._payload + sum(int(array.nbytes) for array in arrays)
 
     @property
@@ -119,9 +120,8 @@ class SortedRun:
             return np.empty(0, np.int32)
         if self._by_time is None:
             return np.flatnonzero(passed(self.times, keep_from)).astype(np.int32)
-        entries, times = self._by_time
-        upto = len(entries) if keep_from == FOREVER else int(np.searchsorted(times, keep_from))
-        return entries[self._buried : upto]
+        upto = len(self._by_time) if keep_from == FOREVER else self._place(self._by_time, keep_from)
+        return self._by_time[self._buried : upto]
 
     def bury_before(self, keep_from: int) -> None:
         """Let all entries die whose time is below ``keep_from``."""
@@ -168,7 +168,7 @@ class SortedRun:
             "alive": self._alive,
             "matched": self._matched,
             "oldest": int(self._extent[0]),
-            "buried": self._buried if self._by_time else None,
+            "buried": None if self._by_time is None else self._buried,
         }
 
     @classmethod
@@ -193,19 +193,22 @@ class SortedRun:
             self.live = int(np.count_nonzero(self.times >= keep_from))
             if 2 * self.live <= len(self._rows):
                 return  # it will be compacted, and that is cheaper than to sort first
-        entries, times = self._in_time_order()
-        upto = int(np.searchsorted(times, keep_from))
+        entries = self._in_time_order()
+        upto = self._place(entries, keep_from)
         if self._alive is None:
             self.live = len(entries) - upto
         else:
             self.bury(entries[self._buried : upto])
         self._buried = upto
 
-    def _in_time_order(self) -> tuple[Rows, Ints]:
+    def _in_time_order(self) -> Rows:
         if self._by_time is None:
-            order = time_order(np.ascontiguousarray(self.times))
-            self._by_time = order.astype(np.int32), self.times[order]
+            self._by_time = time_order(np.ascontiguousarray(self.times)).astype(np.int32)
         return self._by_time
+
+    def _place(self, by_time: Rows, keep_from: int) -> int:
+        """Return how many entries are below ``keep_from``; their times are looked up, for to keep them takes memory."""
+        return bisect_left(by_time, keep_from, lo=self._buried, key=self.times.__getitem__)
 
 
 def merged(runs: list[SortedRun]) -> SortedRun:
