@@ -69,6 +69,7 @@ if TYPE_CHECKING:  # to use
     from oop_engine.runners.replay import arun as arun, replay as replay
     from oop_engine.service.serve import serve as serve
     from oop_engine.service.service import Served as Served
+    from oop_engine.service.why import why as why
     from oop_engine.spark.io.sinks import (
         Delta as Delta,
         ForeachBatch as ForeachBatch,

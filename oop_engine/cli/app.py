@@ -31,9 +31,13 @@ COMMANDS = {
     "replay": "Run one plan of a scenario and show its results, and the work and state of each operator.",
     "run": "Run a graph of yours: over traces to their end, or live, until Ctrl-C or SIGTERM.",
     "scenarios": "List the scenarios by source: their questions, their parameters with defaults, and their sweeps.",
+    "why": "Print which input held back the results of a service, at its last checkpoint in DIR.",
     "warm": "Compile the kernels that most graphs use, and keep them for all later runs.",
 }
 """The first sentence of each command, so that help need not load them."""
+
+_HOMES = {"why": "checkpoints"}
+"""The file of a command, where it has not its name."""
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 
@@ -57,7 +61,8 @@ class App(click.Group):
         """Load a command; None: there is none of that name."""
         if cmd_name not in COMMANDS:
             return None
-        found: click.Command = getattr(import_module(f"oop_engine.cli.{cmd_name}"), cmd_name)
+        home = _HOMES.get(cmd_name, cmd_name)
+        found: click.Command = getattr(import_module(f"oop_engine.cli.{home}"), cmd_name)
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -10,7 +10,7 @@ import click
 from oop_engine.cli.options import json_option
 from oop_engine.cli.output import print_json, terminal
 
-__all__ = ["checkpoints"]
+__all__ = ["checkpoints", "why"]
 
 
 @click.command()
@@ -32,6 +32,24 @@ def checkpoints(folder: Path, as_json: bool) -> None:
         print_json({"folder": str(folder), "entries": found})
         return
     _show(found)
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@json_option
+def why(folder: Path, as_json: bool) -> None:
+    """Print which input held back the results of a service, at its last checkpoint in DIR.
+
+    \b
+      oop-engine why state
+    """
+    from oop_engine.service.listing import reasons
+
+    found = reasons(folder)
+    if as_json:
+        print_json({"folder": str(folder), "why": found})
+        return
+    click.echo("\n".join(found) or "nothing is held back")
 
 
 def _show(entries: list[dict[str, Any]]) -> None:

@@ -36,7 +36,7 @@ class CheckpointManifest:
 
     ``graph``: its name.  ``nodes``: how each is described (``fingerprint.described``).  ``states``: by operator,
     and of the runner under the empty name.  ``positions``: by source.  ``ended``: sources that have.  ``prepared``:
-    by sink, results of this epoch to commit.  ``bounds``: by edge, the last bound of its punctuation.  ``counts``:
+    by sink, results of this epoch to commit.  ``standing``: how far each edge was (``why.Standing``).  ``counts``:
     by source, tuples that came and those that could not be read.  ``over``: all streams have ended and all results
     are out.  ``parent``: the number of the entry before; ``at``: wall seconds since 1970.
     """
@@ -47,7 +47,7 @@ class CheckpointManifest:
     positions: dict[str, Any] = field(default_factory=dict)
     ended: list[str] = field(default_factory=list)
     prepared: dict[str, Any] = field(default_factory=dict)
-    bounds: dict[str, int] = field(default_factory=dict)
+    standing: dict[str, Any] = field(default_factory=dict)
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
     over: bool = False
     parent: int = 0
@@ -57,7 +57,7 @@ class CheckpointManifest:
 
 _SHAPES: dict[str, Any] = {
     "graph": str, "nodes": dict, "states": dict, "positions": dict, "ended": list, "prepared": dict,
-    "bounds": dict, "counts": dict, "over": bool, "parent": int, "at": (int, float), "format": int,
+    "standing": dict, "counts": dict, "over": bool, "parent": int, "at": (int, float), "format": int,
 }  # fmt: skip
 _STATE = {each.name for each in fields(StateFile)}
 

@@ -10,9 +10,10 @@ from typing import Any
 from oop_engine.core.errors import SnapshotError, UsageError
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.service.checkpoint_folder import CheckpointFolder
-from oop_engine.service.epochs import Entry
+from oop_engine.service.epochs import Entry, last_entry
+from oop_engine.service.why import Standing, sentences
 
-__all__ = ["checkpoints"]
+__all__ = ["checkpoints", "reasons"]
 
 
 def checkpoints(folder: str | Path, clock: Callable[[], float] = time) -> list[dict[str, Any]]:
@@ -26,6 +27,22 @@ def checkpoints(folder: str | Path, clock: Callable[[], float] = time) -> list[d
         msg = f"{folder}: there is no checkpoint in it: give the folder that serve, or run --checkpoint, was given"
         raise UsageError(msg)
     return [_listed(found, number, entry, clock()) for number, entry in entries.items()]
+
+
+def reasons(folder: str | Path) -> list[str]:
+    """Return why results were held back when the last checkpoint was taken (``why``).
+
+    Raises ``UsageError`` if there is none, ``SnapshotError`` if it is damaged.
+    """
+    found = CheckpointFolder(folder)
+    last = last_entry(found.entries())
+    if last is None or not last.manifest:
+        msg = f"{folder}: nothing has been recorded in it: give a folder of checkpoints, or wait for the first one"
+        raise UsageError(msg)
+    manifest = found.manifest_of(last)
+    if manifest.over:
+        return []
+    return sentences(Standing(**manifest.standing))
 
 
 def _listed(folder: CheckpointFolder, number: int, entry: Entry | None, now: float) -> dict[str, Any]:
@@ -54,7 +71,7 @@ def _listed(folder: CheckpointFolder, number: int, entry: Entry | None, now: flo
         ),
         "positions": manifest.positions,
         "counts": manifest.counts,
-        "bounds": {edge: _in_words(below) for edge, below in manifest.bounds.items()},
+        "bounds": {edge: _in_words(below) for edge, below in manifest.standing.get("bounds", {}).items()},
     }
 
 

@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
 from oop_engine.connectors.sink import LiveSink
@@ -31,6 +31,7 @@ from oop_engine.service.gate import Gate
 from oop_engine.service.hints import hints
 from oop_engine.service.inlet import Inlet
 from oop_engine.service.outlets import Outlets
+from oop_engine.service.why import standing
 
 __all__ = ["Served", "Service"]
 
@@ -233,7 +234,7 @@ class Service:
             states={},
             positions={name: inlet.position for name, inlet in inlets},
             ended=[name for name, inlet in inlets if inlet.ended],
-            bounds={name: edge.below for name, edge in self.local.statistics.edges.items()},
+            standing=asdict(standing(self.local)),
             counts=counts,
             over=over,
         )
@@ -254,7 +255,7 @@ class Service:
         self.local.restore(wanted | fresh)
         for name, inlet in self.inlets.items():
             inlet.position, inlet.ended = manifest.positions.get(name), name in manifest.ended
-        for edge, below in manifest.bounds.items():
+        for edge, below in manifest.standing.get("bounds", {}).items():
             if edge in self.local.statistics.edges:
                 self.local.statistics.edges[edge].below = below
 

@@ -25,7 +25,7 @@ from tests.oop_engine import toy_scenario
 ROOT = Path(__file__).parents[2]
 TOY = str(Path(toy_scenario.__file__))
 COMMANDS = (
-    "scenarios", "replay", "compare", "explain", "profile", "generate", "pipeline", "run", "checkpoints",
+    "scenarios", "replay", "compare", "explain", "profile", "generate", "pipeline", "run", "checkpoints", "why",
 )  # fmt: skip
 SMALL = ("--set", "tuples=300")
 EDGE = 'graph.add("progress", Punctuate(Ordered()), packets)'

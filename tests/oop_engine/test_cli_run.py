@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
+from oop_engine import Replayed, serve
 from oop_engine.cli.app import app
+from oop_engine.runners.event_loop import run_async
+from oop_engine.system.python_file import load_file
 
 LIVE = """
 import pyarrow as pa
@@ -136,6 +142,30 @@ def test_a_file_without_a_graph_is_one_line(tmp_path: Path, over_traces: Path) -
     (tmp_path / "none.py").write_text("x = 1")
     assert "must have graph, a Graph or a function" in call(tmp_path / "none.py", "--source", "tail:x").stderr
     assert "graph(schemas, policies) is for traces" in call(over_traces, "--source", "tail:x").stderr
+
+
+def test_why_a_window_was_open(live: Path, tmp_path: Path) -> None:
+    async def main() -> None:
+        stop = asyncio.Event()
+
+        async def feed(start: int) -> AsyncIterator[Any]:
+            yield {"ts": 17, "host": "a"}
+            stop.set()
+            await asyncio.Event().wait()
+
+        graph = load_file(live, "Python").graph
+        sources = {"log": Replayed(feed)}
+        await serve(
+            graph, sources, {"counts": print}, checkpoint=tmp_path / "state", stop=stop, signals=False
+        )
+
+    run_async(main())
+    done = CliRunner().invoke(app, ["why", str(tmp_path / "state")])
+    assert done.exit_code == 0, done.stderr
+    assert "'count' (results) keeps 1 partial aggregates" in done.stdout
+    assert "it waits for 'log', whose bound is 12 s" in done.stdout
+    assert json.loads(CliRunner().invoke(app, ["why", str(tmp_path / "state"), "--json"]).stdout)["why"]
+    assert "nothing has been recorded" in CliRunner().invoke(app, ["why", str(tmp_path)]).stderr
 
 
 def test_a_folder_without_a_checkpoint_is_one_line(tmp_path: Path) -> None:

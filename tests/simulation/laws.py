@@ -254,7 +254,7 @@ class Life:
         entries = sorted(path for path in disk.now if path.parent == CHECKPOINT / "epochs")
         for path in reversed(entries):
             if manifest := json.loads(disk.contents[disk.now[path]])["manifest"]:
-                found: dict[str, int] = json.loads(disk.contents[disk.now[CHECKPOINT / manifest]])["bounds"]
+                found: dict[str, int] = json.loads(disk.contents[disk.now[CHECKPOINT / manifest]])["standing"]["bounds"]
                 return found
         return {}
 
