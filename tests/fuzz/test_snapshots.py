@@ -140,6 +140,7 @@ def test_a_changed_snapshot_is_refused_or_goes_on(case: Case) -> None:
     @settings(max_examples=EXAMPLES)
     @given(st.data())
     def holds(data: st.DataObject) -> None:
-        goes_on_or_refuses(case, data)
+        with np.errstate(all="ignore"):  # a changed variance may be below 0
+            goes_on_or_refuses(case, data)
 
     holds()
