@@ -47,17 +47,20 @@ def zipf(rng: np.random.Generator, rows: int, keys: int, exponent: float = 1.1) 
     return drawn
 
 
-def flows(rows: int, seed: int = 11) -> Columns:
+def flows(
+    rows: int, seed: int = 11, keys: int | None = None, per_second: float = 1_000_000 / 1200
+) -> Columns:
     """Return two streams of ``rows / 2`` sightings of flows; the second arrives 5 s behind.
 
     Each flow that is seen on side 1 is seen on side 2, 4 s earlier or later (standard
-    deviation).  A tenth as many flows as rows; times are whole milliseconds.
+    deviation).  ``keys`` flows, a tenth as many as rows by default; ``per_second`` sightings on each side;
+    times are whole milliseconds.
     """
     rng = np.random.default_rng(seed)
     each = rows // 2
-    ms = int(max(each / 1_000_000 * 1200, SHORTEST_S) * 1000)
+    ms = int(max(each / per_second, SHORTEST_S) * 1000)
     first = rng.integers(0, ms, each)
-    flow = rng.integers(0, max(rows // 10, 1), each).astype(np.int32)
+    flow = rng.integers(0, keys or max(rows // 10, 1), each).astype(np.int32)
     shuffled = rng.permutation(each)
     second = np.clip(first[shuffled] + rng.normal(0, 4000, each).astype(np.int64), 0, ms - 1)
     ts = ORIGIN + np.concatenate([first, second]) * 1000

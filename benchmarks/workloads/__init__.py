@@ -23,6 +23,8 @@ WORKLOADS: dict[str, Workload] = {
         BytesBySender("W2"),
         PacketsBySender("W3"),
         FlowsSeenTwice("W4"),
+        FlowsSeenTwice("W4-left", kind="left"),
+        FlowsSeenTwice("W4-wide", band_s=60, rows=200_000, flows=10, per_second=20),
         TwentyWindows("W5"),
         *(ManyWindows(f"W5-{many}", many) for many in (1, 100, 1000, 10_000)),
         *(

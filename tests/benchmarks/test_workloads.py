@@ -50,8 +50,14 @@ def brute_w4(workload, columns):
     rows = list(zip(*(columns[name].tolist() for name in ("ts", "flow", "side")), strict=True))
     found = defaultdict(int)
     for left, flow, side in rows:
-        near = (1 for there, its, other in rows if other == 1 and its == flow and abs(there - left) <= SECOND)
+        near = (
+            1
+            for there, its, other in rows
+            if other == 1 and its == flow and abs(there - left) <= workload.band
+        )
         matches = sum(near) if side == 0 else 0
+        if workload.kind == "left" and side == 0:
+            matches = max(matches, 1)
         if matches:
             found[(left // MINUTE * MINUTE,)] += matches
     return found
