@@ -20,7 +20,7 @@ DOCUMENTED := oop_engine oop_engine.traces oop_engine.testing oop_engine.testing
   oop_engine.runners.inline oop_engine.runners.local oop_engine.spark.run oop_engine.spark.io.sinks \
   oop_engine.operators oop_engine.operators.rewrites.in_order oop_engine.core.halves oop_engine.scenarios.truth
 
-.PHONY: simulate help demo demo-spark scenarios test fuzz lint types format clean bench bench-smoke bench-spark bench-profile bench-peers api
+.PHONY: simulate test-servers help demo demo-spark scenarios test fuzz lint types format clean bench bench-smoke bench-spark bench-profile bench-peers api
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,10 @@ test: lint types ## lint, strict types, then all tests: layers, docs, examples, 
 
 fuzz: $(VENV)/.dev ## damaged and hostile files, many times more of them than in the tests: make fuzz TIMES=100
 	OOP_ENGINE_FUZZ=$(or $(TIMES),50) $(BIN)/python -m pytest --numprocesses $(JOBS) tests/fuzz $(ARGS)
+
+test-servers: $(VENV)/.dev ## connectors against brokers on loopback: installs their clients first
+	$(PIP) install -e '.[kafka]'
+	$(BIN)/python -m pytest tests/oop_engine/connectors $(ARGS)
 
 simulate: $(VENV)/.dev ## a service in worlds that kill it, tear its disk, wake its past: make simulate SEEDS=1000 FROM=0
 	FROM=$(or $(FROM),0) $(BIN)/python -m tests.simulation $(or $(SEEDS),1000)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # to use
     from oop_engine.connectors.sources.file_tail import FileTail as FileTail
     from oop_engine.connectors.sources.generated import Generated as Generated, Replayed as Replayed
     from oop_engine.connectors.sources.growing_folder import GrowingFolder as GrowingFolder
+    from oop_engine.connectors.sources.kafka import Kafka as Kafka
     from oop_engine.connectors.sources.tcp_lines import TcpLines as TcpLines
     from oop_engine.core.change import Change as Change
     from oop_engine.core.errors import (

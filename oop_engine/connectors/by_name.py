@@ -15,6 +15,7 @@ from oop_engine.connectors.sinks.part_files import PartFiles
 from oop_engine.connectors.source import LiveSource
 from oop_engine.connectors.sources.file_tail import FileTail
 from oop_engine.connectors.sources.growing_folder import GrowingFolder
+from oop_engine.connectors.sources.kafka import Kafka
 from oop_engine.connectors.sources.tcp_lines import TcpLines
 from oop_engine.core.errors import UsageError
 from oop_engine.core.page import Page
@@ -105,6 +106,21 @@ def _tcp(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
         msg = f"source 'tcp:{address}': must have a host and a port, as in tcp:127.0.0.1:9000"
         raise UsageError(msg)
     return TcpLines(host, int(port), _format("", options), connect=options.get("connect", "no") == "yes")
+
+
+@register_source("kafka")
+def _kafka(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
+    _only(f"kafka:{address}", options, "format", "follow", "partition", "group")
+    servers, _, topic = address.partition("/")
+    partitions = [
+        int(number) for number in options.get("partition", "").split(",") if number.strip().isdigit()
+    ]
+    group = options.get("group", "oop-engine")
+    follow = options.get("follow", "yes") == "yes"
+    if not servers or not topic:
+        msg = f"source 'kafka:{address}': must have a broker and a topic, as in kafka:127.0.0.1:9092/requests"
+        raise UsageError(msg)
+    return Kafka(servers, topic, partitions or None, _format("", options), group=group, follow=follow)
 
 
 def _part_files(format: str) -> SinkMaker:

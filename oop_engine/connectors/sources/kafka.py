@@ -1,0 +1,130 @@
+"""Kafka: the partitions of a topic, read from offsets of ours; each one may be an input of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any, ClassVar
+
+from oop_engine.connectors.source import LiveSource, Position
+from oop_engine.core.errors import SetupError, TraceError
+
+__all__ = ["Kafka"]
+
+_MOST, _WAIT_S, _ANSWER_S = 1000, 0.1, 10.0
+
+
+class Kafka(LiveSource):
+    """The messages of a topic in ``format``, from the brokers ``servers`` (``"host:9092"``); needs ``confluent-kafka``.
+
+    ``partitions``: the numbers of those to read; None: all that there are at the start.  A partition has progress
+    of its own: where their clocks differ, give each one a source of the graph, with a ``Punctuate`` behind it, and
+    ``Meld`` them.  The position is the offset of each partition: it is in the checkpoint, and offsets are committed
+    to the broker after it, for monitors of lag alone. ``options`` are those of librdkafka.  ``follow=False``: end
+    at the messages that are there now. Raises ``SetupError`` if no broker answers or the topic is not known,
+    ``TraceError`` if the offset to go on from has been deleted by the broker: nothing is skipped.
+    """
+
+    replayable: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        servers: str,
+        topic: str,
+        partitions: list[int] | None = None,
+        format: str = "jsonl",
+        *,
+        group: str = "oop-engine",
+        follow: bool = True,
+        options: dict[str, Any] | None = None,
+    ) -> None:
+        self._topic, self._partitions, self.format, self._follow = topic, partitions, format, follow
+        self._servers = servers
+        self._options = {
+            **(options or {}),
+            "bootstrap.servers": servers,
+            "group.id": group,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "error",
+            "enable.partition.eof": True,
+        }
+        self._consumer: Any = None
+
+    async def read(self, position: Position) -> AsyncIterator[tuple[list[bytes], Position]]:
+        """Yield up to 1,000 messages at a time, with the offsets behind them."""
+        kafka = _library()
+        self._consumer = consumer = kafka.Consumer(self._options)
+        try:
+            offsets = await asyncio.to_thread(self._start, kafka, consumer, position or {})
+            ends = set[str]()
+            while self._follow or ends < offsets.keys():
+                messages = await asyncio.to_thread(consumer.consume, _MOST, _WAIT_S)
+                payloads = []
+                for message in messages:
+                    error, partition = message.error(), str(message.partition())
+                    if error is not None and error.code() == kafka.KafkaError._PARTITION_EOF:
+                        ends.add(partition)
+                    elif error is not None:
+                        raise self._broken(kafka, error, partition, offsets)
+                    else:
+                        ends.discard(partition)
+                        offsets[partition] = message.offset() + 1
+                        if message.value() is not None:  # a tombstone has none
+                            payloads.append(message.value())
+                if payloads:
+                    yield payloads, dict(offsets)
+        finally:
+            self._consumer = None
+            await asyncio.to_thread(consumer.close)
+
+    async def acknowledge(self, position: Position) -> None:
+        """Commit the offsets of a checkpoint, for those who watch the lag."""
+        if (consumer := self._consumer) is not None:
+            kafka = _library()
+            found = [kafka.TopicPartition(self._topic, int(p), offset) for p, offset in position.items()]
+            consumer.commit(offsets=found, asynchronous=True)
+
+    def _start(self, kafka: Any, consumer: Any, known: dict[str, int]) -> dict[str, int]:
+        """Assign the partitions, each from its offset; a new one from its first message."""
+        place = f"Kafka topic {self._topic!r} at {self._servers}"
+        try:
+            topic = consumer.list_topics(self._topic, timeout=_ANSWER_S).topics[self._topic]
+        except kafka.KafkaException as error:
+            msg = f"{place}: no broker answers ({error.args[0].str()}): give the address of one that runs"
+            raise SetupError(msg) from error
+        wanted = self._partitions if self._partitions is not None else sorted(topic.partitions)
+        if topic.error is not None or not wanted or not {*wanted} <= topic.partitions.keys():
+            there = ", ".join(map(str, sorted(topic.partitions))) or "none"
+            msg = f"{place}: must have the partitions {wanted or 'that are read'}; there are {there}: check the name"
+            raise SetupError(msg)
+        offsets = {}
+        for number in wanted:
+            partition = kafka.TopicPartition(self._topic, number)
+            first, last = consumer.get_watermark_offsets(partition, timeout=_ANSWER_S)
+            offsets[str(number)] = known.get(str(number), first)
+            if not first <= offsets[str(number)] <= last:
+                raise self._gone(number, offsets[str(number)], first, last)
+        assigned = [kafka.TopicPartition(self._topic, int(p), offset) for p, offset in offsets.items()]
+        consumer.assign(assigned)
+        return offsets
+
+    def _broken(self, kafka: Any, error: Any, partition: str, offsets: dict[str, int]) -> Exception:
+        if error.code() in (kafka.KafkaError._AUTO_OFFSET_RESET, kafka.KafkaError.OFFSET_OUT_OF_RANGE):
+            return self._gone(int(partition), offsets[partition], None, None)
+        return SetupError(f"Kafka topic {self._topic!r} at {self._servers}: {error.str()}")
+
+    def _gone(self, partition: int, offset: int, first: int | None, last: int | None) -> TraceError:
+        there = "" if first is None else f"; it has {first:,} to {last:,}"
+        return TraceError(
+            f"Kafka topic {self._topic!r}, partition {partition}: message {offset:,}, the next to read, is no longer "
+            f"there{there}: keep messages for longer, or begin anew with another folder of checkpoints"
+        )
+
+
+def _library() -> Any:
+    try:
+        import confluent_kafka
+    except ImportError as error:
+        msg = "Kafka needs the package confluent-kafka: pip install 'oop-engine[kafka]'"
+        raise SetupError(msg) from error
+    return confluent_kafka

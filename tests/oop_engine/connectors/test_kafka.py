@@ -1,0 +1,123 @@
+"""Kafka, on the cluster inside of librdkafka: the real protocol over loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from oop_engine import Gathered, Graph, Kafka, Schema, SetupError, TraceError, serve
+from oop_engine.operators import Count, Meld, Ordered, Punctuate, Tumbling, WindowAggregate
+from oop_engine.runners.event_loop import run_async
+
+SCHEMA = Schema({"ts": pa.int64(), "key": pa.string()}, "ts", "s")
+
+
+def test_without_the_package_the_way_out_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    with pytest.raises(SetupError, match=r"pip install 'oop-engine\[kafka\]'"):
+        read(Kafka("127.0.0.1:1", "topic"))
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """A broker, by the producer that it lives in."""
+    kafka = pytest.importorskip(
+        "confluent_kafka", reason="confluent-kafka is not installed (the extra kafka)"
+    )
+    producer = kafka.Producer({"bootstrap.servers": "", "test.mock.num.brokers": 1, "log_level": 0})
+    yield producer
+    producer.flush(10)
+
+
+def servers(producer: Any) -> str:
+    return ",".join(f"{b.host}:{b.port}" for b in producer.list_topics(timeout=10).brokers.values())
+
+
+def send(producer: Any, topic: str, partition: int, *times: int) -> None:
+    for ts in times:
+        producer.produce(topic, json.dumps({"ts": ts, "key": f"p{partition}"}).encode(), partition=partition)
+    assert producer.flush(10) == 0
+
+
+async def some(source: Kafka, position: Any = None) -> list[tuple[Any, Any]]:
+    return [piece async for piece in source.read(position)]
+
+
+def read(source: Kafka, position: Any = None) -> tuple[list[int], Any]:
+    """Return the times of all messages from a position on, and the last position."""
+    pieces = run_async(some(source, position))
+    return [json.loads(m)["ts"] for data, _ in pieces for m in data], pieces[-1][1] if pieces else position
+
+
+def test_a_topic_is_read_from_any_position_on(cluster: Any) -> None:
+    send(cluster, "one", 0, *range(5))
+    send(cluster, "one", 1, 100, 101)
+    source = Kafka(servers(cluster), "one", [0, 1], follow=False)
+    found, position = read(source)
+    assert sorted(found) == [0, 1, 2, 3, 4, 100, 101]
+    assert position == {"0": 5, "1": 2}
+    send(cluster, "one", 1, 102)
+    assert read(source, position) == ([102], {"0": 5, "1": 3})
+    assert sorted(read(source, {"0": 4, "1": 2})[0]) == [4, 102]
+    assert read(Kafka(servers(cluster), "one", [1], follow=False))[0] == [100, 101, 102]
+
+
+def test_what_cannot_be_read_is_told(cluster: Any) -> None:
+    send(cluster, "two", 0, 1)
+    with pytest.raises(TraceError, match="partition 0: message 9, the next to read, is no longer there"):
+        read(Kafka(servers(cluster), "two", [0], follow=False), {"0": 9})
+    with pytest.raises(SetupError, match=r"must have the partitions \[77\]"):
+        read(Kafka(servers(cluster), "two", [77], follow=False))
+
+
+def counts() -> Graph:
+    graph = Graph("counts")
+    edges = [
+        graph.add(f"{name}-edge", Punctuate(Ordered()), graph.source(name, SCHEMA)) for name in ("a", "b")
+    ]
+    count = WindowAggregate(Tumbling(10), {"n": Count()}, by=("key",))
+    graph.sink("out", graph.add("count", count, graph.add("both", Meld(2), *edges)))
+    return graph
+
+
+def test_each_partition_is_an_input_and_a_service_goes_on_behind_its_checkpoint(
+    cluster: Any, tmp_path: Path
+) -> None:
+    send(cluster, "three", 0, *range(25))
+    send(cluster, "three", 1, *range(5))  # a slow one: it holds back the windows
+    sink = Gathered()
+
+    async def until(rows: int, *, follow: bool) -> None:
+        stop = asyncio.Event()
+        sources = {
+            name: Kafka(servers(cluster), "three", [number], follow=follow)
+            for number, name in enumerate("ab")
+        }
+        serving = asyncio.create_task(
+            serve(
+                counts(), sources, {"out": sink}, checkpoint=tmp_path, every_s=0.05, stop=stop, signals=False
+            )
+        )
+        while len(sink.rows) < rows and not serving.done():
+            await asyncio.sleep(0.01)
+        stop.set()
+        await serving
+
+    def found() -> list[tuple[int, str, int]]:
+        return sorted((row["window_end"], row["key"], row["n"]) for row in sink.rows)
+
+    send(cluster, "three", 1, 12)
+    run_async(until(2, follow=True))
+    assert found() == [(10, "p0", 10), (10, "p1", 5)]
+    send(cluster, "three", 1, *range(13, 31))
+    run_async(until(99, follow=False))
+    assert found() == [
+        (10, "p0", 10), (10, "p1", 5), (20, "p0", 10), (20, "p1", 8), (30, "p0", 5), (30, "p1", 10), (40, "p1", 1),
+    ]  # fmt: skip
