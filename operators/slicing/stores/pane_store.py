@@ -24,7 +24,7 @@ from oop_engine.operators.keys.row_codes import row_codes
 from oop_engine.operators.slicing.output import Stamp, Stamps
 from oop_engine.operators.slicing.partials import NO_WINDOW
 from oop_engine.operators.slicing.store import Reach, Store
-from oop_engine.operators.slicing.stores.runs import HeldRuns, Runs, equal
+from oop_engine.operators.slicing.stores.runs import EQUAL, HeldRuns, Runs
 from oop_engine.operators.slicing.stores.window_store import no_spans
 from oop_engine.operators.slicing.window_limits import check_gap
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
@@ -52,7 +52,7 @@ class PaneStore:
         self._number, self._extents, self._every, self._given = number, extents, every, given
         self._stamps = Stamps([extents], stamp)
         self._spans = no_spans(0)  # (groups, 2)  lowest open, highest window
-        self._panes = HeldRuns(parts, equal, self._overflow)
+        self._panes = HeldRuns(parts, EQUAL, self._overflow)
         self._note()
 
     def _note(self) -> None:

@@ -1,7 +1,7 @@
 """Runs: partial aggregates of neighbouring tuples of a group, in columns, and how they are merged.
 
 Rows come as they are put, so what belongs together may be there several times.  An ``Identity`` says what does: panes
-that are the same (``equal``), or sessions that overlap (``overlapping``).  Rows are kept at two levels, one in
+that are the same (``EQUAL``), or sessions that overlap (``overlapping``).  Rows are kept at two levels, one in
 which no two belong together and one of what came since; when the second outgrows the first they are merged, so a row is
 merged O(log rows) times, and memory is at most twice what differs (of lists, which take longer to merge, three times).
 All is done with whole columns: sort, then combine neighbours.
@@ -28,17 +28,25 @@ from oop_engine.operators.slicing.accumulators import is_ragged
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.window_states import narrow
 
-__all__ = ["HeldRuns", "Identity", "Overflow", "Runs", "equal", "overlapping"]
+__all__ = ["EQUAL", "HeldRuns", "Identity", "Overflow", "Runs", "overlapping"]
 
 Integers = NDArray[np.int64]
 Begins = Callable[[Integers, Integers, Integers], NDArray[np.bool_]]
-Identity = Callable[[Integers, Integers, Integers], tuple[Integers, NDArray[np.bool_]]]
-"""By slots, first and last: the order of rows, and which of them, so ordered, do not belong to the one before."""
 Overflow = Callable[[str | None, int, int, int], Exception]
 """Makes the error for a sum of a column that passes 64 bits, by slot, first and last."""
 
 _LEAST = 64  # partial aggregates; fewer are not worth a merge
 _PAIRS = 1 << 20  # (row, window) pairs combined at a time, as far as one window allows
+
+
+class Identity(NamedTuple):
+    """Which rows belong together, by their slots, first and last.
+
+    ``order``: of rows; ``begins``: which rows, so ordered, do not belong to the one before.
+    """
+
+    order: Callable[[Integers, Integers, Integers], Integers]
+    begins: Begins
 
 
 class Runs(NamedTuple):
@@ -116,14 +124,14 @@ class HeldRuns:
 
     def assigned(self, slots: Integers, times: Integers) -> tuple[Integers, Integers, Integers, Integers]:
         """Return the run of each tuple, and slots, first and last times of runs.  O(tuples log tuples)."""
-        order, begins = self._identity(slots, times, times)
+        order = self._identity.order(slots, times, times)
+        slots, times = slots[order], times[order]
+        begins = self._identity.begins(slots, times, times)
         starts = np.flatnonzero(begins)
-        of_tuple = np.empty_like(order)
+        of_tuple, last = np.empty_like(order), np.empty_like(starts)
         of_tuple[order] = np.cumsum(begins) - 1
-        rows = order[starts]
-        last = np.empty_like(starts)
-        reaches(times[order], starts, last)
-        return of_tuple, slots[rows], times[rows], last
+        reaches(times, starts, last)
+        return of_tuple, slots[starts], times[starts], last
 
     def of_page(self, page: Page, times: Integers, assigned: Sequence[Integers]) -> Runs:
         """Return the tuples of a page, ``assigned`` to runs, as these."""
@@ -192,11 +200,11 @@ class HeldRuns:
     def _together(self, runs: Runs, rows: Integers | None = None) -> Runs:
         """Return rows with those that belong together as one; ``rows``: where the state of each is."""
         slots, first, last, states, marks = runs
-        order, begins = self._identity(slots, first, last)
+        order = self._identity.order(slots, first, last)
         at = order if rows is None else rows[order]
         states = [tuple(column[at] for column in state) for state in states]
         ordered = Runs(slots[order], first[order], last[order], states, tuple(mark[at] for mark in marks))
-        return self.reduced(ordered, np.flatnonzero(begins))
+        return self.reduced(ordered, np.flatnonzero(self._identity.begins(*ordered[:3])))
 
     def reduced(self, runs: Runs, starts: Integers, overflow: Overflow | None = None) -> Runs:
         """Return the rows from each of ``starts`` (ascending, the first 0) to the next as one."""
@@ -225,8 +233,8 @@ class HeldRuns:
         merged, *fresh = [self._loaded(runs, groups) for runs in saved] or [self._merged]
         for runs in (merged, *fresh):
             check(runs)
-        order, begins = self._identity(*merged[:3])
-        if not (begins.all() and (order == np.arange(order.size)).all()):
+        order = self._identity.order(*merged[:3])
+        if not (self._identity.begins(*merged[:3]).all() and (order == np.arange(order.size)).all()):
             msg = f"runs must be disjoint and in order; got {merged.rows} that are not"
             raise SnapshotError(msg)
         self.put(merged, *fresh)
@@ -249,26 +257,22 @@ def _error(overflow: Overflow, error: SumOverflowError, runs: Runs, at: int) -> 
     return overflow(error.column, int(runs.slots[at]), int(runs.first[at]), int(runs.last[at]))
 
 
-def equal(slots: Integers, first: Integers, last: Integers) -> tuple[Integers, NDArray[np.bool_]]:
-    """Panes of a group are one if they are the same: an ``Identity``, in the order of panes.
+def _new_panes(slots: Integers, first: Integers, last: Integers) -> NDArray[np.bool_]:
+    begins = np.ones(slots.size, np.bool_)
+    begins[1:] = (np.diff(first + last) != 0) | (np.diff(slots) != 0)
+    return begins
 
-    Both ends of panes grow with time, so no two have the same sum.
-    """
-    panes = first + last
-    order = _order(panes, slots)
-    begins = np.ones(panes.size, np.bool_)
-    begins[1:] = (np.diff(panes[order]) != 0) | (np.diff(slots[order]) != 0)
-    return order, begins
+
+EQUAL = Identity(lambda slots, first, last: _order(first + last, slots), _new_panes)
+"""Panes of a group are one if they are the same, in the order of panes.
+
+Both ends of panes grow with time, so no two have the same sum.
+"""
 
 
 def overlapping(begins: Begins) -> Identity:
     """Return the identity of runs that join as ``begins`` says, of rows by slot, then first."""
-
-    def identity(slots: Integers, first: Integers, last: Integers) -> tuple[Integers, NDArray[np.bool_]]:
-        order = _order(slots, first)
-        return order, begins(slots[order], first[order], last[order])
-
-    return identity
+    return Identity(lambda slots, first, _: _order(slots, first), begins)
 
 
 def _order(major: Integers, minor: Integers) -> Integers:

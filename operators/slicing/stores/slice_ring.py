@@ -25,7 +25,7 @@ from oop_engine.operators.slicing.panes.shared_slices import Slicing
 from oop_engine.operators.slicing.panes.slice_windows import Assembly, SliceWindows
 from oop_engine.operators.slicing.partials import NO_WINDOW, Partials
 from oop_engine.operators.slicing.store import Reach, Store
-from oop_engine.operators.slicing.stores.runs import HeldRuns, Overflow, Runs, equal
+from oop_engine.operators.slicing.stores.runs import EQUAL, HeldRuns, Overflow, Runs
 from oop_engine.operators.slicing.stores.window_store import no_spans
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow
 
@@ -265,7 +265,7 @@ class SliceRing:
             some = np.flatnonzero(first <= last)
             some_runs = Runs(of, first, last, states).take(some)
             more = [self._runs(one, step, offset) for one in _of_number(found, number)]
-            held = HeldRuns(self._parts, equal, self._overflowing(step, length, offset))
+            held = HeldRuns(self._parts, EQUAL, self._overflowing(step, length, offset))
             for each in held.windows(some_runs.joined(*more)) if some_runs.rows or more else ():
                 ends = self.slicing.moment(offset + (each.first + 1) * step)
                 united.append(WindowStates(each.slots, ends, each.states, np.full(ends.size, number)))
