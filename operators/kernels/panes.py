@@ -28,7 +28,7 @@ from numba import njit
 
 from oop_engine.operators.kernels.partials import NO_WINDOW
 
-__all__ = ["Geometry", "closing", "place", "plan", "reopen", "used"]
+__all__ = ["Geometry", "closing", "place", "plan", "reopen", "step_levels", "used"]
 
 NEVER = np.iinfo(np.int64).min
 
@@ -241,3 +241,25 @@ def reopen(spans, slots, low, counts):
         alive += spans[i, 0] != NO_WINDOW
         lowest = min(lowest, spans[i, 0])
     counts[1], counts[2] = alive, lowest
+
+
+@njit(cache=True, nogil=True)
+def step_levels(to, a, b, rows, level):
+    """Write the level of each step of ``plan``: those of a level touch different rows; return how many.
+
+    A step comes behind those that write what it reads, and those that read or write what it writes.  O(steps + rows).
+    """
+    written, read = np.zeros(rows, np.int32), np.zeros(rows, np.int32)
+    for i in range(len(to)):
+        least = written[a[i]]
+        if b[i] >= 0:
+            least = max(least, written[b[i]])
+        if to[i] >= 0:
+            least = max(least, written[to[i]], read[to[i]])
+        level[i] = least + 1
+        read[a[i]] = max(read[a[i]], least + 1)
+        if b[i] >= 0:
+            read[b[i]] = max(read[b[i]], least + 1)
+        if to[i] >= 0:
+            written[to[i]] = least + 1
+    return len(to)

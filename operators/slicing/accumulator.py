@@ -22,9 +22,8 @@ from oop_engine.core.page import Page
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels import monoids
-from oop_engine.operators.kernels.panes import Geometry
+from oop_engine.operators.kernels.panes import Geometry, step_levels
 from oop_engine.operators.kernels.slices import ALONE
-from oop_engine.operators.kernels.step_levels import step_levels
 from oop_engine.operators.slicing.state_columns import arrow_type, filled, of_arrow, to_arrow
 from oop_engine.operators.slicing.window_states import narrow
 
