@@ -250,13 +250,17 @@ class Life:
         return [json.loads(line) for number in files for line in disk.contents[number].splitlines()]
 
     def _last_bounds(self) -> dict[str, int]:
-        disk = self.world.disk
-        entries = sorted(path for path in disk.now if path.parent == CHECKPOINT / "epochs")
+        """Return the bounds in the last manifest that an entry of the log names."""
+        entries = sorted(path for path in self.world.disk.now if path.parent == CHECKPOINT / "epochs")
         for path in reversed(entries):
-            if manifest := json.loads(disk.contents[disk.now[path]])["manifest"]:
-                found: dict[str, int] = json.loads(disk.contents[disk.now[CHECKPOINT / manifest]])["standing"]["bounds"]
+            if manifest := self._json(path)["manifest"]:
+                found: dict[str, int] = self._json(CHECKPOINT / manifest)["standing"]["bounds"]
                 return found
         return {}
+
+    def _json(self, path: Path) -> Any:
+        disk = self.world.disk
+        return json.loads(disk.contents[disk.now[path]])
 
     def _check_files(self) -> None:
         """No file of a state is there that no manifest names, once garbage has been collected."""
