@@ -12,6 +12,7 @@ bounds are exclusive: equal values may still come.
     PerGroup          one of these, in each group by itself       its group only      the same a group
     Heartbeat         in a lull, tuples come at most ``slack``    threshold + slack   its policy's
                       after their time                            in a lull
+                      (of="drift": whenever times lag behind)     or a lag
     Upstream          its punctuation is right                    the punctuation     nothing
 
 Too strict a policy makes tuples late, too lax a one makes everybody wait.
@@ -23,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -111,25 +112,33 @@ class Upstream(Policy):
 @register_policy
 @dataclass(frozen=True)
 class Heartbeat(Policy):
-    """``policy``, and while the source is silent progress follows the arrival clock.
+    """``policy``, and while the source is silent, or its times lag behind, progress follows the arrival clock.
 
     Silent: nothing has arrived for longer than ``threshold``; the bound is then the arrival
     clock minus ``slack``, the larger of it and ``policy``'s (Gigascope, thesis 8.1).  Also
     when all sources are silent, for the clock is asked every ``every`` (default: the
     threshold).  A tuple that ends such a silence moves the bound the same way, after itself.
+    ``of="drift"``: at a tick of the clock the same where the largest time so far is more than ``threshold``
+    behind the clock, whether tuples come or not: Gigascope compares both clocks so, with a ``slack`` of the
+    threshold.  A source whose times stand still, or which works off a backlog, then holds nobody up; its
+    tuples are late.
     Assumes that tuples after a lull come at most ``slack`` after their time: an outage
     whose tuples are sent on later makes these late.  A page without arrivals counts as
     arrived at the next tick.  Ticks grow sparse in a silence of more than 2,000 of them
     (``oop_engine.core.ticks``).  Costs two integers and a tick.
-    Raises ``GraphError`` for negative lengths, and if ``every`` is not positive.
+    Raises ``GraphError`` for negative lengths, if ``every`` is not positive, and for another ``of``.
     """
 
     policy: Policy
     threshold: Length
     slack: Length
     every: Length | None = None
+    of: Literal["silence", "drift"] = "silence"
 
     def __post_init__(self) -> None:
+        if self.of not in ("silence", "drift"):
+            msg = f"Heartbeat: of must be 'silence' or 'drift'; got {self.of!r}"
+            raise GraphError(msg)
         if isinstance(self.policy, PerGroup | Heartbeat):
             inner = type(self.policy).__name__
             msg = f"Heartbeat is for a whole stream; got {inner} in it: write PerGroup(..., linear=Heartbeat(...))"
@@ -141,7 +150,8 @@ class Heartbeat(Policy):
         every = max(threshold, 1)
         if self.every is not None:
             every = length_of(self.every, schema, f"{place}: every", least=1)
-        return _Lull(self.policy.running(schema, place), threshold, slack, every)
+        running = _Drift if self.of == "drift" else _Lull
+        return running(self.policy.running(schema, place), threshold, slack, every)
 
 
 @register_policy
@@ -192,7 +202,7 @@ class _Lull(RunningBound):
     def __init__(self, inner: RunningBound, threshold: int, slack: int, every: int) -> None:
         self._inner, self._threshold, self._slack = inner, threshold, slack
         self.clock_every = every
-        self._last: int | None = None  # the last arrival; None: at the next tick
+        self._last: int | None = None  # the last arrival (of drift: the largest time); None: at the next tick
 
     def after(self, page: Page) -> Bounds:
         found = self._inner.after(page)
@@ -223,3 +233,13 @@ class _Lull(RunningBound):
     def load(self, saved: Saved) -> None:
         self._last = None if saved["last"] is None else saved.integer("last")
         self._inner.load(saved.part("inner"))
+
+
+class _Drift(_Lull):
+    """The bound of ``inner``; at a tick over ``threshold`` ahead of the largest time, the clock minus ``slack``."""
+
+    def after(self, page: Page) -> Bounds:
+        if len(page):
+            largest = int(page.times.max())
+            self._last = largest if self._last is None else max(self._last, largest)
+        return self._inner.after(page)

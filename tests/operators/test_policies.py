@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from oop_engine import FOREVER, NEVER, GraphError, Page, Schema
+from oop_engine import FOREVER, NEVER, GraphError, Linear, Page, Schema
 from oop_engine.operators.policies.policies import (
     BoundedCount,
     BoundedDisorder,
@@ -18,6 +18,8 @@ from oop_engine.operators.policies.policies import (
     Upstream,
 )
 from oop_engine.operators.policies.running_bound import RunningBound, cut_rows, floored
+from oop_engine.operators.punctuate import Punctuate
+from oop_engine.testing import Driver
 from tests.naive.progress import bounded_count, bounded_disorder, least_next, ordered
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s")
@@ -98,6 +100,26 @@ def test_heartbeat_follows_the_clock_in_a_lull_only():
     assert watermark.on_clock(124) == NEVER
 
 
+def test_heartbeat_of_drift_follows_the_clock_where_times_stand_still():
+    arrivals = list(range(0, 60, 5))
+    for of, bound in (("silence", NEVER), ("drift", 49)):
+        running = Heartbeat(Ordered(), threshold=10, slack=10, of=of).running(SCHEMA, "test")
+        assert running.after(page([3] * len(arrivals), arrivals)).tolist() == [3] * len(arrivals)
+        assert running.on_clock(59) == bound
+    assert running.after(page([57], [60])).tolist() == [57]
+    assert [running.on_clock(now) for now in (67, 68)] == [NEVER, 58]
+
+
+def test_heartbeat_of_drift_holds_nobody_up():
+    driver = Driver(Punctuate(Heartbeat(Ordered(), 10, 10, of="drift"), granularity=1), SCHEMA)
+    for arrival in range(0, 60, 5):
+        driver.feed(0, page([3], [arrival]))
+    assert driver.punctuation() == [Linear(3)]
+    assert list(driver.operator.on_clock(59)) == [(0, Linear(49))]
+    driver.feed(0, page([48, 49], [60, 60]))
+    assert driver.operator.counts() == {"late": 1}
+
+
 def test_heartbeat_when_nothing_ever_came():
     watermark = Heartbeat(Upstream(), threshold=10, slack=3).running(SCHEMA, "test")
     assert watermark.clock_every == 10
@@ -139,6 +161,10 @@ def test_policies_are_values():
         (lambda: BoundedCount(-1), "n must be at least 0 tuples; got n=-1"),
         (lambda: BoundedDisorder(-1), "slack must be at least 0 s; got -1"),
         (lambda: BoundedDisorder("3 rows"), "slack must be in 's'; got '3 rows'"),
+        (
+            lambda: Heartbeat(Ordered(), 1, 0, of="rows"),  # type: ignore[arg-type]
+            "of must be 'silence' or 'drift'; got 'rows'",
+        ),
         (lambda: Heartbeat(Ordered(), -1, 0), "threshold must be at least 0"),
         (lambda: Heartbeat(Ordered(), 1, "-2 s"), "slack must be at least 0"),
         (lambda: Heartbeat(Ordered(), 1, 0, every=0), "every must be at least 1 s; got 0"),
