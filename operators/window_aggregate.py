@@ -91,7 +91,8 @@ class WindowAggregate(Operator):
     by stacks where that can be, by panes where that is sooner, adapting once groups are sparse, by slices where
     definitions share them.
     ``assembly``: how windows on grids are put together from slices in a ring when they close: "stacks" (lazy), "tree"
-    (eager: few windows of very many slices), "prefix" (running sums, of counts and integer sums), or "auto".
+    (eager: few windows of very many slices), "prefix" (running sums, of counts and integer sums),
+    "nested" (from shorter windows), or "auto".
     ``changing``: named definitions may come and go while the query runs (``Change``); the bound of the results is
     then at most that of the input.
     Raises ``GraphError`` if lengths, columns, types or names do not fit; ``ContractError`` if an

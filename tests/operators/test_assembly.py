@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from oop_engine import FOREVER, ContractError, GraphError, Linear, Page, Schema
+from oop_engine import FOREVER, NEVER, ContractError, GraphError, Linear, Page, Schema
 from oop_engine.operators import (
     Avg,
     Count,
@@ -23,14 +25,17 @@ from oop_engine.operators import (
     WindowAggregate,
     Windows,
 )
+from oop_engine.operators.kernels.slice_plans import nested
+from oop_engine.operators.kernels.slices import closing
 from oop_engine.operators.slicing.panes import slice_windows
+from oop_engine.operators.slicing.panes.shared_slices import UNITS
 from oop_engine.testing import Driver, multiset
 from tests.naive import windows as naive
 from tests.operators.test_exact_edges import KINDS, results, said
 
 SUMS = {"n": Count(), "sum": Sum("v")}
 ALL = SUMS | {"most": Max("v"), "last": Last("v"), "mean": Avg("v")}
-WAYS: tuple[Any, ...] = ("stacks", "tree")
+WAYS: tuple[Any, ...] = ("stacks", "tree", "nested")
 ONE = Schema({"ts": pa.int64(), "v": pa.int64()}, "ts", "s")
 
 
@@ -44,9 +49,11 @@ def test_they_are_the_same(kind: str) -> None:
     for seed in range(5):
         messages = said(seed, (4, 30, 200)[seed % 3])
         way = aggregate(kind, "stacks", ALL)
-        assert results(aggregate(kind, "tree", ALL), messages, moves=seed == 1) == results(way, messages)
-        sums = [results(aggregate(kind, one, SUMS), messages) for one in (*WAYS, "prefix")]
-        assert sums[0] == sums[1] == sums[2]
+        wanted = results(way, messages)
+        assert results(aggregate(kind, "tree", ALL), messages, moves=seed == 1) == wanted
+        assert results(aggregate(kind, "nested", ALL), messages) == wanted
+        sums = [results(aggregate(kind, one, SUMS), messages) for one in ("stacks", "prefix")]
+        assert sums[0] == sums[1]
 
 
 def feed(driver: Driver, times: list[int], bound: int) -> None:
@@ -108,6 +115,46 @@ def test_a_sum_of_slices_that_no_window_has_together_may_be_too_large() -> None:
             driver.feed(0, Linear(40))
 
 
+def parts_of(lengths: list[int], whole: int, slides: list[int] | None = None) -> list[tuple[int, int, int]]:
+    """Return definition, end and number of parts of windows over ``whole`` slices."""
+    shape = np.array([slides or lengths, lengths, [0] * len(lengths), range(len(lengths))])
+    windows, sides = np.empty((3, 2000), np.int64), np.empty((2, 2000), np.int64)
+    found = closing(shape, UNITS, np.array([0, whole - 1, NEVER, whole]), windows, sides)
+    windows, sides = windows[:, :found], sides[:, :found]
+    parts, steps = np.empty(found, np.int64), np.empty((3, 20_000), np.int64)
+    used = nested(windows, sides, (0, -1), steps, parts)
+    assert used == int(np.maximum(parts - 1, 1).sum()) + found
+    return list(zip(windows[0].tolist(), sides[1].tolist(), parts.tolist(), strict=True))
+
+
+def test_short_windows_serve_longer_ones() -> None:
+    """Windows of 5, 10, 15 and 20 over 60 panes: 86 parts, and by themselves 240 (Enorm, figures 7 and 8)."""
+    found = parts_of([5, 10, 15, 20], 60)
+    by_definition = [sum(parts for d, _, parts in found if d == of) for of in range(4)]
+    assert by_definition == [60, 12, 8, 6]
+    assert sum(by_definition) == 86
+    assert [parts for d, end, parts in found if d == 2] == [2, 2, 2, 2]
+
+
+def test_a_path_has_the_fewest_parts() -> None:
+    """Against all paths, over windows that overlap and are clipped."""
+    draw = random.Random(3)
+    for _ in range(40):
+        lengths = sorted(draw.sample(range(1, 12), 3))
+        slides = [draw.randrange(1, 9) for _ in lengths]
+        whole, found = 24, parts_of(lengths, 24, slides)
+        spans = [(d, max(end - lengths[d], 0) if end < whole else None, end) for d, end, _ in found]
+        for d, end, parts in found:
+            if end == whole:  # it may be clipped: its start is that of the definition, by the numbers
+                continue
+            start = max(end - lengths[d], 0)
+            shorter = [(a, b) for e, a, b in spans if e < d and a is not None and start <= a and b <= end]
+            least = {start: 0}
+            for at in range(start + 1, end + 1):
+                least[at] = min([least[at - 1]] + [least[a] for a, b in shorter if b == at]) + 1
+            assert parts == least[end]
+
+
 def test_explain_says_how() -> None:
     explained = {
         way: WindowAggregate(Tumbling(10), {"n": Count()}, assembly=way).explain((ONE,))
@@ -118,6 +165,7 @@ def test_explain_says_how() -> None:
         "stacks": f"{name}windows by two stacks, as asked",
         "prefix": f"{name}windows by differences of running sums, as asked",
         "tree": f"{name}windows by a tree, as asked",
+        "nested": f"{name}windows by slices and shorter windows, of the fewest parts, as asked",
     }
     long = WindowAggregate({"long": Sliding(2000, 1)}, {"most": Max("v")})
     assert "one ring, windows by a tree where less than one closes in 64 slices, else by two stacks" in str(

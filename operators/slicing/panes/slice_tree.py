@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.operators.aggregates import Arrays
-from oop_engine.operators.kernels.slice_tree import climb, descend
+from oop_engine.operators.kernels.slice_plans import climb, descend
 from oop_engine.operators.slicing.accumulator import Accumulator
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.panes.pane_windows import TUPLES

@@ -3,7 +3,8 @@
 Where all groups close the same windows, the steps are planned once and taken for all groups side by side, straight from
 the ring's rows, in blocks.  Else each group has steps of its own.  Counts and integer sums of very many windows are
 differences of running sums (``running_sums.py``); few windows of very many slices are read from a tree
-(``slice_tree.py``).  Groups with bounds of their own are read by stacks in any case.
+(``slice_tree.py``).  Shorter windows may serve longer ones that close with them (``kernels/slice_plans.py``).  Groups
+with bounds of their own are read by stacks in any case.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from oop_engine.core.errors import GraphError
 from oop_engine.operators.aggregates import Arrays, Part
+from oop_engine.operators.kernels.slice_plans import nested
 from oop_engine.operators.kernels.slices import measure, pick, plan
 from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError
 from oop_engine.operators.slicing.accumulators import accumulator
@@ -37,7 +39,7 @@ _FEW = 64  # ... if there are so many slices for each window that is read
 _WHERE = np.zeros(1, np.int64)  # slices are where they are in the ring
 
 
-Assembly = Literal["auto", "stacks", "prefix", "tree"]
+Assembly = Literal["auto", "stacks", "prefix", "tree", "nested"]
 
 
 def assembled(slicing: Slicing, parts: Sequence[Accumulator], asked: Assembly) -> Assembly:
@@ -67,7 +69,10 @@ def check_assembly(asked: Assembly, slicings: Sequence[Slicing], parts: Sequence
 def assembly_words(slicing: Slicing, parts: Sequence[Accumulator], asked: Assembly) -> str:
     """Return how windows are put together, and why; empty: by stacks, as mostly."""
     if asked != "auto":
-        words = {"stacks": "two stacks", "prefix": "differences of running sums", "tree": "a tree"}[asked]
+        words = {
+            "stacks": "two stacks", "prefix": "differences of running sums", "tree": "a tree",
+            "nested": "slices and shorter windows, of the fewest parts",
+        }[asked]  # fmt: skip
         return f"windows by {words}, as asked"
     return {
         "stacks": "",
@@ -87,7 +92,7 @@ class SliceWindows:
         self._slicing, self._panes = slicing, panes
         self._ends = np.empty((2, slicing.shape.shape[1]), np.int64)
         way = assembled(slicing, panes.accumulators, assembly)
-        self._by_sums, self._always = way == "prefix", assembly == "tree"
+        self._by_sums, self._nested, self._always = way == "prefix", way == "nested", assembly == "tree"
         self._tree = SliceTree(panes, slicing.longest) if way == "tree" else None
 
     @property
@@ -159,7 +164,19 @@ class SliceWindows:
         if self._by_sums:
             of = self._slicing
             return RunningSums.planned(of.shape, of.grid, spans[0].tolist(), int(room[0, 0]), mask)
+        if self._nested:
+            return self._nested_plan(spans[0].tolist(), int(room[0, 0]), shifts, mask)
         return self._planned(spans, room, shifts, mask)
+
+    def _nested_plan(self, span: Sequence[int], room: int, shifts: Integers, mask: int) -> _Plan:
+        """Return how windows of one span come about from slices and shorter windows."""
+        of = self._slicing
+        windows, sides, _ = RunningSums.planned(of.shape, of.grid, span, room, -1)
+        steps = np.empty((3, int((sides[1] - sides[0] + 2).sum())), np.int64)
+        if windows.size:
+            ring = int(shifts[0]) + span[0], mask
+            steps = steps[:, : nested(windows, sides, ring, steps, np.empty(windows.shape[1], np.int64))]
+        return _Plan(steps, windows, windows.shape[1] + 1)
 
     def _measured(self, spans: Integers) -> Integers:
         """Return how many windows and steps each span takes at most, int64 (2, spans)."""

@@ -1,10 +1,14 @@
-"""Slice tree: the steps that keep a tree of combined slices, and those that read windows from it.
+"""Slice plans: steps that keep a tree of slices and read windows from it, and that make long windows of shorter ones.
 
 Node ``n`` is of nodes ``2 n`` and ``2 n + 1`` together; the leaf of row ``r`` of the ring is node ``room + r``.  A
 cell is a node of a group: ``n * groups + slot``; those of node 0 are scratch.  Steps int64 (3, n) are those of
 ``monoids.fold_steps``.
 
-Source: Tangwongsan, Hirzel, Schneider, Wu, General incremental sliding-window aggregation, VLDB 2015 (FlatFAT).
+Nested, a window is a path from its start to its end; each slice, and each shorter window that is put together too, is a
+step on it.  The path with the fewest parts is taken.  Steps of this plan are those of ``kernels/slices.py``.
+
+Source: Tangwongsan, Hirzel, Schneider, Wu, General incremental sliding-window aggregation, VLDB 2015 (FlatFAT);
+Madsen, Zhou, Su, Enorm, DEBS 2016 (figure 7: the consolidation plan).
 """
 
 from __future__ import annotations
@@ -12,7 +16,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["climb", "descend"]
+from oop_engine.operators.kernels.slices import ALONE
+
+__all__ = ["climb", "descend", "nested"]
 
 
 @njit(cache=True, nogil=True)
@@ -82,4 +88,58 @@ def descend(sides, lowest, shape, begin, stop, steps, used):
                 steps[1, used] = slot if k > 1 else nodes[0] * groups + slot
                 steps[2, used] = nodes[k] * groups + slot if k else -1
                 used += 1
+    return used
+
+
+@njit(cache=True, nogil=True)
+def _path(start, end, sides, heads, following, least, came):
+    """Find the fewest parts from ``start`` to ``end``: ``least`` and the part before it, of each place between."""
+    least[start] = 0
+    for at in range(start + 1, end + 1):
+        least[at] = least[start] + at - start
+        came[at] = -1
+    for at in range(start, end):
+        if least[at] + 1 < least[at + 1]:
+            least[at + 1], came[at + 1] = least[at] + 1, -1
+        shorter = heads[at]
+        while shorter >= 0:
+            behind = sides[1, shorter]
+            if behind <= end and least[at] + 1 < least[behind]:
+                least[behind], came[behind] = least[at] + 1, shorter
+            shorter = following[shorter]
+
+
+@njit(cache=True, nogil=True)
+def nested(windows, sides, ring, steps, parts):
+    """Write the steps that put windows together, and of how many parts each is; return how many steps there are.
+
+    windows and sides as of ``kernels.slices.closing``, the shortest windows first; ring: shift and mask, slice ``s`` of
+    ``sides`` is row ``(s + shift) & mask``.  steps int64 (3, room); parts int64 (windows,).  Window ``w`` is result
+    ``w``, and row ``w`` of the scratch.  O(slices of each window + shorter windows in it).
+    """
+    shift, mask = ring
+    places, count, used, known = sides.max() + 1, windows.shape[1], 0, 0
+    heads, following = np.full(places, -1), np.full(count, -1)
+    least, came = np.empty(places, np.int64), np.empty(places, np.int64)
+    for w in range(count):
+        while windows[0, known] < windows[0, w]:  # those of shorter definitions may serve
+            if sides[0, known] < sides[1, known]:
+                following[known] = heads[sides[0, known]]
+                heads[sides[0, known]] = known
+            known += 1
+        start, at = sides[0, w], sides[1, w]
+        _path(start, at, sides, heads, following, least, came)
+        parts[w], first = least[at], ALONE
+        while at > start:
+            shorter = came[at]
+            part = shorter if shorter >= 0 else ~((at - 1 + shift) & mask)
+            at = sides[0, shorter] if shorter >= 0 else at - 1
+            if first == ALONE and at > start:
+                first = part
+                continue
+            steps[0, used], steps[1, used] = w, part
+            steps[2, used] = first
+            first, used = w, used + 1
+        steps[0, used], steps[1, used], steps[2, used] = ~w, w, ALONE
+        used += 1
     return used
