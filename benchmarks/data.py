@@ -11,13 +11,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ORIGIN", "SECOND", "Columns", "clicks", "cycles", "flows", "links", "numbers", "responses"]
+__all__ = [
+    "BID",
+    "ORIGIN",
+    "SECOND",
+    "Columns",
+    "auctions",
+    "clicks",
+    "cycles",
+    "flows",
+    "links",
+    "numbers",
+    "responses",
+]
 
 Columns = dict[str, NDArray[Any]]
 
 SECOND = 1_000_000
 ORIGIN = 1_704_067_200 * SECOND  # 2024-01-01
 SHORTEST_S = 120
+BID = 2  # the kind of an event: 0 is a person, 1 an auction
 DELAYED, DELAY = 0.2, 2 * SECOND  # so many tuples are late by up to so much
 
 
@@ -99,6 +112,32 @@ def responses(rows: int, seed: int = 23, keys: int = 100, most: int = 100_000) -
     order = np.argsort(ts + _delays(rng, rows), kind="stable")
     took = np.clip(rng.lognormal(8, 1.2, rows), 1, most - 1).astype(np.int32)
     return {"ts": ts[order], "server": rng.integers(0, keys, rows).astype(np.int32), "took": took}
+
+
+def auctions(rows: int, seed: int = 29, per_second: int = 10_000) -> Columns:
+    """Return events of an auction house, as the generators of Nexmark make them: of 50 a person, 3 auctions, 46 bids.
+
+    Half of the bids are on the hot auction, one in a hundred of them, others on one of the last 100; three quarters
+    are by the hot person, others by one of the last 1000.  Prices grow by powers of ten.  Times are whole milliseconds;
+    20 % come out of order.
+    """
+    rng = np.random.default_rng(seed)
+    number = np.arange(rows)
+    epoch, of = np.divmod(number, 50)
+    kind = np.where(of == 0, 0, np.where(of < 4, 1, BID)).astype(np.int8)
+    newest, person = (
+        1000 + 3 * epoch + np.clip(of - 1, 0, 2),
+        1000 + epoch,
+    )  # the first ones have the number 1000
+    hot = newest // 100 * 100, person // 100 * 100
+    some = newest - rng.integers(0, 100, rows), person - rng.integers(0, 1000, rows)
+    auction = np.where(rng.random(rows) < 1 / 2, hot[0], some[0])
+    bidder = np.where(rng.random(rows) < 3 / 4, hot[1], some[1])
+    price = (10 ** (rng.random(rows) * 6) * 100).astype(np.int64)
+    ts = ORIGIN + number * 1000 // per_second * 1000
+    order = np.argsort(ts + _delays(rng, rows), kind="stable")
+    columns = {"ts": ts, "kind": kind, "auction": auction, "bidder": bidder, "price": price}
+    return {name: column[order] for name, column in columns.items()}
 
 
 def numbers(rows: int, seed: int = 17) -> Columns:

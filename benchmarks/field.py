@@ -53,11 +53,12 @@ _BATCH = (
     *(f"W6-{kind}-{slide}" for kind in ("min", "avg") for slide in (1, 64, 1024)),
     "W9-median",
 )
+_NEXMARK = ("Q5", "Q7", "Q11")
 PEERS = (
     Entry("Polars", "benchmarks.peers.polars_batch", "polars", None, _BATCH),
     Entry("DuckDB", "benchmarks.peers.duckdb_batch", "duckdb", None, _BATCH),
-    Entry("Spark", "benchmarks.peers.spark_batch", "pyspark", 1_000_000, (*_STREAMS, "W4", "W5")),
-    Entry("PyFlink", "benchmarks.peers.flink_stream", "pyflink", 500_000, _STREAMS),
+    Entry("Spark", "benchmarks.peers.spark_batch", "pyspark", 1_000_000, (*_STREAMS, *_NEXMARK, "W4", "W5")),
+    Entry("PyFlink", "benchmarks.peers.flink_stream", "pyflink", 500_000, (*_STREAMS, *_NEXMARK)),
     Entry("Bytewax", "benchmarks.peers.bytewax_stream", "bytewax", 50_000, (*_STREAMS, "W4", "W5")),
     Entry("Pathway", "benchmarks.peers.pathway_stream", "pathway", 50_000, _STREAMS),
 )

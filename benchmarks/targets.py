@@ -59,6 +59,8 @@ def _asked() -> Iterator[tuple[str, str, float | None, str, str]]:
     for peer in ("Polars", "DuckDB"):
         yield "W2", f"tuples a second / {peer}", 3, "engine", peer
         yield from ((w, f"tuples a CPU second / {peer}", 1, "engine", peer) for w in ("W3", "W4"))
+    for peer in ("Spark", "PyFlink"):
+        yield from ((w, f"tuples a CPU second / {peer}", 50, "engine", peer) for w in ("Q5", "Q7", "Q11"))
     small = "pages of 256 / of 65 536"
     yield "W3", f"{small}, pushed", 1 / 3, "engine, pushed, pages of 256", "engine, pushed"
     yield "W3", f"{small}, each answered before the next", None, "engine, pages of 256", "engine"

@@ -67,4 +67,19 @@ QUERIES = {
         select length, second div length * length * {SECOND} as window_start, sum(v) as total
         from seconds lateral view explode(sequence(1L, 20L)) as length
         group by 1, 2""",
+    "Q5": """
+        with counts as (
+          select unix_micros(w.start) as window_start, auction, count(*) as bids
+          from (select window(t, '10 seconds', '2 seconds') as w, auction from tuples where kind = 2)
+          group by auction, w)
+        select window_start, most.auction as auction, most.bids as bids
+        from (select window_start, max(struct(bids, auction)) as most from counts group by window_start)""",
+    "Q7": """
+        select unix_micros(w.start) as window_start, most.auction as auction, most.price as price
+        from (select window(t, '10 seconds') as w, max(struct(price, auction)) as most
+              from tuples where kind = 2 group by 1)""",
+    "Q11": """
+        select bidder, unix_micros(w.start) as window_start, unix_micros(w.end) as window_end, bids
+        from (select bidder, session_window(t, '10 seconds') as w, count(*) as bids
+              from tuples where kind = 2 group by 1, 2)""",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.workload import Workload
+from benchmarks.workloads.nexmark import BidsBySession, HighestBid, HotItems
 from benchmarks.workloads.w1 import PacketsOfFiveMinutes
 from benchmarks.workloads.w2 import BytesBySender
 from benchmarks.workloads.w3 import PacketsBySender
@@ -36,5 +37,8 @@ WORKLOADS: dict[str, Workload] = {
         LastTuplesInTime("W8"),
         MedianByServer("W9-median"),
         TailByServer("W9-p99"),
+        HotItems("Q5"),
+        HighestBid("Q7"),
+        BidsBySession("Q11"),
     )
 }

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.data import SECOND, cycles, flows, links, numbers
+from benchmarks.data import BID, SECOND, auctions, cycles, flows, links, numbers
 from benchmarks.workloads.w3 import address, number
 
-GENERATORS = [links, flows, cycles, numbers]
+GENERATORS = [links, flows, cycles, numbers, auctions]
 ROWS = 20_000
 
 
@@ -47,6 +47,16 @@ def test_each_side_of_flows_is_disordered_by_less_than_its_slack():
     found = flows(ROWS)
     for side in (0, 1):
         assert 0 < furthest_behind(found["ts"][found["side"] == side]) <= 2 * SECOND
+
+
+def test_events_of_an_auction_house_have_the_usual_ratios():
+    found = auctions(ROWS)
+    shares = np.bincount(found["kind"]) / ROWS
+    assert shares == pytest.approx([0.02, 0.06, 0.92])
+    bids = found["kind"] == BID
+    assert np.mean(found["auction"][bids] % 100 == 0) == pytest.approx(0.5, abs=0.05)
+    assert np.mean(found["bidder"][bids] % 100 == 0) == pytest.approx(0.75, abs=0.05)
+    assert 0 < furthest_behind(found["ts"]) <= 2 * SECOND
 
 
 def test_longer_streams_are_not_denser():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from statistics import median
 
 import numpy as np
@@ -121,7 +121,46 @@ def brute_w6(workload, columns):
     return found
 
 
+def bids_of(columns):
+    names = ("ts", "kind", "auction", "bidder", "price")
+    rows = zip(*(columns[name].tolist() for name in names), strict=True)
+    return [row for row in rows if row[1] == 2]
+
+
+def brute_q5(workload, columns):
+    windows = defaultdict(Counter)
+    for ts, _, auction, _, _ in bids_of(columns):
+        for start in range(ts // (2 * SECOND) * 2 * SECOND, ts - 10 * SECOND, -2 * SECOND):
+            windows[start][auction] += 1
+    most = {start: max((bids, auction) for auction, bids in of.items()) for start, of in windows.items()}
+    return {(start, auction): bids for start, (bids, auction) in most.items()}
+
+
+def brute_q7(workload, columns):
+    windows = defaultdict(list)
+    for ts, _, auction, _, price in bids_of(columns):
+        windows[ts // (10 * SECOND) * 10 * SECOND].append((price, auction))
+    return {(start, max(of)[1]): max(of)[0] for start, of in windows.items()}
+
+
+def brute_q11(workload, columns):
+    found, times = {}, defaultdict(list)
+    for ts, _, _, bidder, _ in bids_of(columns):
+        times[bidder].append(ts)
+    for bidder, some in times.items():
+        session = []
+        for time in [*sorted(some), None]:
+            if session and (time is None or time - session[-1] > 10 * SECOND):
+                found[bidder, session[0], session[-1] + 10 * SECOND] = len(session)
+                session = []
+            session.append(time)
+    return found
+
+
 BRUTE = {
+    "Q5": brute_q5,
+    "Q7": brute_q7,
+    "Q1": brute_q11,
     "W9": brute_w9,
     "W7": brute_w7,
     "W8": brute_w8,
