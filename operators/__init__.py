@@ -102,6 +102,19 @@ if TYPE_CHECKING:  # values: windows, aggregates, policies, and what yours are m
         Accumulator as Accumulator,
         register_accumulator as register_accumulator,
     )
+    from oop_engine.operators.triggers import (
+        AfterAll as AfterAll,
+        AfterAny as AfterAny,
+        AfterChange as AfterChange,
+        AfterCount as AfterCount,
+        AfterEach as AfterEach,
+        AfterFraction as AfterFraction,
+        Emit as Emit,
+        OrFinally as OrFinally,
+        Once as Once,
+        Trigger as Trigger,
+        WindowView as WindowView,
+    )
     from oop_engine.operators.values.expressions import Expression as Expression
     from oop_engine.operators.windows import (
         Delimited as Delimited,

@@ -1,3 +1,4 @@
+# Long: one operator for all windows; its docstring is the theory, and its parameters are checked here.
 """WindowAggregate: aggregates of windows, in one pass over tuples in any order (WID).
 
 Each tuple goes at once into the partial aggregate of its pane, or into those of every
@@ -61,11 +62,14 @@ from oop_engine.operators.partial_aggregate import PartialAggregate
 from oop_engine.operators.slicing.asked import by_name, one_of
 from oop_engine.operators.slicing.changing import Changing, changed_windows, read_change
 from oop_engine.operators.slicing.closing import Closing
-from oop_engine.operators.slicing.netting import Netting
 from oop_engine.operators.slicing.output import Output, Stamp, checked
+from oop_engine.operators.slicing.revised.netting import Netting
+from oop_engine.operators.slicing.revised.versioned import versioned_schema
+from oop_engine.operators.slicing.revised.versions import Versions
 from oop_engine.operators.slicing.rows.row_windows import RowWindows, slidable
 from oop_engine.operators.slicing.strategy import Assembly, Query, Strategy, checked_query, explained, stores
 from oop_engine.operators.slicing.tagger import Tagger, bind
+from oop_engine.operators.triggers import Emit
 from oop_engine.operators.values.describe_value import describe_value
 from oop_engine.operators.values.written import written
 from oop_engine.operators.windows import Definition, Extents, Over, PartitionedTupleBased, TupleBased, Windows
@@ -93,6 +97,8 @@ class WindowAggregate(Operator):
     ``assembly``: how windows on grids are put together from slices in a ring when they close: "stacks" (lazy), "tree"
     (eager: few windows of very many slices), "prefix" (running sums, of counts and integer sums),
     "nested" (from shorter windows), or "auto".
+    ``emit``: versions of results before they are final (``Emit``), of grids and sessions; the output is then a
+    revision stream, of ``change`` +1 and -1.
     ``changing``: named definitions may come and go while the query runs (``Change``); the bound of the results is
     then at most that of the input.
     Raises ``GraphError`` if lengths, columns, types or names do not fit; ``ContractError`` if an
@@ -119,7 +125,7 @@ class WindowAggregate(Operator):
     def __init__(
         self, windows: Windows | Mapping[str, Windows], aggregates: Mapping[str, Aggregation],
         by: Sequence[str] = (), *, empty: bool = False, stamp: Stamp = "end", strategy: Strategy = "auto",
-        assembly: Assembly = "auto", changing: bool = False,
+        assembly: Assembly = "auto", changing: bool = False, emit: Emit | None = None,
     ) -> None:  # fmt: skip
         self.by = checked(aggregates, by, stamp, _WHAT)
         self.named = isinstance(windows, Mapping)
@@ -130,13 +136,17 @@ class WindowAggregate(Operator):
             for one in self.definitions.values()
         )
         self.waits = None if by_rows else "results"
-        self.revisions = "refuses" if by_rows or changing else "takes"
+        self.revisions = "refuses" if by_rows or changing or emit else "takes"
         self.aggregates, self.empty = dict(aggregates), empty
         self.stamp: Stamp = stamp
         self.strategy: Strategy = one_of(Strategy, strategy, f"{_WHAT}: strategy")
         self.assembly: Assembly = one_of(Assembly, assembly, f"{_WHAT}: assembly")
         self.changing, self._first = changing, self.definitions
         self._asked: Query | None = None
+        self.emit = emit
+        if emit is not None and (changing or empty or strategy != "auto"):
+            msg = f"{_WHAT}: emit goes with strategy='auto', without empty=True and changing=True: leave them out"
+            raise GraphError(msg)
         if changing and not self.named:
             msg = f"{_WHAT}: changing=True needs named windows, such as {{'1 min': Tumbling('1 min')}}; got {windows!r}"
             raise GraphError(msg)
@@ -151,12 +161,16 @@ class WindowAggregate(Operator):
                 f"got {', '.join(self.definitions)} over rows: leave changing out"
             )
             raise GraphError(msg)
+        if self.emit is not None:
+            return (versioned_schema(query.output, self.emit, list(self.aggregates.values()), _WHAT),)
         return (query.output.schema,)
 
     def explain(self, inputs: tuple[Schema, ...]) -> str:
         query = self._query(inputs[0])
         if self._slides(query):
             return "stacks: tuple-based windows of the whole stream slide over it, page by page"
+        if self.emit is not None:
+            return "a partial aggregate for each (group, window), or run of a session: versions read them as they are"
         return explained(query)
 
     def _query(self, schema: Schema) -> Query:
@@ -190,7 +204,7 @@ class WindowAggregate(Operator):
         return (column if column in self.by else None,) * len(inputs)
 
     def halves(self, inputs: tuple[Schema, ...]) -> tuple[Operator, Operator] | None:
-        if self.changing or inputs[0].change is not None:
+        if self.changing or self.emit is not None or inputs[0].change is not None:
             return None
         first = PartialAggregate(self.windows, self.aggregates, self.by)
         try:
@@ -210,12 +224,18 @@ class WindowAggregate(Operator):
         if self._slides(query) and isinstance(first, Extents):
             self._rows = RowWindows(query.output, first, schema)
             return
+        self._versions: Versions | None = None
+        self._closing: Closing
         self._tagger = None if first.over is Over.ATTRIBUTE else Tagger(first.over, schema, self.by)
-        self._closing = (
-            Changing(query, self.by, self.definitions, partial(self._bound, schema))
-            if self.changing
-            else (Closing if given.change is None else Netting)(query.output, given, self.by, stores(query))
-        )
+        if self.changing:
+            self._closing = Changing(query, self.by, self.definitions, partial(self._bound, schema))
+        elif self.emit is not None:
+            make = partial(stores, replace(query, strategy="windows", changing=True))
+            self._versions = Versions(query.output, schema, self.by, make, self.emit, *self.schemas_out)
+            self._closing = self._versions
+        else:
+            kind = Closing if given.change is None else Netting
+            self._closing = kind(query.output, given, self.by, stores(query))
 
     def changed(self, change: Change, inputs: tuple[Schema, ...]) -> Self:
         if not self.changing:
@@ -244,6 +264,8 @@ class WindowAggregate(Operator):
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         if self._rows is not None:
             yield from self._rows.add(page)
+        elif self._versions is not None:
+            yield from self._versions.look(page)
         elif self._tagger is None:
             self._closing.add(page, page.times)
         else:

@@ -25,7 +25,7 @@ REWRITES = "operators/rewrites/*.py"
 # values, know nothing of each other.
 FLOORS = [
     ["kernels"],
-    VALUES := ["aggregates", "keys", "ordering", "policies", "revisions", "values", "windows"],
+    VALUES := ["aggregates", "keys", "ordering", "policies", "revisions", "triggers", "values", "windows"],
     ["joining", "slicing"],
     [OPERATOR := "a file of its own"],
     ["in_order"],

@@ -15,6 +15,7 @@ from oop_engine.system.lazy_names import lazy_names
 if TYPE_CHECKING:
     from oop_engine.testing.case import Case as Case, Row as Row
     from oop_engine.testing.driver import END as END, Driver as Driver, multiset as multiset
+    from oop_engine.testing.driver import net_content as net_content
     from oop_engine.testing.graph_driver import GraphDriver as GraphDriver
     from oop_engine.testing.laws import LAWS as LAWS, check as check
     from oop_engine.testing.laws import contract_suite as contract_suite, draw_script as draw_script

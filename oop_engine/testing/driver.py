@@ -14,7 +14,7 @@ from oop_engine.core.schema import Schema
 from oop_engine.runners.dispatch import handle
 from oop_engine.runners.door import admitted
 
-__all__ = ["END", "Driver", "multiset"]
+__all__ = ["END", "Driver", "multiset", "net_content"]
 
 END = "end"
 """Feed this to end a port."""
@@ -79,6 +79,13 @@ class Driver:
         """Return the tuples put out on ``port``, in order."""
         return [row for page in self.pages(port) for row in page.to_pylist()]
 
+    def content(self, port: int = 0) -> list[dict[str, Any]]:
+        """Return the tuples put out on ``port`` and not taken back, without the column of changes."""
+        change = self.operator.schemas_out[port].change
+        if change is None:
+            return self.rows(port)
+        return net_content(self.rows(port), change)
+
     def punctuation(self, port: int = 0) -> list[Punctuation]:
         """Return the punctuation put out on ``port``, without watermarks."""
         return [m for m in self.out[port] if isinstance(m, Punctuation) and not isinstance(m, Watermark)]
@@ -91,6 +98,22 @@ class Driver:
         for port, message in emissions:
             self.out[port].append(message)
         return emissions
+
+
+def net_content(rows: Iterable[dict[str, Any]], change: str) -> list[dict[str, Any]]:
+    """Return the rows of a revision stream that are left, each as often as it is there, without ``change``.
+
+    Raises ``AssertionError`` if one was taken back more often than it was put out.
+    """
+    counts, plain = Counter[str](), dict[str, dict[str, Any]]()
+    for row in rows:
+        left = {name: value for name, value in sorted(row.items()) if name != change}
+        counts[str(left)] += row[change]
+        plain[str(left)] = left
+    if wrong := [plain[key] for key, count in counts.items() if count < 0]:
+        msg = f"rows were taken back more often than put out: {wrong}"
+        raise AssertionError(msg)
+    return [plain[key] for key, count in counts.items() for _ in range(count)]
 
 
 def multiset(rows: Iterable[dict[str, Any]], digits: int = 9) -> Counter[tuple[tuple[str, Any], ...]]:

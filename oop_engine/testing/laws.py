@@ -42,10 +42,10 @@ _WIDER = {
 
 
 def oracle(case: Case, data: st.DataObject) -> None:
-    """The output is that of the definition, wherever pages are cut and punctuation comes."""
+    """The output (here and below its net content) is that of the definition, wherever pages are cut."""
     script = draw_script(case, data)
     expected = case.oracle(rows_of(script, len(case.inputs)))
-    _same_rows("the output is not the oracle's", _run(case, script).rows(), expected)
+    _same_rows("the output is not the oracle's", _run(case, script).content(), expected)
 
 
 def order(case: Case, data: st.DataObject) -> None:
@@ -53,7 +53,7 @@ def order(case: Case, data: st.DataObject) -> None:
     script = draw_script(case, data)
     other = draw_script(case, data, rows_of(script, len(case.inputs)))
     failure = "another order of arrival gives another output"
-    _same_rows(failure, _run(case, other).rows(), _run(case, script).rows())
+    _same_rows(failure, _run(case, other).content(), _run(case, script).content())
 
 
 def cuts(case: Case, data: st.DataObject) -> None:
@@ -61,7 +61,7 @@ def cuts(case: Case, data: st.DataObject) -> None:
     script = draw_script(case, data)
     for port, name in enumerate(case.operator.outputs):
         whole, single = _run(case, script), _run(case, script, page_rows=1)
-        _same_rows(f"pages of one row give another output {name!r}", single.rows(port), whole.rows(port))
+        _same_rows(f"cut into rows, another output {name!r}", single.content(port), whole.content(port))
 
 
 def grammar(case: Case, data: st.DataObject) -> None:
@@ -132,7 +132,7 @@ def empty(case: Case, data: st.DataObject) -> None:
     ]
     plain = Driver(case.operator, *case.inputs).run(messages)
     padded = Driver(case.operator, *case.inputs).run(with_empty)
-    _same_rows("empty pages in between give another output", padded.rows(), plain.rows())
+    _same_rows("empty pages in between give another output", padded.content(), plain.content())
 
 
 def fresh(case: Case, data: st.DataObject) -> None:
@@ -161,8 +161,8 @@ def division(case: Case, data: st.DataObject) -> None:
         copy.run([])
     whole = _run(case, script)
     for port in range(len(case.operator.outputs)):
-        divided = [row for copy in copies for row in copy.rows(port)]
-        _same_rows(f"copies divided by {chosen} give another output", divided, whole.rows(port))
+        divided = [row for copy in copies for row in copy.content(port)]
+        _same_rows(f"copies divided by {chosen} give another output", divided, whole.content(port))
 
 
 def descent(case: Case, data: st.DataObject) -> None:

@@ -90,7 +90,6 @@ class Closing:
         return iter(())
 
     def _linear(self, below: int) -> Iterator[Emission]:
-        least = self.ceiling(below)
         due = False
         for store in self.stores:
             due = due or store.due(below)
@@ -100,6 +99,7 @@ class Closing:
             for bound in (*self._pauses(below), below):
                 for page in self._closed(None, bound):
                     yield 0, page
+        least = self.ceiling(below)
         for store in self.stores:
             least = min(least, store.least_stamp(below))
         for grown in self._progress.advance(0, Linear(least)):
@@ -183,6 +183,10 @@ class Closing:
         self._groups.keep(kept)
         slots = np.full(known, -1)
         slots[kept] = np.arange(kept.size)
+        self.rename(kept, slots)
+
+    def rename(self, kept: Integers, slots: Integers) -> None:
+        """Let only the groups ``kept`` stay; group ``g`` gets the slot ``slots[g]``, -1: none."""
         for store in self.stores:
             store.rename(kept, slots)
 

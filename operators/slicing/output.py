@@ -123,6 +123,11 @@ class Output:
         self._range = np.array([getattr(one, "range", None) or 0 for one in self.definitions])
         self._words = pa.array(self.names, pa.string())
 
+    @property
+    def aggregated(self) -> int:
+        """How many aggregates there are: the last columns of a result."""
+        return len(self._aggregates)
+
     def _check_commutative(self) -> None:
         """Raise ``GraphError`` for an aggregate that depends on the order of its tuples, which come in any."""
         for name, aggregate in self._aggregates.items():

@@ -17,13 +17,13 @@ VALUES: dict[str, list[Any]] = {"ts": [0, 3, 4, 20], "k": ["a", None], "change":
 
 
 def distinct(rows: list[Row]) -> list[Row]:
-    return [dict(row) | {"change": 1} for row in {tuple(row.items()) for row in net(rows)}]
+    return [dict(row) for row in {tuple(row.items()) for row in net(rows)}]
 
 
 def joined(inputs: list[list[Row]]) -> list[Row]:
     left, right = map(net, inputs)
     return [
-        {"ts": one["ts"], "k": one["k"], "change": 1, "ts_right": other["ts"], "k_right": other["k"]}
+        {"ts": one["ts"], "k": one["k"], "ts_right": other["ts"], "k_right": other["k"]}
         for one in left
         for other in right
         if one["k"] == other["k"] is not None and 0 <= other["ts"] - one["ts"] <= 3

@@ -48,7 +48,7 @@ Expected = dict[str, Counter[tuple[Any, ...]]]
 
 _MODULES = (
     "aggregates", "joining.bands", "describe", "distinct", "policies.late", "meld", "oa_join", "policies.policies",
-    "policies.by_quantile", "project", "punctuate", "select", "window_aggregate", "windows",
+    "policies.by_quantile", "project", "punctuate", "select", "triggers", "window_aggregate", "windows",
 )  # fmt: skip
 _VOCABULARY: dict[str, Any] = {}
 for _module in _MODULES:

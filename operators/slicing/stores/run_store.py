@@ -155,6 +155,20 @@ class RunStore:
             [left] = runs.marks
         return runs
 
+    def windows_of(self, slots: Integers) -> WindowStates:
+        """Return the open windows of some groups as they are now, of a store of one definition.  O(runs)."""
+        held, [(number, definition)] = self._runs.merged(), self._definitions
+        wanted = np.zeros(max(int(held.slots.max(initial=-1)), int(slots.max(initial=-1))) + 1, np.bool_)
+        wanted[slots] = True
+        found = held.take(wanted[held.slots])
+        return WindowStates(found.slots, definition.ends(found.last), found.states, number, found.first)
+
+    def complete(self, found: WindowStates, bounds: Integers) -> NDArray[np.bool_]:
+        """Tell which windows no later tuple can join, by the bounds of their groups."""
+        [(_, definition)] = self._definitions
+        zero = definition.ends(np.zeros(1, np.int64))
+        return definition.complete(found.ends - zero, bounds)
+
     def least_stamp(self, bound: int) -> int:
         """The end of a later window is that of an open run, or of later tuples alone."""
         if self._stamp == "start":

@@ -1,0 +1,140 @@
+"""Version tables: the versions of results that are out and not final, in columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from oop_engine.core.groups.group_index import comparable
+from oop_engine.core.saved import Saved
+
+__all__ = ["VersionTable", "Versioned", "equal_rows", "taken", "within"]
+
+Integers = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+_COLUMNS = 7
+
+
+class Versioned(NamedTuple):
+    """Versions: group slots, definitions, extents, tuples, version, timing, int64 (n,); triggers' state (n, width)."""
+
+    slots: Integers
+    numbers: Integers
+    starts: Integers
+    ends: Integers
+    counts: Integers
+    versions: Integers
+    timings: Integers
+    state: Integers
+    rows: pa.RecordBatch
+
+    def take(self, some: Mask | Integers) -> Versioned:
+        """Return some of them."""
+        mask = np.flatnonzero(some) if some.dtype == np.bool_ else some
+        return Versioned.of([column[mask] for column in self.columns], self.rows.take(pa.array(mask)))
+
+    @classmethod
+    def of(cls, columns: Sequence[Integers], rows: pa.RecordBatch) -> Versioned:
+        """Return versions of these columns, with these rows."""
+        slots, numbers, starts, ends, counts, versions, timings, state = columns
+        return cls(slots, numbers, starts, ends, counts, versions, timings, state, rows)
+
+    @property
+    def columns(self) -> list[Integers]:
+        """All columns but the rows."""
+        return list(self[:-1])
+
+
+class VersionTable:
+    """The versions of results with the columns ``fields``; ``width``: of the state of triggers."""
+
+    def __init__(self, fields: pa.Schema, width: int) -> None:
+        none, rows = np.empty(0, np.int64), pa.RecordBatch.from_pylist([], schema=fields)
+        self.all = Versioned.of([none] * _COLUMNS + [np.empty((0, width), np.int64)], rows)
+
+    def __len__(self) -> int:
+        return int(self.all.slots.size)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all columns."""
+        return sum(column.nbytes for column in self.all.columns) + int(self.all.rows.get_total_buffer_size())
+
+    def replace(self, gone: Mask, new: Versioned) -> None:
+        """Let go of some versions, and take in others.  O(versions)."""
+        kept = self.all.take(~gone) if gone.any() else self.all
+        if new.slots.size:
+            columns = [np.concatenate(pair) for pair in zip(kept.columns, new.columns, strict=True)]
+            kept = Versioned.of(columns, pa.concat_batches([kept.rows, new.rows]))
+        self.all = kept
+
+    def rename(self, slots: Integers) -> None:
+        """Give group ``g`` the slot ``slots[g]``."""
+        self.all = self.all._replace(slots=slots[self.all.slots])
+
+    def save(self) -> dict[str, Any]:
+        """Return all for a snapshot."""
+        return {
+            "columns": np.stack(self.all.columns[:_COLUMNS]),
+            "state": self.all.state,
+            "rows": self.all.rows,
+        }
+
+    def load(self, saved: Saved, groups: int) -> None:
+        """Take the columns that ``save`` returned, of so many groups."""
+        columns = saved.integers("columns", (_COLUMNS, None))
+        size = columns.shape[1]
+        state = saved.integers("state", (size, self.all.state.shape[1]), least=0)
+        rows = saved.batch("rows", self.all.rows.schema, size)
+        if size:
+            Saved({"slots": columns[0]}).integers("slots", (size,), least=0, below=groups)
+        self.all = Versioned.of([*columns, state], rows)
+
+
+def within(
+    windows: tuple[Integers, Integers, Integers, Integers],
+    some: tuple[Integers, Integers, Integers, Integers],
+) -> Integers:
+    """Return for each of some extents the window that it lies in, -1: none.
+
+    Both are slots, definitions, starts and ends, int64 (n,).  Windows of a group and definition are apart, or all of
+    one length.  O(n log n).
+    """
+    count = windows[0].size
+    slots, numbers, starts, ends = (np.concatenate(pair) for pair in zip(windows, some, strict=True))
+    is_window = np.arange(slots.size) < count
+    order = np.lexsort((~is_window, starts, numbers, slots))
+    ranked = order[is_window[order]]  # the windows, in order
+    before = np.empty(slots.size, np.int64)
+    before[order] = np.cumsum(is_window[order]) - 1
+    at = before[count:]
+    if not count:
+        return np.full(at.size, -1)
+    of = ranked[at]
+    inside = (
+        (at >= 0)
+        & (slots[of] == slots[count:])
+        & (numbers[of] == numbers[count:])
+        & (ends[of] >= ends[count:])
+    )
+    return np.where(inside, of, -1)
+
+
+def equal_rows(one: pa.RecordBatch, other: pa.RecordBatch) -> Mask:
+    """Tell which rows are the same, bool (rows,): null is null, NaN is NaN."""
+    same = np.ones(one.num_rows, np.bool_)
+    for a, b in zip(map(comparable, one.columns), map(comparable, other.columns), strict=True):
+        equal = pc.or_(pc.equal(a, b).fill_null(False), pc.and_(a.is_null(), b.is_null()))
+        same &= equal.to_numpy(zero_copy_only=False)
+    return same
+
+
+def taken(rows: pa.RecordBatch, at: Sequence[int] | Integers) -> pa.RecordBatch:
+    """Return rows by their places, null where that is -1."""
+    places = np.asarray(at, np.int64)
+    return rows.take(pa.array(places, mask=places < 0))

@@ -1,0 +1,45 @@
+"""Triggers: when a window aggregate puts out a version of a result before it is final.
+
+A trigger is a value and can be used for many windows.  It is asked once a page about the windows that the page touched,
+all at once, and *fires* for some of them.  Conditions are of the time since the last version of a window, so a
+trigger fires again and again, unless ``Once`` or ``OrFinally`` ends it.
+
+    AfterCount(n)            n tuples came                                   Beam: afterCount
+    AfterFraction(share)     the watermark passed a share of the window      Onyx: percentile watermark
+    AfterChange(name, by)    a result differs by more than ``by``            (a threshold)
+    AfterAny, AfterAll       one, all of them                                Beam: afterFirst, afterAll
+    AfterEach(a, b, ...)     a, then b, ..., the last one again and again    Beam: afterEach
+    Once(a), OrFinally(a, b) a once; a until b has fired                     Beam: orFinally
+"""
+
+from oop_engine.operators.triggers.basic import (
+    AfterChange as AfterChange,
+)
+from oop_engine.operators.triggers.basic import (
+    AfterCount as AfterCount,
+)
+from oop_engine.operators.triggers.basic import (
+    AfterFraction as AfterFraction,
+)
+from oop_engine.operators.triggers.basic import (
+    Trigger as Trigger,
+)
+from oop_engine.operators.triggers.basic import (
+    WindowView as WindowView,
+)
+from oop_engine.operators.triggers.composed import (
+    AfterAll as AfterAll,
+)
+from oop_engine.operators.triggers.composed import (
+    AfterAny as AfterAny,
+)
+from oop_engine.operators.triggers.composed import (
+    AfterEach as AfterEach,
+)
+from oop_engine.operators.triggers.composed import (
+    Once as Once,
+)
+from oop_engine.operators.triggers.composed import (
+    OrFinally as OrFinally,
+)
+from oop_engine.operators.triggers.emit import Emit as Emit

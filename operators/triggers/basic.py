@@ -1,0 +1,128 @@
+"""The protocol of triggers, and those that look at one thing."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from oop_engine.core.errors import GraphError
+
+__all__ = ["AfterChange", "AfterCount", "AfterFraction", "Trigger", "WindowView"]
+
+Integers = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+class WindowView(NamedTuple):
+    """Windows that a trigger is asked about, in columns of ``n``.
+
+    ``since``: tuples that came since the last version.  ``starts``, ``ends``: int64.  ``expected``: the watermark of
+    the group, or its punctuation, whichever is larger.  ``results``: the columns of results now; ``last``: those of the
+    last version, null where there is none.
+    """
+
+    since: Integers
+    starts: Integers
+    ends: Integers
+    expected: Integers
+    results: pa.RecordBatch
+    last: pa.RecordBatch
+
+
+class Trigger(ABC):
+    """When a version of a result leaves.  ``width``: columns of state that a window with a version has, 0 at first."""
+
+    width: int = 0
+
+    @abstractmethod
+    def fires(self, view: WindowView, state: Integers) -> Mask:
+        """Tell for which windows it fires, bool (n,); ``state`` int64 (n, width) stays as it is."""
+
+    def after(self, view: WindowView, state: Integers) -> Integers:
+        """Return the state of windows of which a version leaves now, int64 (n, width)."""
+        return state
+
+    def check(self, names: list[str], place: str) -> None:  # noqa: B027  # most fit any results
+        """Raise ``GraphError`` in the name of ``place`` if it does not fit results of these names."""
+
+
+@dataclass(frozen=True)
+class AfterCount(Trigger):
+    """``n`` tuples came.  Raises ``GraphError`` if ``n`` is not positive."""
+
+    n: int
+
+    def __post_init__(self) -> None:
+        if self.n < 1:
+            msg = f"AfterCount: n must be at least 1 tuple; got n={self.n}"
+            raise GraphError(msg)
+
+    def fires(self, view: WindowView, state: Integers) -> Mask:
+        return view.since >= self.n
+
+
+@dataclass(frozen=True)
+class AfterFraction(Trigger):
+    """The watermark passed ``share`` of the window, from its start; asked when a tuple of the window comes.
+
+    Raises ``GraphError`` unless ``0 < share < 1``.
+    """
+
+    share: float
+
+    width = 1  # whether the last version left behind that
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share < 1:
+            msg = f"AfterFraction: share must be above 0 and below 1; got share={self.share}"
+            raise GraphError(msg)
+
+    def fires(self, view: WindowView, state: Integers) -> Mask:
+        fired: Mask = self._passed(view) & (state[:, 0] == 0)
+        return fired
+
+    def after(self, view: WindowView, state: Integers) -> Integers:
+        return self._passed(view).astype(np.int64)[:, None]
+
+    def _passed(self, view: WindowView) -> Mask:
+        length = np.ceil(self.share * (view.ends - view.starts)).astype(np.int64)
+        passed: Mask = view.expected >= view.starts + length
+        return passed
+
+
+@dataclass(frozen=True)
+class AfterChange(Trigger):
+    """The result ``name`` differs from that of the last version by more than ``by``, or there is none yet.
+
+    Raises ``GraphError`` if ``by`` is negative, and when the graph is built if there is no such result.
+    """
+
+    name: str
+    by: float
+
+    def __post_init__(self) -> None:
+        if self.by < 0:
+            msg = f"AfterChange: by must be at least 0; got by={self.by}"
+            raise GraphError(msg)
+
+    def check(self, names: list[str], place: str) -> None:
+        if self.name not in names:
+            msg = f"{place}: AfterChange needs one of the results {', '.join(names)}; got {self.name!r}"
+            raise GraphError(msg)
+
+    def fires(self, view: WindowView, state: Integers) -> Mask:
+        now, last = (_floats(batch.column(self.name)) for batch in (view.results, view.last))
+        apart = np.abs(now - last) > self.by
+        fired: Mask = apart | (np.isnan(last) & ~np.isnan(now))
+        return fired
+
+
+def _floats(column: pa.Array) -> NDArray[np.float64]:
+    """Return numbers as floats, NaN for null."""
+    floats: NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return floats

@@ -1,0 +1,123 @@
+"""Triggers made of triggers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from oop_engine.core.errors import GraphError
+from oop_engine.operators.triggers.basic import Integers, Mask, Trigger, WindowView
+
+__all__ = ["AfterAll", "AfterAny", "AfterEach", "Once", "OrFinally"]
+
+
+class _Composed(Trigger):
+    """``of`` some triggers; ``own`` columns of state of its own come first."""
+
+    own = 0
+
+    def __init__(self, *of: Trigger) -> None:
+        if not of or not all(isinstance(one, Trigger) for one in of):
+            msg = f"{type(self).__name__}: needs triggers, such as AfterCount(1); got {of}"
+            raise GraphError(msg)
+        self.of = of
+        self.width = self.own + sum(one.width for one in of)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(repr, self.of))})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and isinstance(other, _Composed) and self.of == other.of
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.of))
+
+    def check(self, names: list[str], place: str) -> None:
+        for one in self.of:
+            one.check(names, place)
+
+    def each(self, state: Integers) -> Iterator[tuple[Trigger, Integers]]:
+        """Yield the triggers, each with its columns of state."""
+        at = self.own
+        for one in self.of:
+            yield one, state[:, at : at + one.width]
+            at += one.width
+
+    def all_fire(self, view: WindowView, state: Integers) -> list[Mask]:
+        """Return for each trigger where it fires."""
+        return [one.fires(view, part) for one, part in self.each(state)]
+
+    def after(self, view: WindowView, state: Integers) -> Integers:
+        return np.hstack([state[:, : self.own], *(one.after(view, part) for one, part in self.each(state))])
+
+
+class AfterAny(_Composed):
+    """One of some triggers fires."""
+
+    def fires(self, view: WindowView, state: Integers) -> Mask:
+        """Tell for which windows it fires, by where those it is made of do."""
+        fired: Mask = np.logical_or.reduce(self.all_fire(view, state))
+        return fired
+
+
+class AfterAll(_Composed):
+    """All of some triggers fire."""
+
+    def fires(self, view: WindowView, state: Integers) -> Mask:
+        fired: Mask = np.logical_and.reduce(self.all_fire(view, state))
+        return fired
+
+
+class AfterEach(_Composed):
+    """The first trigger, then the second, and so on; the last one again and again."""
+
+    own = 1  # which one is next
+
+    def fires(self, view: WindowView, state: Integers) -> Mask:
+        found: Mask = np.choose(state[:, 0], self.all_fire(view, state))
+        return found
+
+    def after(self, view: WindowView, state: Integers) -> Integers:
+        state = super().after(view, state)
+        state[:, 0] = np.minimum(state[:, 0] + 1, len(self.of) - 1)
+        return state
+
+
+class Once(_Composed):
+    """A trigger the first time alone."""
+
+    own = 1  # whether it is over
+
+    def __init__(self, of: Trigger) -> None:
+        super().__init__(of)
+
+    def fires(self, view: WindowView, state: Integers) -> Mask:
+        fired: Mask = self.all_fire(view, state)[0] & (state[:, 0] == 0)
+        return fired
+
+    def after(self, view: WindowView, state: Integers) -> Integers:
+        over = state[:, 0] | self.fires(view, state)
+        state = super().after(view, state)
+        state[:, 0] = over
+        return state
+
+
+class OrFinally(_Composed):
+    """A trigger until another one, ``last``, has fired; then no more."""
+
+    own = 1  # whether it is over
+
+    def __init__(self, of: Trigger, last: Trigger) -> None:
+        super().__init__(of, last)
+
+    def fires(self, view: WindowView, state: Integers) -> Mask:
+        first, last = self.all_fire(view, state)
+        fired: Mask = (first | last) & (state[:, 0] == 0)
+        return fired
+
+    def after(self, view: WindowView, state: Integers) -> Integers:
+        over = state[:, 0] | self.all_fire(view, state)[1]
+        state = super().after(view, state)
+        state[:, 0] = over
+        return state

@@ -1,0 +1,47 @@
+"""Emit: which versions of its results a window aggregate puts out before they are final."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from oop_engine.core.errors import GraphError
+from oop_engine.operators.triggers.basic import AfterCount, Trigger
+
+__all__ = ["Emit", "Mode"]
+
+Mode = Literal["retracting", "accumulating", "discarding"]
+
+
+@dataclass(frozen=True)
+class Emit:
+    """Versions of results.  The *final* version always leaves, when punctuation completes the window, if it differs.
+
+    ``early``: asked at the end of a page that touched a window whose end the watermark has not passed.
+    ``on_time``: a version leaves when the watermark passes the end.  ``late``: asked as ``early``, behind that.
+    None: no such version.  A version leaves only if the result differs from the last one; ``repeat``: that on time
+    leaves all the same.
+
+    ``mode``: ``"retracting"``: the last version is taken back, -1, and the new one put out, +1: a revision stream,
+    which operators take.  ``"accumulating"``: the new one alone, for a sink that replaces rows by their key.
+    ``"discarding"``: the difference to the last one, of counts and integer sums, for a sink that adds.
+    ``info``: with columns ``version``, from 0 on, and ``timing``: early, on_time, late, final.
+
+    Raises ``GraphError`` for parameters of other types.
+    """
+
+    early: Trigger | None = None
+    on_time: bool = True
+    late: Trigger | None = field(default_factory=lambda: AfterCount(1))
+    mode: Mode = "retracting"
+    info: bool = False
+    repeat: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("early", "late"):
+            if not isinstance(getattr(self, name), Trigger | None):
+                msg = f"Emit: {name} must be a trigger such as AfterCount(1), or None; got {getattr(self, name)!r}"
+                raise GraphError(msg)
+        if self.mode not in get_args(Mode):
+            msg = f"Emit: mode must be one of {', '.join(map(repr, get_args(Mode)))}; got {self.mode!r}"
+            raise GraphError(msg)

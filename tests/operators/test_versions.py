@@ -1,0 +1,273 @@
+"""Versions of results before they are final: triggers, modes, what is taken back and when."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from oop_engine import FOREVER, Graph, GraphError, Linear, Message, Page, Schema, Watermark, replay
+from oop_engine.operators import (
+    AfterAll,
+    AfterAny,
+    AfterChange,
+    AfterCount,
+    AfterEach,
+    AfterFraction,
+    Avg,
+    BoundedDisorder,
+    Count,
+    Emit,
+    Finalize,
+    Landmark,
+    Median,
+    Once,
+    OrFinally,
+    Punctuate,
+    Session,
+    Sliding,
+    Sum,
+    Tumbling,
+    TupleBased,
+    WindowAggregate,
+)
+from oop_engine.operators.rewrites.in_order import in_order
+from oop_engine.testing import END, Driver, multiset
+from tests.naive.versions import NaiveVersions, grid, sessions
+
+SCHEMA = Schema({"ts": pa.int64(), "v": pa.int64()}, "ts", "s")
+ASKED = {"n": Count(), "s": Sum("v")}
+Row = dict[str, Any]
+
+
+def page(*times: int, v: int = 1) -> Page:
+    return Page.of(SCHEMA, {"ts": list(times), "v": [v] * len(times)})
+
+
+def soft(below: int) -> Watermark:
+    return Watermark(Linear(below))
+
+
+def put_out(driver: Driver, message: Message) -> list[Row]:
+    return [row for _, out in driver.feed(0, message) if isinstance(out, Page) for row in out.to_pylist()]
+
+
+def counting(windows: Any, **how: Any) -> Driver:
+    return Driver(WindowAggregate(windows, {"n": Count()}, emit=Emit(**how)), SCHEMA)
+
+
+def version(end: int, n: int, change: int, number: int, timing: str) -> Row:
+    start = end - 10
+    return {
+        "window_start": start,
+        "window_end": end,
+        "n": n,
+        "version": number,
+        "timing": timing,
+        "change": change,
+    }
+
+
+def test_on_time_late_and_final() -> None:
+    driver = counting(Tumbling(10), info=True)
+    assert put_out(driver, page(1)) == put_out(driver, page(12)) == []
+    assert put_out(driver, soft(10)) == [version(10, 1, 1, 0, "on_time")]
+    taken_back = [version(10, 1, -1, 0, "on_time"), version(10, 2, 1, 1, "late")]
+    assert put_out(driver, page(3)) == taken_back
+    assert put_out(driver, Linear(10)) == []  # it has not changed
+    assert put_out(driver, page(15)) == []
+    assert put_out(driver, Linear(20)) == [version(20, 2, 1, 0, "final")]
+    assert driver.punctuation() == [Linear(20), Linear(30)]
+    assert driver.watermarks() == [soft(20)]
+
+
+def test_sessions_take_back_those_that_merge() -> None:
+    driver = counting(Session(10), early=AfterCount(2))
+    assert put_out(driver, page(1)) == put_out(driver, page(15)) == []
+    whole = {"window_start": 1, "window_end": 25, "n": 3}
+    longer = {"window_start": 1, "window_end": 31, "n": 4}
+    assert put_out(driver, page(7)) == [whole | {"change": 1}]
+    assert put_out(driver, soft(40)) == []
+    assert put_out(driver, page(21)) == [whole | {"change": -1}, longer | {"change": 1}]
+    assert put_out(driver, Linear(32)) == []
+
+
+def test_a_late_tuple_that_merges_two_sessions_takes_both_back() -> None:
+    driver = counting(Session(10), early=AfterCount(1))
+    assert len(put_out(driver, page(0, 20))) == 2
+    assert [(row["window_end"], row["change"]) for row in put_out(driver, page(10))] == [
+        (10, -1),
+        (30, -1),
+        (30, 1),
+    ]
+
+
+def test_bounds_of_results_wait_for_versions_that_may_be_taken_back() -> None:
+    driver = counting(Session(10), early=AfterCount(2), late=None)
+    put_out(driver, page(1, 5))
+    put_out(driver, page(14))  # longer now, and no version of that is out
+    driver.feed(0, Linear(16))
+    assert driver.punctuation() == [Linear(15)]
+    assert [row["change"] for row in put_out(driver, Linear(25))] == [-1, 1]
+
+
+def test_sums_of_sums() -> None:
+    inner = WindowAggregate(Tumbling(60), {"v": Sum("v")}, stamp="start", emit=Emit())
+    hourly = WindowAggregate(Tumbling(3600), {"sum": Sum("v")})
+    first = Driver(inner, SCHEMA)
+    second = Driver(hourly, first.operator.schemas_out[0])
+    script: list[Message] = [page(10, v=3), soft(60), page(20, v=4), Linear(3600)]
+    for message in script:
+        for _, out in first.feed(0, message):
+            second.feed(0, out)
+    assert [row["v"] * row["change"] for row in first.rows()] == [3, -3, 7]
+    assert [(row["window_end"], row["sum"]) for row in second.rows()] == [(3600, 7)]
+
+
+CHOICES = [(1, True, 1), (2, True, 1), (None, True, 2), (3, False, None), (None, False, 1)]
+
+
+@pytest.mark.parametrize(("early", "on_time", "late"), CHOICES)
+@pytest.mark.parametrize("kind", ["tumbling", "sliding", "sessions"])
+def test_every_version_is_that_of_the_definition(
+    kind: str, early: int | None, on_time: bool, late: int | None
+) -> None:
+    definition: Any = {"tumbling": Tumbling(10), "sliding": Sliding(20, 5), "sessions": Session(4)}[kind]
+    windows = {"tumbling": grid(10, 10), "sliding": grid(20, 5), "sessions": sessions(4)}[kind]
+    for seed in range(3):
+        draw = random.Random(seed)
+        naive = NaiveVersions(windows, early, on_time, late, strict=kind == "sessions")
+        triggers = [None if n is None else AfterCount(n) for n in (early, late)]
+        emit = Emit(early=triggers[0], on_time=on_time, late=triggers[1])
+        driver = Driver(WindowAggregate(definition, ASKED, emit=emit), SCHEMA)
+        promised = 0
+        for _ in range(25):
+            what = draw.choice(["page", "page", "page", "soft", "hard"])
+            if what == "page":
+                tuples = [
+                    (promised + draw.randrange(30), draw.randrange(3)) for _ in range(draw.randrange(1, 4))
+                ]
+                columns = {"ts": [t for t, _ in tuples], "v": [v for _, v in tuples]}
+                found, wanted = put_out(driver, Page.of(SCHEMA, columns)), naive.page(tuples)
+            elif what == "soft":
+                bound = promised + draw.randrange(30)
+                found, wanted = put_out(driver, soft(bound)), naive.watermark(bound)
+            else:
+                promised += draw.randrange(12)
+                found, wanted = put_out(driver, Linear(promised)), naive.promise(promised)
+            assert multiset(found) == multiset(wanted), (seed, what)
+            driver.move()
+        assert multiset(put_out(driver, Linear(FOREVER))) == multiset(naive.promise(FOREVER))
+        assert driver.operator.state().in_use == (0, 0, 0)
+
+
+def numbers(driver: Driver, *messages: Message) -> list[list[int]]:
+    """The counts that are put out, message by message."""
+    return [[row["n"] for row in put_out(driver, message) if row["change"] > 0] for message in messages]
+
+
+def test_triggers_compose() -> None:
+    one: list[Message] = [page(1)] * 6
+    assert numbers(counting(Tumbling(10), early=AfterCount(2)), *one) == [[], [2], [], [4], [], [6]]
+    each = AfterEach(AfterCount(1), AfterCount(3))
+    assert numbers(counting(Tumbling(10), early=each), *one) == [[1], [], [], [4], [], []]
+    assert numbers(counting(Tumbling(10), early=Once(AfterCount(2))), *one) == [[], [2], [], [], [], []]
+    until = OrFinally(AfterCount(1), AfterChange("n", 2))
+    assert numbers(counting(Tumbling(10), early=until), *one) == [[1], [], [], [], [], []]
+    change = AfterChange("n", 2)
+    assert numbers(counting(Tumbling(10), early=change), *one) == [[1], [], [], [4], [], []]
+    both = AfterAll(AfterCount(2), AfterFraction(0.5))
+    halves: list[Message] = [page(1), page(1), soft(5), page(1), page(1), page(1)]
+    assert numbers(counting(Tumbling(10), early=both), *halves) == [[], [], [], [3], [], []]
+    any_ = AfterAny(AfterCount(3), AfterFraction(0.5))
+    assert numbers(counting(Tumbling(10), early=any_), *halves) == [[], [], [], [3], [], []]
+    assert eval(repr(each)) == each != both
+    assert len({each, both, AfterEach(AfterCount(1), AfterCount(3))}) == 2
+
+
+def test_on_time_may_be_repeated() -> None:
+    driver = counting(Tumbling(10), early=AfterCount(1), repeat=True)
+    assert [row["change"] for message in (page(1), soft(10)) for row in put_out(driver, message)] == [
+        1,
+        -1,
+        1,
+    ]
+
+
+def test_accumulating_puts_new_versions_out_alone() -> None:
+    driver = counting(Tumbling(10), early=AfterCount(1), mode="accumulating", info=True)
+    assert driver.operator.schemas_out[0].change is None
+    rows = [row for message in (page(1), page(2), soft(10), Linear(10)) for row in put_out(driver, message)]
+    assert [(row["n"], row["version"], row["timing"]) for row in rows] == [(1, 0, "early"), (2, 1, "early")]
+
+
+def test_versions_that_discard_add_up() -> None:
+    emit = Emit(early=AfterCount(1), mode="discarding")
+    driver = Driver(WindowAggregate(Sliding(20, 10), ASKED, emit=emit), SCHEMA)
+    rows = [
+        row for m in (page(1, v=5), page(12, v=2), page(3, v=-1), Linear(50)) for row in put_out(driver, m)
+    ]
+    assert [(row["window_end"], row["n"], row["s"]) for row in rows] == [
+        (10, 1, 5), (20, 1, 5), (20, 1, 2), (30, 1, 2), (10, 1, -1), (20, 1, -1),
+    ]  # fmt: skip
+
+
+def test_a_result_that_is_no_number_is_not_put_out_again() -> None:
+    schema = Schema({"ts": pa.int64(), "x": pa.float64()}, "ts", "s")
+    driver = Driver(WindowAggregate(Tumbling(10), {"a": Avg("x")}, emit=Emit(early=AfterCount(1))), schema)
+    nan = Page.of(schema, {"ts": [1], "x": [float("nan")]})
+    assert [len(put_out(driver, message)) for message in (nan, nan, Linear(10))] == [1, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("windows", "aggregates", "emit", "message"),
+    [
+        (Landmark(10), ASKED, Emit(), "grid, or sessions"),
+        (TupleBased(2, 2), ASKED, Emit(), "windows of time"),
+        (Tumbling(10), {"m": Median("v")}, Emit(), "fixed size"),
+        (Session(10), ASKED, Emit(mode="accumulating"), "use 'retracting'"),
+        (Tumbling(10), {"a": Avg("v")}, Emit(mode="discarding"), "integers alone"),
+        (Tumbling(10), {"change": Count()}, Emit(), "rename it"),
+        (Tumbling(10), ASKED, Emit(early=AfterAny(AfterChange("q", 1))), "one of the results"),
+    ],
+)
+def test_what_has_no_versions_is_refused(windows: Any, aggregates: Any, emit: Emit, message: str) -> None:
+    with pytest.raises(GraphError, match=message):
+        WindowAggregate(windows, aggregates, emit=emit).opened(SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: AfterCount(0), lambda: AfterFraction(1.0), lambda: AfterChange("n", -1), AfterAny,
+        lambda: Emit(early=3), lambda: Emit(mode="all"),  # type: ignore[arg-type]
+        lambda: WindowAggregate(Tumbling(1), ASKED, empty=True, emit=Emit()),
+    ],
+)  # fmt: skip
+def test_wrong_parameters_are_refused(make: Any) -> None:
+    with pytest.raises(GraphError):
+        make()
+
+
+def test_a_graph_with_versions_and_its_twin_without_them() -> None:
+    graph = Graph("speculation")
+    edge = Punctuate(BoundedDisorder(30), granularity=10, watermark=BoundedDisorder(3))
+    windows = WindowAggregate(Tumbling(10), ASKED, emit=Emit(early=AfterCount(1)))
+    versions = graph.add("sums", windows, graph.add("edge", edge, graph.source("in", SCHEMA)))
+    graph.sink("versions", versions)
+    graph.sink("final", graph.add("finalize", Finalize(), versions))
+    draw = random.Random(1)
+    times = [max(i - draw.choice([0, 0, 2, 9, 25]), 0) for i in range(200)]
+    feed = [Page.of(SCHEMA, {"ts": times[i : i + 7], "v": times[i : i + 7]}) for i in range(0, 200, 7)]
+    outcome = replay(graph, {"in": feed})
+    final = multiset(outcome.results["final"].to_pylist())
+    assert outcome.results["versions"].num_rows > 2 * outcome.results["final"].num_rows
+    assert multiset(outcome.final("versions").to_pylist()) == final
+    assert multiset(replay(in_order(graph), {"in": feed}).results["final"].to_pylist()) == final
+    alone = Driver(WindowAggregate(Tumbling(10), ASKED), SCHEMA)
+    for message in feed:
+        alone.feed(0, message)
+    alone.feed(0, END)
+    assert multiset(alone.rows()) == final
