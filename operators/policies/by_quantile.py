@@ -17,7 +17,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
-from oop_engine.operators.kernels.lateness import CELLS, quantile_behind
+from oop_engine.operators.kernels.ordering import CELLS, quantile_behind
 from oop_engine.operators.policies.running_bound import Bounds, Policy, RunningBound, register_policy
 
 __all__ = ["ByQuantile"]
