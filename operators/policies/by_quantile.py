@@ -34,7 +34,7 @@ class ByQuantile(Policy):
 
     >>> from oop_engine.operators import BoundedDisorder, Punctuate
     >>> Punctuate(BoundedDisorder("1 min"), watermark=ByQuantile(0.95)).describe()
-    "Punctuate(BoundedDisorder(slack='1 min'))"
+    "Punctuate(BoundedDisorder('1 min'))"
     """
 
     share: float
