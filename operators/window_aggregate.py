@@ -144,6 +144,7 @@ class WindowAggregate(Operator):
         self.changing, self._first = changing, self.definitions
         self._asked: Query | None = None
         self.emit = emit
+        self.for_sinks = "" if emit is None else emit.for_sinks
         if emit is not None and (changing or empty or strategy != "auto"):
             msg = f"{_WHAT}: emit goes with strategy='auto', without empty=True and changing=True: leave them out"
             raise GraphError(msg)

@@ -97,6 +97,8 @@ class Operator:
     """True: it takes changes while it runs (``Change``)."""
     revisions: Literal["refuses", "passes", "takes"] = "refuses"
     """How it takes a revision stream (``Schema.change``): passes changes on row by row, or takes them into account."""
+    for_sinks: str = ""
+    """Why its rows are for sinks alone, in a few words ("they replace earlier rows"); "": any operator may follow."""
     state_version: ClassVar[int] = 1
     """Raise it where ``save`` returns something that an earlier ``load`` does not understand, or another meaning."""
     waits: str | None = None

@@ -37,6 +37,13 @@ class Emit:
     info: bool = False
     repeat: bool = False
 
+    @property
+    def for_sinks(self) -> str:
+        """Why only sinks take the versions, in a few words; "": operators do."""
+        if self.mode == "retracting":
+            return ""
+        return f"rows of mode={self.mode!r} {'replace' if self.mode == 'accumulating' else 'add to'} earlier ones"
+
     def __post_init__(self) -> None:
         for name in ("early", "late"):
             if not isinstance(getattr(self, name), Trigger | None):

@@ -33,6 +33,7 @@ from oop_engine.operators import (
     Count,
     Describe,
     Distinct,
+    Emit,
     Finalize,
     Max,
     Meld,
@@ -52,6 +53,7 @@ from oop_engine.operators import (
 )
 from oop_engine.operators.in_order.merge import Merge
 from oop_engine.operators.in_order.sort import Sort
+from oop_engine.operators.triggers.emit import Mode as EmitMode
 from oop_engine.testing import END, Driver, multiset
 from tests.naive.revisions import net
 
@@ -219,3 +221,17 @@ def test_the_net_content_of_a_run() -> None:
     outcome = replay(graph, {"in": [Page.of(CHANGES, columns)]})
     assert outcome.results["out"].num_rows == 4
     assert outcome.final("out").to_pylist() == [{"ts": 2, "k": "b", "v": 5}] * 2
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"), [("accumulating", "replace earlier ones"), ("discarding", "add to earlier ones")]
+)
+def test_versions_that_no_operator_understands_are_for_sinks(mode: EmitMode, words: str) -> None:
+    graph = Graph("for-sinks")
+    edge = graph.add("edge", Punctuate(Upstream()), graph.source("in", Schema({"ts": pa.int64()}, "ts", "s")))
+    counts = graph.add("count", WindowAggregate(Tumbling(5), {"n": Count()}, emit=Emit(mode=mode)), edge)
+    graph.sink("out", counts)
+    with pytest.raises(
+        GraphError, match=rf"node 'sum': behind 'count' there can be sinks only, for rows .* {words}"
+    ):
+        graph.add("sum", WindowAggregate(Tumbling(10), {"n": Sum("n")}), counts)

@@ -178,12 +178,24 @@ class Graph:
                 f"node {node.name!r}: {kind} cannot take revisions: put a Finalize before it, which ends them"
             )
             raise GraphError(msg)
+        self._check_for_sinks(node)
         try:
             found = node.operator.output_schemas(inputs)
         except GraphError as error:
             error.args = (f"node {node.name!r}: {error}",)
             raise
         return {Stream(node.name, port): schema for port, schema in zip(node.ports, found, strict=True)}
+
+    def _check_for_sinks(self, node: Node) -> None:
+        """Refuse an operator behind one whose rows would mean something else to it."""
+        for stream in map(self.resolve, node.inputs):
+            before = self.nodes[stream.node].operator
+            if before is not None and before.for_sinks:
+                msg = (
+                    f"node {node.name!r}: behind {stream.node!r} there can be sinks only, for {before.for_sinks}: "
+                    "take mode='retracting', whose rows operators understand"
+                )
+                raise GraphError(msg)
 
     def _check_names(self) -> None:
         for node in self.nodes.values():

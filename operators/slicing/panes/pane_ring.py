@@ -326,6 +326,8 @@ class PaneRing:
     def _move(self, room: int, groups: int, slots: Integers) -> None:
         """Move everything to a rectangle of other measures; group ``g`` gets slot ``slots[g]``, -1: none."""
         cells, panes, of = self._in_use()
+        alive = slots[of] >= 0  # all, unless the state is that of a changed snapshot
+        cells, panes, of = cells[alive], panes[alive], of[alive]
         tuples, columns, turns, backs = self.tuples, self.columns, self.turns, self.room * self.groups
         old = np.flatnonzero(slots >= 0)
         self._allot(room, groups)
