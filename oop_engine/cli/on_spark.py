@@ -179,7 +179,7 @@ def _plain(run: Shown, off: tuple[int, int]) -> dict[str, Any]:
         "start_s": run.start_s,
         "wall_s": run.wall_s,
         "steady_tuples_per_s": run.steady,
-        "batches": [asdict(batch) for batch in run.batches],
+        "batches": [batch.to_dict() for batch in run.batches],
         "moves": [asdict(move) for move in run.moves],
     }
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -29,6 +30,11 @@ class BatchDone:
     wall_s: float
     shards: tuple[ShardDone, ...] = ()
     change: Callable[[Change], None] = field(default=lambda change: None, repr=False, compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures, for JSON."""
+        figures = {name: getattr(self, name) for name in ("number", "tuples", "results", "wall_s")}
+        return {**figures, "shards": [asdict(shard) for shard in self.shards]}
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import Literal
 
 from oop_engine.core.errors import GraphError
+from oop_engine.core.graphs.acceptance import check_accepts
 from oop_engine.core.graphs.html import table_html
 from oop_engine.core.operator import Operator
 from oop_engine.core.schema import Schema
@@ -172,30 +173,14 @@ class Graph:
         if node.operator is None:
             return {}
         inputs = tuple(schemas[self.resolve(s)] for s in node.inputs)
-        if node.operator.revisions == "refuses" and any(schema.change for schema in inputs):
-            kind = type(node.operator).__name__
-            msg = (
-                f"node {node.name!r}: {kind} cannot take revisions: put a Finalize before it, which ends them"
-            )
-            raise GraphError(msg)
-        self._check_for_sinks(node)
+        before = ((stream.node, self.nodes[stream.node].operator) for stream in node.inputs)
+        check_accepts(node.name, node.operator, inputs, before)
         try:
             found = node.operator.output_schemas(inputs)
         except GraphError as error:
             error.args = (f"node {node.name!r}: {error}",)
             raise
         return {Stream(node.name, port): schema for port, schema in zip(node.ports, found, strict=True)}
-
-    def _check_for_sinks(self, node: Node) -> None:
-        """Refuse an operator behind one whose rows would mean something else to it."""
-        for stream in map(self.resolve, node.inputs):
-            before = self.nodes[stream.node].operator
-            if before is not None and before.for_sinks:
-                msg = (
-                    f"node {node.name!r}: behind {stream.node!r} there can be sinks only, for {before.for_sinks}: "
-                    "take mode='retracting', whose rows operators understand"
-                )
-                raise GraphError(msg)
 
     def _check_names(self) -> None:
         for node in self.nodes.values():

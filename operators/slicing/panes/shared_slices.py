@@ -198,7 +198,7 @@ def shared(extents: Sequence[Any], which: Sequence[int]) -> list[Slicing]:
     """Return the slicings of ``which`` of some definitions, grids with a range: each goes into the first that suits it.
 
     >>> [s.shape[3].tolist() for s in shared([Extents(60, 60, 0), Extents(61, 61, 0), Extents(90, 30, 0)], range(3))]
-    [[2, 0, 1]]
+    [[0, 1, 2]]
     >>> [s.shape[3].tolist() for s in shared([Extents(6000, 6000, 0), Extents(6001, 6001, 0)], range(2))]
     [[0], [1]]
     """
