@@ -127,4 +127,4 @@ if TYPE_CHECKING:  # to extend
         register_format as register_format,
     )
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(__name__, by_name_only={"contract_suite"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from oop_engine.operators.policies.running_bound import Policy
 
 __all__ = ["run"]
+
+_NAME = re.compile(r"[\w-]+")
 
 
 @click.command()
@@ -236,7 +239,8 @@ def _named(option: str, given: tuple[str, ...], names: list[str]) -> dict[str, s
     found: dict[str, str] = {}
     for text in given:
         name, equals, rest = text.partition("=")
-        if not equals or (len(names) == 1 and name not in names):
+        meant = equals and ":" in rest and _NAME.fullmatch(name)  # a name, and no part of an address
+        if not equals or (len(names) == 1 and name not in names and not meant):
             if len(names) != 1:
                 msg = f"{option} {text!r}: must begin with the name of its node: {', '.join(names) or 'NAME'}={text}"
                 raise UsageError(msg)

@@ -82,6 +82,14 @@ class CheckpointFolder:
         """The number of the last entry of the log, which is ours."""
         return self._mine().number
 
+    def newest(self) -> CheckpointManifest | None:
+        """Return the manifest of the last record, and claim nothing; None: there is none that can be read."""
+        last = last_entry(self.entries())
+        try:
+            return self.manifest_of(last) if last is not None and last.manifest else None
+        except SnapshotError:  # damaged, or removed by its owner, who has gone on: the claim finds out
+            return None
+
     def claim(self) -> CheckpointManifest | None:
         """Take the checkpoint over: an earlier process can record nothing from now on.
 

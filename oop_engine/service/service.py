@@ -124,6 +124,9 @@ class Service:
             await self._outlets.open("unrecorded", {}, 0)
             return
         folder = self._folder
+        newest = await self._aside(folder.newest)
+        if newest is not None and not newest.over:
+            self._check(newest)  # before the claim, which stops the process that has the checkpoint now
         manifest = await self._aside(folder.claim)
         if manifest is not None and not manifest.over:
             self._check(manifest)

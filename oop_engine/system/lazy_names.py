@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -23,9 +23,12 @@ from typing import Any
 __all__ = ["lazy_names"]
 
 
-def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+def lazy_names(
+    package: str, *, by_name_only: Container[str] = ()
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return the ``__getattr__`` and the ``__dir__`` of ``package``, which knows ``__all__`` too.
 
+    ``by_name_only``: names that ``import *`` leaves out, for they need an extra.
     Reading the list takes about a millisecond, once.  Raises ``ImportError`` there for a package without its source.
     """
 
@@ -36,7 +39,7 @@ def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list
     def load(name: str) -> object:
         names = vars(sys.modules[package])
         if name == "__all__":
-            names[name] = sorted(homes())
+            names[name] = sorted(one for one in homes() if one not in by_name_only)
         elif name.startswith("__") or name not in homes():
             msg = f"module {package!r} has no attribute {name!r}"
             raise AttributeError(msg)

@@ -126,6 +126,7 @@ def test_live_from_a_file_to_a_folder_and_its_checkpoints(live: Path, tmp_path: 
         (("--source", "tail:LOG"), "--sink: the graph has counts; got none"),
         (("--source", "tail:LOG", "--source", "log=tail:LOG", "--sink", "print:"), "'log' is given twice"),
         (("--source", "wire:LOG", "--sink", "print:"), "there is no kind 'wire': use one of tail"),
+        (("--source", "lgo=tail:LOG", "--sink", "print:"), "--source: the graph has log; got lgo"),
         (("--source", "tail:LOG?colour=red", "--sink", "print:"), "unknown option 'colour'"),
         (("--source", "tcp:LOG", "--sink", "print:"), "must have a host and a port"),
         (("--source", "tail:LOG", "--sink", "xls:out"), "there is no kind 'xls'"),

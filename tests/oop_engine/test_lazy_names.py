@@ -76,3 +76,19 @@ def test_a_package_without_its_source_says_so(folder: Path) -> None:
     (folder / "toys/__init__.py").unlink()
     done = told("import toys; toys.Plane", folder)
     assert "ImportError: toys: its names are read from its source, which is not there" in done.stderr
+
+
+def test_a_star_leaves_out_names_that_need_an_extra(folder: Path) -> None:
+    (folder / "toys" / "__init__.py").write_text(
+        INIT.replace("(__name__)", '(__name__, by_name_only={"Plane"})')
+    )
+    done = told(
+        "from toys import *; print(sorted({'Train', 'Plane'} & vars().keys())); from toys import Plane",
+        folder,
+    )
+    assert (done.stdout, done.stderr) == ("['Train']\n", "")
+
+
+def test_the_face_needs_no_extra() -> None:
+    done = told("sys.modules['hypothesis'] = None; from oop_engine import *; print(Graph)", ROOT)
+    assert done.returncode == 0, done.stderr

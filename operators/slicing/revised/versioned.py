@@ -26,7 +26,7 @@ def versioned_schema(output: Output, emit: Emit, aggregates: Sequence[object], p
             raise GraphError(msg)
         if one.over is not Over.ATTRIBUTE or is_ragged(output.parts):
             some = ", ".join(map(str, aggregates))
-            msg = f"{place}: emit needs windows of time and aggregates of fixed size; got {name!r}, {some}: leave out"
+            msg = f"{place}: emit is for windows of time and states of fixed size; got {name!r}, {some}: leave emit out"
             raise GraphError(msg)
         if isinstance(one, Gap) and emit.mode != "retracting":
             msg = f"{place}: sessions merge, so versions are taken back; got mode={emit.mode!r}: use 'retracting'"

@@ -159,8 +159,10 @@ def test_an_operator_that_has_changed_is_refused_unless_it_may_begin_anew(tmp_pa
     sink = Gathered()
     run_async(until_silent(counts(), rows(0, 33), sink, tmp_path))
     changed = counts(aggregates={"n": Count(), "sum": Sum("ts")})
+    log = sorted(tmp_path.glob("**/epochs/*"))
     with pytest.raises(UsageError, match=r"graph has changed: node 'count'.*--without-state-of count"):
         run_async(until_silent(changed, rows(0, 47), sink, tmp_path))
+    assert sorted(tmp_path.glob("**/epochs/*")) == log != []  # the process that has the checkpoint goes on
     run_async(until_silent(changed, rows(0, 47), sink, tmp_path, without_state_of=["count"]))
     assert [(row["window_end"], row["n"]) for row in sink.rows[4:]] == [(40, 4), (40, 3)]  # 33 on
 
