@@ -18,11 +18,11 @@ if TYPE_CHECKING:  # operators
     from oop_engine.operators.aggregate import Aggregate as Aggregate
     from oop_engine.operators.apply import Apply as Apply
     from oop_engine.operators.bucket import Bucket as Bucket
-    from oop_engine.operators.consolidate import Consolidate as Consolidate
-    from oop_engine.operators.describe import Describe as Describe
+    from oop_engine.operators.levels.consolidate import Consolidate as Consolidate
+    from oop_engine.operators.edge.describe import Describe as Describe
     from oop_engine.operators.distinct import Distinct as Distinct
     from oop_engine.operators.finalize import Finalize as Finalize
-    from oop_engine.operators.guard import Ahead as Ahead, Guard as Guard
+    from oop_engine.operators.edge.guard import Ahead as Ahead, Guard as Guard
     from oop_engine.operators.in_order.buffering_aggregate import BufferingAggregate as BufferingAggregate
     from oop_engine.operators.in_order.merge import Merge as Merge
     from oop_engine.operators.in_order.opib_join import OPIBJoin as OPIBJoin
@@ -30,9 +30,9 @@ if TYPE_CHECKING:  # operators
     from oop_engine.operators.in_order.sort import Sort as Sort
     from oop_engine.operators.meld import Meld as Meld
     from oop_engine.operators.oa_join import OAJoin as OAJoin
-    from oop_engine.operators.partial_aggregate import PartialAggregate as PartialAggregate
+    from oop_engine.operators.levels.partial_aggregate import PartialAggregate as PartialAggregate
     from oop_engine.operators.project import Project as Project
-    from oop_engine.operators.punctuate import Punctuate as Punctuate
+    from oop_engine.operators.edge.punctuate import Punctuate as Punctuate
     from oop_engine.operators.select import Select as Select
     from oop_engine.operators.window_aggregate import SlicedAggregate as SlicedAggregate
     from oop_engine.operators.split import Split as Split

@@ -57,8 +57,8 @@ from oop_engine.core.punctuation import Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation
-from oop_engine.operators.consolidate import Consolidate
-from oop_engine.operators.partial_aggregate import PartialAggregate
+from oop_engine.operators.levels.consolidate import Consolidate
+from oop_engine.operators.levels.partial_aggregate import PartialAggregate
 from oop_engine.operators.slicing.asked import by_name, one_of
 from oop_engine.operators.slicing.changing import Changing, changed_windows, read_change
 from oop_engine.operators.slicing.closing import Closing

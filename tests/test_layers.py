@@ -27,7 +27,7 @@ FLOORS = [
     ["kernels"],
     VALUES := ["aggregates", "keys", "ordering", "policies", "revisions", "triggers", "values", "windows"],
     ["joining", "slicing"],
-    [OPERATOR := "a file of its own"],
+    PUBLIC := ["a file of its own", "edge", "levels"],
     ["in_order"],
     ["rewrites"],
 ]
@@ -104,7 +104,7 @@ def room_breach(path: Path, wanted: str) -> str | None:
 
 
 def floor(name: str) -> int:
-    return next((at for at, rooms in enumerate(FLOORS) if name in rooms), FLOORS.index([OPERATOR]))
+    return next((at for at, rooms in enumerate(FLOORS) if name in rooms), FLOORS.index(PUBLIC))
 
 
 def floor_breach(path: Path, wanted: str) -> str | None:
@@ -112,14 +112,14 @@ def floor_breach(path: Path, wanted: str) -> str | None:
     if floor(wanted) > floor(room):
         return f"{room} is a floor below {wanted}"
     strangers = floor(wanted) == floor(room) and room != wanted and room not in VALUES
-    return f"{room} knows nothing of {wanted}" if strangers and floor(room) != floor(OPERATOR) else None
+    return f"{room} knows nothing of {wanted}" if strangers and floor(room) != FLOORS.index(PUBLIC) else None
 
 
 def operator_breach(path: Path, rest: list[str]) -> str | None:
     if rest[0] == "operators" and len(rest) > 1 and (why := floor_breach(path, rest[1])):
         return why
     if rest[0] == "operators":
-        own = path.match(REWRITES) or rest[1:2] in [[half] for half in HALVES.get(path.stem, ())]
+        own = path.match(REWRITES) or rest[2:3] in [[half] for half in HALVES.get(path.stem, ())]
         leans = ".".join(["oop_engine", *rest]) in OPERATORS and not own
         return "an operator leans on no other, only on values" if leans else None
     if rest[0] == "core":
@@ -195,7 +195,7 @@ def test_a_planted_type_is_found() -> None:
         ("oop_engine/traces/formats/csv.py", "oop_engine.runners.replay"),
         ("operators/meld.py", "oop_engine.operators.select"),
         ("operators/meld.py", "oop_engine.core.graphs.graph"),
-        ("operators/consolidate.py", "oop_engine.operators.window_aggregate"),
+        ("operators/levels/consolidate.py", "oop_engine.operators.window_aggregate"),
         ("oop_engine/spark/plan/two_level.py", "oop_engine.operators.meld"),
         ("operators/meld.py", "numba"),
         ("oop_engine/connectors/sinks/part_files.py", "oop_engine.operators.meld"),
@@ -233,7 +233,7 @@ def test_the_tables_forbid(path: str, name: str) -> None:
         ("operators/slicing/closing.py", "oop_engine.operators.slicing.panes"),
         ("oop_engine/lab/scenario.py", "oop_engine.scenarios.thesis.links"),
         ("operators/rewrites/in_order.py", "oop_engine.operators.meld"),
-        ("operators/window_aggregate.py", "oop_engine.operators.consolidate"),
+        ("operators/window_aggregate.py", "oop_engine.operators.levels.consolidate"),
         ("operators/kernels/panes.py", "numba"),
     ],
 )

@@ -21,13 +21,13 @@ from oop_engine.core.graphs.graph import Graph, Stream
 from oop_engine.operators.aggregates import Count, First, Last, Max, Min, Sum
 from oop_engine.operators.apply import Apply
 from oop_engine.operators.distinct import Distinct
+from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.joining.bands import Band, TumblingBand
 from oop_engine.operators.meld import Meld
 from oop_engine.operators.oa_join import OAJoin
 from oop_engine.operators.policies.policies import BoundedCount, BoundedDisorder, PerGroup
 from oop_engine.operators.policies.running_bound import Policy
 from oop_engine.operators.project import Project
-from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.select import Select
 from oop_engine.operators.split import Split

@@ -25,13 +25,13 @@ from oop_engine.lab.brute_values import asked
 from oop_engine.lab.brute_windows import members, memberships
 from oop_engine.lab.scenario import COMPLETE_AT
 from oop_engine.operators.apply import Apply
-from oop_engine.operators.describe import Describe
+from oop_engine.operators.edge.describe import Describe
+from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.in_order.buffering_aggregate import BufferingAggregate
 from oop_engine.operators.in_order.merge import Merge
 from oop_engine.operators.in_order.sort import Sort
 from oop_engine.operators.meld import Meld
 from oop_engine.operators.project import Project
-from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.select import Select
 from oop_engine.operators.values.expressions import evaluate, filled
 from oop_engine.operators.window_aggregate import WindowAggregate

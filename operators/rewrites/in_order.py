@@ -24,6 +24,7 @@ from oop_engine.core.operator import Operator
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregate import Aggregate
 from oop_engine.operators.bucket import Bucket
+from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.in_order.buffering_aggregate import BufferingAggregate
 from oop_engine.operators.in_order.merge import Merge
 from oop_engine.operators.in_order.opib_join import OPIBJoin
@@ -34,7 +35,6 @@ from oop_engine.operators.oa_join import OAJoin
 from oop_engine.operators.policies.late import Late, Slack
 from oop_engine.operators.policies.policies import Upstream
 from oop_engine.operators.project import Project
-from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.select import Select
 from oop_engine.operators.slicing.tagger import bind
 from oop_engine.operators.split import Goes, Split

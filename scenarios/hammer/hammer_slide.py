@@ -38,8 +38,8 @@ from oop_engine.core.units import to_units
 from oop_engine.lab.compare import Run
 from oop_engine.lab.scenario import COMPLETE_AT, Claim, Parameter, Scenario, Sweep, Values, Variant
 from oop_engine.operators.aggregates import Avg, Min
+from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.policies.policies import Ordered
-from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.window_aggregate import Strategy, WindowAggregate
 from oop_engine.operators.windows import TupleBased
 from oop_engine.scenarios.hammer import SOURCE

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from oop_engine import Schema
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.operators.aggregates import Count, Sum
+from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.meld import Meld
 from oop_engine.operators.policies.running_bound import Policy
-from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Sliding
 

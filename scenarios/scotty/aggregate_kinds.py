@@ -44,10 +44,10 @@ from oop_engine.operators.aggregates import (
     Sum,
     Var,
 )  # fmt: skip
+from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.in_order.buffering_aggregate import BufferingAggregate
 from oop_engine.operators.in_order.sort import Sort
 from oop_engine.operators.policies.policies import BoundedDisorder
-from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Sliding, TupleBased, Windows

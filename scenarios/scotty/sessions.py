@@ -26,9 +26,9 @@ from oop_engine.core.graphs.graph import Graph
 from oop_engine.lab.compare import Run
 from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
 from oop_engine.operators.aggregates import Count, Max
+from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.meld import Meld
 from oop_engine.operators.policies.policies import BoundedDisorder
-from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Session

@@ -26,12 +26,12 @@ from oop_engine.core.operator import Operator
 from oop_engine.lab.compare import Run
 from oop_engine.lab.scenario import COMPLETE_AT, Claim, Parameter, Scenario, Sweep, Values, Variant
 from oop_engine.operators.aggregates import Count
+from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.in_order.opob_join import OPOBJoin
 from oop_engine.operators.in_order.sort import Sort
 from oop_engine.operators.joining.bands import Band
 from oop_engine.operators.oa_join import OAJoin
 from oop_engine.operators.policies.policies import BoundedDisorder
-from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Tumbling
 from oop_engine.scenarios.thesis import SOURCE

@@ -33,11 +33,11 @@ from oop_engine.core.units import to_units
 from oop_engine.lab.compare import Run
 from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
 from oop_engine.operators.aggregates import Aggregation, Avg, Count
-from oop_engine.operators.describe import Describe
+from oop_engine.operators.edge.describe import Describe
+from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.policies.late import Slack
 from oop_engine.operators.policies.policies import BoundedDisorder, Upstream
 from oop_engine.operators.policies.running_bound import Policy
-from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Sliding

@@ -30,8 +30,8 @@ from oop_engine.core.operator import Operator
 from oop_engine.lab.compare import Run
 from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
 from oop_engine.operators.aggregates import Max
+from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.policies.policies import Upstream
-from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.slicing.panes.pane_costs import gain
 from oop_engine.operators.window_aggregate import Strategy, WindowAggregate
 from oop_engine.operators.windows import Extents, Sliding

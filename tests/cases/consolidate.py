@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from oop_engine import Schema
 from oop_engine.operators.aggregates import Avg, Count, First, Max, Sum, Var
-from oop_engine.operators.consolidate import Consolidate
-from oop_engine.operators.partial_aggregate import PartialAggregate
+from oop_engine.operators.levels.consolidate import Consolidate
+from oop_engine.operators.levels.partial_aggregate import PartialAggregate
 from oop_engine.operators.windows import Session, Sliding, Tumbling, Windows
 from tests.cases import Case, Row
 from tests.naive import windows as naive

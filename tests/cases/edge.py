@@ -5,8 +5,9 @@ from datetime import datetime, timedelta
 import pyarrow as pa
 
 from oop_engine import Schema
-from oop_engine.operators.describe import Describe
-from oop_engine.operators.guard import Guard
+from oop_engine.operators.edge.describe import Describe
+from oop_engine.operators.edge.guard import Guard
+from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.in_order.merge import Merge
 from oop_engine.operators.in_order.sort import Sort
 from oop_engine.operators.meld import Meld
@@ -19,7 +20,6 @@ from oop_engine.operators.policies.policies import (
     PerGroup,
     Upstream,
 )
-from oop_engine.operators.punctuate import Punctuate
 from tests.cases import Case, Row
 from tests.naive.progress import guard_by_stream
 

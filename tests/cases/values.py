@@ -20,8 +20,8 @@ from oop_engine.operators.aggregates import (
     Sum,
     TopK,
 )
-from oop_engine.operators.consolidate import Consolidate
 from oop_engine.operators.in_order.buffering_aggregate import BufferingAggregate
+from oop_engine.operators.levels.consolidate import Consolidate
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import (
     Landmark,

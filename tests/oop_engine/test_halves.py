@@ -14,11 +14,11 @@ from oop_engine import GraphError, Schema
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.halves import consolidated
 from oop_engine.operators.aggregates import Count, Sum
+from oop_engine.operators.edge.punctuate import Punctuate
+from oop_engine.operators.levels.partial_aggregate import PartialAggregate
 from oop_engine.operators.meld import Meld
-from oop_engine.operators.partial_aggregate import PartialAggregate
 from oop_engine.operators.policies.policies import BoundedDisorder
 from oop_engine.operators.project import Project
-from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.select import Select
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Landmark, Sliding, Tumbling, TupleBased

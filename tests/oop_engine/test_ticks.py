@@ -12,8 +12,8 @@ from oop_engine import Graph, Page, Schema, replay
 from oop_engine.core import ticks as module
 from oop_engine.core.ticks import Ticks
 from oop_engine.operators.aggregates import Count
+from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.policies.policies import BoundedDisorder, Heartbeat
-from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Tumbling
 from oop_engine.runners.outcome import Outcome

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from oop_engine import FOREVER, ContractError, GraphError, GroupWise, Joint, Linear, Page, Schema
 from oop_engine.core.progress import Progress
 from oop_engine.operators.aggregates import Avg, Count, First, Last, Max, Min, Stddev, Sum, UserDefined, Var
-from oop_engine.operators.consolidate import Consolidate
+from oop_engine.operators.levels.consolidate import Consolidate
+from oop_engine.operators.levels.partial_aggregate import PartialAggregate
 from oop_engine.operators.meld import Meld
-from oop_engine.operators.partial_aggregate import PartialAggregate
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Session, Sliding, Tumbling
 from oop_engine.testing import Driver, multiset

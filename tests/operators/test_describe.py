@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from oop_engine import FOREVER, GraphError, GroupWise, Joint, Linear, Schema
 from oop_engine.core.graphs.contract import EdgeContract
-from oop_engine.operators.describe import Describe
+from oop_engine.operators.edge.describe import Describe
 from oop_engine.testing import END, Driver
 from tests.naive.progress import Promised
 

@@ -14,12 +14,12 @@ from oop_engine import Graph, GraphError, Linear, Operator, Page, Schema, replay
 from oop_engine.operators.aggregates import Count
 from oop_engine.operators.apply import Apply
 from oop_engine.operators.distinct import Distinct
+from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.in_order.buffering_aggregate import BufferingAggregate
 from oop_engine.operators.meld import Meld
 from oop_engine.operators.policies.late import Slack
 from oop_engine.operators.policies.policies import BoundedDisorder
 from oop_engine.operators.project import Project
-from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.select import Select
 from oop_engine.operators.split import Split

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, NEVER, ContractError, GraphError, Linear, Page, Schema
-from oop_engine.operators.guard import Ahead, Guard
+from oop_engine.operators.edge.guard import Ahead, Guard
 from oop_engine.operators.policies.late import Late
 from oop_engine.testing import Driver
 from tests.naive.progress import guard_by_stream

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from oop_engine import FOREVER, Graph, GroupWise, Linear, Page, Schema, replay
 from oop_engine.operators.aggregates import Count
+from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.in_order.sort import Sort
 from oop_engine.operators.policies.late import Late, Slack
 from oop_engine.operators.policies.policies import (
@@ -24,7 +25,6 @@ from oop_engine.operators.policies.policies import (
     Upstream,
 )
 from oop_engine.operators.policies.running_bound import Policy
-from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Sliding

@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, NEVER, GraphError, Linear, Page, Schema
+from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.policies.policies import (
     BoundedCount,
     BoundedDisorder,
@@ -18,7 +19,6 @@ from oop_engine.operators.policies.policies import (
     Upstream,
 )
 from oop_engine.operators.policies.running_bound import RunningBound, cut_rows, floored
-from oop_engine.operators.punctuate import Punctuate
 from oop_engine.testing import Driver
 from tests.naive.progress import bounded_count, bounded_disorder, least_next, ordered
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from oop_engine import FOREVER, NEVER, GraphError, GroupWise, LateTuple, Linear, Page, Schema
 from oop_engine.core.graphs.contract import EdgeContract
+from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.in_order.sort import Sort
 from oop_engine.operators.policies import group_progress as module
 from oop_engine.operators.policies.late import Late
@@ -20,7 +21,6 @@ from oop_engine.operators.policies.policies import (
     PerGroup,
     Upstream,
 )
-from oop_engine.operators.punctuate import Punctuate
 from oop_engine.testing import END, Driver
 from tests.naive.progress import bounded_count, bounded_disorder, ordered, punctuate, punctuate_groups
 

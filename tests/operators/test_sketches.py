@@ -9,8 +9,8 @@ import pytest
 
 from oop_engine import GraphError, Page, Schema
 from oop_engine.operators import ApproxCountDistinct, ApproxQuantile, Quantile, Sliding, WindowAggregate
-from oop_engine.operators.consolidate import Consolidate
-from oop_engine.operators.partial_aggregate import PartialAggregate
+from oop_engine.operators.levels.consolidate import Consolidate
+from oop_engine.operators.levels.partial_aggregate import PartialAggregate
 from oop_engine.testing import END, Driver, multiset
 
 SCHEMA = Schema({"ts": pa.int64(), "x": pa.float64(), "t": pa.string()}, "ts", "s")

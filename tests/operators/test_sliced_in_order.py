@@ -7,9 +7,9 @@ import pytest
 
 from oop_engine import Graph, Page, Schema
 from oop_engine.operators.aggregates import Count, Sum
+from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.policies.late import Slack
 from oop_engine.operators.policies.policies import BoundedDisorder
-from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.window_aggregate import SlicedAggregate
 from oop_engine.operators.windows import Sliding, Tumbling, Windows

@@ -12,9 +12,9 @@ from oop_engine import ContractError, GraphError, Linear, Operator, Page, Schema
 from oop_engine.operators.aggregate import Aggregate
 from oop_engine.operators.aggregates import Count, UserDefined
 from oop_engine.operators.bucket import Bucket
-from oop_engine.operators.consolidate import Consolidate
 from oop_engine.operators.in_order.buffering_aggregate import BufferingAggregate
-from oop_engine.operators.partial_aggregate import PartialAggregate
+from oop_engine.operators.levels.consolidate import Consolidate
+from oop_engine.operators.levels.partial_aggregate import PartialAggregate
 from oop_engine.operators.slicing import closing
 from oop_engine.operators.slicing.output import PAGE_ROWS
 from oop_engine.operators.slicing.stores import adaptive_store

@@ -28,7 +28,7 @@ unit = "s"
 GRAPH = """
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.operators.aggregates import Count
-from oop_engine.operators.punctuate import Punctuate
+from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Tumbling
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from oop_engine import Graph, Page, Schema, UsageError, replay
 from oop_engine.operators.aggregates import Avg, Count, Sum
+from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.meld import Meld
 from oop_engine.operators.policies.policies import BoundedDisorder, PerGroup
-from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Sliding, Tumbling
 from oop_engine.spark.io.sinks import ForeachBatch

@@ -11,9 +11,9 @@ import pytest
 
 from oop_engine import Graph, Page, Schema, TraceError, UsageError, replay
 from oop_engine.operators.aggregates import Avg, Count, Sum
+from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.meld import Meld
 from oop_engine.operators.policies.policies import BoundedDisorder
-from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Sliding, Tumbling
 from oop_engine.spark.io.segments import Files

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from oop_engine import Graph, Schema
 from oop_engine.operators.aggregates import Count
+from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.joining.bands import Band
 from oop_engine.operators.meld import Meld
 from oop_engine.operators.oa_join import OAJoin
 from oop_engine.operators.policies.policies import BoundedDisorder
-from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Landmark, Sliding, Windows
 from oop_engine.scenarios.thesis.links import SCENARIO as LINKS

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from oop_engine import Graph, Page, replay
 from oop_engine.operators.aggregates import Count
+from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.policies.policies import BoundedDisorder, Heartbeat
-from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Tumbling

@@ -10,12 +10,12 @@ import pytest
 from oop_engine import Emission, Graph, GraphError, Operator, Page, Schema
 from oop_engine.core.graphs.graph import Stream
 from oop_engine.operators.aggregates import Count, Sum
+from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.joining.bands import Band
 from oop_engine.operators.meld import Meld
 from oop_engine.operators.oa_join import OAJoin
 from oop_engine.operators.policies.policies import BoundedDisorder, Heartbeat, Ordered
 from oop_engine.operators.project import Project
-from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.select import Select
 from oop_engine.operators.split import Split

@@ -1,13 +1,13 @@
 """Consolidate: the second half of window aggregation, which merges partial aggregates.
 
-It takes what any number of ``PartialAggregate`` have put out, melded in any order, and
-gives what one ``WindowAggregate`` would have given for their tuples.  Where a tuple went,
+It takes the rows of any number of ``PartialAggregate``, melded in any order, and
+gives the results of one ``WindowAggregate`` on their tuples.  Where a tuple went,
 and whether its group went elsewhere before, makes no difference.
 
-    Pass       results, as soon as a promise completes their window (and group).
+    Pass       results, as soon as a punctuation completes their window (and group).
     Keep       one partial aggregate for each group and pane (run, of sessions) of an open window
                (up to two until they are merged), and the keys of groups that have one.  Group-wise
-               promises until the linear one catches up.
+               bounds until the linear one catches up.
     Propagate  linear      the end (start, by ``stamp``) of the earliest window still open
                group-wise  the same for each group, if its attributes are among ``by``
                each only when it has grown.  Joint ones are dropped.
@@ -16,7 +16,7 @@ and whether its group went elsewhere before, makes no difference.
     Source     thesis 6.2 (panes); compute and consolidate: Madsen, Zhou, Su, Enorm, DEBS
                2016, section 4.
 
-``empty=True`` is as in ``WindowAggregate``: the promise stays behind the last window of
+``empty=True`` is as in ``WindowAggregate``: the bound stays behind the last window of
 each group until its next row has come, or the group is ended.
 """
 
@@ -48,7 +48,7 @@ class Consolidate(Operator):
 
     ``tuples`` is the schema of the tuples in front of ``PartialAggregate``: results have the
     types of its columns.  Output, ``empty`` and ``stamp`` are those of ``WindowAggregate``.
-    Raises ``GraphError`` if the input is not what ``PartialAggregate`` puts out for the same
+    Raises ``GraphError`` if the input is not that of ``PartialAggregate`` for the same
     parameters, or as that does; ``ContractError`` if an integer sum passes 64 bits.
 
     >>> import pyarrow as pa
@@ -61,8 +61,8 @@ class Consolidate(Operator):
     >>> second = second.opened(rows)
     >>> for count in (2, 3):  # of two instances
     ...     assert not list(second.on_page(0, Page.of(rows, {"pane_start": [0], "state0_count": [count]})))
-    >>> (_, page), promise = second.on_punctuation(0, Linear(10))
-    >>> page.to_pylist(), promise
+    >>> (_, page), bound = second.on_punctuation(0, Linear(10))
+    >>> page.to_pylist(), bound
     ([{'window_start': -10, 'window_end': 10, 'n': 5}], (0, Linear(below=20)))
     """
 
@@ -87,7 +87,7 @@ class Consolidate(Operator):
         if inputs[0] != rows.schema:
             msg = (
                 f"Consolidate: its input must be {rows.schema}; got {inputs[0]}: put a PartialAggregate with the "
-                f"same windows, aggregates and by before it, and the schema of what goes into that as tuples"
+                f"same windows, aggregates and by before it, and the schema of its input as tuples"
             )
             raise GraphError(msg)
         return (rows.output.schema,)

@@ -1,0 +1,1 @@
+"""Aggregation in two levels: a light one near the source, and one that puts its partial aggregates together."""
