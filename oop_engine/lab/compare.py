@@ -11,9 +11,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.core.graphs.statistics import Sample
+from oop_engine.core.punctuation import NEVER
 from oop_engine.core.units import to_seconds
 from oop_engine.lab.answers import Match, int64_of
 from oop_engine.lab.brute_force import NoTruthError, true_answer
+from oop_engine.lab.corrected import Answers, Corrected, Heard
 from oop_engine.lab.recording import Recording
 from oop_engine.lab.scenario import COMPLETE_AT, Claim, Scenario, Values, Variant
 from oop_engine.runners.outcome import Outcome
@@ -25,6 +27,7 @@ _JSON_KEYS = (
     "order", "variant", "parameters", "tuples", "results", "missing", "wrong", "late", "peak_tuples",
     "peak_partials", "peak_state_bytes", "delay_p50_s", "delay_p99_s", "excess_delay_p50_s",
     "excess_delay_p99_s", "latency_p50_ms", "latency_p99_ms", "cpu_s", "tuples_per_s", "held_to",
+    "first_delay_p50_s", "first_delay_p99_s", "first_wrong", "revised",
 )  # fmt: skip
 HeldTo = Literal["truth", "brute force", "first plan", "nothing"]
 
@@ -44,7 +47,12 @@ class Run:
     itself is compared with ``"nothing"``.  Figures that were not checked are None (``missing``, ``wrong``) or
     NaN (excess delay); so is a delay or latency of no results.
 
-    ``progressing`` is the attribute of the results, ``emitted`` int64 (results,) when each came;
+    Of a revision stream results are the net rows, and their delay is that of the final answer: until punctuation has
+    passed them at the sink.  ``first`` has the first answers, ``first_delays_s`` their delays, below 0 where they came
+    before the end of the window; ``first_wrong`` of them were not right, and ``revised`` rows were taken back.  Of a
+    plain stream the first answer is the final one.
+
+    ``progressing`` is the attribute of the results, ``emitted`` int64 (results,) when each came, or was final;
     ``recording`` has the moments of its events, for the runs of one point of the sweep.
     """
 
@@ -80,6 +88,12 @@ class Run:
     progressing: str = ""
     emitted: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), repr=False)
     recording: Recording | None = field(default=None, repr=False)
+    first_delay_p50_s: float = float("nan")
+    first_delay_p99_s: float = float("nan")
+    first_wrong: int | None = None
+    revised: int = 0
+    first: pa.Table | None = field(default=None, repr=False)
+    first_delays_s: NDArray[np.float64] = field(default_factory=lambda: np.empty(0), repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as plain values."""
@@ -198,20 +212,27 @@ def _run(
     recorded: bool,
 ) -> Run:
     recording = Recording(variant.graph.plan()) if recorded else None
-    outcome = replay(variant.graph, scenario.feeds(point), on_tuples=on_tuples, watch=recording)
     sink = variant.graph.plan().of_kind("sink")[0]
     schema = variant.graph.plan().schema(sink.inputs[0])
-    table = outcome.results[sink.name]
+    heard = None if schema.change is None else Heard(sink.name, recording)
+    outcome = replay(variant.graph, scenario.feeds(point), on_tuples=on_tuples, watch=heard or recording)
+    plain = Answers(outcome.results[sink.name], outcome.emitted[sink.name])
+    first, final, revised = (
+        Corrected(plain, plain, 0) if heard is None else heard.corrected(schema, scenario.keys)
+    )
+    table, emitted = final
     truth = table if measure.truth is None else measure.truth
     match = Match(table, truth, scenario.keys)
     ends = int64_of(table.column(schema.progressing))
-    emitted = outcome.emitted[sink.name]
     scale = to_seconds(1, schema.unit)
     by_promise = emitted >= ends  # a result flushed by the end of the trace waited for nothing
     delays = (emitted - ends)[by_promise].astype(np.float64) * scale
     excess = (emitted - match.complete_at)[match.known & by_promise].astype(np.float64) * scale
     if COMPLETE_AT not in truth.schema.names:
         excess = np.empty(0)
+    first_ends = int64_of(first.table.column(schema.progressing))
+    soon = (first.at >= first_ends) | (first.at < emitted.max(initial=NEVER))
+    firsts = delays if heard is None else (first.at - first_ends)[soon].astype(np.float64) * scale
     latency = outcome.waited_s[sink.name] * 1000
     peak = outcome.statistics.peak
     checked = measure.truth is not None
@@ -223,6 +244,8 @@ def _run(
         _quantile(latency, 0.5), _quantile(latency, 0.99), outcome.cpu_s, _rate(outcome),
         table, truth, delays, excess, outcome.statistics.series, schema.unit, measure.held_to, measure.why,
         schema.progressing, emitted, recording,
+        _quantile(firsts, 0.5), _quantile(firsts, 0.99),
+        Match(first.table, truth, scenario.keys).wrong if checked else None, revised, first.table, firsts,
     )  # fmt: skip
 
 

@@ -53,7 +53,8 @@ SCENARIO = Scenario(
 RUN_KEYS = [
     "order", "variant", "parameters", "tuples", "results", "missing", "wrong", "late", "peak_tuples",
     "peak_partials", "peak_state_bytes", "delay_p50_s", "delay_p99_s", "excess_delay_p50_s", "excess_delay_p99_s",
-    "latency_p50_ms", "latency_p99_ms", "cpu_s", "tuples_per_s", "held_to",
+    "latency_p50_ms", "latency_p99_ms", "cpu_s", "tuples_per_s", "held_to", "first_delay_p50_s", "first_delay_p99_s",
+    "first_wrong", "revised",
 ]  # fmt: skip
 
 

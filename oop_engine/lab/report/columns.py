@@ -26,7 +26,8 @@ class Figure:
 
 def columns(comparison: Comparison) -> list[Figure]:
     """Return the columns, the swept parameter first."""
-    return [*_swept(comparison), *_FIGURES]
+    revised = any(run.revised for run in comparison.runs)
+    return [*_swept(comparison), *_FIGURES, *(_OF_VERSIONS if revised else ())]
 
 
 def order_word(run: Run) -> str:
@@ -148,4 +149,28 @@ _FIGURES = (
     Figure(
         "tuples/s", lambda run: count(run.tuples_per_s), 3, "of the graph itself", attrgetter("tuples_per_s")
     ),
+)
+_OF_VERSIONS = (
+    Figure(
+        "first p50",
+        lambda run: span(run, run.first_delay_p50_s),
+        0,
+        "delay of the first answers, from the end of the window, virtual time",
+        attrgetter("first_delay_p50_s"),
+    ),
+    Figure(
+        "first p99",
+        lambda run: span(run, run.first_delay_p99_s),
+        4,
+        "delay of the first answers, from the end of the window, virtual time",
+        attrgetter("first_delay_p99_s"),
+    ),
+    Figure(
+        "first wrong",
+        lambda run: known(run.first_wrong),
+        1,
+        "first answers that the true answer has not, or has otherwise",
+        attrgetter("first_wrong"),
+    ),
+    Figure("revised", lambda run: count(run.revised), 0, "rows taken back", attrgetter("revised")),
 )

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from oop_engine.lab.compare import Run
 from oop_engine.lab.report.plots import (
-    DELAYS,
     STATES,
     binned,
     finite,
+    shown_delays,
     shown_figures,
     styles,
     time_scale,
@@ -67,7 +67,7 @@ def state_curves(runs: Sequence[Run]) -> list[Chart]:
 def delay_curves(runs: Sequence[Run]) -> list[Chart]:
     """Return the share of results that came within a delay, for each run."""
     drawn, charts = styles(runs), []
-    for title, pick in DELAYS:
+    for title, pick in shown_delays(runs):
         known = [(run, np.sort(finite(pick(run)))) for run in runs]
         known = [(run, values) for run, values in known if values.size]
         if not known:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "DELAYS", "STATES", "Style", "binned", "delays", "finite", "legend", "over_time", "scene", "shown_figures",
-    "span_of", "styles", "sweep_curves", "time_scale",
+    "STATES", "Style", "binned", "delays", "finite", "legend", "over_time", "scene", "shown_delays",
+    "shown_figures", "span_of", "styles", "sweep_curves", "time_scale",
 ]  # fmt: skip
 
 _BINS = 400
@@ -125,9 +125,7 @@ def binned(runs: Sequence[Run]) -> tuple[NDArray[np.float64], bool, list[NDArray
 
 def sweep_curves(runs: Sequence[Run], sweep: Sweep, name: str) -> str:
     """Return every figure that is not zero throughout, along the swept parameter."""
-    shown = [
-        (title, pick) for title, pick in _FIGURES if any(math.isfinite(v) and v for v in map(pick, runs))
-    ]
+    shown = shown_figures(runs)
 
     def panel(axes: Axes, number: int) -> None:
         title, pick = shown[number]
@@ -146,10 +144,10 @@ def sweep_curves(runs: Sequence[Run], sweep: Sweep, name: str) -> str:
 
 def delays(runs: Sequence[Run], name: str) -> str:
     """Return the distributions of the delays, as shares of results that came within a delay."""
-    drawn = styles(runs)
+    drawn, shown = styles(runs), shown_delays(runs)
 
     def panel(axes: Axes, number: int) -> None:
-        title, pick = DELAYS[number]
+        title, pick = shown[number]
         known = [(run, np.sort(finite(pick(run)))) for run in runs]
         scale, unit = time_scale(max((abs(d[-1]) for _, d in known if d.size), default=1.0))
         for run, values in known:
@@ -164,7 +162,7 @@ def delays(runs: Sequence[Run], name: str) -> str:
         axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
         axes.margins(x=0.03)
 
-    return _plot(name, len(DELAYS), panel)
+    return _plot(name, len(shown), panel)
 
 
 _FIGURES: tuple[tuple[str, Callable[[Run], float]], ...] = (
@@ -173,6 +171,9 @@ _FIGURES: tuple[tuple[str, Callable[[Run], float]], ...] = (
     ("peak bytes kept", lambda run: run.peak_state_bytes),
     ("delay of a result, median, s", lambda run: run.delay_p50_s),
     ("excess delay, 99th percentile, s", lambda run: run.excess_delay_p99_s),
+    ("delay of a first answer, median, s", lambda run: run.first_delay_p50_s),
+    ("first answers wrong", lambda run: math.nan if run.first_wrong is None else run.first_wrong),
+    ("rows taken back", lambda run: run.revised),
     ("results missing or wrong", lambda run: math.nan if run.off is None else run.off),
     ("tuples late", lambda run: run.late),
     ("CPU seconds", lambda run: run.cpu_s),
@@ -180,9 +181,12 @@ _FIGURES: tuple[tuple[str, Callable[[Run], float]], ...] = (
 
 
 STATES = ("tuples kept", "partial aggregates kept", "bytes kept")
-DELAYS: tuple[tuple[str, Callable[[Run], NDArray[np.float64]]], ...] = (
+_DELAYS: tuple[tuple[str, Callable[[Run], NDArray[np.float64]]], ...] = (
     ("delay behind the end of the window", lambda run: run.delays_s),
     ("excess over a clairvoyant", lambda run: run.excess_s),
+)
+_FIRST_DELAYS: tuple[tuple[str, Callable[[Run], NDArray[np.float64]]], ...] = (
+    ("delay of first answers", lambda run: run.first_delays_s),
 )
 
 
@@ -224,8 +228,22 @@ def _entry(style: Style) -> str:
 
 
 def shown_figures(runs: Sequence[Run]) -> list[tuple[str, Callable[[Run], float]]]:
-    """Return the figures that are not zero, or unknown, throughout."""
-    return [(title, pick) for title, pick in _FIGURES if any(math.isfinite(v) and v for v in map(pick, runs))]
+    """Return the figures that are not zero, or unknown, throughout; of first answers where some are corrected."""
+    some = (
+        []
+        if any(run.revised for run in runs)
+        else ["delay of a first answer, median, s", "first answers wrong"]
+    )
+    return [
+        (title, pick)
+        for title, pick in _FIGURES
+        if title not in some and any(math.isfinite(v) and v for v in map(pick, runs))
+    ]
+
+
+def shown_delays(runs: Sequence[Run]) -> list[tuple[str, Callable[[Run], NDArray[np.float64]]]]:
+    """Return the delays that have a distribution of their own: those of first answers where some are corrected."""
+    return [*_DELAYS, *_FIRST_DELAYS] if any(run.revised for run in runs) else [*_DELAYS]
 
 
 def span_of(runs: Sequence[Run]) -> tuple[int, int]:
