@@ -19,9 +19,9 @@ from oop_engine import Message
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.lab.compare import Run
 from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
-from oop_engine.operators.describe import Describe
+from oop_engine.operators.edge.describe import Describe
+from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.policies.policies import BoundedDisorder
-from oop_engine.operators.punctuate import Punctuate
 from oop_engine.operators.triggers import Emit
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Sliding
