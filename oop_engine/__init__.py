@@ -68,8 +68,9 @@ if TYPE_CHECKING:  # to use
     from oop_engine.runners.local import Local as Local
     from oop_engine.runners.outcome import Outcome as Outcome
     from oop_engine.runners.replay import arun as arun, replay as replay
+    from oop_engine.service.dashboard.dashboard import Dashboard as Dashboard
     from oop_engine.service.serve import serve as serve
-    from oop_engine.service.service import Served as Served
+    from oop_engine.service.served import Served as Served
     from oop_engine.service.why import why as why
     from oop_engine.spark.io.sinks import (
         Delta as Delta,

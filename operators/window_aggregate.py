@@ -292,6 +292,9 @@ class WindowAggregate(Operator):
         held = self._closing.state()
         return held if self._tagger is None else held + State(nbytes=self._tagger.nbytes)
 
+    def slowest_groups(self, most: int) -> list[tuple[dict[str, Any], int]]:
+        return [] if self._rows is not None else self._closing.slowest(most)
+
     def save(self) -> dict[str, Any]:
         if self._rows is not None:
             return {"rows": self._rows.save()}

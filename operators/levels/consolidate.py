@@ -116,6 +116,9 @@ class Consolidate(Operator):
     def state(self) -> State:
         return self._closing.state()
 
+    def slowest_groups(self, most: int) -> list[tuple[dict[str, Any], int]]:
+        return self._closing.slowest(most)
+
     def save(self) -> dict[str, Any]:
         return self._closing.save()
 

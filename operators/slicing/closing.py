@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.core.errors import ContractError
@@ -63,6 +64,17 @@ class Closing:
             tuples, partials, held = tuples + store.tuples, partials + len(store), held + store.nbytes
             alive = max(alive, store.alive)
         return State(tuples, partials, alive, held)
+
+    def slowest(self, most: int) -> list[tuple[dict[str, Any], int]]:
+        """Return the groups with open windows whose bounds are least, each with its bound.  O(groups)."""
+        if not self._by or not self._progress.groups:
+            return []
+        known = self._groups.size
+        alive = np.flatnonzero(np.logical_or.reduce([store.living(known) for store in self.stores]))
+        keys = pa.RecordBatch.from_arrays(self._groups.keys(alive), names=list(self._by))
+        bounds = self._progress.bounds(keys)
+        least = np.argsort(bounds, kind="stable")[:most]
+        return list(zip(keys.take(least).to_pylist(), bounds[least].tolist(), strict=True))
 
     def add(self, page: Page, times: Integers) -> None:
         """Fold tuples in, at ``times``.  O(tuples), in kernels."""

@@ -71,6 +71,19 @@ def test_a_file_at_rest_with_a_policy_by_its_profile(over_traces: Path, tmp_path
     assert sum(pq.read_table(out)["n"].to_pylist()) == 30
 
 
+def test_a_page_and_a_picture_in_the_terminal(
+    live: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log, out = f"tail:{tmp_path / 'log.jsonl'}?follow=no", f"jsonl:{tmp_path / 'out'}"
+    done = call(live, "--source", log, "--sink", out, "--page=0", "--watch")
+    assert done.exit_code == 0, done.stderr
+    assert "page: http://127.0.0.1:" in caplog.text
+    assert "requests: running" in done.stderr
+    done = call(live, "log.csv", "--page=0")
+    assert done.exit_code == 2
+    assert "leave out the options of live sources" in done.stderr
+
+
 def test_a_policy_may_be_given_and_results_shown(over_traces: Path, tmp_path: Path) -> None:
     done = call(
         over_traces, f"log={tmp_path / 'log.csv'}", "--time", "ts", "--unit", "s", "--policy", "Ordered()"
@@ -163,7 +176,7 @@ def test_why_a_window_was_open(live: Path, tmp_path: Path) -> None:
     run_async(main())
     done = CliRunner().invoke(app, ["why", str(tmp_path / "state")])
     assert done.exit_code == 0, done.stderr
-    assert "'count' (results) keeps 1 partial aggregates" in done.stdout
+    assert "'count' (results) keeps 1 partial aggregate, 1 group" in done.stdout
     assert "it waits for 'log', whose bound is 12 s" in done.stdout
     assert json.loads(CliRunner().invoke(app, ["why", str(tmp_path / "state"), "--json"]).stdout)["why"]
     assert "nothing has been recorded" in CliRunner().invoke(app, ["why", str(tmp_path)]).stderr

@@ -196,7 +196,7 @@ def quick_ticks(service: Service, ticked: asyncio.Event) -> Any:
     async def tick(clock: Any) -> None:
         for ahead in range(0, 40, 10):
             await asyncio.sleep(0)
-            async with service._gate.inside():
+            async with service.gate.inside():
                 await service.local.settle()
                 await service.local.clock(clock() + ahead)
 

@@ -49,8 +49,23 @@ def test_a_source_without_punctuation_is_named() -> None:
     inline.push("north", Linear(90))
     inline.drain()
     assert why(inline)[0].endswith(
-        "it waits for 'west', of which no punctuation for the whole stream has come"
+        "it waits for 'west', of which no punctuation for the whole stream has come; "
+        "of its groups key='a' has no bound yet"
     )
+
+
+def test_the_group_that_is_furthest_behind_is_named() -> None:
+    inline = melded(generated=False)
+    for source in ("east", "west", "north"):
+        inline.push(source, Page.of(SCHEMA, {"ts": [50, 150], "key": ["a", "b"]}))
+        inline.push(source, GroupWise.of({"key": ["a", "b"]}, [40, 100]))
+        inline.push(source, Linear(10))
+    inline.drain()
+    assert why(inline)[0].endswith(
+        "whose bound is 10 s; of its groups key='a' is furthest behind, with results from 60 s on"
+    )
+    assert inline.operators["count"].slowest_groups(1) == [({"key": "a"}, 60)]
+    assert inline.operators["count"].slowest_groups(9)[1:] == [({"key": "b"}, 120)]
 
 
 def test_a_source_that_has_ended_is_told_apart() -> None:

@@ -1,0 +1,1 @@
+"""Parts of ``oop-engine run``."""

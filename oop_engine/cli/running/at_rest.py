@@ -1,0 +1,96 @@
+"""At rest: a graph over traces, to their end."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from oop_engine.cli.options import check_folder
+from oop_engine.cli.running.graph_of import (
+    checked_graph,
+    graph_of,
+    graph_or_function,
+    named_nodes,
+    takes_nothing,
+)
+from oop_engine.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from oop_engine.operators.policies.running_bound import Policy
+
+__all__ = ["at_rest"]
+
+
+def at_rest(
+    path: Path,
+    traces: tuple[str, ...],
+    out: Path | None,
+    time: str | None,
+    unit: str | None,
+    policy: str | None,
+) -> int:
+    """Run a graph over traces to their end; print the results, or write them into a file."""
+    from oop_engine.face import run as run_graph
+    from oop_engine.traces.trace import open_trace, write_trace
+
+    check_folder(out)
+    found = graph_or_function(path)
+    names = [node.name for node in found.plan().of_kind("source")] if not callable(found) else []
+    named = named_nodes("TRACE", traces, names)
+    if not callable(found) or takes_nothing(found):
+        built = graph_of(path)
+        schemas = {node.name: node.schema for node in built.plan().of_kind("source")}
+        named = named_nodes("TRACE", traces, list(schemas))
+        opened = {name: open_trace(text, schemas[name]) for name, text in named.items()}
+    else:
+        opened = {name: open_trace(text, time=time, unit=unit) for name, text in named.items()}
+        built = checked_graph(
+            path, found({name: t.schema for name, t in opened.items()}, _policies(opened, policy))
+        )
+    plan = built.plan()
+    [sink, *more] = plan.of_kind("sink")
+    if more and out is not None:
+        msg = f"{path}: --out takes the results of one sink; the graph has {', '.join(n.name for n in (sink, *more))}"
+        raise UsageError(msg)
+    outcome = run_graph(built, opened)
+    for name, table in outcome.results.items():
+        print(
+            f"{name}: {table.num_rows:,} rows of {outcome.tuples:,} tuples; {outcome.late}", file=sys.stderr
+        )
+    for name, trace in opened.items():
+        if trace.refused:
+            print(f"{name}: refused rows: {trace.refused}", file=sys.stderr)
+    if out is not None:
+        from oop_engine.core.page import pages
+
+        schema = plan.schema(plan.input(sink, 0))
+        write_trace(out, schema, pages(schema, outcome.results[sink.name]), arrival_column=None)
+        return 0
+    from oop_engine.cli.output import terminal
+
+    for table in outcome.results.values():
+        terminal().print("\n".join(map(str, table.slice(0, 20).to_pylist())), markup=False)
+    return 0
+
+
+def _policies(opened: Mapping[str, Any], policy: str | None) -> dict[str, Policy]:
+    """Return the policy of each source: as given, or the one of least delay that loses no tuple."""
+    from oop_engine.pipeline.policy import read_policy
+    from oop_engine.traces.profile import profile
+
+    found = {}
+    for name, trace in opened.items():
+        text = policy
+        if text is None:
+            candidates = [c for c in profile(trace, trace.schema).candidates if not c.late]
+            best = min(candidates, key=lambda candidate: candidate.delay)
+            text = best.policy
+            print(
+                f"{name}: {text}, by its profile: no tuple is late, and results wait {best.delay:,} "
+                f"{trace.schema.unit} for disorder; another with --policy",
+                file=sys.stderr,
+            )
+        found[name] = read_policy(text, "--policy", trace.schema)
+    return found

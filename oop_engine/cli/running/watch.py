@@ -1,0 +1,68 @@
+"""Watch: how a service is doing, in the terminal: why windows are open, and the sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from oop_engine.system.shown import shown
+
+__all__ = ["watching"]
+
+
+@contextmanager
+def watching() -> Iterator[Callable[[dict[str, Any]], None]]:
+    """Show samples (``serve(watch=...)``) on the standard error stream, each in place of the last one."""
+    with Live(console=Console(stderr=True), auto_refresh=False, transient=False) as live:
+
+        def show(sample: dict[str, Any]) -> None:
+            live.update(picture(sample), refresh=True)
+
+        yield show
+
+
+def picture(sample: dict[str, Any]) -> Group:
+    """Return a sample as it is shown."""
+    checkpoints = sample["checkpoints"]
+    age = "none yet" if checkpoints["age_s"] is None else f"{checkpoints['age_s']:,.0f} s ago"
+    kind = "checkpoint" if checkpoints["durable"] else "commit"
+    head = (
+        f"{sample['graph']}: {'paused' if sample['paused'] else 'running'}, {sample['rate']:,.0f} tuples/s, "
+    )
+    head += f"last {kind} {age}"
+    reasons = [Text(shown(reason["text"]), "yellow") for reason in sample["why"]] or [
+        Text("nothing is held back")
+    ]
+    return Group(Text(shown(head), "bold"), *reasons, _sources(sample), _operators(sample))
+
+
+def _sources(sample: dict[str, Any]) -> Table:
+    table = Table("source", "bound", "behind the first", "tuples/s", "tuples", "unreadable", "silent")
+    for source in sample["sources"]:
+        silent = "ended" if source["ended"] else f"{source['silent_s']:,.0f} s"
+        cells = [
+            source["name"],
+            source["bound"] or "none yet",
+            source["behind"] or "",
+            f"{source['rate']:,.0f}",
+        ]
+        cells += [f"{source['tuples']:,}", f"{source['unreadable']:,}", silent]
+        table.add_row(*(Text(shown(cell)) for cell in cells))
+    return table
+
+
+def _operators(sample: dict[str, Any]) -> Table:
+    table = Table("operator", "tuples", "partials", "groups", "bytes", "late", "busy")
+    for node in sample["nodes"]:
+        if "state" in node:
+            cells = [f"{node['state'][name]:,}" for name in ("tuples", "partials", "groups", "nbytes")]
+            late = node["counts"].get("late")
+            cells += ["" if late is None else f"{late:,}", f"{100 * node['busy']:.1f} %"]
+            table.add_row(Text(shown(node["name"])), *cells)
+    return table

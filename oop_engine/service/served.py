@@ -1,0 +1,38 @@
+"""Served: the work of a service in one process, and its checkpoints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from oop_engine.core.graphs.statistics import Statistics
+
+__all__ = ["Kept", "Served"]
+
+
+@dataclass(frozen=True)
+class Served:
+    """The work of a service in this process.
+
+    ``epochs``: checkpoints (or, without a folder, commits).  ``over``: all streams have ended, and all results are out.
+    ``tuples``: by source, how many went in.  ``unreadable``: by source and reason, how many rows were left out.
+    """
+
+    epochs: int
+    over: bool
+    tuples: dict[str, int]
+    unreadable: dict[str, dict[str, int]]
+    statistics: Statistics = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A checkpoint of this process: its number, when it was taken (seconds since 1970), and its costs.
+
+    ``still_s``: how long nothing was read; ``took_s``: until it was recorded and results were visible.
+    """
+
+    epoch: int
+    at: float
+    still_s: float
+    took_s: float
+    nbytes: int
