@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # operators
     from oop_engine.operators.in_order.opib_join import OPIBJoin as OPIBJoin
     from oop_engine.operators.in_order.opob_join import OPOBJoin as OPOBJoin
     from oop_engine.operators.in_order.sort import Sort as Sort
+    from oop_engine.operators.levels.low_level_aggregate import LowLevelAggregate as LowLevelAggregate
     from oop_engine.operators.meld import Meld as Meld
     from oop_engine.operators.oa_join import OAJoin as OAJoin
     from oop_engine.operators.levels.partial_aggregate import PartialAggregate as PartialAggregate
@@ -116,6 +117,13 @@ if TYPE_CHECKING:  # values: windows, aggregates, policies, and what yours are m
         WindowView as WindowView,
     )
     from oop_engine.operators.values.expressions import Expression as Expression
+    from oop_engine.operators.values.flush import (
+        AtOnce as AtOnce,
+        Flush as Flush,
+        InOrder as InOrder,
+        Lazy as Lazy,
+        Slow as Slow,
+    )
     from oop_engine.operators.windows import (
         Delimited as Delimited,
         Extents as Extents,

@@ -79,7 +79,7 @@ class Operator:
 
     inputs: tuple[str, ...] = ("in",)
     outputs: tuple[str, ...] = ("out",)
-    needs_order: ClassVar[bool] = False
+    needs_order: bool = False
     is_union: ClassVar[bool] = False
     """True: each input's tuples go out unchanged, and the minimum of the inputs' bounds (``Meld``)."""
     distributes: bool = False

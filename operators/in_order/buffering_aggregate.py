@@ -23,7 +23,7 @@ Source: thesis 6.1.5 (the buffering implementation; consistent and generous slac
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,7 +72,7 @@ class BufferingAggregate(Operator):
     ([{'window_start': 0, 'window_end': 10, 'n': 2}], (0, Linear(below=20)), 1)
     """
 
-    needs_order: ClassVar[bool] = True
+    needs_order = True
 
     def __init__(
         self, windows: Windows, aggregates: Mapping[str, Aggregation], by: Sequence[str] = (),

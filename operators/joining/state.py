@@ -22,10 +22,10 @@ from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.joining.bounds import JoinBounds
 from oop_engine.operators.joining.index import PAGE_ROWS, Found, JoinIndex
-from oop_engine.operators.joining.key_codes import KeyCodes
 from oop_engine.operators.joining.output import JoinOutput, in_pages
 from oop_engine.operators.joining.run import Marks, SortedRun
 from oop_engine.operators.joining.terms import JoinTerms, all_valid
+from oop_engine.operators.keys.key_codes import KeyCodes
 
 __all__ = ["JoinState"]
 

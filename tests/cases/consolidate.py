@@ -9,7 +9,9 @@ import pyarrow as pa
 from oop_engine import Schema
 from oop_engine.operators.aggregates import Avg, Count, First, Max, Sum, Var
 from oop_engine.operators.levels.consolidate import Consolidate
+from oop_engine.operators.levels.low_level_aggregate import LowLevelAggregate
 from oop_engine.operators.levels.partial_aggregate import PartialAggregate
+from oop_engine.operators.values.flush import InOrder, Slow
 from oop_engine.operators.windows import Session, Sliding, Tumbling, Windows
 from tests.cases import Case, Row
 from tests.naive import windows as naive
@@ -26,6 +28,10 @@ ROWS: dict[str, list[Any]] = {
     "state0_count": [1, 2, 3], "state1_sum": [-5, 0, 7], "state2_count": [0, 1, 2],
 }  # fmt: skip
 MANY = {"n": Count(), "s": Sum("v"), "avg": Avg("x"), "hi": Max("v"), "f": First("v"), "var": Var("x")}
+TABLE = (
+    "which rows there are depends on the order in which places of the table were needed; their sums do not"
+)
+BY_TABLE = {"oracle": TABLE, "order": TABLE, "division": TABLE}
 PAGES = "its output is a row a page, group and pane: the rows of all pages together are what counts"
 BY_PAGES = {"oracle": PAGES, "order": PAGES, "cuts": PAGES, "division": PAGES}
 TWO = {"n": Count(), "s": Sum("v")}
@@ -79,6 +85,18 @@ CASES = [
     Case(
         "partial-sessions", PartialAggregate(Session(7), MANY, ("k", "j")), (SCHEMA,),
         lambda inputs: [], DOMAINS, BY_PAGES,
+    ),
+    Case(
+        "low-level-lazy", LowLevelAggregate(Sliding(20, 10), MANY, ("k", "j"), slots=3), (SCHEMA,),
+        lambda inputs: [], DOMAINS, BY_TABLE,
+    ),
+    Case(
+        "low-level-slow", LowLevelAggregate(Tumbling(10), TWO, ("k", "j"), slots=5, flush=Slow(2, 3), probe=True),
+        (SCHEMA,), lambda inputs: [], DOMAINS, BY_TABLE,
+    ),
+    Case(
+        "low-level-in-order", LowLevelAggregate(Tumbling(10), TWO, ("j",), slots=2, flush=InOrder()), (SCHEMA,),
+        lambda inputs: [], DOMAINS, BY_TABLE,
     ),
     Case(
         "consolidate-sessions", *_second(Session(7)), lambda inputs: _merged_runs(inputs[0]), RUNS,

@@ -13,7 +13,7 @@ from oop_engine import FOREVER, GraphError, GroupWise, Linear, Page, Schema
 from oop_engine.core.graphs.contract import EdgeContract
 from oop_engine.operators import AsOf, OAJoin
 from oop_engine.operators.joining import as_of as state_of
-from oop_engine.operators.joining.key_codes import KeyCodes
+from oop_engine.operators.keys.key_codes import KeyCodes
 from oop_engine.testing import END, Driver, as_messages, multiset, row_lists, scripts
 from tests.naive.joins import as_of
 

@@ -42,11 +42,16 @@ class PaneRows(PartialRows):
 
     def of_page(self, page: Page) -> Page | None:
         """O(1) a tuple, in Arrow and kernels."""
+        inside = self.inside(page)
+        return None if inside is None else self._partial(inside)
+
+    def inside(self, page: Page) -> Page | None:
+        """Return the tuples that are in a window, or None if none is."""
         first, last = self.extents.wids(page.times)
         inside = last >= first
         if not inside.all():
             page = page.filter(inside)
-        return self._partial(page) if len(page) else None
+        return page if len(page) else None
 
     def _partial(self, page: Page) -> Page:
         panes = self.extents.pane_starts(page.times)

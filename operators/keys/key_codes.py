@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from oop_engine.core.groups.group_index import comparable
 from oop_engine.operators.kernels.hashing import mix_bytes, mix_integers
 
-__all__ = ["KeyCodes"]
+__all__ = ["KeyCodes", "key_hashes"]
 
 Ints = NDArray[np.int64]
 Offsets = NDArray[np.int64] | NDArray[np.int32]
@@ -89,6 +89,17 @@ class KeyCodes:
         return rows
 
 
+def key_hashes(columns: Sequence[pa.Array], rows: int) -> Ints:
+    """Return a hash of each row that follows from its values alone, int64 (rows,); nulls are taken for some value.
+
+    O(bytes), in kernels.
+    """
+    codes = np.zeros(rows, np.int64)
+    for column in columns:
+        mix_integers(codes, _hashed(column))
+    return codes
+
+
 def _value_type(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
@@ -102,14 +113,14 @@ def _is_same(a: pa.Array, b: pa.Array) -> bool:
 def _integers(column: pa.Array) -> Ints | None:
     """Return values as int64 if each kind of them fits there, without copying if they are."""
     kind = column.type
+    if not (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
+        return None
     if column.null_count:  # of a dictionary: no row has it
         column = column.fill_null(False if pa.types.is_boolean(kind) else 0)
     if pa.types.is_int64(kind) or pa.types.is_uint64(kind):
         integers: Ints = column.view(pa.int64()).to_numpy()
         return integers
-    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
-        return np.asarray(column.cast(pa.int64()))
-    return None
+    return np.asarray(column.cast(pa.int64()))
 
 
 def _plain(column: pa.Array) -> pa.Array:
