@@ -27,6 +27,7 @@ SMALL = {
     "adapt_wid": {"seconds": "12", "rate": "500"},
     "hammer_slide": {"tuples": "4000"},
     "skew": {"tuples": "20000"},
+    "two_level": {"units": "1", "unit": "100", "minutes": "3"},
 }
 
 
