@@ -21,6 +21,7 @@ from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 from oop_engine.lab.brute_aggregates import NoTruthError, array_of, integers
+from oop_engine.lab.brute_folded import Tuples
 from oop_engine.lab.brute_values import asked
 from oop_engine.lab.brute_windows import members, memberships
 from oop_engine.lab.scenario import COMPLETE_AT
@@ -45,8 +46,9 @@ Integers = NDArray[np.int64]
 def true_answer(graph: Graph, feeds: Mapping[str, Iterable[Message]]) -> pa.Table:
     """Return all results of the graph's sink, in no order, and with ``COMPLETE_AT`` where all pages have arrivals.
 
-    Punctuate, Sort, Describe, Meld, Merge, Select, Project, Apply, and aggregates of windows over an attribute
-    (Sliding, Tumbling, Landmark, Session, Global, Intervals, FixedBand), one or several by name; no tuple is late.
+    Punctuate, Sort, Describe, Meld, Merge, Select, Project, Apply, and aggregates of all kinds of windows, one or
+    several by name, but for those that leave in lulls; no tuple is late.  Where arrival matters (windows by arrival,
+    equal times without a tie) there is one source before them, and no union.
     O(tuples x windows a tuple), with all of it in memory.
     Raises ``NoTruthError`` for anything else.
     """
@@ -83,8 +85,15 @@ class _Definitions:
             msg = f"node {node.name!r} ({type(node.operator).__name__}) is not evaluated by brute force"
             raise NoTruthError(msg)
         tables = [self.rows(stream) for stream in node.inputs]
-        schema = self._plan.schema(node.inputs[0])
-        return define(node.operator, tables, schema, self._plan.schema(Stream(node.name)))
+        schema, out = self._plan.schema(node.inputs[0]), self._plan.schema(Stream(node.name))
+        if define is _aggregated:
+            return _aggregated(node.operator, tables, schema, out, arrived=self._arrived(node.inputs[0]))
+        return define(node.operator, tables, schema, out)
+
+    def _arrived(self, stream: Stream) -> bool:
+        """Tell whether the rows of a stream are in the order in which they come."""
+        node = self._nodes[stream.node]
+        return node.schema is not None or (type(node.operator) in _IN_LINE and self._arrived(node.inputs[0]))
 
 
 def _collected(schema: Schema, feed: Iterable[Message]) -> pa.Table:
@@ -98,6 +107,11 @@ def _collected(schema: Schema, feed: Iterable[Message]) -> pa.Table:
 
 def _as_it_is(operator: Any, tables: list[pa.Table], schema: Schema, out: Schema) -> pa.Table:
     return tables[0]
+
+
+def _sorted(operator: Any, tables: list[pa.Table], schema: Schema, out: Schema) -> pa.Table:
+    times = integers(tables[0].column(schema.progressing)).to_numpy()
+    return tables[0].take(pa.array(np.argsort(times, kind="stable")))
 
 
 def _all(operator: Any, tables: list[pa.Table], schema: Schema, out: Schema) -> pa.Table:
@@ -131,7 +145,7 @@ def _computed(operator: Project | Apply, tables: list[pa.Table], schema: Schema,
 
 
 def _aggregated(
-    operator: WindowAggregate | BufferingAggregate, tables: list[pa.Table], schema: Schema, out: Schema
+    operator: Any, tables: list[pa.Table], schema: Schema, out: Schema, *, arrived: bool = False
 ) -> pa.Table:
     windows = operator.windows
     if operator.empty or len(tables) > 1:
@@ -140,22 +154,23 @@ def _aggregated(
         )
         raise NoTruthError(msg)
     if not isinstance(windows, Mapping):
-        return _of_definition(operator, windows, tables[0], schema, out, [])
+        return _of_definition(operator, windows, tables[0], schema, out, [], arrived=arrived)
     return pa.concat_tables(
-        _of_definition(operator, one, tables[0], schema, out, [name]) for name, one in windows.items()
+        _of_definition(operator, one, tables[0], schema, out, [name], arrived=arrived)
+        for name, one in windows.items()
     )
 
 
 def _of_definition(
     operator: WindowAggregate | BufferingAggregate, windows: Any, table: pa.Table, schema: Schema, out: Schema,
-    names: list[str],
+    names: list[str], *, arrived: bool,
 ) -> pa.Table:  # fmt: skip
     """Return the results of a definition; ``names``: its own, if it has one."""
     keys = [_key(table.column(name)) for name in operator.by]
     times = integers(table.column(schema.progressing)).to_numpy()
     index = GroupIndex([key.type for key in keys])
     groups = index.encode([array_of(key) for key in keys], table.num_rows)
-    pairs = members(windows, schema, times, groups)
+    pairs = members(windows, Tuples(table, schema, times, groups, arrived))
     wanted = [asked(a, table, schema) for a in operator.aggregates.values()]
     inputs = {f"a{i}": one.values for i, one in enumerate(wanted)}
     each = [(f"a{i}", one.how, one.options) for i, one in enumerate(wanted)]
@@ -164,9 +179,13 @@ def _of_definition(
         each.append((COMPLETE_AT, "max", None))
     plain = pa.table({"group": groups, "row": np.arange(times.size), **inputs}).take(pa.array(pairs.rows))
     plain = plain.append_column("start", pa.array(pairs.starts)).append_column("end", pa.array(pairs.ends))
-    found = plain.group_by(["group", "start", "end"]).aggregate([*each, ("row", "min", None)])
+    apart = ["group", "start", "end"]
+    if pairs.numbers is not None:
+        plain, apart = plain.append_column("number", pa.array(pairs.numbers)), [*apart, "number"]
+    found = plain.group_by(apart).aggregate([*each, ("row", "min", None)])
     columns = [key.take(found.column("row_min")) for key in keys]
     columns += [pa.repeat(name, found.num_rows) for name in names]
+    columns += [column.take(found.column("number")) for column in pairs.more]
     columns += [found.column("start"), found.column("end")]
     columns += [one.lower(found.column(f"a{i}_{one.how}")) for i, one in enumerate(wanted)]
     columns = [column.cast(field.type) for column, field in zip(columns, out.fields, strict=True)]
@@ -178,7 +197,7 @@ def _of_definition(
 
 _DEFINITIONS: dict[type, Callable[[Any, list[pa.Table], Schema, Schema], pa.Table]] = {
     Punctuate: _as_it_is,
-    Sort: _as_it_is,
+    Sort: _sorted,
     Describe: _as_it_is,
     Meld: _all,
     Merge: _all,
@@ -188,6 +207,8 @@ _DEFINITIONS: dict[type, Callable[[Any, list[pa.Table], Schema, Schema], pa.Tabl
     WindowAggregate: _aggregated,
     BufferingAggregate: _aggregated,
 }
+
+_IN_LINE = (Punctuate, Sort, Describe, Select, Project, Apply)
 
 
 def _key(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine.core.schema import Schema
 from oop_engine.lab.brute_aggregates import NoTruthError
+from oop_engine.lab.brute_folded import FOLDED, Tuples, Window
 from oop_engine.operators.windows import FixedBand, Global, Intervals, Landmark, Session, Sliding, Tumbling
 
 __all__ = ["Members", "members", "memberships"]
@@ -19,16 +20,24 @@ _MOST = 50_000_000  # pairs of a tuple and a window: some GB, and a minute
 
 
 class Members(NamedTuple):
-    """Pairs of a tuple's row and a window of its group, ``[starts, ends)``, int64 (pairs,) each."""
+    """Pairs of a tuple's row and a window of its group, ``[starts, ends)``, int64 (pairs,) each.
+
+    Where extents do not tell windows apart, ``numbers`` do; ``more``: by number of the window, columns of its result.
+    """
 
     rows: Integers
     starts: Integers
     ends: Integers
+    numbers: Integers | None = None
+    more: Sequence[pa.Array] = ()
 
 
-def members(windows: Any, schema: Schema, times: Integers, groups: Integers) -> Members:
-    """Return all pairs; ``groups`` numbers the group of each row.  Raises ``NoTruthError`` for other windows."""
+def members(windows: Any, of: Tuples) -> Members:
+    """Return all pairs.  Raises ``NoTruthError`` for windows without a short definition."""
+    schema, times, groups = of.schema, of.times, of.groups
     definition: Any = windows.bound(schema)
+    if (spelt := FOLDED.get(type(windows))) is not None:
+        return _numbered(list(spelt(windows, of)), getattr(definition, "more", lambda _: [])(schema))
     if isinstance(windows, Sliding | Tumbling):
         _check(times.size * -(-definition.range // definition.slide))
         pairs = list(memberships(times, definition.range, definition.slide, definition.origin))
@@ -65,6 +74,17 @@ def _check(pairs: int) -> None:
     if pairs > _MOST:
         msg = f"{pairs:,} pairs of a tuple and a window are too many for brute force; {_MOST:,} would do"
         raise NoTruthError(msg)
+
+
+def _numbered(windows: list[Window], more: Sequence[tuple[str, pa.DataType]]) -> Members:
+    sizes = [window.rows.size for window in windows]
+    _check(sum(sizes))
+    rows = np.concatenate([np.empty(0, np.int64), *(window.rows for window in windows)])
+    starts, ends = (np.array([window[side] for window in windows], np.int64) for side in (1, 2))
+    columns = zip(*(window.more for window in windows), strict=True) if windows else [()] * len(more)
+    numbers = np.repeat(np.arange(len(windows)), sizes)
+    of = [pa.array(column, kind) for column, (_, kind) in zip(columns, more, strict=True)]
+    return Members(rows, starts[numbers], ends[numbers], numbers, of)
 
 
 def _given(extents: list[tuple[int, int]], times: Integers) -> Members:

@@ -14,6 +14,7 @@ import pytest
 
 import oop_engine.operators.aggregates as every
 from oop_engine import Graph, Message, Page, Schema
+from oop_engine.core.graphs.graph import Stream
 from oop_engine.lab.answers import missing_and_wrong
 from oop_engine.lab.brute_force import NoTruthError, true_answer
 from oop_engine.lab.scenario import COMPLETE_AT
@@ -62,6 +63,7 @@ from oop_engine.operators import (
     TopK,
     Tumbling,
     TupleBased,
+    UserWindows,
     Var,
     WeightedAvg,
     WindowAggregate,
@@ -119,7 +121,7 @@ def as_rows(table: pa.Table) -> list[dict[str, Any]]:
     """Return rows with instants as integers."""
     names = table.column_names
     return pa.table(
-        {n: table[n].cast(pa.int64()) if n.startswith("window") else table[n] for n in names}
+        {n: table[n].cast(pa.int64()) if n.startswith(("window", "time")) else table[n] for n in names}
     ).to_pylist()
 
 
@@ -242,12 +244,16 @@ class _NoDefinition(Count):
         (one(Distinct(("k",))), r"node 'query' \(Distinct\) is not evaluated"),
         (one(WindowAggregate(Tumbling(10), {"n": Count()}, empty=True)), "only windows with tuples"),
         *(
-            (one(WindowAggregate(windows, {"n": Count()}, by=("k",))), "are not evaluated by brute force")
-            for windows in (
-                TupleBased(4, 2), PartitionedTupleBased(4, 2), TupleBased(4, 2, order="time"),
-                Delimited(pc.field("n") > 0), SlideByTuple(9), LastRows(4, 10),
-                Frames(enter=pc.field("n") > 3, leave=pc.field("n") < 0), Landmark(10, lulls=True),
+            (one(WindowAggregate(windows, {"n": Count()}, by=("k",))), why)
+            for windows, why in (
+                (Landmark(10, lulls=True), "are not evaluated by brute force"),
+                (LastRows(4, 10, lulls=True), "windows that leave in lulls follow from punctuation"),
             )
+        ),
+        *(
+            (one(WindowAggregate(windows, {"n": Count()}), WindowAggregate(Tumbling(1), {"n": Sum("n")}, by=("k",))),
+             "windows by arrival behind a union or an aggregate")
+            for windows in (TupleBased(4, 2), TupleBased(4, 2, order="time"), LastRows(2, 20))
         ),
         (one(WindowAggregate(Tumbling(10), {"n": ApproxQuantile("x", 0.5)})), "ApproxQuantile is an estimate"),
         (one(WindowAggregate(Tumbling(10), {"n": Median("x", most=9)})), "of a sample"),
@@ -296,6 +302,98 @@ def test_windows_of_other_kinds_and_lists_are_those_of_the_definition(kind: str)
     assert spelt(as_rows(truth), names) == spelt(wanted, names)
     found = replay(graph, {"source": [tuples]}).results["answers"]
     assert missing_and_wrong(found, truth, ("k", "window_start", "window_end")) == (0, 0)
+
+
+def rising(times: Any, columns: Any, begin: int, bound: int, ended: bool) -> tuple[Any, Any]:
+    """From each 5 to 12 behind it."""
+    starts = np.unique(times[pc.fill_null(pc.equal(columns["n"], 5), False).to_numpy(zero_copy_only=False)])
+    ends = starts + 12
+    some = (ends > begin) & (ends <= bound)
+    return starts[some], ends[some]
+
+
+def high(row: dict[str, Any]) -> bool:
+    return row["n"] is not None and row["n"] > 3
+
+
+def low(row: dict[str, Any]) -> bool:
+    return row["n"] is not None and row["n"] < 0
+
+
+def after_fives(rows: list[dict[str, Any]], of: Any) -> list[dict[str, Any]]:
+    found = []
+    for key, some in folded.groups_of(rows, ("k",)).items():
+        for start in {row["ts"] for row in some if row["n"] == 5}:
+            inside = [row for row in some if start <= row["ts"] < start + 12]
+            found.append(naive.result(("k",), key, (start, start + 12), of, inside))
+    return found
+
+
+HIGH, LOW = pc.field("n") > 3, pc.field("n") < 0
+FOLDED: dict[str, tuple[Any, Any]] = {
+    "rows": (
+        TupleBased(5, 2),
+        lambda rows, of: naive.sliding(naive.number(rows), "row", ("k",), of, 5, 2),
+    ),
+    "rows_of_group": (
+        PartitionedTupleBased(4, 6),
+        lambda rows, of: naive.sliding(naive.number(rows, ("k",)), "row", ("k",), of, 4, 6),
+    ),
+    "ranks": (
+        TupleBased(5, 2, order="time", tie=("n",)),
+        lambda rows, of: folded.ranked(rows, ("k",), of, 5, 2, ("n",), grouped=False),
+    ),
+    "ranks_of_group": (
+        PartitionedTupleBased(4, 6, order="time"),
+        lambda rows, of: folded.ranked(rows, ("k",), of, 4, 6, grouped=True),
+    ),
+    "marks": (Delimited(HIGH), lambda rows, of: folded.delimited(rows, ("k",), of, high, "group")),
+    "marks_of_all": (
+        Delimited(HIGH, scope="stream"),
+        lambda rows, of: folded.delimited(rows, ("k",), of, high, "stream"),
+    ),
+    "each": (
+        SlideByTuple(9, carry=("x",)),
+        lambda rows, of: folded.slide_by_tuple(rows, ("k",), of, 9, carry=("x",)),
+    ),
+    "third": (
+        SlideByTuple(9, 3, of="arrival"),
+        lambda rows, of: folded.slide_by_tuple(rows, ("k",), of, 9, 3, "arrival"),
+    ),
+    "last": (LastRows(4, 10, 3), lambda rows, of: folded.last_rows(rows, ("k",), of, 4, 10, 3)),
+    "frames": (Frames(HIGH, LOW), lambda rows, of: folded.frames(rows, ("k",), of, high, low)),
+    "short_frames": (
+        Frames(HIGH, LOW, most=15),
+        lambda rows, of: folded.frames(rows, ("k",), of, high, low, most=15),
+    ),
+    "cut": (UserWindows(rising, reads=("n",), back=12), after_fives),
+}
+
+
+@pytest.mark.parametrize("kind", FOLDED)
+def test_windows_that_need_the_order_of_time_are_those_of_the_definition(kind: str) -> None:
+    windows, oracle = FOLDED[kind]
+    rng = np.random.default_rng(len(kind))
+    tuples = page(90, seed=3)
+    times = rng.permutation(np.arange(-60, 60))[:90]  # no two are equal
+    columns = {name: tuples.column(name) for name in ("k", "x", "n")}
+    tuples = Page.of(SCHEMA, {"ts": times, **columns}, np.arange(90) + 100)
+    asked = {name: aggregate for name, (aggregate, _) in OF_VALUES.items()}
+    of = {name: how for name, (_, how) in OF_VALUES.items()}
+    if kind.startswith("rows"):  # there the last one is so by number
+        del asked["last"], asked["some"]
+    graph = one(WindowAggregate(windows, asked, by=("k",)))
+    truth = true_answer(graph, {"source": [tuples]})
+    rows = [{**row, "ts": time} for row, time in zip(tuples.to_pylist(), tuples.times.tolist(), strict=True)]
+    names = graph.plan().schema(Stream("query")).names
+    assert truth.num_rows >= 3
+    assert spelt(as_rows(truth), names) == spelt(oracle(rows, {name: of[name] for name in asked}), names)
+    put_out = replay(graph, {"source": [tuples]}).results["answers"]
+    keys = ("k", *(name for name in names if name.endswith(("_start", "_end"))))
+    assert missing_and_wrong(put_out, truth, keys) == (0, 0)
+    if kind not in ("third", "rows", "rows_of_group"):
+        twin = in_order(graph)
+        assert missing_and_wrong(true_answer(twin, {"source": [tuples]}), truth, keys) == (0, 0)
 
 
 def test_windows_by_name_have_the_truth_of_each() -> None:

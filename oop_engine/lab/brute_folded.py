@@ -1,0 +1,184 @@
+"""Windows of brute force that need the order of time or of arrival: ranks, markers, frames, and those of a function.
+
+Each group is put in order and its windows are spelt out one by one, as their definitions read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from oop_engine.core.punctuation import FOREVER, NEVER
+from oop_engine.core.schema import Schema
+from oop_engine.lab.brute_aggregates import NoTruthError, array_of, ranks_of
+from oop_engine.operators.values.expressions import Expression, evaluate, mask_of
+from oop_engine.operators.windows import (
+    Delimited,
+    Frames,
+    LastRows,
+    PartitionedTupleBased,
+    SlideByTuple,
+    TupleBased,
+    UserWindows,
+)
+
+__all__ = ["FOLDED", "Tuples", "Window"]
+
+Integers = NDArray[np.int64]
+
+
+class Tuples(NamedTuple):
+    """The tuples of a stream: ``table``, their times, and the number of their group.
+
+    ``arrived``: rows are in order of arrival, else nothing is known of it.
+    """
+
+    table: pa.Table
+    schema: Schema
+    times: Integers
+    groups: Integers
+    arrived: bool
+
+    def of_groups(self) -> Iterator[Integers]:
+        """Yield the rows of each group."""
+        for group in np.unique(self.groups):
+            yield np.flatnonzero(self.groups == group)
+
+    def arrivals(self, rows: Integers) -> Integers:
+        """Return rows as they came; raise ``NoTruthError`` where that is not known."""
+        if not self.arrived:
+            msg = "windows by arrival behind a union or an aggregate are not evaluated by brute force"
+            raise NoTruthError(msg)
+        return rows
+
+    def in_time(self, rows: Integers, tie: Sequence[str] = (), *, untied: bool = True) -> Integers:
+        """Return rows by time, tie and arrival; ``untied``: equal ones must have an order."""
+        keys = [self.times[rows], *(ranks_of(self.table.column(name))[rows] for name in tie)]
+        ordered: Integers = rows[np.lexsort(keys[::-1])]
+        differ = np.unique(np.stack(keys), axis=1).shape[1]
+        return ordered if differ == rows.size or not untied else self.arrivals(ordered)
+
+    def mask(self, predicate: Expression) -> NDArray[np.bool_]:
+        """Return for which tuples a predicate is true."""
+        batch = pa.RecordBatch.from_arrays(
+            [array_of(self.table.column(name)).cast(self.schema.type_of(name)) for name in self.schema.names],
+            schema=self.schema.fields,
+        )
+        return mask_of(evaluate("brute force", [predicate], [pa.bool_()], batch)[0])
+
+
+class Window(NamedTuple):
+    """A window ``[start, end)``, the ``rows`` in it, and values of the columns that results have before extents."""
+
+    rows: Integers
+    start: int
+    end: int
+    more: tuple[Any, ...] = ()
+
+
+def _ranked(windows: TupleBased | PartitionedTupleBased, of: Tuples) -> Iterator[Window]:
+    definition: Any = windows.bound(of.schema)
+    range_, slide, by_time = definition.range, definition.slide, windows.order == "time"
+    for rows in of.of_groups() if isinstance(windows, PartitionedTupleBased) else [np.arange(of.times.size)]:
+        ordered = of.in_time(rows, windows.tie) if by_time else of.arrivals(rows)
+        for end in range(slide, ordered.size + range_, slide):
+            inside = ordered[max(end - range_, 0) : end]
+            if inside.size and by_time:
+                first, last = of.times[inside[[0, -1]]].tolist()
+                yield Window(inside, first, last + 1, (end - range_, end))
+            elif inside.size:
+                yield Window(inside, end - range_, end)
+
+
+def _delimited(windows: Delimited, of: Tuples) -> Iterator[Window]:
+    marked, everyone = of.mask(windows.marker), np.arange(of.times.size)
+    for rows in [everyone] if windows.scope == "stream" else of.of_groups():
+        if rows.size:
+            ends = of.times[rows].min(), of.times[rows].max() + 1
+            yield from _between(np.union1d(ends, of.times[rows[marked[rows]]]), rows, of)
+
+
+def _between(edges: Integers, rows: Integers, of: Tuples) -> Iterator[Window]:
+    for start, end in pairwise(edges.tolist()):
+        yield Window(rows[(of.times[rows] >= start) & (of.times[rows] < end)], start, end)
+
+
+def _by_tuple(windows: SlideByTuple, of: Tuples) -> Iterator[Window]:
+    range_ = windows.bound(of.schema).range
+    columns = [array_of(of.table.column(name)) for name in windows.carry]
+    for rows in of.of_groups():
+        ordered = of.in_time(rows, untied=windows.of == "rank" and bool(columns))
+        times = of.times[ordered]
+        asking = of.arrivals(rows) if windows.of == "arrival" else ordered
+        for row in asking[windows.every - 1 :: windows.every].tolist():
+            end = int(of.times[row]) + 1
+            low, high = np.searchsorted(times, (end - range_, end)).tolist()
+            yield Window(ordered[low:high], end - range_, end, tuple(column[row] for column in columns))
+
+
+def _last(windows: LastRows, of: Tuples) -> Iterator[Window]:
+    if windows.lulls:
+        msg = "windows that leave in lulls follow from punctuation, which is not evaluated by brute force"
+        raise NoTruthError(msg)
+    definition = windows.bound(of.schema)
+    origin, every = definition.grid.origin, definition.grid.slide
+    for rows in of.of_groups():
+        ordered = of.in_time(rows, windows.tie)
+        times = of.times[ordered]
+        first, last = ((times[[0, -1]] - origin) // every + 1).tolist()
+        for end in range(origin + first * every, origin + last * every + 1, every):
+            high = int(np.searchsorted(times, end))
+            inside = ordered[max(high - windows.rows, 0) : high]
+            yield Window(inside, int(of.times[inside[0]]), end)
+
+
+def _frames(windows: Frames, of: Tuples) -> Iterator[Window]:
+    most = windows.bound(of.schema).most
+    enter, leave = of.mask(windows.enter), of.mask(windows.leave)
+    for rows in of.of_groups():
+        frame = list[int]()
+        for row in of.in_time(rows, windows.tie).tolist():
+            if frame and most and of.times[row] >= of.times[frame[0]] + most:
+                yield _frame(frame, of)
+                frame = []
+            frame += [row] if frame or enter[row] else []
+            if len(frame) > 1 and leave[row]:
+                yield _frame(frame, of)
+                frame = []
+        if frame and (windows.unfinished or most):
+            yield _frame(frame, of)
+
+
+def _frame(rows: list[int], of: Tuples) -> Window:
+    return Window(np.array(rows), int(of.times[rows[0]]), int(of.times[rows[-1]]) + 1)
+
+
+def _cut(windows: UserWindows, of: Tuples) -> Iterator[Window]:
+    for rows in of.of_groups():
+        ordered = of.in_time(rows, untied=bool(windows.reads))
+        columns = {
+            name: array_of(of.table.column(name).take(pa.array(ordered))).cast(of.schema.type_of(name))
+            for name in windows.reads
+        }
+        times = of.times[ordered]
+        for start, end in zip(*windows.cut(times, columns, NEVER, FOREVER, True), strict=True):
+            inside = ordered[(times >= start) & (times < end)]
+            if inside.size:
+                yield Window(inside, int(start), int(end))
+
+
+FOLDED: dict[type, Callable[[Any, Tuples], Iterator[Window]]] = {
+    TupleBased: _ranked,
+    PartitionedTupleBased: _ranked,
+    Delimited: _delimited,
+    SlideByTuple: _by_tuple,
+    LastRows: _last,
+    Frames: _frames,
+    UserWindows: _cut,
+}
+"""How the windows of a kind are spelt out."""
