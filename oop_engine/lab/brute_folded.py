@@ -27,12 +27,12 @@ from oop_engine.operators.windows import (
     UserWindows,
 )
 
-__all__ = ["FOLDED", "Tuples", "Window"]
+__all__ = ["FOLDED", "GroupedTuples", "Window"]
 
 Integers = NDArray[np.int64]
 
 
-class Tuples(NamedTuple):
+class GroupedTuples(NamedTuple):
     """The tuples of a stream: ``table``, their times, and the number of their group.
 
     ``arrived``: rows are in order of arrival, else nothing is known of it.
@@ -81,7 +81,7 @@ class Window(NamedTuple):
     more: tuple[Any, ...] = ()
 
 
-def _ranked(windows: TupleBased | PartitionedTupleBased, of: Tuples) -> Iterator[Window]:
+def _ranked(windows: TupleBased | PartitionedTupleBased, of: GroupedTuples) -> Iterator[Window]:
     definition: Any = windows.bound(of.schema)
     range_, slide, by_time = definition.range, definition.slide, windows.order == "time"
     for rows in of.of_groups() if isinstance(windows, PartitionedTupleBased) else [np.arange(of.times.size)]:
@@ -95,7 +95,7 @@ def _ranked(windows: TupleBased | PartitionedTupleBased, of: Tuples) -> Iterator
                 yield Window(inside, end - range_, end)
 
 
-def _delimited(windows: Delimited, of: Tuples) -> Iterator[Window]:
+def _delimited(windows: Delimited, of: GroupedTuples) -> Iterator[Window]:
     marked, everyone = of.mask(windows.marker), np.arange(of.times.size)
     for rows in [everyone] if windows.scope == "stream" else of.of_groups():
         if rows.size:
@@ -103,12 +103,12 @@ def _delimited(windows: Delimited, of: Tuples) -> Iterator[Window]:
             yield from _between(np.union1d(ends, of.times[rows[marked[rows]]]), rows, of)
 
 
-def _between(edges: Integers, rows: Integers, of: Tuples) -> Iterator[Window]:
+def _between(edges: Integers, rows: Integers, of: GroupedTuples) -> Iterator[Window]:
     for start, end in pairwise(edges.tolist()):
         yield Window(rows[(of.times[rows] >= start) & (of.times[rows] < end)], start, end)
 
 
-def _by_tuple(windows: SlideByTuple, of: Tuples) -> Iterator[Window]:
+def _by_tuple(windows: SlideByTuple, of: GroupedTuples) -> Iterator[Window]:
     range_ = windows.bound(of.schema).range
     columns = [array_of(of.table.column(name)) for name in windows.carry]
     for rows in of.of_groups():
@@ -121,7 +121,7 @@ def _by_tuple(windows: SlideByTuple, of: Tuples) -> Iterator[Window]:
             yield Window(ordered[low:high], end - range_, end, tuple(column[row] for column in columns))
 
 
-def _last(windows: LastRows, of: Tuples) -> Iterator[Window]:
+def _last(windows: LastRows, of: GroupedTuples) -> Iterator[Window]:
     if windows.lulls:
         msg = "windows that leave in lulls follow from punctuation, which is not evaluated by brute force"
         raise NoTruthError(msg)
@@ -137,7 +137,7 @@ def _last(windows: LastRows, of: Tuples) -> Iterator[Window]:
             yield Window(inside, int(of.times[inside[0]]), end)
 
 
-def _frames(windows: Frames, of: Tuples) -> Iterator[Window]:
+def _frames(windows: Frames, of: GroupedTuples) -> Iterator[Window]:
     most = windows.bound(of.schema).most
     enter, leave = of.mask(windows.enter), of.mask(windows.leave)
     for rows in of.of_groups():
@@ -154,11 +154,11 @@ def _frames(windows: Frames, of: Tuples) -> Iterator[Window]:
             yield _frame(frame, of)
 
 
-def _frame(rows: list[int], of: Tuples) -> Window:
+def _frame(rows: list[int], of: GroupedTuples) -> Window:
     return Window(np.array(rows), int(of.times[rows[0]]), int(of.times[rows[-1]]) + 1)
 
 
-def _cut(windows: UserWindows, of: Tuples) -> Iterator[Window]:
+def _cut(windows: UserWindows, of: GroupedTuples) -> Iterator[Window]:
     for rows in of.of_groups():
         ordered = of.in_time(rows, untied=bool(windows.reads))
         columns = {
@@ -172,7 +172,7 @@ def _cut(windows: UserWindows, of: Tuples) -> Iterator[Window]:
                 yield Window(inside, int(start), int(end))
 
 
-FOLDED: dict[type, Callable[[Any, Tuples], Iterator[Window]]] = {
+FOLDED: dict[type, Callable[[Any, GroupedTuples], Iterator[Window]]] = {
     TupleBased: _ranked,
     PartitionedTupleBased: _ranked,
     Delimited: _delimited,

@@ -21,7 +21,7 @@ from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 from oop_engine.lab.brute_aggregates import NoTruthError, array_of, integers
-from oop_engine.lab.brute_folded import Tuples
+from oop_engine.lab.brute_folded import GroupedTuples
 from oop_engine.lab.brute_values import asked
 from oop_engine.lab.brute_windows import members, memberships
 from oop_engine.lab.scenario import COMPLETE_AT
@@ -170,7 +170,7 @@ def _of_definition(
     times = integers(table.column(schema.progressing)).to_numpy()
     index = GroupIndex([key.type for key in keys])
     groups = index.encode([array_of(key) for key in keys], table.num_rows)
-    pairs = members(windows, Tuples(table, schema, times, groups, arrived))
+    pairs = members(windows, GroupedTuples(table, schema, times, groups, arrived))
     wanted = [asked(a, table, schema) for a in operator.aggregates.values()]
     inputs = {f"a{i}": one.values for i, one in enumerate(wanted)}
     each = [(f"a{i}", one.how, one.options) for i, one in enumerate(wanted)]

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.lab.brute_aggregates import NoTruthError
-from oop_engine.lab.brute_folded import FOLDED, Tuples, Window
+from oop_engine.lab.brute_folded import FOLDED, GroupedTuples, Window
 from oop_engine.operators.windows import FixedBand, Global, Intervals, Landmark, Session, Sliding, Tumbling
 
 __all__ = ["Members", "members", "memberships"]
@@ -32,7 +32,7 @@ class Members(NamedTuple):
     more: Sequence[pa.Array] = ()
 
 
-def members(windows: Any, of: Tuples) -> Members:
+def members(windows: Any, of: GroupedTuples) -> Members:
     """Return all pairs.  Raises ``NoTruthError`` for windows without a short definition."""
     schema, times, groups = of.schema, of.times, of.groups
     definition: Any = windows.bound(schema)

@@ -133,9 +133,9 @@ class Output:
         for name, aggregate in self._aggregates.items():
             if not aggregate.commutative:
                 msg = (
-                    f"{self.what}: {name!r} is not commutative, so all windows must be folded in time order, which "
-                    "landmark windows and those by arrival are not, and which only WindowAggregate does: take "
-                    "Sliding, Session, TupleBased(order='time') or another kind there"
+                    f"{self.what}: {name!r} is not commutative, so all windows must be folded in order, which only "
+                    "WindowAggregate does, and not for windows that merge but sessions: take these, or grids, or "
+                    "another kind there"
                 )
                 raise GraphError(msg)
 

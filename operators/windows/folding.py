@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,9 +29,19 @@ from oop_engine.core.schema import Schema
 from oop_engine.operators.kernels.sliding import bisect
 from oop_engine.operators.windows.grid import Over
 
-__all__ = ["Due", "FinalTuples", "Folding", "SliceView", "checked_tie", "checked_times", "ties"]
+__all__ = [
+    "Due",
+    "FinalTuples",
+    "Folding",
+    "SliceView",
+    "checked_many",
+    "checked_tie",
+    "checked_times",
+    "ties",
+]
 
 Integers = NDArray[np.int64]
+_MOST = 10_000_000  # windows of a group that one bound completes; more are a clock that is wrong
 
 
 class FinalTuples(NamedTuple):
@@ -120,7 +130,8 @@ class Due(NamedTuple):
     """Windows that are complete: group, extent ``[starts, ends)``, and rows ``[low, high)`` of slices, int64 (n,) each.
 
     ``keep``: of each group the first row that a later window needs; ``cut``: its new number.  ``more``: columns (n,) of
-    results beside the extent.
+    results beside the extent.  ``join``: of each group the row before which all become one slice, for no later window
+    tells them apart; of the stream, where that is cut as a whole.
     """
 
     groups: Integers
@@ -131,6 +142,7 @@ class Due(NamedTuple):
     keep: Integers
     cut: Integers
     more: Sequence[pa.Array] = ()
+    join: Integers | None = None
 
 
 class Folding(ABC):
@@ -197,6 +209,18 @@ def checked_times(times: Integers, before: int, behind: int) -> None:
     if times.size and not (low <= (least := int(times.min())) and (most := int(times.max())) <= high):
         value = least if least < low else most
         msg = f"windows: positions must lie in [{low}, {high}] for extents to fit 64 bits; got {value}"
+        raise ContractError(msg)
+
+
+def checked_many(many: NDArray[Any], least: Integers, every: int, place: str) -> None:
+    """Raise ``ContractError`` if a bound completes too ``many`` windows of a group, one ``every`` from ``least`` on."""
+    if many.size and many.max() > _MOST:
+        group = int(many.argmax())
+        msg = (
+            f"{place}: one bound may complete at most {_MOST:,} windows of a group; got {many[group]:,.0f}, every "
+            f"{every} from {least[group]} on: if one clock is wrong, put a Guard in front; else let windows be further "
+            "apart"
+        )
         raise ContractError(msg)
 
 

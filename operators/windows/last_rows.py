@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from oop_engine.core.errors import ContractError, GraphError
+from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
 from oop_engine.operators.windows.folding import (
@@ -16,6 +16,7 @@ from oop_engine.operators.windows.folding import (
     FinalTuples,
     Folding,
     SliceView,
+    checked_many,
     checked_tie,
     checked_times,
     ties,
@@ -25,7 +26,6 @@ from oop_engine.operators.windows.grid import Extents, length_in, positive
 __all__ = ["LastBefore", "LastRows"]
 
 Integers = NDArray[np.int64]
-_MOST = 10_000_000  # windows of a group that one bound completes; more are a clock that is wrong
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class LastBefore(Folding):
         below = self.grid.boundary(view.bounds)
         stop = np.where(view.ended, last, below if self.lulls else np.minimum(last, below))
         many = np.maximum((stop.astype(float) - least) // self.grid.slide + 1, 0)
-        self._check(many, least)
+        checked_many(many, least, self.grid.slide, "LastRows")
         number = many.astype(np.int64)
         groups = np.repeat(np.arange(number.size), number)
         nth = np.arange(groups.size) - np.repeat(np.cumsum(number) - number, number)
@@ -105,16 +105,6 @@ class LastBefore(Folding):
     def _behind(self, view: SliceView, rows: Integers) -> Integers:
         """Return the times of the grid behind the tuples of some rows."""
         return self.grid.extent(self.grid.wids(view.last[rows])[0])[1]
-
-    def _check(self, many: NDArray[np.float64], least: Integers) -> None:
-        if many.size and many.max() > _MOST:
-            group = int(many.argmax())
-            msg = (
-                f"LastRows: one bound may complete at most {_MOST:,} windows of a group; got {many[group]:,.0f}, every "
-                f"{self.grid.slide} from {least[group]} on: if one clock is wrong, put a Guard in front; else take a "
-                "longer every"
-            )
-            raise ContractError(msg)
 
     def least_open(self, view: SliceView, stamp: str) -> Integers:
         return view.first[view.begins[:-1]] if stamp == "start" else view.cut

@@ -14,6 +14,7 @@ from oop_engine.operators import (
     Delimited,
     Frames,
     Intervals,
+    Landmark,
     LastRows,
     PartitionedTupleBased,
     SlideByTuple,
@@ -25,9 +26,10 @@ from oop_engine.operators import (
     WindowAggregate,
 )
 from tests.cases import Case, Row
-from tests.cases.windows import COUNT, DOMAINS, FUNCTIONS, MANY, SCHEMA, SUM
+from tests.cases.windows import ARRIVALS, COUNT, DOMAINS, FUNCTIONS, MANY, SCHEMA, SUM
 from tests.naive import folded as naive
-from tests.naive.windows import aggregate, result, sliding
+from tests.naive.windows import aggregate, landmark, result, sliding
+from tests.naive.windows import number as number_of
 
 __all__ = ["CASES"]
 
@@ -123,7 +125,26 @@ def spelt(rows: list[Row]) -> int:
     return found
 
 
+def spelt_as_they_came(rows: list[Row]) -> int:
+    return spelt([{**row, "ts": row["row"]} for row in rows])
+
+
+BY_ROW = {"r": spelt_as_they_came, "n": aggregate("count")}
+
+
 CASES = [
+    Case(
+        "folded-user-landmark", WindowAggregate(Landmark(15, -20), {"r": SPELT, "n": Count()}, ("k",)), (SCHEMA,),
+        _of(lambda of: landmark(of, "ts", ("k",), {"r": spelt, "n": aggregate("count")}, 15, -20)), DOMAINS,
+    ),
+    Case(
+        "folded-user-rows", WindowAggregate(TupleBased(5, 2), {"r": SPELT, "n": Count()}, ("k",)), (SCHEMA,),
+        _of(lambda of: sliding(number_of(of), "row", ("k",), BY_ROW, 5, 2)), DOMAINS, ARRIVALS,
+    ),
+    Case(
+        "folded-user-rows-of-group", WindowAggregate(PartitionedTupleBased(4, 6), {"r": SPELT, "n": Count()}, ("k",)),
+        (SCHEMA,), _of(lambda of: sliding(number_of(of, ("k",)), "row", ("k",), BY_ROW, 4, 6)), DOMAINS, ARRIVALS,
+    ),
     Case(
         "folded-user-grid", WindowAggregate(Sliding(17, 5), {"r": SPELT, "n": Count()}, ("k",)), (SCHEMA,),
         _of(lambda of: sliding(of, "ts", ("k",), {"r": spelt, "n": aggregate("count")}, 17, 5)), DOMAINS,

@@ -437,13 +437,3 @@ def test_the_identity_is_the_state_of_no_tuples():
     assert found == [(5, 5), (0, None), (5, 5)]
     with pytest.raises(GraphError, match="identity must have 1 values"):
         WindowAggregate(Tumbling(10), {"u": total_of(identity=(0, 1))}).opened(SCHEMA)
-
-
-@pytest.mark.parametrize("windows", [Landmark(10), TupleBased(4, 2)])
-def test_an_aggregate_that_does_not_commute_needs_the_order_of_time(windows):
-    asked = {"u": total_of(commutative=False)}
-    with pytest.raises(
-        GraphError, match=r"'u' is not commutative, so all windows must be folded in time order"
-    ):
-        WindowAggregate(windows, asked).opened(SCHEMA)
-    WindowAggregate(TupleBased(4, 2, order="time"), asked).opened(SCHEMA)

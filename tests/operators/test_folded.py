@@ -31,7 +31,7 @@ from oop_engine.operators import (
     Count,
     Delimited,
     Frames,
-    Landmark,
+    Global,
     LastRows,
     PartialAggregate,
     PartitionedTupleBased,
@@ -174,8 +174,7 @@ def test_sessions_are_folded_in_time_order_where_order_matters() -> None:
 @pytest.mark.parametrize(
     ("windows", "aggregates", "words"),
     [
-        (TupleBased(3, 3), {"r": ORDERED}, "'r' is not commutative"),
-        (Landmark(5), {"r": ORDERED}, "landmark windows and those by arrival"),
+        (Global(), {"r": ORDERED}, "'r' is not commutative, so all windows must be folded in order"),
         (Tumbling(5), {"r": dataclasses.replace(ROLLING, tie=("v",))}, "add commutative=False"),
         (Tumbling(5), {"r": dataclasses.replace(ORDERED, tie=("w",))}, "no column 'w'"),
         (Tumbling(5), {"r": ORDERED, "s": dataclasses.replace(ORDERED, tie=())}, "must have the same tie"),

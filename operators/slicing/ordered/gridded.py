@@ -1,7 +1,8 @@
 """Grids and sessions that are folded on the bound, for aggregates that depend on the order of their tuples.
 
 Elsewhere their tuples go into partial aggregates as they come.  A state that does not commute has to have its tuples in
-order of time, so they are held until a bound has passed them.
+order of time, so they are held until a bound has passed them; in windows by arrival, in order of their numbers, which
+are final at once.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from oop_engine.operators.windows.folding import (
     FinalTuples,
     Folding,
     SliceView,
+    checked_many,
     checked_tie,
     checked_times,
 )
@@ -37,8 +39,8 @@ def folded(definition: Definition) -> Definition:
     """Return a grid or sessions as folded on the bound; any other definition as it is."""
     if isinstance(definition, Gap):
         return Capped(definition.gap)
-    if isinstance(definition, Extents) and definition.over is Over.ATTRIBUTE and not definition.landmark:
-        return Gridded(definition)
+    if isinstance(definition, Extents):
+        return Since(definition) if definition.landmark else Gridded(definition)
     return definition
 
 
@@ -57,6 +59,11 @@ class Gridded(Folding):
     """Windows of ``extents``, of one length.  Slices are panes; a group's number is its first window still open."""
 
     extents: Extents
+
+    @property
+    def over(self) -> Over:  # type: ignore[override]
+        """What the grid is over."""
+        return self.extents.over
 
     def words(self) -> str:
         return "panes of a grid"
@@ -97,3 +104,47 @@ class Gridded(Folding):
 
     def _stamp(self, wids: Integers, stamp: str) -> Integers:
         return self.extents.starts(wids) if stamp == "start" else self.extents.ends(wids)
+
+
+@dataclass(frozen=True)
+class Since(Folding):
+    """Landmark windows.  Slices are slides; those of windows that have left become one.
+
+    The stream's number is its first window that is still open.
+    """
+
+    extents: Extents
+    whole_stream: bool = True
+
+    def words(self) -> str:
+        return "slides since the origin, those of windows that have left together"
+
+    def check(self, times: Integers) -> None:
+        checked_times(times, _FAR, _FAR)
+
+    def places(self, final: FinalTuples) -> Integers:
+        first, last = self.extents.wids(final.times)
+        return np.where(last >= first, first, -1)
+
+    def due(self, view: SliceView) -> Due:
+        gone, end = self._open(view), view.places[view.begins[1:] - 1] + 1
+        closed = self.extents.closed_by(view.bounds)
+        stop = np.where(view.ended, end, closed if self.extents.lulls else np.minimum(end, closed))
+        many = np.maximum(stop - gone, 0)
+        checked_many(many, gone * self.extents.slide + self.extents.origin, self.extents.slide, "Landmark")
+        groups = np.repeat(np.arange(many.size), many)
+        wids = np.arange(groups.size) - np.repeat(np.cumsum(many) - many - gone, many)
+        starts, ends = self.extents.extent(wids)
+        cut, everyone = np.maximum(gone, stop), np.arange(many.size)
+        high, join = view.row(view.places, groups, wids + 1), view.row(view.places, everyone, cut)
+        low = view.begins[:-1]
+        return Due(groups, starts, ends, low[groups], high, low, cut, join=join)
+
+    def _open(self, view: SliceView) -> Integers:
+        return np.maximum(view.cut, view.places[view.begins[:-1]])
+
+    def least_open(self, view: SliceView, stamp: str) -> Integers:
+        return self.extents.ends(self._open(view))
+
+    def least_later(self, bounds: Integers, stamp: str) -> Integers:
+        return self.extents.ends(self.extents.closed_by(bounds))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from oop_engine.core.punctuation import passed
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.ordering.reorder_buffer import ReorderBuffer
+from oop_engine.operators.windows import Over
 
 __all__ = ["Held", "Taken"]
 
@@ -34,15 +35,21 @@ class Taken(NamedTuple):
 class Held:
     """Tuples of ``schema``: the progressing attribute and the columns ``read``; ``tagged``: with tags.
 
-    They lie in sorted pages, with the slot and the tag of each as columns behind its own.
+    They lie in sorted pages, with the slot and the tag of each as columns behind its own.  Where windows are ``over``
+    rows, the number of a tuple is its time.
     """
 
-    def __init__(self, schema: Schema, read: Sequence[str], *, tagged: bool) -> None:
-        self._names = [name for name in schema.names if name in read or name == schema.progressing]
-        self._schema = schema.select(self._names)
+    def __init__(self, schema: Schema, read: Collection[str], over: Over, *, tagged: bool) -> None:
+        numbered = over is not Over.ATTRIBUTE
+        times = () if numbered else (schema.progressing,)
+        self._names = [name for name in schema.names if name in read or name in times]
+        self._schema, self._numbered = schema if numbered else schema.select(self._names), numbered
+        if numbered:
+            fields = [*map(schema.fields.field, self._names), pa.field("\0number", pa.int64())]
+            self._schema = Schema(pa.schema(fields), "\0number", "rows")
         own = [("slot", pa.int32()), ("tag", pa.int8())][: 2 if tagged else 1]
         fields = [*self._schema.fields, *(pa.field(f"\0{name}", kind) for name, kind in own)]
-        self._whole = Schema(pa.schema(fields), schema.progressing, schema.unit)
+        self._whole = Schema(pa.schema(fields), self._schema.progressing, self._schema.unit)
         self._tagged = tagged
         self._buffer = ReorderBuffer(self._whole)
         self._of = np.zeros(0, np.int64)  # (slots,) how many each group has
@@ -61,11 +68,12 @@ class Held:
             self._of = np.concatenate([self._of, np.zeros(groups - self._of.size, np.int64)])
         return self._of[:groups]
 
-    def add(self, page: Page, slots: Integers, tags: NDArray[np.int8], groups: int) -> None:
+    def add(self, page: Page, times: Integers, slots: Integers, tags: NDArray[np.int8], groups: int) -> None:
         """Keep the tuples of a page, of groups that are among ``groups``.  O(tuples), sorted in bulk."""
         self.of(groups)
         self._count(slots, 1)
         columns = [page.column(name) for name in self._names]
+        columns += [pa.array(times)] * self._numbered
         columns.append(pa.array(slots.astype(np.int32)))
         if self._tagged:
             columns.append(pa.array(tags))
@@ -111,7 +119,7 @@ class Held:
         slots = page.column("\0slot").to_numpy().astype(np.int64)
         self._count(slots, -1)
         tags = page.column("\0tag").to_numpy() if self._tagged else np.empty(0, np.int8)
-        return Taken(Page(self._schema, page.batch.select(self._names)), slots, tags)
+        return Taken(Page(self._schema, page.batch.select(self._schema.names)), slots, tags)
 
     def rename(self, kept: Integers, slots: Integers) -> None:
         """Let only the groups ``kept`` stay; group ``g`` gets the slot ``slots[g]``."""

@@ -43,7 +43,7 @@ _DONE, _CUT, _CAME = range(3)  # rows of the numbers of groups
 class OrderedStore:
     """Tuples and slices of ``definition``, which has the ``number``; of ``schema`` the columns ``read`` are needed.
 
-    ``tie``: more columns that order tuples of one time, before their arrival.
+    ``tie``: more columns that order tuples of one time.  Where windows are over rows, a tuple's number is its time.
     """
 
     def __init__(
@@ -53,10 +53,8 @@ class OrderedStore:
         self._number, self._definition, self._parts, self._stamp = number, definition, list(parts), stamp
         self._tie = (*definition.tie, *(name for name in tie if name not in definition.tie))
         names = {*read, *self._tie, *definition.reads, *definition.keeps}
-        self._held = Held(schema, sorted(names), tagged=definition.tagged)
-        kept = (
-            pa.schema([schema.fields.field(name) for name in definition.keeps]) if definition.keeps else None
-        )
+        self._held = Held(schema, names, definition.over, tagged=definition.tagged)
+        kept = pa.schema(map(schema.fields.field, definition.keeps)) if definition.keeps else None
         self._slices, self._edges = SliceRows.none(self._parts, kept), SliceRows.none((), None)
         self._numbers = np.empty((3, 0), np.int64)
         self._groups, self._bound = 0, NEVER
@@ -101,7 +99,7 @@ class OrderedStore:
                 numbers = self._numbers[_CAME][slots] + ranks(slots)
                 np.maximum.at(self._numbers[_CAME], slots, numbers + 1)
             tags = self._definition.tags(page, numbers)
-        self._held.add(page, slots, tags, groups)
+        self._held.add(page, times, slots, tags, groups)
 
     def due(self, bound: int) -> bool:
         return len(self._held) > 0 or len(self) > 0 or bound == FOREVER
@@ -218,15 +216,18 @@ class OrderedStore:
                 self._edges = self._edges.take(rows)
                 rows = np.flatnonzero(self._slices.places >= least)
             self._slices = self._slices.take(rows)
+        if due.join is not None and self._edges.slots.size:
+            places = int(np.append(view.places, FOREVER)[due.join[0]]), int(self._edges.places[0])
+            self._edges = self._edges.joined_before(*places, ())
+            self._slices = self._slices.joined_before(*places, self._parts)
         if not self._definition.counts:
             self._clear(slots[keep == view.begins[1:]])
 
     def _end(self, below: Integers) -> None:
         """Forget the numbers of groups that are over."""
         if below.size and int(below.max()) == FOREVER:
-            self._clear(
-                np.flatnonzero(below[:1] == FOREVER if self._definition.whole_stream else below == FOREVER)
-            )
+            of = below[:1] if self._definition.whole_stream else below
+            self._clear(np.flatnonzero(of == FOREVER))
 
     def _clear(self, slots: Integers) -> None:
         self._numbers[:, slots] = np.array([[0], [NEVER], [0]])

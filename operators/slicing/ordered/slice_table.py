@@ -98,6 +98,14 @@ class SliceRows(NamedTuple):
         kept[again] = False
         return self.take(np.flatnonzero(kept))
 
+    def joined_before(self, below: int, place: int, parts: Sequence[Part]) -> SliceRows:
+        """Return these with the slices of each group before the place ``below`` as one, at ``place``.  O(slices)."""
+        places = np.where(self.places < below, place, self.places)
+        starts = begins_of(self.slots, places)
+        behind = np.append(starts[1:], places.size) - 1
+        states = States(parts).reduced(self.states, starts) if starts.size else self.states
+        return SliceRows(self.slots[starts], places[starts], self.first[starts], self.last[behind], states)
+
     def save(self, parts: Sequence[Part]) -> list[Any]:
         """Return the slices for a snapshot."""
         columns = [narrow(self.slots), self.places, self.first, self.last]
