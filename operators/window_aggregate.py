@@ -62,12 +62,13 @@ from oop_engine.operators.levels.partial_aggregate import PartialAggregate
 from oop_engine.operators.slicing.asked import by_name, one_of
 from oop_engine.operators.slicing.changing import Changing, changed_windows, read_change
 from oop_engine.operators.slicing.closing import Closing
+from oop_engine.operators.slicing.explained import explained
 from oop_engine.operators.slicing.output import Output, Stamp, checked
 from oop_engine.operators.slicing.revised.netting import Netting
 from oop_engine.operators.slicing.revised.versioned import versioned_schema
 from oop_engine.operators.slicing.revised.versions import Versions
 from oop_engine.operators.slicing.rows.row_windows import RowWindows, slidable
-from oop_engine.operators.slicing.strategy import Assembly, Query, Strategy, checked_query, explained, stores
+from oop_engine.operators.slicing.strategy import Assembly, Query, Strategy, checked_query, stores
 from oop_engine.operators.slicing.tagger import Tagger, bind
 from oop_engine.operators.triggers import Emit
 from oop_engine.operators.values.describe_value import describe_value
@@ -91,7 +92,8 @@ class WindowAggregate(Operator):
 
     ``strategy``: "windows" (WID, as in the thesis), "panes", which takes windows of one length,
     "adaptive" (AdaptWID), which takes windows of one length over the attribute,
-    "stacks" (two stacks, Hammer Slide), which takes tuple-based windows without groups, or "auto":
+    "stacks" (two stacks, Hammer Slide), which takes tuple-based windows without groups,
+    "bins" (thesis, fig. 6-7), which takes ``SlideByTuple`` and holds no tuple, or "auto":
     by stacks where that can be, by panes where that is sooner, adapting once groups are sparse, by slices where
     definitions share them.
     ``assembly``: how windows on grids are put together from slices in a ring when they close: "stacks" (lazy), "tree"

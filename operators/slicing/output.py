@@ -124,6 +124,11 @@ class Output:
         self._words = pa.array(self.names, pa.string())
 
     @property
+    def commutative(self) -> bool:
+        """Tell whether tuples may be aggregated in any order."""
+        return all(one.commutative for one in self._aggregates.values())
+
+    @property
     def aggregated(self) -> int:
         """How many aggregates there are: the last columns of a result."""
         return len(self._aggregates)

@@ -6,6 +6,7 @@
     slices    panes that several definitions share (Scotty)
     runs      tuples of a group that are close together, merged: sessions; and panes whose states are lists
     ordered   tuples that a bound passes, in time order: ranks, markers, frames (``slicing/ordered``)
+    bins      windows that end with each tuple, where asked for: two partial aggregates a tuple (fig. 6-7)
 
 ``auto`` takes panes where the cost model says that they are sooner (``slicing/panes/pane_costs.py``), and adapts
 once groups turn out to be sparse; else windows.  Definitions of a mapping share slices where that suits them
@@ -22,14 +23,15 @@ from typing import Literal, NamedTuple
 from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Part
-from oop_engine.operators.slicing.accumulators import accumulator, is_compiled, is_ragged
+from oop_engine.operators.slicing.accumulators import is_compiled, is_ragged
 from oop_engine.operators.slicing.ordered.ordered_store import OrderedStore
 from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.slicing.panes.pane_costs import gain, in_panes
 from oop_engine.operators.slicing.panes.shared_slices import Slicing, shared
-from oop_engine.operators.slicing.panes.slice_windows import Assembly, assembly_words, check_assembly
+from oop_engine.operators.slicing.panes.slice_windows import Assembly, check_assembly
 from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.stores.adaptive_store import WIDE, AdaptiveStore, WatchedStore, eager_bytes
+from oop_engine.operators.slicing.stores.bin_store import BinStore
 from oop_engine.operators.slicing.stores.landmark_store import LandmarkStore
 from oop_engine.operators.slicing.stores.pane_store import PaneStore
 from oop_engine.operators.slicing.stores.run_store import RunStore
@@ -37,14 +39,18 @@ from oop_engine.operators.slicing.stores.slice_ring import SliceRing
 from oop_engine.operators.slicing.stores.tuple_tail import Tail
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_limits import MOST_WINDOWS, check_overlap
-from oop_engine.operators.windows import Extents, Folding, Gap, Merging, Over, nested
+from oop_engine.operators.windows import Definition, Extents, Folding, Gap, Merging, Over, nested
+from oop_engine.operators.windows.slide_by_tuple import Asked
 
-__all__ = ["Assembly", "Query", "Strategy", "checked_query", "explained", "numbered_stores", "stores"]
+__all__ = ["Assembly", "Query", "Strategy", "checked_query", "chosen", "in_bins", "numbered_stores", "stores"]
 
-Strategy = Literal["auto", "windows", "panes", "adaptive", "stacks"]
+Strategy = Literal["auto", "windows", "panes", "adaptive", "stacks", "bins"]
 Kept = Literal["windows", "panes", "watched", "adaptive", "runs", "landmark"]
 
 _MANY = 100  # tuples of a group in a pane
+_BINS = (
+    "windows of each tuple (SlideByTuple) without carry, and no aggregate of lists or that does not commute"
+)
 
 
 @dataclass(frozen=True)
@@ -123,15 +129,6 @@ def numbered_stores(query: Query) -> Iterator[tuple[list[int], Store]]:
     yield from (([number], _store(query, number)) for number in query.alone if number not in gaps)
 
 
-def explained(query: Query) -> str:
-    """Return which stores are taken, and why."""
-    words = [_sharing(slicing, query) for slicing in query.slicings]
-    for number in query.alone:
-        why = _why(query, number)
-        words.append(f"{query.names[number]!r}: {why}" if query.share else why)
-    return "; ".join([*words, *query.output.moments()])
-
-
 def checked_query(query: Query) -> None:
     """Raise ``GraphError`` if a definition has too many windows or slices, or no way to be kept as asked."""
     what = query.output.what
@@ -147,7 +144,8 @@ def checked_query(query: Query) -> None:
     for number in query.alone:
         extents = query.output.definitions[number]
         if not isinstance(extents, Extents):
-            _check_merging(query, query.names[number])
+            if not in_bins(query, extents):
+                _check_merging(query, query.names[number])
         else:
             _check_strategy(query, extents)
             kept = chosen(query, extents).kept
@@ -159,6 +157,9 @@ def checked_query(query: Query) -> None:
 
 def _check_merging(query: Query, name: str) -> None:
     """Raise ``GraphError`` if windows that merge are asked for in a way that only grids have."""
+    if query.strategy == "bins" and not query.empty:
+        msg = f"{query.output.what}: strategy='bins' needs {_BINS}; got {name}: leave the choice to strategy='auto'"
+        raise GraphError(msg)
     for asked, given in (
         (query.strategy != "auto", f"strategy={query.strategy!r}"),
         (query.empty, "empty=True"),
@@ -182,6 +183,7 @@ def _check_strategy(query: Query, extents: Extents) -> None:
             "it cannot",
             "TupleBased windows, no groups, no empty ones, and no aggregate of lists or UserDefined",
         ),
+        "bins": ("it cannot", _BINS),
     }
     obstacle, needs = wanted.get(query.strategy, ("", ""))
     if obstacle:
@@ -196,6 +198,8 @@ def _store(query: Query, number: int) -> Store:
     definition = query.output.definitions[number]
     if isinstance(definition, Extents):
         return _STORES[chosen(query, definition).kept](query, number, definition)
+    if isinstance(definition, Asked) and in_bins(query, definition):
+        return BinStore(number, definition, query.parts, query.output.stamp)
     if isinstance(definition, Folding):
         of = query.output
         return OrderedStore(number, definition, query.parts, of.stamp, query.schema, query.read, of.tie)
@@ -219,22 +223,11 @@ _STORES: dict[Kept, Callable[[Query, int, Extents], Store]] = {
 }
 
 
-def _why(query: Query, number: int) -> str:
-    definition = query.output.definitions[number]
-    if isinstance(definition, Folding):
-        return f"slices of {definition.words()}, folded in time order once a bound has passed; tuples above it are held"
-    if isinstance(definition, Gap):
-        return _runs(query, number, definition)
-    return chosen(query, definition).why if isinstance(definition, Extents) else "runs, merged as they come"
-
-
-def _runs(query: Query, number: int, definition: Gap) -> str:
-    gaps = query.gaps
-    narrowest = next(iter(gaps), number)
-    if narrowest not in gaps or definition == gaps[narrowest]:
-        return f"runs: tuples at most {definition.gap} {query.schema.unit} apart, merged as they come"
-    name = query.names[narrowest]
-    return f"rows of the runs of {name!r} that are at most {definition.gap} {query.schema.unit} apart"
+def in_bins(query: Query, definition: Definition) -> bool:
+    """Tell whether windows are put together in bins: a window for each tuple, of parts in any order, as asked."""
+    if query.strategy != "bins" or query.empty or not query.output.commutative or is_ragged(query.parts):
+        return False
+    return isinstance(definition, Asked) and definition.of == "tuple" and not definition.reads
 
 
 def _can_adapt(extents: Extents) -> bool:
@@ -288,13 +281,3 @@ def _switching(query: Query, extents: Extents) -> str:
     least = eager.threshold(extents.range or 0, tail.tuple_bytes)
     kept = "panes" if in_block else "partial aggregates"
     return f"tuples are kept, and {kept} of groups with more than {least:.1f} tuples a window (cond. 6.9)"
-
-
-def _sharing(slicing: Slicing, query: Query) -> str:
-    some = [query.names[number] for number in sorted(slicing.shape[3].tolist())]
-    ways = assembly_words(slicing, [accumulator(part) for part in query.parts], query.assembly)
-    share = "shared by" if len(some) > 1 else "of"
-    return (
-        f"{slicing.words(query.schema.unit)} {share} {', '.join(map(repr, some))}: "
-        f"{slicing.fewest} to {slicing.longest} a window, one ring{', ' * bool(ways)}{ways}"
-    )

@@ -166,6 +166,10 @@ CASES = [
         _of(lambda of: naive.slide_by_tuple(of, ("k",), FUNCTIONS, 20, carry=("j", "x"))), DOMAINS,
     ),
     Case(
+        "slide-by-tuple-in-bins", WindowAggregate(SlideByTuple(20), MANY, ("k",), strategy="bins"), (SCHEMA,),
+        _of(lambda of: naive.slide_by_tuple(of, ("k",), FUNCTIONS, 20)), DOMAINS,
+    ),
+    Case(
         "slide-by-rank", WindowAggregate(SlideByTuple(30, 3, of="rank"), SOME, stamp="start"), (SCHEMA,),
         _of(lambda of: naive.slide_by_tuple(of, (), COUNT | SUM, 30, 3, "rank")), DOMAINS,
     ),

@@ -172,6 +172,32 @@ def test_sessions_are_folded_in_time_order_where_order_matters() -> None:
 
 
 @pytest.mark.parametrize(
+    ("windows", "aggregate"),
+    [
+        (Tumbling(5), Count()),
+        (Frames(BIG, SMALL), Count()),
+        (SlideByTuple(5, carry=("v",)), Count()),
+        (SlideByTuple(5, 2, of="rank"), Count()),
+        (SlideByTuple(5), ORDERED),
+    ],
+)
+def test_bins_take_windows_of_each_tuple_alone(windows: Windows, aggregate: Any) -> None:
+    with pytest.raises(GraphError, match="strategy='bins' needs windows of each tuple"):
+        WindowAggregate(windows, {"r": aggregate}, strategy="bins").opened(SCHEMA)
+
+
+def test_bins_hold_no_tuple_and_say_a_sum_that_is_too_large() -> None:
+    schema = Schema({"ts": pa.int64(), "v": pa.int64()}, "ts", "s")
+    asked = WindowAggregate(SlideByTuple(5), {"s": Sum("v")}, strategy="bins")
+    assert asked.explain((schema,)).startswith("bins, as asked: two partial aggregates a tuple")
+    driver = Driver(asked, schema)
+    driver.feed(0, Page.of(schema, {"ts": [1, 9, 3], "v": [2**62, 1, 2**62 - 1]}))
+    assert driver.operator.state().in_use[:2] == (0, 6)
+    with pytest.raises(ContractError, match=r"in window \[-1, 4\) of group"):
+        driver.feed(0, Page.of(schema, {"ts": [2], "v": [1]}))
+
+
+@pytest.mark.parametrize(
     ("windows", "aggregates", "words"),
     [
         (Global(), {"r": ORDERED}, "'r' is not commutative, so all windows must be folded in order"),

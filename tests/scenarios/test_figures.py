@@ -23,7 +23,7 @@ SMALL: dict[str, tuple[dict[str, str], tuple[int | float | str, ...], int]] = {
         ("1", "10", "100", "1000", "3 session", "100 late 50", "10 count"),
         6,
     ),
-    "slide_by_tuple": ({"tuples": "2000"}, (0, 10), 3),
+    "slide_by_tuple": ({"tuples": "2000"}, (0, 10), 4),
     "hammer_time": ({"seconds": "100", "rate": "1500"}, (1, 16, 64), 4),
     "aggregate_kinds": ({"tuples": "25000"}, ("sum", "min", "median"), 8),
     "slice_latency": ({}, (100, 1000), 2),

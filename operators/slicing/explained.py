@@ -1,0 +1,50 @@
+"""The words of ``explain``: which stores are taken, and why."""
+
+from __future__ import annotations
+
+from oop_engine.operators.slicing.accumulators import accumulator
+from oop_engine.operators.slicing.panes.shared_slices import Slicing
+from oop_engine.operators.slicing.panes.slice_windows import assembly_words
+from oop_engine.operators.slicing.strategy import Query, chosen, in_bins
+from oop_engine.operators.windows import Extents, Folding, Gap
+
+__all__ = ["explained"]
+
+
+def explained(query: Query) -> str:
+    """Return which stores are taken, and why."""
+    words = [_sharing(slicing, query) for slicing in query.slicings]
+    for number in query.alone:
+        why = _why(query, number)
+        words.append(f"{query.names[number]!r}: {why}" if query.share else why)
+    return "; ".join([*words, *query.output.moments()])
+
+
+def _why(query: Query, number: int) -> str:
+    definition = query.output.definitions[number]
+    if in_bins(query, definition):
+        return "bins, as asked: two partial aggregates a tuple, each tuple added to all bins in its range; none is held"
+    if isinstance(definition, Folding):
+        return f"slices of {definition.words()}, folded in time order once a bound has passed; tuples above it are held"
+    if isinstance(definition, Gap):
+        return _runs(query, number, definition)
+    return chosen(query, definition).why if isinstance(definition, Extents) else "runs, merged as they come"
+
+
+def _runs(query: Query, number: int, definition: Gap) -> str:
+    gaps = query.gaps
+    narrowest = next(iter(gaps), number)
+    if narrowest not in gaps or definition == gaps[narrowest]:
+        return f"runs: tuples at most {definition.gap} {query.schema.unit} apart, merged as they come"
+    name = query.names[narrowest]
+    return f"rows of the runs of {name!r} that are at most {definition.gap} {query.schema.unit} apart"
+
+
+def _sharing(slicing: Slicing, query: Query) -> str:
+    some = [query.names[number] for number in sorted(slicing.shape[3].tolist())]
+    ways = assembly_words(slicing, [accumulator(part) for part in query.parts], query.assembly)
+    share = "shared by" if len(some) > 1 else "of"
+    return (
+        f"{slicing.words(query.schema.unit)} {share} {', '.join(map(repr, some))}: "
+        f"{slicing.fewest} to {slicing.longest} a window, one ring{', ' * bool(ways)}{ways}"
+    )

@@ -1,0 +1,183 @@
+"""The bin store: windows that end with each tuple, from bins in which nothing but partial aggregates is kept.
+
+The aggregate of the tuples of ``(t - range, t]`` changes where a tuple comes, at its time, and where it goes, a range
+later.  A bin is the stretch between two such times, with the partial aggregate of windows that end in it.  A tuple cuts
+two bins, which go on with the state of the bin before them, and is added to all bins in its reach.  A bound puts out
+the bins that tuples begin, and drops those below it but the last, with which later tuples go on.
+
+    Keep       two bins a tuple, from its time to a range behind it; no tuple.
+    Cost       O(bins in a range) a tuple, in whole columns; the fold on the bound (``ordered``) takes O(log).
+    Source     thesis 6.1.4.1, fig. 6-7; a bin where tuples go is in its E, and of the bins below a punctuation the
+               largest stays, as in its text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oop_engine.core.errors import SnapshotError
+from oop_engine.core.page import Page
+from oop_engine.core.saved import Saved
+from oop_engine.operators.aggregates import Part
+from oop_engine.operators.slicing.accumulator import SumOverflowError
+from oop_engine.operators.slicing.output import Stamp
+from oop_engine.operators.slicing.partials import States
+from oop_engine.operators.slicing.store import Reach, Store
+from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
+from oop_engine.operators.windows.folding import checked_times
+from oop_engine.operators.windows.slide_by_tuple import Asked
+
+__all__ = ["BinStore"]
+
+Integers = NDArray[np.int64]
+_PAIRS = 1 << 20  # of a tuple and a bin, added at once
+
+
+class BinStore:
+    """Bins of ``definition``, which has the ``number``: group, time of their beginning, how many tuples ask there."""
+
+    tuples = 0
+
+    def __init__(self, number: int, definition: Asked, parts: Sequence[Part], stamp: Stamp) -> None:
+        self._number, self._definition, self._parts, self._stamp = number, definition, list(parts), stamp
+        self._slots, self._times, self._asked = np.empty((3, 0), np.int64)
+        self._states = States(self._parts)
+
+    def __len__(self) -> int:
+        return self._slots.size
+
+    @property
+    def alive(self) -> int:
+        return int(np.unique(self._slots).size)
+
+    @property
+    def nbytes(self) -> int:
+        return 3 * self._slots.nbytes + sum(
+            column.nbytes for state in self._states.columns for column in state
+        )
+
+    def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
+        range_ = self._definition.range
+        checked_times(times, range_, range_ + 1)
+        self._cut(np.tile(slots, 2), np.concatenate([times, times + range_]))
+        low, high = self._rows(slots, times), self._rows(slots, times + range_)
+        np.add.at(self._asked, low, 1)
+        many = high - low
+        step = max(_PAIRS // max(int(many.max(initial=1)), 1), 1)
+        for begin in range(0, times.size, step):
+            some = slice(begin, begin + step)
+            of = np.repeat(np.arange(times.size)[some], many[some])
+            rows = np.arange(of.size) - np.repeat(np.cumsum(many[some]) - many[some] - low[some], many[some])
+            self._add(page.take(of), times[of], rows)
+
+    def _cut(self, slots: Integers, times: Integers) -> None:
+        """Let bins begin at these times; new ones have the state of the bin before them."""
+        both = np.concatenate([self._slots, slots]), np.concatenate([self._times, times])
+        fresh = np.zeros(both[0].size, np.bool_)
+        fresh[self._slots.size :] = True
+        order = np.lexsort((fresh, both[1], both[0]))
+        slots, times = both[0][order], both[1][order]
+        first = np.ones(slots.size, np.bool_)
+        first[1:] = (slots[1:] != slots[:-1]) | (times[1:] != times[:-1])
+        order, slots, times = order[first], slots[first], times[first]
+        old = order < self._slots.size
+        before = np.cumsum(old) - 1  # the bin that was there before, maybe of another group
+        there = before >= 0
+        there[there] = self._slots[before[there]] == slots[there]
+        rows = np.where(there, before, self._slots.size)
+        padded = self._states.resized(np.arange(self._slots.size), self._slots.size + 1)
+        self._states.columns = [tuple(column[rows] for column in state) for state in padded]
+        self._asked = np.where(old, np.append(self._asked, 0)[np.where(old, before, -1)], 0)
+        self._slots, self._times = slots, times
+
+    def _rows(self, slots: Integers, times: Integers) -> Integers:
+        """Return the bins that begin at these times, all of which there are."""
+        order = np.lexsort((times, slots))
+        keys = np.stack([slots[order], times[order]])
+        new = np.ones(slots.size, np.bool_)
+        new[1:] = (keys[:, 1:] != keys[:, :-1]).any(axis=0)
+        wanted = np.concatenate([np.stack([self._slots, self._times]), keys[:, new]], axis=1)
+        sorted_ = np.lexsort((wanted[1], wanted[0]))
+        found = np.cumsum(sorted_ < self._slots.size) - 1
+        rows = np.empty(slots.size, np.int64)
+        rows[order] = found[np.flatnonzero(sorted_ >= self._slots.size)][np.cumsum(new) - 1]
+        return rows
+
+    def _add(self, page: Page, times: Integers, rows: Integers) -> None:
+        try:
+            self._states.add(rows, self._states.prepare(page, times))
+        except SumOverflowError as error:
+            end = self._times[error.at] + 1
+            start = end - self._definition.range
+            raise WindowOverflowError(error.column, self._slots[error.at], start, end) from None
+
+    def due(self, bound: int) -> bool:
+        return self._slots.size > 0
+
+    def close(self, bound: int) -> list[WindowStates]:
+        return self._closed(self._times < bound)
+
+    def close_some(self, slots: Integers, bounds: Integers) -> list[WindowStates]:
+        if not self._slots.size:
+            return []
+        below = np.full(int(self._slots[-1]) + 1, np.iinfo(np.int64).min)
+        known = slots < below.size
+        below[slots[known]] = bounds[known]
+        return self._closed(self._times < below[self._slots])
+
+    def _closed(self, gone: NDArray[np.bool_]) -> list[WindowStates]:
+        """Put out the windows of bins that are ``gone``, and drop these; of a group that goes on the last one stays."""
+        rows = np.repeat(np.arange(gone.size), np.where(gone, self._asked, 0))
+        states, ends = self._states.take(rows), self._times[rows] + 1
+        found = WindowStates(self._slots[rows], ends, states, self._number, ends - self._definition.range)
+        last = np.zeros(gone.size, np.bool_)
+        last[:-1] = gone[:-1] & ~gone[1:] & (self._slots[1:] == self._slots[:-1])
+        self._asked = np.where(last, 0, self._asked)
+        self._keep(np.flatnonzero(~gone | last))
+        return [found] if rows.size else []
+
+    def _keep(self, rows: Integers) -> None:
+        self._states.columns = self._states.take(rows)
+        self._slots, self._times, self._asked = self._slots[rows], self._times[rows], self._asked[rows]
+
+    def least_stamp(self, bound: int) -> int:
+        return int(self._definition.least_later(np.array([bound]), self._stamp)[0])
+
+    def least_stamps(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
+        return self._definition.least_later(bounds, self._stamp)
+
+    def most_until(self, bound: int) -> float:
+        return 0.0  # windows that leave are as many as tuples
+
+    def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
+        none = np.empty(0, np.int64)
+        return none, none, np.empty(0)
+
+    def living(self, groups: int) -> NDArray[np.bool_]:
+        living = np.zeros(groups, np.bool_)
+        living[self._slots] = True
+        return living
+
+    def rename(self, kept: Integers, slots: Integers) -> None:
+        self._slots = slots[self._slots]
+
+    def successor(self) -> Store:
+        return self
+
+    def save(self) -> dict[str, Any]:
+        states = self._states.saved(self._states.columns)
+        return {"bins": np.stack([self._slots, self._times, self._asked]), "states": states}
+
+    def load(self, saved: Saved, groups: int) -> Store:
+        self._slots, self._times, self._asked = bins = saved.integers("bins", (3, None))
+        ascending = (np.diff(bins[0]) > 0) | ((np.diff(bins[0]) == 0) & (np.diff(bins[1]) > 0))
+        inside = bins.shape[1] == 0 or (bins[0, 0] >= 0 and bins[0, -1] < groups and bins[2].min() >= 0)
+        if not (ascending.all() and inside):
+            msg = f"bins must be of the {groups} groups there are, by group and time; got {bins.shape[1]} that are not"
+            raise SnapshotError(msg)
+        self._states.columns = self._states.loaded(saved.part("states"), self._slots.size)
+        return self
