@@ -28,12 +28,12 @@ from oop_engine.core.punctuation import Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation
+from oop_engine.operators.slicing.checks import MOST_PARTIALS, check_overlap, checked
 from oop_engine.operators.slicing.closing import Closing
-from oop_engine.operators.slicing.output import Output, Stamp, checked
+from oop_engine.operators.slicing.output import Output, Stamp
 from oop_engine.operators.slicing.stores.landmark_store import LandmarkStore
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.tagger import bind
-from oop_engine.operators.slicing.window_limits import MOST_PARTIALS, check_overlap
 from oop_engine.operators.values.describe_value import describe_value
 from oop_engine.operators.windows import (
     Extents,

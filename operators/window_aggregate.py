@@ -59,11 +59,11 @@ from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation
 from oop_engine.operators.levels.consolidate import Consolidate
 from oop_engine.operators.levels.partial_aggregate import PartialAggregate
-from oop_engine.operators.slicing.asked import by_name, one_of
 from oop_engine.operators.slicing.changing import Changing, changed_windows, read_change
+from oop_engine.operators.slicing.checks import by_name, checked, one_of
 from oop_engine.operators.slicing.closing import Closing
 from oop_engine.operators.slicing.explained import explained
-from oop_engine.operators.slicing.output import Output, Stamp, checked
+from oop_engine.operators.slicing.output import Output, Stamp
 from oop_engine.operators.slicing.revised.netting import Netting
 from oop_engine.operators.slicing.revised.versioned import versioned_schema
 from oop_engine.operators.slicing.revised.versions import Versions

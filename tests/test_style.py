@@ -24,8 +24,6 @@ LONG = {  # exceptions, with their sizes: they only shrink
     "oop_engine/cli/on_spark.py": 320,
     "oop_engine/testing/laws.py": 330,
     "operators/in_order/buffering_aggregate.py": 330,
-    "operators/slicing/accumulator.py": 330,  # the short walk of a page enters it once
-    "operators/slicing/stores/slice_ring.py": 350,
 }
 KERNEL_LINES, KERNEL_PARAMETERS = 60, 10
 

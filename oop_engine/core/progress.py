@@ -78,8 +78,10 @@ class Progress:
             case Linear(below):
                 self._linear[port] = below
                 linear = min(self._linear.tolist())
-                out: list[Punctuation] = [Linear(linear)] if linear > self.linear else []
-                self.linear = max(self.linear, linear)
+                out: list[Punctuation] = []
+                if linear > self.linear:
+                    out.append(punctuation if linear == below else Linear(linear))
+                    self.linear = linear
                 if self._tables:
                     out += self._over_groups()
             case GroupWise():

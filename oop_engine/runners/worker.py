@@ -60,7 +60,7 @@ class InlineRoute(Route):
             self.count.pages += 1
             self.count.tuples += message.batch.num_rows
         elif not isinstance(message, Signal):
-            if not self.takes(message):
+            if isinstance(message, Change) and not self.takes(message):
                 return
             message = self.noted(message)
         self._latest = moment = max(self._latest, moment)

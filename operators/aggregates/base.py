@@ -14,7 +14,17 @@ from numpy.typing import NDArray
 from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import Schema
 
-__all__ = ["Aggregation", "Arrays", "OfColumn", "Part", "checked_type", "fewer", "is_number", "stored"]
+__all__ = [
+    "Aggregation",
+    "Arrays",
+    "OfColumn",
+    "Part",
+    "checked_type",
+    "fewer",
+    "is_number",
+    "of_words",
+    "stored",
+]
 
 Arrays = tuple[NDArray[Any], ...]
 
@@ -66,9 +76,15 @@ class Aggregation(ABC):
     def parts(self, schema: Schema) -> tuple[Part, ...]:
         """Return the partial aggregates it is made of."""
 
-    @abstractmethod
     def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
-        """Return its results, of type ``kind``, one for each row of its parts' states."""
+        """Return its results, of type ``kind``, one for each row of its parts' states.
+
+        Here it is the number (or words of 64 bits) of the first part, null where a second part counts nothing.
+        """
+        null = fewer(states[1][0], 1) if len(states) > 1 else None
+        if len(states[0]) > 1:
+            return of_words(states[0][: kind.bit_width // 64], null, kind)
+        return column_of(states[0][0], kind, null)
 
 
 _FLOAT64 = pa.float64()
@@ -119,7 +135,8 @@ def is_number(kind: pa.DataType) -> bool:
 
 def fewer(number: NDArray[Any], least: int) -> NDArray[np.bool_] | None:
     """Return where ``number`` is below ``least``, or None if it is nowhere."""
-    return None if number.size == 0 or np.minimum.reduce(stored(number)) >= least else number < least
+    some = number[:1] if number.strides == (0,) else number  # one value that is stored once for all rows
+    return None if number.size == 0 or np.minimum.reduce(some) >= least else number < least
 
 
 def stored(number: NDArray[Any]) -> NDArray[Any]:
@@ -136,3 +153,10 @@ def column_of(values: NDArray[Any], kind: pa.DataType, null: NDArray[np.bool_] |
     if null is None and (whole or (values.dtype == np.float64 and kind == _FLOAT64)):
         return pa.Array.from_buffers(kind, values.size, [None, pa.py_buffer(np.ascontiguousarray(values))])
     return pa.array(values, kind, mask=null)
+
+
+def of_words(words: Sequence[NDArray[Any]], null: NDArray[np.bool_] | None, kind: pa.DataType) -> pa.Array:
+    """Return the values that have these words of 64 bits, the lowest first; null where ``null`` is true."""
+    known = None if null is None else pa.array(~null).buffers()[1]
+    values = np.ascontiguousarray(np.stack(list(words), axis=1))
+    return pa.Array.from_buffers(kind, len(values), [known, pa.py_buffer(values)])

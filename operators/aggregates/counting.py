@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from oop_engine.core.schema import Schema
-from oop_engine.operators.aggregates.base import Aggregation, Arrays, Part, column_of
+from oop_engine.operators.aggregates.base import Aggregation, Part
 
 __all__ = ["Count"]
 
@@ -29,6 +28,3 @@ class Count(Aggregation):
 
     def parts(self, schema: Schema) -> tuple[Part, ...]:
         return (Part("count", self.column),)
-
-    def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
-        return column_of(states[0][0], kind)

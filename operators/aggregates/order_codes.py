@@ -7,17 +7,14 @@ highest bit turned over.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from oop_engine.operators.aggregates.base import Arrays
+from oop_engine.operators.aggregates.base import Arrays, of_words
 
-__all__ = ["codes_of", "has_order", "is_narrow", "least", "of_words", "values_of", "words_of"]
+__all__ = ["codes_of", "has_order", "is_narrow", "least", "values_of", "words_of"]
 
 _FLIP = np.int64(np.iinfo(np.int64).min)
 _LIMITS = np.iinfo(np.int64)
@@ -76,13 +73,6 @@ def words_of(column: pa.Array) -> Arrays:
     wide = _words(column.type)
     words = np.frombuffer(column.buffers()[1], np.int64).reshape(-1, wide)
     return tuple(words[column.offset : column.offset + len(column)].T)
-
-
-def of_words(words: Sequence[NDArray[Any]], null: NDArray[np.bool_] | None, kind: pa.DataType) -> pa.Array:
-    """Return the values that have these words; null where ``null`` is true."""
-    known = None if null is None else pa.array(~null).buffers()[1]
-    values = np.ascontiguousarray(np.stack(list(words), axis=1))
-    return pa.Array.from_buffers(kind, len(values), [known, pa.py_buffer(values)])
 
 
 def _words(kind: pa.DataType) -> int:

@@ -8,13 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from oop_engine.core.schema import Schema
-from oop_engine.operators.aggregates.base import Arrays, OfColumn, Part, column_of, fewer, is_number, stored
-from oop_engine.operators.aggregates.order_codes import of_words
+from oop_engine.operators.aggregates.base import Arrays, OfColumn, Part, fewer, is_number, of_words, stored
 from oop_engine.operators.aggregates.wide import divided, floats
 
 __all__ = ["Avg", "Sum"]
-
-_NUMBERS = (pa.int64(), pa.float64())
 
 
 class _Added(OfColumn):
@@ -52,14 +49,6 @@ class Sum(_Added):
             wide._replace(kind="checked") if wide.types else Part("sum", self.column, self._floating(schema))
         )
         return part, Part("count", self.column)
-
-    def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
-        null = fewer(states[1][0], 1)
-        if kind in _NUMBERS:
-            return column_of(states[0][0], kind, null)
-        if pa.types.is_duration(kind):
-            return column_of(states[0][0], pa.int64(), null).view(kind)
-        return of_words(states[0][: kind.bit_width // 64], null, kind)
 
 
 class Avg(_Added):

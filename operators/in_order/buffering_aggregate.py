@@ -39,10 +39,10 @@ from oop_engine.operators.aggregates import Aggregation, Arrays
 from oop_engine.operators.keys.key_table import KeyTable
 from oop_engine.operators.ordering.time_sorted import last_time
 from oop_engine.operators.slicing.accumulator import SumOverflowError
-from oop_engine.operators.slicing.output import PAGE_ROWS, Output, Stamp, Stamps, checked
+from oop_engine.operators.slicing.checks import MOST_WINDOWS, checked
+from oop_engine.operators.slicing.output import PAGE_ROWS, Output, Stamp, Stamps
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.tagger import bind
-from oop_engine.operators.slicing.window_limits import MOST_WINDOWS
 from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.describe_value import describe_value
 from oop_engine.operators.windows import Extents, Over, Windows, divisible_by

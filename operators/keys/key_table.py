@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.core.groups.integer_table import layout
-from oop_engine.operators.kernels import key_places as kernels
+from oop_engine.operators.kernels import places as kernels
 
 __all__ = ["KeyTable"]
 

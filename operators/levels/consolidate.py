@@ -32,11 +32,10 @@ from oop_engine.core.punctuation import Joint, Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation
+from oop_engine.operators.slicing.checks import checked
 from oop_engine.operators.slicing.closing import Closing
-from oop_engine.operators.slicing.halves import partial_rows
-from oop_engine.operators.slicing.output import Stamp, checked
-from oop_engine.operators.slicing.partial_rows import PartialRows
-from oop_engine.operators.slicing.stores.pane_rows import PaneRows
+from oop_engine.operators.slicing.output import Stamp
+from oop_engine.operators.slicing.partial_rows import PaneRows, PartialRows, partial_rows
 from oop_engine.operators.values.describe_value import describe_value
 from oop_engine.operators.windows import Windows
 

@@ -41,11 +41,10 @@ from oop_engine.operators.keys.key_codes import key_hashes
 from oop_engine.operators.keys.key_table import KeyTable
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.accumulators import is_ragged
-from oop_engine.operators.slicing.halves import partial_rows
-from oop_engine.operators.slicing.output import checked
+from oop_engine.operators.slicing.checks import checked
+from oop_engine.operators.slicing.partial_rows import PaneRows, partial_rows
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.stores.entry_table import EntryTable, Left
-from oop_engine.operators.slicing.stores.pane_rows import PaneRows
 from oop_engine.operators.slicing.window_states import WindowOverflowError
 from oop_engine.operators.values.describe_value import describe_value
 from oop_engine.operators.values.flush import Flush, InOrder, Lazy

@@ -14,7 +14,7 @@ instance may see any tuple, so the input can be divided, and divided anew, at an
     Source     thesis 6.2 (panes), where the first half runs close to the source; compute
                and consolidate: Madsen, Zhou, Su, Enorm, DEBS 2016, section 4.
 
-See ``operators/slicing/stores/pane_rows.py`` for the definition of a pane, ``run_rows.py`` for that of a run.
+See ``operators/slicing/partial_rows.py`` for the definitions of a pane and of a run.
 """
 
 from __future__ import annotations
@@ -29,9 +29,8 @@ from oop_engine.core.punctuation import GroupWise, Linear, Punctuation, Watermar
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation
-from oop_engine.operators.slicing.halves import partial_rows
-from oop_engine.operators.slicing.output import checked
-from oop_engine.operators.slicing.partial_rows import PartialRows
+from oop_engine.operators.slicing.checks import checked
+from oop_engine.operators.slicing.partial_rows import PartialRows, partial_rows
 from oop_engine.operators.values.describe_value import describe_value
 from oop_engine.operators.windows import Windows
 

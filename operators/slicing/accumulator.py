@@ -1,8 +1,8 @@
 """Accumulator: how a part is kept, and all that is done with its states.
 
 A part's states are columns, a tuple of arrays, one row a partial aggregate.  An ``Accumulator`` does everything with
-whole columns in NumPy, from ``identity``, ``prepare`` and ``combine`` alone; ``Compiled`` does it in the loops of
-``oop_engine.operators.kernels.monoids``.  Which one keeps a part is told in ``slicing/accumulators/``.
+whole columns in NumPy, from ``identity``, ``prepare`` and ``combine`` alone; ``Compiled`` (``compiled.py``) does it in
+loops.  The accumulator of each kind of part is in ``slicing/accumulators/``.
 """
 
 from __future__ import annotations
@@ -15,24 +15,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from oop_engine.core.page import Page
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
-from oop_engine.operators.kernels import monoids
 from oop_engine.operators.kernels.panes import Geometry, step_levels
 from oop_engine.operators.kernels.slices import ALONE
-from oop_engine.operators.slicing.state_columns import arrow_type, filled, of_arrow, to_arrow
 from oop_engine.operators.slicing.window_states import narrow
 
-__all__ = ["Accumulator", "Compiled", "SumOverflowError", "fixed", "known", "numbers", "valid", "values"]
+__all__ = ["Accumulator", "SumOverflowError", "filled"]
 
 Integers = NDArray[np.int64]
-_FLOATS, _INTEGERS = (pa.float64(),), (pa.int32(), pa.int64())
-_ALL = np.empty(0, np.bool_)
-_ALL.flags.writeable = False
 _AS_IEEE = np.errstate(invalid="ignore", over="ignore")  # infinities are combined without a word
 
 
@@ -77,15 +71,15 @@ class Accumulator(ABC):
 
     def arrow_types(self) -> list[pa.DataType]:
         """Return the types of the columns in which states travel."""
-        return [arrow_type(value.dtype) for value in self.identity]
+        return [_arrow_type(value.dtype) for value in self.identity]
 
     def to_arrow(self, state: Arrays) -> list[pa.Array]:
         """Return the columns in which states travel."""
-        return list(map(to_arrow, state))
+        return list(map(_to_arrow, state))
 
     def of_arrow(self, columns: Sequence[pa.Array]) -> Arrays:
         """Return the states in columns of these types."""
-        return tuple(of_arrow(column, of.dtype) for column, of in zip(columns, self.identity, strict=True))
+        return tuple(_of_arrow(column, of.dtype) for column, of in zip(columns, self.identity, strict=True))
 
     @abstractmethod
     def prepare(self, page: Page, times: Integers) -> Arrays:
@@ -206,69 +200,35 @@ class Accumulator(ABC):
         return [value.dtype for value in self.identity]
 
 
-class Compiled(Accumulator):
-    """Keeps a part by the compiled loops of its ``monoid``, whose state has the types of ``identity``.
+def filled(rows: int, value: np.generic) -> NDArray[Any]:
+    """Return ``rows`` times a value; zeros that are not written to take no memory."""
+    return np.full(rows, value) if value != 0 else np.zeros(rows, value.dtype)
 
-    ``prepare`` returns the columns that the monoid's ``lift`` takes, and as the last one which rows count: bool
-    (rows,), or (0,) where all do.
-    """
 
-    monoid: monoids.Monoid
+def _arrow_type(kind: np.dtype[Any]) -> pa.DataType:
+    """Return the Arrow type of a state's column; numbers that Arrow lacks travel as their bytes."""
+    try:
+        return pa.from_numpy_dtype(kind)
+    except pa.ArrowNotImplementedError:
+        return pa.binary(kind.itemsize)
 
-    @cached_property
-    def _loops(self) -> monoids.Loops:
-        return monoids.loops(self.monoid)
 
-    def prepare(self, page: Page, times: Integers) -> Arrays:
-        column = page.batch.column(self.part.column or "")
-        numeric = numbers(column, *(_FLOATS if self.part.floating else _INTEGERS))
-        return numeric, valid(column) if column.null_count else _ALL
+def _to_arrow(column: NDArray[Any]) -> pa.Array:
+    """Return a state's column in Arrow."""
+    kind = _arrow_type(column.dtype)
+    if not pa.types.is_fixed_size_binary(kind):
+        return pa.array(column, kind, from_pandas=False)
+    buffer = pa.py_buffer(np.ascontiguousarray(column).tobytes())
+    return pa.FixedSizeBinaryArray.from_buffers(kind, column.size, [None, buffer])
 
-    def add(self, state: Arrays, rows: Integers, inputs: Arrays) -> None:
-        at = self._loops.add_rows(self.monoid, state, rows, inputs[:-1], inputs[-1])
-        if at >= 0:
-            self._check(at)
 
-    def update(
-        self, state: Arrays, rows: Integers, starts: Integers, lo: int, hi: int, inputs: Arrays
-    ) -> None:
-        loop = self._loops.update
-        self._check(loop(self.monoid, state, rows, starts, lo, hi, inputs[:-1], inputs[-1]))
-
-    def combine(self, a: Arrays, b: Arrays) -> Arrays:
-        out = self._empty(a[0].size)
-        self._check(self._loops.merge(self.monoid, tuple(map(fixed, a)), tuple(map(fixed, b)), out))
-        return out
-
-    def reduce(self, state: Arrays, starts: Integers) -> Arrays:
-        out = self._empty(starts.size)
-        self._check(self._loops.reduce(self.monoid, tuple(map(fixed, state)), starts, out))
-        return out
-
-    def fold_steps(self, state: Arrays, steps: Integers, results: int) -> Arrays:
-        new = tuple(map(np.empty, repeat(results), self._types))
-        at = self._loops.fold_steps(self.monoid, state, new, *steps)
-        if at >= 0:
-            self._check(at)
-        return new
-
-    def fold_rows(
-        self, ring: Arrays, begin: int, wide: int, rows: tuple[int, int], steps: Integers
-    ) -> Arrays:
-        cells, results = (tuple(np.empty((size, wide), c.dtype) for c in ring) for size in rows)
-        self._check(*self._loops.fold_rows(self.monoid, ring, begin, cells, results, steps))
-        return results
-
-    def totals(
-        self, geometry: Geometry, ring: Arrays, lowest: int, ends: Integers, slots: Integers, out: Arrays
-    ) -> None:
-        groups = int(slots.max(initial=-1)) + 1
-        total = tuple(np.zeros((1, groups), kind) for kind in self._types)
-        self._check(*self._loops.totals(self.monoid, geometry, ring, lowest, ends, slots, total, out))
-
-    def _check(self, at: int, group: int = 0) -> None:
-        if at >= 0:
-            raise SumOverflowError(self.part.column, at, group)
+def _of_arrow(column: pa.Array, kind: np.dtype[Any]) -> NDArray[Any]:
+    """Return the state's column that ``_to_arrow`` made."""
+    if not pa.types.is_fixed_size_binary(column.type):
+        array: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+        return array
+    whole: NDArray[Any] = np.frombuffer(column.buffers()[1], kind)
+    return whole[column.offset : column.offset + len(column)]
 
 
 def _replaced(column: NDArray[Any], rows: Integers, new: NDArray[Any]) -> NDArray[Any]:
@@ -280,45 +240,3 @@ def _replaced(column: NDArray[Any], rows: Integers, new: NDArray[Any]) -> NDArra
 def _write(state: Arrays, rows: Integers, new: Arrays) -> None:
     for column, some in zip(state, new, strict=True):
         column[rows] = some
-
-
-def fixed(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a contiguous read-only view: one signature of each kernel will do."""
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view
-
-
-def known(page: Page, *names: str) -> NDArray[np.bool_]:
-    """Tell in which rows none of some columns is null; (0,) where none is anywhere, or for no column."""
-    found = _ALL
-    for name in names:
-        if (column := page.batch.column(name)).null_count:
-            found = fixed(found & valid(column)) if found.size else valid(column)
-    return found
-
-
-def valid(column: pa.Array) -> NDArray[np.bool_]:
-    """Tell which rows of a column are not null."""
-    if not column.null_count:
-        return fixed(np.ones(len(column), np.bool_))
-    return fixed(column.is_valid().to_numpy(zero_copy_only=False))
-
-
-def values(page: Page, part: Part) -> NDArray[Any]:
-    """Return the column of a part as int32, int64 or float64; nulls are 0, and ``known`` tells."""
-    return numbers(page.batch.column(part.column or ""), *(_FLOATS if part.floating else _INTEGERS))
-
-
-def numbers(column: pa.Array, *kinds: pa.DataType) -> NDArray[Any]:
-    """Return a column as it is, if it is of one of ``kinds``, or else as the last one; nulls are 0."""
-    kind = column.type
-    if kind not in kinds:
-        if pa.types.is_temporal(kind):
-            column = column.view(pa.int32() if kind.bit_width == 32 else pa.int64())
-        if column.type not in kinds:
-            column = column.cast(kinds[-1], safe=False)
-    if column.null_count:
-        column = pc.fill_null(column, 0)
-    array: NDArray[Any] = column.to_numpy(zero_copy_only=False)
-    return fixed(array) if array.flags.writeable or not array.flags.c_contiguous else array

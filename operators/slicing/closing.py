@@ -35,9 +35,9 @@ from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.keys.group_match import matching
 from oop_engine.operators.keys.key_table import KeyTable
+from oop_engine.operators.slicing.checks import AT_ONCE, LongGapError, pauses
 from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.slicing.store import Store
-from oop_engine.operators.slicing.window_limits import AT_ONCE, LongGapError, pauses
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
 
 __all__ = ["Closing"]
@@ -106,8 +106,6 @@ class Closing:
         for store in self.stores:
             due = due or store.due(below)
         if due:
-            for number, store in enumerate(self.stores):
-                self.stores[number] = store.successor()
             for bound in (*self._pauses(below), below):
                 for page in self._closed(None, bound):
                     yield 0, page
@@ -147,15 +145,18 @@ class Closing:
     def _close(self, slots: Integers, bounds: Integers) -> Iterator[Emission]:
         if not slots.size:
             return
-        self.stores = [store.successor() for store in self.stores]
         for bound in (*self._pauses(int(bounds.max()), slots, bounds), FOREVER):
             for page in self._closed(slots, np.minimum(bounds, bound)):
                 yield 0, page
 
     def _pauses(self, bound: int, slots: Integers | None = None, bounds: Integers | None = None) -> list[int]:
-        """Return where to pause on the way to a bound, so that not too many windows are in memory together."""
+        """Return where to pause on the way to a bound, so that not too many windows are in memory together.
+
+        Stores whose groups have become sparse are replaced before.
+        """
         windows = 0.0
-        for store in self.stores:
+        for number, store in enumerate(self.stores):
+            self.stores[number] = store = store.successor()
             windows += store.most_until(bound)
         if windows <= AT_ONCE:
             return []
@@ -178,8 +179,12 @@ class Closing:
             raise self._overflow(error) from None
         if not found:
             return ()
-        together = self._output.ordered(found)
-        return self._output.pages(self._groups.keys(together.slots), together)
+        one = len(found) == 1 and found[0].in_order
+        return self._results(found[0] if one else self._output.ordered(found))
+
+    def _results(self, closed: WindowStates) -> Iterable[Page]:
+        """Return the results of windows that have been taken out, in order."""
+        return self._output.pages(self._groups.keys(closed.slots), closed)
 
     def _forget_dead(self) -> None:
         """Drop the groups that have no window, once they are most of all."""

@@ -22,13 +22,13 @@ from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation, Arrays, Part
 from oop_engine.operators.aggregates.base import column_of
+from oop_engine.operators.slicing.checks import MOST_WINDOWS, check_overlap
 from oop_engine.operators.slicing.ordered.gridded import agreed_tie
-from oop_engine.operators.slicing.window_limits import MOST_WINDOWS, check_overlap
 from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.windows import Definition, Extents, Folding, Over
 from oop_engine.operators.windows.folding import ties
 
-__all__ = ["PAGE_ROWS", "WINDOW", "Output", "Stamp", "Stamps", "checked"]
+__all__ = ["PAGE_ROWS", "WINDOW", "Output", "Stamp", "Stamps"]
 
 Integers = NDArray[np.int64]
 Stamp = Literal["start", "end"]
@@ -37,24 +37,6 @@ PAGE_ROWS = 65_536
 """Results leave in pages of at most this many rows."""
 WINDOW = "window"
 _FEW = 64  # rows
-
-
-def checked(aggregates: Mapping[str, object], by: Sequence[str], stamp: str, what: str) -> tuple[str, ...]:
-    """Return ``by`` as a tuple; raise ``GraphError`` if the parameters are wrong in themselves."""
-    if isinstance(by, str):
-        msg = f"{what}: by must be a tuple of column names; got {by!r}: write by=({by!r},)"
-        raise GraphError(msg)
-    if not isinstance(aggregates, Mapping) or not aggregates:
-        msg = f"{what}: needs at least one aggregate, such as {{'n': Count()}}"
-        raise GraphError(msg)
-    for name, aggregate in aggregates.items():
-        if not isinstance(aggregate, Aggregation):
-            msg = f"{what}: {name!r} must be an aggregate such as Sum('x'); got {aggregate!r}"
-            raise GraphError(msg)
-    if stamp not in ("start", "end"):
-        msg = f"{what}: stamp must be 'start' or 'end'; got {stamp!r}"
-        raise GraphError(msg)
-    return tuple(by)
 
 
 class Stamps:
@@ -239,8 +221,6 @@ class Output:
 
     def ordered(self, found: Sequence[WindowStates]) -> WindowStates:
         """Return windows by end, then definition, then group; ``found`` is not empty."""
-        if len(found) == 1 and found[0].in_order:
-            return found[0]
         if len(found) > 1 and any(some.starts is not None for some in found):
             found = [some._replace(starts=self.starts(some)) for some in found]
         return WindowStates.ordered(found)

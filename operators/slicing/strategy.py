@@ -24,13 +24,14 @@ from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Part
 from oop_engine.operators.slicing.accumulators import is_compiled, is_ragged
+from oop_engine.operators.slicing.checks import MOST_WINDOWS, check_overlap
 from oop_engine.operators.slicing.ordered.ordered_store import OrderedStore
 from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.slicing.panes.pane_costs import gain, in_panes
 from oop_engine.operators.slicing.panes.shared_slices import Slicing, shared
 from oop_engine.operators.slicing.panes.slice_windows import Assembly, check_assembly
 from oop_engine.operators.slicing.store import Store
-from oop_engine.operators.slicing.stores.adaptive_store import WIDE, AdaptiveStore, WatchedStore, eager_bytes
+from oop_engine.operators.slicing.stores.adaptive_store import WIDE, AdaptiveStore, eager_bytes
 from oop_engine.operators.slicing.stores.bin_store import BinStore
 from oop_engine.operators.slicing.stores.landmark_store import LandmarkStore
 from oop_engine.operators.slicing.stores.pane_store import PaneStore
@@ -38,7 +39,6 @@ from oop_engine.operators.slicing.stores.run_store import RunStore
 from oop_engine.operators.slicing.stores.slice_ring import SliceRing
 from oop_engine.operators.slicing.stores.tuple_tail import Tail
 from oop_engine.operators.slicing.stores.window_store import WindowStore
-from oop_engine.operators.slicing.window_limits import MOST_WINDOWS, check_overlap
 from oop_engine.operators.windows import Definition, Extents, Folding, Gap, Merging, Over, nested
 from oop_engine.operators.windows.slide_by_tuple import Asked
 
@@ -160,16 +160,13 @@ def _check_merging(query: Query, name: str) -> None:
     if query.strategy == "bins" and not query.empty:
         msg = f"{query.output.what}: strategy='bins' needs {_BINS}; got {name}: leave the choice to strategy='auto'"
         raise GraphError(msg)
-    for asked, given in (
-        (query.strategy != "auto", f"strategy={query.strategy!r}"),
-        (query.empty, "empty=True"),
-    ):
-        if asked:
-            msg = (
-                f"{query.output.what}: {given} needs windows on a grid (Tumbling, Sliding...); those of {name} follow "
-                "from their tuples: leave it out, or use an operator for each"
-            )
-            raise GraphError(msg)
+    if query.strategy != "auto" or query.empty:
+        given = f"strategy={query.strategy!r}" if query.strategy != "auto" else "empty=True"
+        msg = (
+            f"{query.output.what}: {given} needs windows on a grid (Tumbling, Sliding...); those of {name} follow "
+            "from their tuples: leave it out, or use an operator for each"
+        )
+        raise GraphError(msg)
 
 
 def _check_strategy(query: Query, extents: Extents) -> None:
@@ -213,10 +210,12 @@ def _store(query: Query, number: int) -> Store:
     return RunStore({number: definition}, query.parts, query.output.stamp)
 
 
-_STORES: dict[Kept, Callable[[Query, int, Extents], Store]] = {
+_STORES: dict[Kept, Callable[[Query, int, Extents], WindowStore]] = {
     "windows": lambda q, n, e: WindowStore(n, e, q.parts, q.output.stamp, panes=False, every=q.empty),
     "panes": lambda q, n, e: WindowStore(n, e, q.parts, q.output.stamp, panes=True, every=q.empty),
-    "watched": lambda q, n, e: WatchedStore(n, e, q.parts, q.output.stamp, q.schema, q.read, every=q.empty),
+    "watched": lambda q, n, e: WindowStore(
+        n, e, q.parts, q.output.stamp, panes=True, every=q.empty, heir=lambda: _STORES["adaptive"](q, n, e)
+    ),
     "adaptive": lambda q, n, e: AdaptiveStore(n, e, q.parts, q.output.stamp, q.schema, q.read, every=q.empty),
     "runs": lambda q, n, e: PaneStore(n, e, q.parts, q.output.stamp, every=q.empty),
     "landmark": lambda q, n, e: LandmarkStore(n, e, q.parts, q.output.stamp),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from oop_engine import ContractError, GraphError, GroupWise, Linear, Page, Schema
 from oop_engine.operators.aggregates import Avg, Count, First, Max, Sum, UserDefined
-from oop_engine.operators.slicing.stores import adaptive_store
+from oop_engine.operators.slicing.stores import adaptive_store, window_store
 from oop_engine.operators.slicing.window_volume import EagerBytes
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Landmark, Sliding, Tumbling, TupleBased
@@ -41,8 +41,8 @@ class Turned:
         made = adaptive_store.eager_bytes
         self._patch.setattr(EagerBytes, "threshold", lambda *_, **__: self._threshold)
         self._patch.setattr(adaptive_store, "eager_bytes", lambda *query: (made(*query)[0], self._panes))
-        self._patch.setattr(adaptive_store, "_FLOOR", 0)
-        self._patch.setattr(adaptive_store, "_SPARSE", 1)
+        self._patch.setattr(window_store, "_FLOOR", 0)
+        self._patch.setattr(window_store, "_SPARSE", 1)
 
     def __exit__(self, *_: object) -> None:
         self._patch.undo()
@@ -193,7 +193,7 @@ def test_dense_groups_lie_side_by_side_however_many_sparse_ones_there_are():
 
 
 def test_auto_adapts_when_panes_turn_out_to_be_sparse(monkeypatch):
-    monkeypatch.setattr(adaptive_store, "_FLOOR", 50_000)
+    monkeypatch.setattr(window_store, "_FLOOR", 50_000)
     auto, windows, panes = (adaptive(Sliding(100, 10), strategy=s) for s in ("auto", "windows", "panes"))
     for start in range(0, 300, 10):
         keys = np.concatenate([np.repeat(np.arange(20), 30), np.arange(300) + 10_000 * start + 100])

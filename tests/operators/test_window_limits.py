@@ -16,9 +16,9 @@ from oop_engine.operators.in_order.buffering_aggregate import BufferingAggregate
 from oop_engine.operators.levels.consolidate import Consolidate
 from oop_engine.operators.levels.partial_aggregate import PartialAggregate
 from oop_engine.operators.slicing import closing
+from oop_engine.operators.slicing.checks import MOST_PARTIALS, pauses
 from oop_engine.operators.slicing.output import PAGE_ROWS
 from oop_engine.operators.slicing.stores import adaptive_store
-from oop_engine.operators.slicing.window_limits import MOST_PARTIALS, pauses
 from oop_engine.operators.window_aggregate import SlicedAggregate, WindowAggregate
 from oop_engine.operators.windows import Landmark, PartitionedTupleBased, Sliding, Tumbling, TupleBased
 from oop_engine.testing import Driver, multiset

@@ -21,7 +21,7 @@ state that is to be combined in compiled loops see ``Compiled`` and ``oop_engine
 
 from __future__ import annotations
 
-from oop_engine.operators.slicing.accumulator import Accumulator, Compiled, SumOverflowError
+from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError
 from oop_engine.operators.slicing.accumulators import (
     choices,
     kept_values,
@@ -37,6 +37,7 @@ from oop_engine.operators.slicing.accumulators.registry import (
     is_ragged,
     register_accumulator,
 )
+from oop_engine.operators.slicing.compiled import Compiled
 
 __all__ = [
     "ACCUMULATORS",

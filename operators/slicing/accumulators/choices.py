@@ -9,8 +9,8 @@ from oop_engine.core.page import Page
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.aggregates.order_codes import codes_of, least
 from oop_engine.operators.kernels import monoids
-from oop_engine.operators.slicing.accumulator import Compiled, fixed, known
 from oop_engine.operators.slicing.accumulators.registry import register_accumulator
+from oop_engine.operators.slicing.compiled import Compiled, fixed, known
 
 __all__: list[str] = []
 

@@ -22,8 +22,9 @@ from oop_engine.operators.aggregates.sketches import Bins
 from oop_engine.operators.aggregates.sort_keys import decoded, has_keys, keys_of, ranked, ranks_of
 from oop_engine.operators.kernels.hashing import mix_bytes, mix_integers
 from oop_engine.operators.kernels.lists import ascending, counted, lifted, merge, registers, tally
-from oop_engine.operators.slicing.accumulator import Accumulator, fixed, numbers, valid
+from oop_engine.operators.slicing.accumulator import Accumulator
 from oop_engine.operators.slicing.accumulators.registry import register_accumulator
+from oop_engine.operators.slicing.compiled import fixed, numbers, valid
 from oop_engine.operators.slicing.window_states import narrow
 
 __all__ = ["BinCounts", "Lists", "NameCounts", "Registers", "ValueCounts", "column_of", "hashes", "state_of"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TypeVar
 
 from oop_engine.core.errors import GraphError
 from oop_engine.core.registry import Registry
 from oop_engine.operators.aggregates import Part
-from oop_engine.operators.slicing.accumulator import Accumulator, Compiled
+from oop_engine.operators.slicing.accumulator import Accumulator
+from oop_engine.operators.slicing.compiled import Compiled
 
 __all__ = ["ACCUMULATORS", "accumulator", "is_compiled", "is_ragged", "register_accumulator"]
 
@@ -32,6 +34,7 @@ def register_accumulator(*kinds: str) -> Callable[[A], A]:
     return register
 
 
+@lru_cache(256)
 def accumulator(part: Part) -> Accumulator:
     """Return what keeps ``part``; raises ``GraphError`` for a kind that is not registered."""
     if part.kind not in ACCUMULATORS:

@@ -13,8 +13,9 @@ from oop_engine.core.errors import SnapshotError
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels.sliding import bisect, over_ranges
-from oop_engine.operators.slicing.accumulator import Accumulator, Compiled, SumOverflowError
+from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError
 from oop_engine.operators.slicing.accumulators import accumulator
+from oop_engine.operators.slicing.compiled import Compiled
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.window_states import narrow
 

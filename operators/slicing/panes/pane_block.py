@@ -22,6 +22,7 @@ from oop_engine.core.saved import Saved
 from oop_engine.operators.slicing.panes import pane_windows
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.partials import NO_WINDOW
+from oop_engine.operators.slicing.spans import no_spans, with_room
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow
 
 __all__ = ["PaneBlock"]
@@ -41,7 +42,7 @@ class PaneBlock:
         self.panes = panes
         self._of = np.empty(0, np.int64)  # (columns,) slots
         self._column = np.empty(0, np.int32)  # (slots,) -1: none
-        self._spans = _no_spans(0)  # (columns or more, 2)
+        self._spans = no_spans(0)  # (columns or more, 2)
         self._counts = np.array([0, 0, NO_WINDOW])
 
     def take_over(self, spans: Integers, counts: Integers) -> None:
@@ -108,7 +109,7 @@ class PaneBlock:
         self.panes.load(saved.part("panes"))
         self._of = saved.integers("of", (None,), least=0, below=groups)
         spare = max(self.panes.groups - self._of.size, 0)
-        self._spans = np.concatenate([saved.integers("spans", (self._of.size, 2)), _no_spans(spare)])
+        self._spans = np.concatenate([saved.integers("spans", (self._of.size, 2)), no_spans(spare)])
         self._counts[:] = saved.integers("counts", (3,))
         self._column = self._columns_by_slot()
         if (self._column[self._of] != np.arange(self._of.size)).any():
@@ -130,8 +131,7 @@ class PaneBlock:
         new = slots[columns < 0]
         self._of = np.concatenate([self._of, occurring(new, int(new.max()) + 1)])
         if self._of.size > len(self._spans):
-            more = max(self._of.size, 2 * len(self._spans)) - len(self._spans)
-            self._spans = np.concatenate([self._spans, _no_spans(more)])
+            self._spans = with_room(self._spans, max(self._of.size, 2 * len(self._spans)))
         self._column = self._columns_by_slot()
         return self._known(slots)
 
@@ -167,7 +167,3 @@ class PaneBlock:
             yield
         except WindowOverflowError as error:
             raise WindowOverflowError(error.column, self._of[error.slot], error.start, error.end) from None
-
-
-def _no_spans(columns: int) -> Integers:
-    return np.tile([NO_WINDOW, NEVER], (columns, 1))

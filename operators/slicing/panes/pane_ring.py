@@ -29,10 +29,10 @@ from oop_engine.core.punctuation import NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels.pane_rows import free
-from oop_engine.operators.kernels.panes import Geometry, place, used
-from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError
+from oop_engine.operators.kernels.panes import Geometry, used
+from oop_engine.operators.kernels.places import place
+from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError, filled
 from oop_engine.operators.slicing.accumulators import accumulator, is_compiled
-from oop_engine.operators.slicing.state_columns import filled
 from oop_engine.operators.slicing.window_states import WindowOverflowError, narrow
 from oop_engine.operators.windows import Extents
 
@@ -174,13 +174,6 @@ class PaneRing:
         """Return the cells of slots below ``groups`` in panes from ``low`` to ``high``."""
         found: Integers = (panes & (self.room - 1)) * self.groups + slots
         return found
-
-    def reset(self, cells: Integers | slice) -> None:
-        """Make some cells empty."""
-        self.tuples[cells] = 0
-        for of, state in zip(self.accumulators, self.columns, strict=True):
-            for column, nothing in zip(state or (), of.identity, strict=state is not None):
-                column[cells] = nothing
 
     def forget(self, needed: Integers) -> None:
         """Forget the panes of each group ``g`` below ``needed[g]``, int64 (groups,).  O(panes x groups).
@@ -355,11 +348,15 @@ class PaneRing:
         """
         low, high = kept or (self.high + 1, self.high)
         for first, stop in ((self.low, low), (high + 1, self.high + 1)):
-            if first < stop:  # at most all there is room for
+            while first < stop:  # to the end of the rectangle, then from its beginning
                 start = first & (self.room - 1)
                 behind = min(start + stop - first, self.room)
-                self.reset(slice(start * self.groups, behind * self.groups))
-                self.reset(slice(0, max(start + stop - first - behind, 0) * self.groups))
+                cells = slice(start * self.groups, behind * self.groups)
+                self.tuples[cells] = 0
+                for of, state in zip(self.accumulators, self.columns, strict=True):
+                    for column, nothing in zip(state or (), of.identity, strict=state is not None):
+                        column[cells] = nothing
+                first += behind - start
 
 
 def _power(size: int) -> int:

@@ -102,7 +102,8 @@ def _planned(
         of, wids = results[:, :found].copy()
         states = _folded(ring, steps[:, :made], of, wids)
         ring.used -= gone
-        ring.reset(freed[:gone])
+        ring.tuples[freed[:gone]] = 0
+        ring.swept = True  # states stay until the whole pane is emptied
         blocks.append((of, extents.extent(wids)[1], states))
     return blocks
 

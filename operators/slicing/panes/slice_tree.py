@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 
 from oop_engine.operators.aggregates import Arrays
 from oop_engine.operators.kernels.slice_plans import climb, descend
-from oop_engine.operators.slicing.accumulator import Accumulator
+from oop_engine.operators.slicing.accumulator import Accumulator, filled
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.panes.pane_windows import TUPLES
-from oop_engine.operators.slicing.state_columns import filled
 
 __all__ = ["SliceTree", "TreePlan"]
 

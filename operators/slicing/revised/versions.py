@@ -39,7 +39,7 @@ from oop_engine.operators.slicing.revised.version_table import (
     within,
 )
 from oop_engine.operators.slicing.store import Store
-from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
+from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.triggers import Emit, WindowView
 from oop_engine.operators.windows import Gap
 
@@ -87,7 +87,7 @@ class Versions(Closing):
             times, slots = times[behind], slots[behind]
         if not times.size:
             return
-        found = self._ordered([touched(store, times, slots) for store in self.stores])
+        found = self._output.ordered([touched(store, times, slots) for store in self.stores])
         if not found.slots.size:
             return
         expected = self._expected(found.slots)
@@ -128,7 +128,7 @@ class Versions(Closing):
         grown = np.flatnonzero(expected > before)
         if not (self._emit.on_time and grown.size):
             return
-        found = self._ordered(
+        found = self._output.ordered(
             [closing_between(store, slots[grown], before[grown], expected[grown]) for store in self.stores]
         )
         if found.slots.size:
@@ -148,21 +148,9 @@ class Versions(Closing):
         passed: Mask = np.where(strict, found.ends < bounds, found.ends <= bounds) | (bounds == FOREVER)
         return passed
 
-    def _ordered(self, found: list[WindowStates]) -> WindowStates:
-        return self._output.ordered(found)
-
-    def _closed(self, slots: Integers | None, bounds: Any) -> Iterable[Page]:
-        found = list[WindowStates]()
-        try:
-            for store in self.stores:
-                found += store.close(bounds) if slots is None else store.close_some(slots, bounds)
-        except WindowOverflowError as error:
-            raise self._overflow(error) from None
-        if not found:
-            return
-        together = self._ordered(found)
-        timings, expected = np.full(together.slots.size, _FINAL), together.ends
-        for _, page in self._review(together, timings, expected, forced=True):
+    def _results(self, closed: WindowStates) -> Iterable[Page]:
+        timings = np.full(closed.slots.size, _FINAL)
+        for _, page in self._review(closed, timings, closed.ends, forced=True):
             assert isinstance(page, Page)
             yield page
 

@@ -22,7 +22,8 @@ from oop_engine.core.page import Page
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays
 from oop_engine.operators.kernels import monoids, runs
-from oop_engine.operators.slicing.accumulator import Compiled, SumOverflowError, fixed, numbers
+from oop_engine.operators.slicing.accumulator import SumOverflowError
+from oop_engine.operators.slicing.compiled import Compiled, fixed, numbers
 from oop_engine.operators.slicing.rows.row_panes import Passed, RowPanes
 
 __all__ = ["FloatSum", "RowSlide"]

@@ -22,8 +22,9 @@ from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.aggregates.base import column_of
 from oop_engine.operators.kernels import monoids
-from oop_engine.operators.slicing.accumulator import Compiled, SumOverflowError
+from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.accumulators import accumulator, is_compiled
+from oop_engine.operators.slicing.compiled import Compiled
 from oop_engine.operators.slicing.output import PAGE_ROWS, Output
 from oop_engine.operators.slicing.rows.row_panes import Passed, RowPanes
 from oop_engine.operators.slicing.rows.row_slides import FloatSum, RowSlide

@@ -13,8 +13,7 @@ in the tail.  Nothing else depends on which it is:
 * one that becomes lazy keeps its panes until their windows have closed.
 * tuples that do not fit the block, of a time far away, go to the tail.
 
-``AdaptiveStore`` takes over from ``WatchedStore``, plain panes of all groups, when those turn out to be sparse: the
-panes in use are few in the rectangle that they lie in, or most tuples do not fit it.
+It takes over from a ``WindowStore`` of panes of all groups when these turn out to be sparse.
 
 Source: thesis 6.3.3, 6.3.4.2 (figures 6-17, 6-18).
 """
@@ -22,7 +21,6 @@ Source: thesis 6.3.3, 6.3.4.2 (figures 6-17, 6-18).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,15 +43,12 @@ from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.slicing.window_volume import EagerBytes, Volumes
 from oop_engine.operators.windows import Extents
 
-__all__ = ["WIDE", "AdaptiveStore", "WatchedStore", "eager_bytes"]
+__all__ = ["WIDE", "AdaptiveStore", "eager_bytes"]
 
 Integers = NDArray[np.int64]
 
 WIDE = 10_000
 """Windows of a tuple, from which on none should get a partial aggregate in each."""
-_FLOOR = 1 << 23  # bytes: a rectangle so small may be as empty as it likes
-_SPARSE = 16  # cells of the rectangle for each one in use: then groups are sparse
-_MANY = 1000  # tuples; fewer that do not fit tell nothing
 
 
 class AdaptiveStore(WindowStore):
@@ -70,9 +65,9 @@ class AdaptiveStore(WindowStore):
         self._eager_bytes, in_panes = eager_bytes(extents, parts)
         self.block = PaneBlock(PaneRing(parts, extents)) if in_panes else None
 
-    def take_over(self, before: WindowStore) -> None:
-        """Go on with the state of another store, all of whose groups are eager."""
-        self.partials, self.spans = before.partials, before.spans
+    def take_over(self, before: WindowStore) -> Store:
+        """Go on with the state of another store, all of whose groups are eager; return this one."""
+        super().take_over(before)
         self.volumes.grow(len(self.spans), eager=True)
         if self.block is None:
             before.give_up_panes()
@@ -80,6 +75,7 @@ class AdaptiveStore(WindowStore):
             assert before.panes is not None
             self.block = PaneBlock(before.panes)
             self.block.take_over(self.spans, self.partials.counts)
+        return self
 
     def __len__(self) -> int:
         return len(self.partials) + (0 if self.block is None else len(self.block))
@@ -231,41 +227,6 @@ class AdaptiveStore(WindowStore):
         if self.block is not None:
             self.block.load(saved.part("block"), groups)
         return self
-
-
-class WatchedStore(WindowStore):
-    """Plain panes of all groups, until these turn out to be sparse; then an ``AdaptiveStore``."""
-
-    def __init__(
-        self, number: int, extents: Extents, parts: Sequence[Part], stamp: Stamp, schema: Schema, read: set[str],
-        *, every: bool = False,
-    ) -> None:  # fmt: skip
-        super().__init__(number, extents, parts, stamp, panes=True, every=every)
-        self._adaptive = partial(AdaptiveStore, number, extents, parts, stamp, schema, read, every=every)
-        self._most = 0  # panes in use at the last look
-
-    def successor(self) -> Store:
-        of = self.panes
-        assert of is not None
-        area = (of.high - of.low + 1) * of.groups  # there is room for more panes, at most as many again
-        empty = area > max(_FLOOR // of.cell_bytes, _SPARSE * max(self._most, of.used))
-        refused = self.refused > max(_MANY, self.seen / 2)
-        self._most, self.seen, self.refused = of.used, 0, 0
-        if not (empty or refused):
-            return self
-        adaptive = self._adaptive()
-        adaptive.take_over(self)
-        return adaptive
-
-    def save(self) -> dict[str, Any]:
-        return {**super().save(), "adapted": False, "looked": [self._most, self.seen, self.refused]}
-
-    def load(self, saved: Saved, groups: int) -> Store:
-        if saved.flag("adapted"):
-            return self._adaptive().load(saved, groups)
-        looked = saved.part("looked")
-        self._most, self.seen, self.refused = (looked.integer(i, least=0) for i in range(3))
-        return super().load(saved, groups)
 
 
 def eager_bytes(extents: Extents, parts: Sequence[Part]) -> tuple[EagerBytes, bool]:

@@ -8,7 +8,7 @@ together as they close.  Paned-WID itself, of tuples, is in ``window_store.py`` 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 
 from oop_engine.core.errors import SnapshotError
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import FOREVER, NEVER
+from oop_engine.core.punctuation import NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.keys.row_codes import row_codes
-from oop_engine.operators.slicing.output import Stamp, Stamps
+from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.partials import NO_WINDOW
-from oop_engine.operators.slicing.store import Reach, Store
+from oop_engine.operators.slicing.spans import loaded_spans, saved_spans
+from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.stores.runs import EQUAL, HeldRuns, Runs
-from oop_engine.operators.slicing.stores.window_store import no_spans
-from oop_engine.operators.slicing.window_limits import check_gap
+from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
 from oop_engine.operators.windows import Extents
 
@@ -35,54 +35,42 @@ __all__ = ["PaneStore"]
 Integers = NDArray[np.int64]
 
 _FAR = 1 << 61  # windows; no extent reaches so far
+_NONE = np.empty(0, np.int64)
 
 
-class PaneStore:
+class PaneStore(WindowStore):
     """Open panes of ``extents``, the definition ``number``; ``every``: as in ``WindowStore``.
 
     ``given`` returns the states in the rows of a page; without it rows are tuples.
     """
 
-    tuples = 0
-
     def __init__(
         self, number: int, extents: Extents, parts: Sequence[Part], stamp: Stamp,
         *, every: bool, given: Callable[[Page], list[Arrays]] | None = None,
     ) -> None:  # fmt: skip
-        self._number, self._extents, self._every, self._given = number, extents, every, given
-        self._stamps = Stamps([extents], stamp)
-        self._spans = no_spans(0)  # (groups, 2)  lowest open, highest window
-        self._panes = HeldRuns(parts, EQUAL, self._overflow)
-        self._note()
-
-    def _note(self) -> None:
-        low = self._spans[:, 0]
-        self._alive, self._lowest = int(np.count_nonzero(low != NO_WINDOW)), int(low.min(initial=NO_WINDOW))
+        super().__init__(number, extents, parts, stamp, panes=False, every=every)
+        self.by_spans, self._given = True, given
+        self._rows = HeldRuns(parts, EQUAL, self._overflow)
 
     def __len__(self) -> int:
-        return len(self._panes)
-
-    @property
-    def alive(self) -> int:
-        return self._alive
+        return len(self._rows)
 
     @property
     def nbytes(self) -> int:
-        return self._panes.nbytes + self._spans.nbytes
+        return self._rows.nbytes + self.spans.nbytes
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
-        first, last = self._extents.wids(times)
-        if groups > len(self._spans):
-            more = max(groups, 2 * len(self._spans)) - len(self._spans)
-            self._spans = np.concatenate([self._spans, no_spans(more)])
+        if groups > len(self.spans):
+            self.grow(groups)
+        first, last = self.extents.wids(times)
         if self._given is None:
             panes = self._of_tuples(page, times, slots, first, last)
         else:
             panes = Runs(slots, first, last, self._given(page))
-        np.minimum.at(self._spans[:, 0], panes.slots, panes.first)
-        np.maximum.at(self._spans[:, 1], panes.slots, panes.last)
-        self._note()
-        self._panes.add(panes)
+        np.minimum.at(self.spans[:, 0], panes.slots, panes.first)
+        np.maximum.at(self.spans[:, 1], panes.slots, panes.last)
+        super().reopen(_NONE, _NONE)
+        self._rows.add(panes)
 
     def _of_tuples(
         self, page: Page, times: Integers, slots: Integers, first: Integers, last: Integers
@@ -94,122 +82,67 @@ class PaneStore:
         of_tuple, rows = row_codes(
             [pa.array(slots), pa.array(first + last)]
         )  # a pane is known by both its ends
-        return self._panes.of_page(page, times, (of_tuple, slots[rows], first[rows], last[rows]))
+        return self._rows.of_page(page, times, (of_tuple, slots[rows], first[rows], last[rows]))
 
-    def due(self, bound: int) -> bool:
-        return self._alive > 0 and int(self._extents.closed_by(bound)) > self._lowest
+    def take(self, slots: Integers, low: Integers, stop: Integers) -> WindowStates:
+        return self._windows(self._within(slots, low, stop))
 
-    def close(self, bound: int) -> Iterator[WindowStates]:
-        cut = int(self._extents.closed_by(bound))
-        yield from self._close(np.arange(len(self._spans)), np.full(len(self._spans), cut))
+    def _close_every(
+        self, slots: Integers, low: Integers, stop: Integers, over: Integers
+    ) -> list[WindowStates]:
+        some = np.flatnonzero(low < stop)
+        nothing = self._rows.without_values(slots[some], low[some], stop[some] - 1)
+        found = self._windows(self._within(slots, low, stop).joined(nothing))
+        self.reopen(slots, np.where(np.isin(slots, over), NO_WINDOW, stop))
+        return [found] if found.slots.size else []
 
-    def close_some(self, slots: Integers, bounds: Integers) -> Iterator[WindowStates]:
-        yield from self._close(slots, self._extents.closed_by(bounds))
-
-    def _close(self, slots: Integers, cuts: Integers) -> Iterator[WindowStates]:
-        low, high = self._spans[slots].T
-        some = (low < cuts) & (low != NO_WINDOW)
-        if not some.any():
-            return
-        slots, cuts, low, high = slots[some], cuts[some], low[some], high[some]
-        stop = np.minimum(cuts, high + 1)
-        over = cuts == FOREVER if self._every else high < cuts
-        kept = np.where(over, NO_WINDOW, np.maximum(low, stop) if self._every else cuts)
-        closing = self._take(slots, stop, kept)
-        if self._every:  # a row of no values for all windows of each group
-            between = np.flatnonzero(low < stop)
-            nothing = self._panes.without_values(slots[between], low[between], stop[between] - 1)
-            closing = closing.joined(nothing)
-        for windows in self._panes.windows(closing):
-            if windows.rows:
-                ends = self._extents.extent(windows.first)[1]
-                yield WindowStates(windows.slots, ends, windows.states, self._number)
-
-    def _take(self, slots: Integers, stop: Integers, kept: Integers) -> Runs:
-        """Take what closes out of the panes, and note what is open then.
-
-        Windows of group ``slots[i]`` below ``stop[i]`` close, and those below ``kept[i]`` are not asked for again.
-        """
-        low = self._spans[:, 0]
-        cuts, keep = np.full(low.size, NEVER), low.copy()
-        cuts[slots], keep[slots] = stop, kept
-        closing, staying = [], []
-        for runs in self._panes.levels():
-            first = np.maximum(runs.first, low[runs.slots])
+    def _within(self, slots: Integers, low: Integers, stop: Integers) -> Runs:
+        """Return the rows of windows ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]``, cut to these windows."""
+        lowest, cuts = np.full(len(self.spans), NO_WINDOW), np.full(len(self.spans), NEVER)
+        lowest[slots], cuts[slots] = low, stop
+        found = []
+        for runs in self._rows.levels():
+            first = np.maximum(runs.first, lowest[runs.slots])
             behind = np.minimum(runs.last + 1, cuts[runs.slots])
             some = np.flatnonzero(first < behind)
-            closing.append(runs.take(some)._replace(first=first[some], last=behind[some] - 1))
-            alive = runs.last >= keep[runs.slots]
-            staying.append(runs if alive.all() else runs.take(alive))
-        self._panes.put(*staying)
-        self._spans[slots, 0] = kept
-        self._spans[slots[kept == NO_WINDOW], 1] = NEVER
-        self._note()
-        return closing[0].joined(*closing[1:])
+            found.append(runs.take(some)._replace(first=first[some], last=behind[some] - 1))
+        return found[0].joined(*found[1:])
 
-    def least_stamp(self, bound: int) -> int:
-        if self._every and self._alive:
-            bound = min(bound, self._extents.origin + self._lowest * self._extents.slide)
-        return self._stamps.least(bound)
+    def _windows(self, closing: Runs) -> WindowStates:
+        """Return the windows that rows are in."""
+        return WindowStates.ordered(
+            [
+                WindowStates(one.slots, self.extents.extent(one.first)[1], one.states, self.number)
+                for one in self._rows.windows(closing)
+            ]
+        )
 
-    def least_stamps(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
-        if self._every:
-            low = self._spans[slots, 0]
-            some = np.flatnonzero(low != NO_WINDOW)
-            bounds = bounds.copy()
-            np.minimum.at(bounds, of[some], self._extents.origin + low[some] * self._extents.slide)
-        return self._stamps.of_each(bounds)
-
-    def most_until(self, bound: int) -> float:
-        highest = int(self._spans[:, 1].max(initial=NEVER)) + 1
-        if not self._alive:
-            return 0.0
-        return max(float(min(int(self._extents.closed_by(bound)), highest)) - self._lowest, 0.0) * self._alive
-
-    def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
-        if not self._alive:
-            return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
-        if self._every:
-            slots = np.arange(len(self._spans)) if slots is None else slots
-            low, high = self._spans[slots].T
-            some = low != NO_WINDOW
-            stop = np.minimum(self._extents.closed_by(bounds), np.where(some, high, 0) + 1)
-            some &= low < stop
-            check_gap(self._extents, slots[some], low[some], stop[some], len(self._panes))
-        sides = np.array([self._lowest, int(self._spans[:, 1].max()) + 1])
-        first, behind = self._extents.origin + sides[:, np.newaxis] * self._extents.slide
-        return first, behind, np.array([self._alive / self._extents.slide])
-
-    def living(self, groups: int) -> NDArray[np.bool_]:
-        living: NDArray[np.bool_] = self._spans[:groups, 0] != NO_WINDOW
-        return living
+    def reopen(self, slots: Integers, low: Integers) -> None:
+        super().reopen(slots, low)
+        kept = [runs.last >= self.spans[runs.slots, 0] for runs in self._rows.levels()]
+        pairs = zip(self._rows.levels(), kept, strict=True)
+        self._rows.put(*(runs if alive.all() else runs.take(alive) for runs, alive in pairs))
 
     def rename(self, kept: Integers, slots: Integers) -> None:
-        self._spans = self._spans[kept]
-        self._panes.rename(slots)
-
-    def successor(self) -> Store:
-        return self
+        super().rename(kept, slots)
+        self._rows.rename(slots)
 
     def save(self) -> dict[str, Any]:
-        alive = np.flatnonzero(self._spans[:, 0] != NO_WINDOW)
-        return {"alive": alive, "spans": self._spans[alive], "panes": self._panes.save()}
+        return {"spans": saved_spans(self.spans), "panes": self._rows.save()}
 
     def load(self, saved: Saved, groups: int) -> Store:
-        alive = saved.integers("alive", (None,), least=0, below=groups)
-        self._spans = no_spans(groups)
-        self._spans[alive] = saved.integers("spans", (alive.size, 2))
-        self._note()
-        self._panes.load(saved.parts("panes"), groups, self._check)
+        self.spans = loaded_spans(saved.part("spans"), groups, 0)
+        super().reopen(_NONE, _NONE)
+        self._rows.load(saved.parts("panes"), groups, self._check)
         return self
 
     def _check(self, panes: Runs) -> None:
-        most, widths = self._extents.overlap, panes.last - panes.first + 1
+        most, widths = self.extents.overlap, panes.last - panes.first + 1
         near = panes.rows == 0 or max(-int(panes.first.min()), int(panes.last.max())) < _FAR
         if not near or (panes.rows and not (widths.min() >= 0 and widths.max() <= most)):
             msg = f"a pane must be in at most {most} windows, {_FAR} at most; got {widths.min()} to {widths.max()}"
             raise SnapshotError(msg)
 
     def _overflow(self, column: str | None, slot: int, first: int, last: int) -> WindowOverflowError:
-        (start,), (end,) = self._extents.extent(np.array([first]))
+        (start,), (end,) = self.extents.extent(np.array([first]))
         return WindowOverflowError(column, slot, start, end)

@@ -17,124 +17,77 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.kernels.slices import reopen
-from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.output import Output, Stamps
-from oop_engine.operators.slicing.panes import pane_windows
-from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.panes.shared_slices import Slicing
 from oop_engine.operators.slicing.panes.slice_windows import Assembly, SliceWindows
-from oop_engine.operators.slicing.partials import NO_WINDOW, Partials
+from oop_engine.operators.slicing.partials import NO_WINDOW
 from oop_engine.operators.slicing.store import Reach, Store
 from oop_engine.operators.slicing.stores.runs import EQUAL, HeldRuns, Overflow, Runs
-from oop_engine.operators.slicing.stores.window_store import no_spans
+from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow
 
 __all__ = ["SliceRing"]
 
 Integers = NDArray[np.int64]
 
-_FAR = 1 << 62  # slices; no window reaches so far
 _SLICES = 1 << 14  # looked at together, besides those of the longest window
 _EACH = 8  # how much longer it takes to look at a slice of one group than of one among many
 _SOME = 32  # groups that are worth looking at together
 
 
-class SliceRing:
-    """Open slices of the groups, by slot."""
-
-    tuples = 0
+class SliceRing(WindowStore):
+    """Open slices of the groups, by slot: these are kept as windows side by side."""
 
     def __init__(self, output: Output, slicing: Slicing, assembly: Assembly = "auto") -> None:
-        self._parts = parts = output.parts
+        super().__init__(0, slicing.base, output.parts, output.stamp, panes=True)
+        assert self.panes is not None
+        self.ring = self.panes
         extents: list[Any] = [output.definitions[number] for number in slicing.shape[3].tolist()]
-        self._stamps = Stamps(extents, output.stamp)
+        self.stamps = Stamps(extents, output.stamp)
         self.slicing = slicing
-        self._panes = PaneRing(parts, slicing.base)
-        self._table = Partials(parts)
-        self._spans = no_spans(0)  # (groups, 2)  lowest and highest slice
         self._done = np.full(0, NEVER)  # (groups,)  windows that end by here have left
         self._over = NEVER  # the same for all groups
         self._ahead = False  # whether windows of some group that end later have left
-        self._windows = SliceWindows(slicing, self._panes, assembly)
-
-    def __len__(self) -> int:
-        return len(self._panes) + len(self._table)
-
-    @property
-    def alive(self) -> int:
-        """How many groups have slices."""
-        return self._table.alive
+        self._windows = SliceWindows(slicing, self.ring, assembly)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the slices and of the groups' bounds, with the room there is for more."""
-        return sum(one.nbytes for one in (self._panes, self._table, self._windows, self._spans, self._done))
+        return super().nbytes + self._windows.nbytes + self._done.nbytes
 
     def due(self, bound: int) -> bool:
-        lowest = self._table.lowest
+        lowest = self.partials.lowest
         return lowest != NO_WINDOW and bound > self.slicing.time(lowest)
 
-    def least_stamp(self, bound: int) -> int:
-        return self._stamps.least(bound)
-
-    def least_stamps(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
-        return self._stamps.of_each(bounds)
-
-    def living(self, groups: int) -> NDArray[np.bool_]:
-        living: NDArray[np.bool_] = self._spans[:groups, 0] != NO_WINDOW
-        return living
-
-    def successor(self) -> Store:
-        return self
+    def grow(self, groups: int) -> None:
+        super().grow(groups)
+        self._done = _with_room(self._done, len(self.spans))
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         """Add tuples to their slices; ``groups`` are known by now.  O(tuples), in kernels."""
         if self.slicing.gaps and not (inside := self.slicing.inside(times)).all():
             page, times, slots = page.filter(inside), times[inside], slots[inside]
-        if groups > len(self._spans):
-            more = max(groups, 2 * len(self._spans)) - len(self._spans)
-            self._spans = np.concatenate([self._spans, no_spans(more)])
-            self._done = np.concatenate([self._done, np.full(more, NEVER)])
         if not times.size:
+            self.grow(groups)
             return
         try:
-            left = self._panes.add(page, times, slots, self._spans, self._table.counts)
+            super().add(page, times, slots, groups)
         except WindowOverflowError as error:  # in a slice: say in which window
-            raise self._overflow(error.column, error.slot, self.slicing.cut(error.start)) from None
+            window = self.slicing.window(self.slicing.cut(error.start))
+            raise WindowOverflowError(error.column, error.slot, *window) from None
         self._windows.touch(times)
-        if left.size:
-            self._put_aside(page.take(left), times[left], slots[left])
-
-    def _put_aside(self, page: Page, times: Integers, slots: Integers) -> None:
-        first, last = self.slicing.base.wids(times)
-        try:
-            self._table.add(page, times, slots, self._spans, first, last - first + 1)
-            if times.size > len(self._panes):  # it has the wrong slices: let it begin anew
-                low, high = self._spans.T
-                alive = np.flatnonzero(low != NO_WINDOW)
-                found = pane_windows.take(self._panes, alive, low[alive], high[alive] + 1)
-                at = self.slicing.base.closed_by(found.ends) - 1
-                self._table.merge(found.slots, at, found.states, self._spans)
-                self._panes.clear()
-        except SumOverflowError as error:
-            (slot,), (place,) = self._table.owner(np.array([error.at]))
-            raise self._overflow(error.column, slot, place) from None
-
-    def _overflow(self, column: str | None, slot: int, place: int) -> WindowOverflowError:
-        return WindowOverflowError(column, slot, *self.slicing.window(int(place)))
 
     def most_until(self, bound: int) -> float:
         """Return how many windows can leave at most when no later tuple is below ``bound``; O(1)."""
-        of, longest = self._panes, self.slicing.longest
+        of, longest = self.ring, self.slicing.longest
         cut = min(self.slicing.cut(bound), of.high + longest) - max(self._over, of.low)
         in_ring = max(cut, 0) * of.groups if of.used else 0
-        most: float = (in_ring + len(self._table) * longest) * self.slicing.rate
+        most: float = (in_ring + len(self.partials) * longest) * self.slicing.rate
         return most
 
     def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
         """Return between which times windows end that have slices, and how many a unit of time.  O(table)."""
-        of, longest = self._panes, self.slicing.longest
-        _, at = self._table.owner(self._table.used)
+        of, longest = self.ring, self.slicing.longest
+        _, at = self.partials.owner(self.partials.used)
         low = max(of.low, self._over) if of.used else 0
         first, behind = np.append(at, low), np.append(at + longest, of.high + longest if of.used else 0)
         rates = np.append(np.ones(at.size), float(of.groups)) * self.slicing.density
@@ -145,7 +98,7 @@ class SliceRing:
         cut = self.slicing.cut(bound)
         if cut <= self._over:
             return []
-        closing = self._spans[:, 0] < cut
+        closing = self.spans[:, 0] < cut
         if self._ahead:  # windows that have left do not leave again
             closing &= self._done < cut
         slots = np.flatnonzero(closing)
@@ -157,22 +110,22 @@ class SliceRing:
     def close_some(self, slots: Integers, bounds: Integers) -> list[WindowStates]:
         """Take out the windows of ``slots[i]`` that end by ``bounds[i]``."""
         cuts = self.slicing.base.closed_by(bounds)
-        low, done = self._spans[slots, 0], np.maximum(self._done[slots], self._over)
+        low, done = self.spans[slots, 0], np.maximum(self._done[slots], self._over)
         some = np.flatnonzero((low < cuts) & (low != NO_WINDOW) & (done < cuts))
         if not some.size:
             return []
         self._ahead = True
-        return self._close(slots[some], cuts[some], whole=False)
+        return self._close_groups(slots[some], cuts[some], whole=False)
 
     def _close_alike(self, slots: Integers, cut: int) -> list[WindowStates]:
         """Close windows of all groups, at once where all close the same ones and have most of their slices."""
-        low, high = self._panes.low, self._panes.high
+        low, high = self.ring.low, self.ring.high
         first, last = self._reach(slots)
         first, last = max(first, low), min(last, high, cut - 1)
         ends = min(cut, last + self.slicing.longest)
-        apart = self._ahead or len(self._table) or int(slots[-1]) >= self._panes.groups
-        if apart or ends - max(first, self._over) > _SLICES or not _full(*self._spans[slots].T):
-            return self._close(slots, np.full(slots.size, cut), whole=not self._ahead)
+        apart = self._ahead or len(self.partials) or int(slots[-1]) >= self.ring.groups
+        if apart or ends - max(first, self._over) > _SLICES or not _full(*self.spans[slots].T):
+            return self._close_groups(slots, np.full(slots.size, cut), whole=not self._ahead)
         found = self._windows.of_all((first, last, self._over, cut)) if first <= last else []
         self._forget(slots, np.full(slots.size, cut))
         return found
@@ -180,16 +133,16 @@ class SliceRing:
     def _reach(self, slots: Integers) -> tuple[int, int]:
         """Return the lowest and the highest slice of some groups."""
         if slots.size == 1:
-            low, high = self._spans[slots[0]].tolist()
+            low, high = self.spans[slots[0]].tolist()
             return low, high
-        low, high = self._spans[slots].T
+        low, high = self.spans[slots].T
         return int(low.min()), int(high.max())
 
-    def _close(self, slots: Integers, cuts: Integers, *, whole: bool) -> list[WindowStates]:
+    def _close_groups(self, slots: Integers, cuts: Integers, *, whole: bool) -> list[WindowStates]:
         """Close windows of groups; ``whole``: the others have none that close."""
         done = np.maximum(self._done[slots], self._over)
         found = list(self._from_ring(slots, done, cuts, whole=whole))
-        if len(self._table):
+        if len(self.partials):
             found = self._with_table(found, slots, done, cuts)
         self._done[slots] = cuts
         self._forget(slots, cuts)
@@ -198,13 +151,13 @@ class SliceRing:
     def _from_ring(
         self, slots: Integers, done: Integers, cuts: Integers, *, whole: bool
     ) -> Iterator[WindowStates]:
-        low, high = self._panes.low, self._panes.high
-        inside = slots < self._panes.groups
+        low, high = self.ring.low, self.ring.high
+        inside = slots < self.ring.groups
         if not inside.all():
             slots, done, cuts = slots[inside], done[inside], cuts[inside]
         if high < low or not slots.size:
             return
-        lowest, highest = self._spans[slots].T
+        lowest, highest = self.spans[slots].T
         spans = np.stack([np.maximum(lowest, low), np.minimum(highest, high), done, cuts])
         # A gap may be long, so not all that has come is looked at together.
         least = int(max(spans[0].min(), done.min()))
@@ -216,9 +169,9 @@ class SliceRing:
             if begin + _SLICES < last:
                 part[3] = np.minimum(cuts, begin + _SLICES)
             part[0] = np.maximum(part[0], np.maximum(part[2], low) - self.slicing.longest)
-            yield from self._between(slots, part, whole=whole)
+            yield from self._stretch(slots, part, whole=whole)
 
-    def _between(self, slots: Integers, spans: Integers, *, whole: bool) -> Iterator[WindowStates]:
+    def _stretch(self, slots: Integers, spans: Integers, *, whole: bool) -> Iterator[WindowStates]:
         np.minimum(spans[1], spans[3] - 1, out=spans[1])
         some = spans[0] <= spans[1]
         if not some.all():
@@ -251,10 +204,10 @@ class SliceRing:
         self, found: list[WindowStates], slots: Integers, done: Integers, cuts: Integers
     ) -> list[WindowStates]:
         """Add the slices of the table to the windows that close."""
-        known = len(self._spans)
-        rows = self._table.find(slots, self._spans[slots, 0], cuts, known)
-        of, at = self._table.owner(rows)
-        states = self._table.states.take(rows)
+        known = len(self.spans)
+        rows = self.partials.find(slots, self.spans[slots, 0], cuts, known)
+        of, at = self.partials.owner(rows)
+        states = self.partials.states.take(rows)
         begin, end = np.zeros(known, np.int64), np.zeros(known, np.int64)
         begin[slots], end[slots] = done, cuts
         units, united = self.slicing.units, []
@@ -265,7 +218,7 @@ class SliceRing:
             some = np.flatnonzero(first <= last)
             some_runs = Runs(of, first, last, states).take(some)
             more = [self._runs(one, step, offset) for one in _of_number(found, number)]
-            held = HeldRuns(self._parts, EQUAL, self._overflowing(step, length, offset))
+            held = HeldRuns(self.parts, EQUAL, self._overflowing(step, length, offset))
             for each in held.windows(some_runs.joined(*more)) if some_runs.rows or more else ():
                 ends = self.slicing.moment(offset + (each.first + 1) * step)
                 united.append(WindowStates(each.slots, ends, each.states, np.full(ends.size, number)))
@@ -284,49 +237,35 @@ class SliceRing:
 
     def _forget(self, slots: Integers, cuts: Integers) -> None:
         """Forget the slices that no window needs which ends behind the cut of its group."""
-        groups, needed = self._panes.groups, self.slicing.needed(cuts)
+        groups, needed = self.ring.groups, self.slicing.needed(cuts)
         of_panes = np.full(groups, NEVER)
         inside = slice(None) if int(slots.max()) < groups else slots < groups
         of_panes[slots[inside]] = needed[inside]
         if groups:
-            self._panes.forget(of_panes)
-        if len(self._table):
-            self._table.remove(self._table.find(slots, self._spans[slots, 0], needed, len(self._spans)))
-        self._table.note(*reopen(self._spans, self._done, slots, needed))
+            self.ring.forget(of_panes)
+        if len(self.partials):
+            self.partials.remove(self.partials.find(slots, self.spans[slots, 0], needed, len(self.spans)))
+        self.partials.note(*reopen(self.spans, self._done, slots, needed))
 
     def rename(self, kept: Integers, slots: Integers) -> None:
-        """Let only the groups ``kept`` stay; group ``g`` gets the slot ``slots[g]``, -1: none."""
-        self._spans, self._done = self._spans[kept], self._done[kept]
-        self._panes.rename(slots, kept.size)
-        self._table.rename(slots)
+        super().rename(kept, slots)
+        self._done = self._done[kept]
 
     def save(self) -> dict[str, Any]:
-        """Return everything for a snapshot."""
-        low, high = self._spans.T
-        alive = np.flatnonzero(low != NO_WINDOW)
-        return {
-            "panes": self._panes.save(),
-            "table": self._table.save(),
-            "spans": [len(low), narrow(alive), narrow(low[alive]), narrow(high[alive])],
-            "done": narrow(self._done),
-            "over": [self._over, self._ahead],
-            "slices": [self.slicing.period, self.slicing.slices],
-        }
+        more = {"done": narrow(self._done), "over": [self._over, self._ahead]}
+        return {**super().save(), **more, "slices": [self.slicing.period, self.slicing.slices]}
 
     def load(self, saved: Saved, groups: int) -> Store:
         self.slicing.check(saved)
-        self._panes.load(saved.part("panes"))
-        self._table.load(saved.part("table"), groups)
-        self._done = saved.integers("done", (None,))
-        spans, over = saved.part("spans"), saved.part("over")
-        alive = spans.integers(1, (None,), least=0, below=min(groups, self._done.size))
-        low, high = (spans.integers(side, alive.shape, least=-_FAR, below=_FAR) for side in (2, 3))
-        more = max(groups, self._panes.groups) - self._done.size
-        self._done = np.concatenate([self._done, np.full(max(more, 0), NEVER)])
-        self._spans = no_spans(self._done.size)
-        self._spans[alive] = np.stack([low, high], axis=1)
+        super().load(saved, groups)
+        over = saved.part("over")
+        self._done = _with_room(saved.integers("done", (None,)), len(self.spans))
         self._over, self._ahead = over.integer(0), over.flag(1)
         return self
+
+
+def _with_room(done: Integers, groups: int) -> Integers:
+    return np.append(done, np.full(max(groups - done.size, 0), NEVER))[:groups]
 
 
 def _of_number(found: Sequence[WindowStates], number: int) -> Iterator[WindowStates]:

@@ -7,7 +7,7 @@ next one that may be empty exists only once a later tuple has come, so the punct
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,38 +19,48 @@ from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Part
 from oop_engine.operators.kernels import panes as kernels
 from oop_engine.operators.slicing.accumulator import SumOverflowError
+from oop_engine.operators.slicing.checks import AT_ONCE, check_gap
 from oop_engine.operators.slicing.output import Stamp, Stamps
 from oop_engine.operators.slicing.panes import pane_windows
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.partials import NO_WINDOW, Partials, States
+from oop_engine.operators.slicing.spans import loaded_spans, no_spans, saved_spans, with_room
 from oop_engine.operators.slicing.store import Reach, Store
-from oop_engine.operators.slicing.window_limits import AT_ONCE, check_gap
-from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow
+from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
 from oop_engine.operators.windows import Extents
 
-__all__ = ["WindowStore", "no_spans"]
+__all__ = ["WindowStore"]
 
 Integers = NDArray[np.int64]
 
-_FAR = 1 << 62  # windows; no extent reaches so far
 _MORE = 8  # room grows by an eighth: every pane has room for every group
+_FLOOR = 1 << 23  # bytes: a rectangle so small may be as empty as it likes
+_SPARSE = 16  # cells of the rectangle for each one in use: then groups are sparse
+_MANY = 1000  # tuples; fewer that do not fit tell nothing
 
 
 class WindowStore:
-    """Open windows of ``extents``, the definition ``number``; ``panes``: by panes, as far as they fit."""
+    """Open windows of ``extents``, the definition ``number``; ``panes``: by panes, as far as they fit.
+
+    ``heir`` makes the store that takes over when groups turn out to be sparse: few panes of the rectangle are used, or
+    most tuples do not fit it.
+    """
 
     tuples = 0
 
     def __init__(
         self, number: int, extents: Extents, parts: Sequence[Part], stamp: Stamp,
-        *, panes: bool, every: bool = False,
+        *, panes: bool, every: bool = False, heir: Callable[[], WindowStore] | None = None,
     ) -> None:  # fmt: skip
         self.number, self.extents, self.parts, self.every = number, extents, parts, every
+        self.by_spans = every  # which windows may leave is told by the spans
         self.stamps = Stamps([extents], stamp)
         self.partials = Partials(parts)
         self.spans = no_spans(0)  # (groups, 2)  lowest open, highest window
         self.panes = PaneRing(parts, extents) if panes else None
-        self.seen = self.refused = 0  # tuples, and those that did not fit the ring
+        self._heir = heir
+        self._seen = self._refused = 0  # tuples, and those that did not fit the ring
+        self._most = 0  # panes in use at the last look
 
     def __len__(self) -> int:
         held = int(self.partials.counts[0])
@@ -72,9 +82,9 @@ class WindowStore:
             self.add_to_table(page, times, slots, *self.wids(page, times))
             return
         left = self.panes.add(page, times, slots, self.spans, self.partials.counts)
-        self.seen += slots.size
+        self._seen += slots.size
         if left.size:
-            self.refused += left.size
+            self._refused += left.size
             self.add_to_table(page.take(left), times[left], slots[left], *self.extents.wids(times[left]))
             if left.size > self.panes.used:  # it has the wrong panes: let it begin anew
                 self.give_up_panes()
@@ -86,7 +96,7 @@ class WindowStore:
     def grow(self, groups: int) -> None:
         """Make room for so many groups."""
         size = max(groups, len(self.spans) + len(self.spans) // _MORE)
-        self.spans = np.concatenate([self.spans, no_spans(size - len(self.spans))])
+        self.spans = with_room(self.spans, size)
 
     def add_to_table(
         self, page: Page, times: Integers, slots: Integers, first: Integers, last: Integers
@@ -167,22 +177,16 @@ class WindowStore:
         """Return windows in order, the states of those that are there twice combined."""
         together = WindowStates.ordered(found)
         same = (together.slots[1:] == together.slots[:-1]) & (together.ends[1:] == together.ends[:-1])
-        twice = np.flatnonzero(same)
-        if not twice.size:
+        if not same.any():
             return together
-        one, other = together.take(twice), together.take(twice + 1)
+        kept = np.flatnonzero(np.append(True, ~same))
+        once = together.take(kept)
         try:
-            both = self.partials.states.combine(one.states, other.states)
+            states = self.partials.states.reduced(together.states, kept)
         except SumOverflowError as error:
-            end = int(one.ends[error.at])
-            raise WindowOverflowError(
-                error.column, one.slots[error.at], end - (self.extents.range or 0), end
-            ) from None
-        for state, columns in zip(together.states, both, strict=True):
-            for column, new in zip(state, columns, strict=True):
-                column[twice] = new
-        kept = np.flatnonzero(np.concatenate([[True], ~same]))
-        return together.take(kept)._replace(in_order=True)
+            slot, end = once.slots[error.at], int(once.ends[error.at])
+            raise WindowOverflowError(error.column, slot, end - (self.extents.range or 0), end) from None
+        return once._replace(states=states, in_order=True)
 
     def reopen(self, slots: Integers, low: Integers) -> None:
         """Note that the lowest open window of some groups is another now, or that there is none."""
@@ -202,7 +206,7 @@ class WindowStore:
         return self.stamps.of_each(bounds)
 
     def most_until(self, bound: int) -> float:
-        if self.every:
+        if self.by_spans:
             cut = self.extents.closed_by(bound)
             low, behind = self._between(cut)
             return max(min(float(int(cut)), behind) - low, 0.0) * self.alive
@@ -220,19 +224,18 @@ class WindowStore:
         return max(behind - low, 0) * groups
 
     def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
+        cuts = self.extents.closed_by(bounds)
         if self.every:
-            cuts = self.extents.closed_by(bounds)
             self._check_gaps(slots, cuts)
-            return self.reaching([(*self._between(cuts), self.alive)])
+        if self.by_spans:
+            return self.reaching([(*self._between(cuts), self.alive)] if self.alive else [])
         return self.reaching([] if self.panes is None else [self.panes.reach])
 
     def _check_gaps(self, slots: Integers | None, cuts: Integers) -> None:
         """Raise ``LongGapError`` if a group would put out too many windows without a tuple."""
         slots = np.arange(len(self.spans)) if slots is None else slots
         low, high = self.spans[slots].T
-        stop = self._stop(cuts, high)
-        some = (low != NO_WINDOW) & (low < stop)
-        check_gap(self.extents, slots[some], low[some], stop[some], len(self))
+        check_gap(self.extents, slots, low, self._stop(cuts, high), len(self))
 
     def _stop(self, cuts: Integers, high: Integers) -> Integers:
         """Return behind which windows groups put out none, by their cuts and highest windows."""
@@ -249,8 +252,7 @@ class WindowStore:
         return self.partials.lowest, int(self.spans[:, 1].max(initial=NEVER + 1)) + 1
 
     def living(self, groups: int) -> NDArray[np.bool_]:
-        living: NDArray[np.bool_] = self.spans[:groups, 0] != NO_WINDOW
-        return living
+        return np.asarray(self.spans[:groups, 0] != NO_WINDOW)
 
     def rename(self, kept: Integers, slots: Integers) -> None:
         self.spans = self.spans[kept]
@@ -259,42 +261,40 @@ class WindowStore:
             self.panes.rename(slots, len(self.spans))
 
     def successor(self) -> Store:
+        of = self.panes
+        if self._heir is None or of is None:
+            return self
+        area = (of.high - of.low + 1) * of.groups  # there is room for more panes, at most as many again
+        empty = area > max(_FLOOR // of.cell_bytes, _SPARSE * max(self._most, of.used))
+        refused = self._refused > max(_MANY, self._seen / 2)
+        self._most, self._seen, self._refused = of.used, 0, 0
+        return self._heir().take_over(self) if empty or refused else self
+
+    def take_over(self, before: WindowStore) -> Store:
+        """Go on with the windows of another store; return this one."""
+        self.partials, self.spans = before.partials, before.spans
         return self
 
     def save(self) -> dict[str, Any]:
         panes = None if self.panes is None else self.panes.save()
-        return {"partials": self.partials.save(), "panes": panes, "spans": self._save_spans()}
+        held = {"partials": self.partials.save(), "panes": panes, "spans": saved_spans(self.spans)}
+        looked = [self._most, self._seen, self._refused]
+        return held if self._heir is None else {**held, "adapted": False, "looked": looked}
 
     def load(self, saved: Saved, groups: int) -> Store:
+        if self._heir is not None and saved.flag("adapted"):
+            return self._heir().load(saved, groups)
+        if self._heir is not None:
+            looked = saved.part("looked")
+            self._most, self._seen, self._refused = (looked.integer(i, least=0) for i in range(3))
         self.partials.load(saved.part("partials"), groups)
         if self.panes is not None and saved["panes"] is not None:
             self.panes.load(saved.part("panes"))
-        self._load_spans(saved.part("spans"), groups)
+        self.spans = loaded_spans(saved.part("spans"), groups, 0 if self.panes is None else self.panes.groups)
         return self
-
-    def _save_spans(self) -> list[Any]:
-        alive = np.flatnonzero(self.spans[:, 0] != NO_WINDOW)
-        low, high = self.spans[alive].T
-        lowest = int(low.min()) if low.size else 0
-        return [lowest, narrow(alive), narrow(low - lowest), narrow(high - lowest)]
-
-    def _load_spans(self, saved: Saved, groups: int) -> None:
-        lowest = saved.integer(0, least=-_FAR, most=_FAR)
-        rows = saved.integers(1, (None,), least=0, below=groups)
-        low = saved.integers(2, rows.shape, least=0, below=_FAR)
-        high = saved.integers(
-            3, rows.shape, least=-_FAR, below=_FAR
-        )  # below low: a group that waits for its next
-        self.spans = no_spans(groups if self.panes is None else max(groups, self.panes.groups))
-        self.spans[rows] = np.stack([low, high], axis=1) + lowest
 
     def _overflow_in(self, error: SumOverflowError) -> WindowOverflowError:
         """Return the error of an overflow in a row of the table."""
         (slot,), (wid,) = self.partials.owner(np.array([error.at]))
         (start,), (end,) = self.extents.extent(np.array([wid]))
         return WindowOverflowError(error.column, slot, start, end)
-
-
-def no_spans(groups: int) -> Integers:
-    """Return the spans of groups that have no window: lowest open and highest."""
-    return np.tile([NO_WINDOW, NEVER], (groups, 1))

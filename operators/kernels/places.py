@@ -1,8 +1,10 @@
-"""Integer keys and their codes: finding keys, and learning new ones, in one pass.
+"""Places: where tuples go, in one pass over a page: the code (slot) of an integer key, the cell of a slot and pane.
 
 A key's place is its distance from the ``lowest`` one, where ``near``; else it is found by hashing and linear
 probing, and ``places`` are a power of two.  places int32: the code of the key there, or -1; keys int64 (room,):
 by code.  Called by ``oop_engine.operators.keys.key_table``.
+
+Cells are those of a ring of panes (``panes.py``).
 """
 
 from __future__ import annotations
@@ -10,8 +12,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["encode", "fill", "find"]
+from oop_engine.operators.kernels.partials import NO_WINDOW
 
+__all__ = ["encode", "fill", "find", "place"]
+
+NEVER = np.iinfo(np.int64).min
 SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio
 
 
@@ -85,3 +90,73 @@ def fill(sizes, near, lowest, keys, places):
         if code != sizes[1]:
             at = keys[code] - lowest if near else _place(keys[code], shift, keys, places)
             places[at] = code
+
+
+@njit(cache=True, nogil=True)
+def place(geometry, tuples, spans, counts, turns, slots, panes, rows, fresh):
+    """Count each tuple in its cell; return how many cells are new, and how many tuples are left out.
+
+    tuples integers (cells,), spans int64 (slots, 2): lowest open and highest window, counts
+    int64 (3,) as in ``Table``, and turns int64 (4, groups) are updated.  rows int64 (tuples,): the cells,
+    -1 for a tuple that is left out; fresh int64 (tuples + 1,): which tuples made a new one.
+    """
+    step, length, _, _, _, groups = geometry
+    if groups == 1:
+        new, out = _count_runs(geometry, tuples, slots, panes, rows, fresh)
+    else:
+        new, out = _count(geometry, tuples, slots, panes, rows, fresh)
+    alive, lowest = counts[1], counts[2]
+    for k in range(new):
+        pane, slot = panes[fresh[k]], slots[fresh[k]]
+        first, last = pane, pane + length - 1
+        if step > 1:  # a division takes as long as all the rest
+            first, last = pane // step, (pane + length) // step - 1
+        asleep = spans[slot, 0] == NO_WINDOW
+        alive += asleep
+        turns[0, slot] = NEVER if asleep else turns[0, slot]
+        spans[slot, 0] = min(spans[slot, 0], first)
+        spans[slot, 1] = max(spans[slot, 1], last)
+        lowest = min(lowest, first)
+    counts[1], counts[2] = alive, lowest
+    return new, out
+
+
+@njit(cache=True, nogil=True)
+def _count(geometry, tuples, slots, panes, rows, fresh):
+    """Count each tuple in its cell; write rows and fresh, as of ``place``, and return how many are new and left out."""
+    _, _, low, high, mask, groups = geometry
+    new, out = 0, 0
+    for i in range(len(slots)):
+        pane, slot = panes[i], slots[i]
+        if pane < low or pane > high or slot >= groups:
+            rows[i] = -1
+            out += 1
+            continue
+        cell = (pane & mask) * groups + slot
+        rows[i] = cell
+        fresh[new] = i  # no branch: whether a cell is new cannot be foreseen
+        new += tuples[cell] == 0
+        tuples[cell] += 1
+    return new, out
+
+
+@njit(cache=True, nogil=True)
+def _count_runs(geometry, tuples, slots, panes, rows, fresh):
+    """Do so for one group: neighbours are mostly of one pane, so they are counted before the cell is written."""
+    _, _, low, high, mask, _ = geometry
+    new, out, last, cell, count = 0, 0, low - 1, 0, 0
+    for i in range(len(slots)):
+        if panes[i] != last or slots[i]:
+            tuples[cell] += count
+            last, count = panes[i], 0
+            if last < low or last > high or slots[i]:
+                last, rows[i] = low - 1, -1
+                out += 1
+                continue
+            cell = last & mask
+            fresh[new] = i
+            new += tuples[cell] == 0
+        count += 1
+        rows[i] = cell
+    tuples[cell] += count
+    return new, out

@@ -1,4 +1,4 @@
-"""Window limits: from how many windows on a definition, or a gap, is taken for a mistake.
+"""Checks: of the parameters of window operators, and of how many windows there would be.
 
 A range of a day with a slide of a nanosecond, or one clock that is a century ahead where windows without
 tuples are asked for: either would give results for ever.  A definition is refused when the graph is built, a
@@ -7,13 +7,29 @@ gap when a punctuation would complete it.  Whatever stays below leaves in pages,
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
+
 import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.core.errors import GraphError
-from oop_engine.operators.windows import Extents
+from oop_engine.operators.aggregates import Aggregation
+from oop_engine.operators.values.describe_value import describe_value
+from oop_engine.operators.windows import Extents, Windows
 
-__all__ = ["AT_ONCE", "MOST_PARTIALS", "MOST_WINDOWS", "LongGapError", "check_gap", "check_overlap", "pauses"]
+__all__ = [
+    "AT_ONCE",
+    "MOST_PARTIALS",
+    "MOST_WINDOWS",
+    "LongGapError",
+    "by_name",
+    "check_gap",
+    "check_overlap",
+    "checked",
+    "one_of",
+    "pauses",
+]
 
 Integers = NDArray[np.int64]
 
@@ -23,6 +39,47 @@ MOST_PARTIALS = 1_000_000
 """Windows a tuple may be in where each of them has a partial aggregate of its own: 150 MB a tuple."""
 AT_ONCE = 1 << 20
 """Results, about, that are put together before the first of them leaves."""
+
+
+def checked(aggregates: Mapping[str, object], by: Sequence[str], stamp: str, what: str) -> tuple[str, ...]:
+    """Return ``by`` as a tuple; raise ``GraphError`` if the parameters are wrong in themselves."""
+    if isinstance(by, str):
+        msg = f"{what}: by must be a tuple of column names; got {by!r}: write by=({by!r},)"
+        raise GraphError(msg)
+    if not isinstance(aggregates, Mapping) or not aggregates:
+        msg = f"{what}: needs at least one aggregate, such as {{'n': Count()}}"
+        raise GraphError(msg)
+    for name, aggregate in aggregates.items():
+        if not isinstance(aggregate, Aggregation):
+            msg = f"{what}: {name!r} must be an aggregate such as Sum('x'); got {aggregate!r}"
+            raise GraphError(msg)
+    if stamp not in ("start", "end"):
+        msg = f"{what}: stamp must be 'start' or 'end'; got {stamp!r}"
+        raise GraphError(msg)
+    return tuple(by)
+
+
+def by_name(windows: Windows | Mapping[str, Windows], place: str) -> dict[str, Windows]:
+    """Return definitions by name, one alone by how it is written.
+
+    Raises ``GraphError`` in the name of ``place`` if there is none, or a name is no text.
+    """
+    definitions = dict(windows) if isinstance(windows, Mapping) else {describe_value(windows): windows}
+    if not definitions:
+        msg = f"{place}: windows must be named definitions, such as {{'1 min': Tumbling('1 min')}}; got none"
+        raise GraphError(msg)
+    if not all(isinstance(name, str) for name in definitions):
+        msg = f"{place}: names of windows must be strings; got {list(definitions)}"
+        raise GraphError(msg)
+    return definitions
+
+
+def one_of(choices: Any, given: Any, place: str) -> Any:
+    """Return the value given for a choice (a ``Literal``).  Raises ``GraphError`` in the name of ``place``."""
+    if given not in get_args(choices):
+        msg = f"{place} must be one of {', '.join(map(repr, get_args(choices)))}; got {given!r}"
+        raise GraphError(msg)
+    return given
 
 
 def check_overlap(extents: Extents, what: str, *, in_table: bool = False) -> None:
