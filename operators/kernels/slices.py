@@ -25,7 +25,18 @@ from numba import njit
 from oop_engine.operators.kernels.partials import NO_WINDOW
 from oop_engine.operators.kernels.time_order import time_order
 
-__all__ = ["ALONE", "closing", "measure", "needed", "pick", "plan", "reopen", "slice_at", "unit_of"]
+__all__ = [
+    "ALONE",
+    "closing",
+    "measure",
+    "needed",
+    "pick",
+    "plan",
+    "reopen",
+    "slice_at",
+    "slices_at",
+    "unit_of",
+]
 
 NOTHING = np.iinfo(np.int64).min
 ALONE = NOTHING
@@ -39,6 +50,14 @@ def slice_at(grid, unit):
     if units == 1:
         return unit
     return unit // units * (grid[0, units - 1] + 1) + grid[0, unit % units]
+
+
+@njit(cache=True, nogil=True)
+def slices_at(grid, units, turns, out):
+    """Write the slice of each of ``units`` int64 (n,) into ``out``; ``turns``: how often edges came again before."""
+    period, each = grid.shape[1], grid[0, grid.shape[1] - 1] + 1
+    for i in range(len(units)):
+        out[i] = turns[i] * each + grid[0, units[i] - turns[i] * period]
 
 
 @njit(cache=True, nogil=True)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from oop_engine.core.errors import SnapshotError
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
-from oop_engine.operators.kernels.slices import needed
+from oop_engine.operators.kernels.slices import needed, slice_at, slices_at
 from oop_engine.operators.windows import Extents
 
 __all__ = ["UNITS", "Slicing", "shared"]
@@ -59,8 +59,13 @@ class _Uneven(_Slices):
 
     def places(self, offsets: Any) -> Any:
         units = offsets // self.slide
-        before = units // self.grid.shape[1]
-        return before * (self.grid[0, -1] + 1) + self.grid[0][units - before * self.grid.shape[1]]
+        if not isinstance(units, np.ndarray):
+            return slice_at(self.grid, int(units))
+        at = np.empty_like(units)
+        slices_at(
+            self.grid, units, units // self.grid.shape[1], at
+        )  # NumPy divides by one number faster than a loop
+        return at
 
     def units(self, slices: Any) -> Any:
         """Return the units with which slices begin."""

@@ -229,8 +229,9 @@ class RunStore:
             raise SnapshotError(msg)
 
     def _check(self, times: Integers) -> None:
+        ends = np.array([times.min(), times.max()]) if times.size else times
         for _, definition in self._definitions:
-            definition.check(times)
+            definition.check(ends)
 
 
 class _Windows(NamedTuple):
