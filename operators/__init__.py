@@ -21,6 +21,9 @@ if TYPE_CHECKING:  # operators
     from oop_engine.operators.levels.consolidate import Consolidate as Consolidate
     from oop_engine.operators.edge.describe import Describe as Describe
     from oop_engine.operators.distinct import Distinct as Distinct
+    from oop_engine.operators.edge.shed import Shed as Shed
+    from oop_engine.operators.edge.stamp import Stamp as Stamp
+    from oop_engine.operators.expire import Expire as Expire
     from oop_engine.operators.finalize import Finalize as Finalize
     from oop_engine.operators.edge.guard import Ahead as Ahead, Guard as Guard
     from oop_engine.operators.in_order.buffering_aggregate import BufferingAggregate as BufferingAggregate

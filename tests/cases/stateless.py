@@ -10,11 +10,15 @@ import pyarrow.compute as pc
 from oop_engine import Schema
 from oop_engine.operators.apply import Apply
 from oop_engine.operators.distinct import Distinct
+from oop_engine.operators.edge.shed import Shed
+from oop_engine.operators.edge.stamp import Stamp
+from oop_engine.operators.expire import Expire
+from oop_engine.operators.keys.key_codes import key_hashes
 from oop_engine.operators.project import Project
 from oop_engine.operators.select import Select
 from oop_engine.operators.split import Split
 from tests.cases import Case, Row
-from tests.naive.stateless import apply, distinct, project, select, split
+from tests.naive.stateless import apply, arrived, distinct, expiring, project, select, split
 
 PLAIN = Schema({"ts": pa.int64(), "k": pa.string(), "n": pa.int32()}, "ts", "s")
 METRES = Schema({"at": pa.int32(), "k": pa.string(), "x": pa.float64()}, "at", "m")
@@ -38,6 +42,13 @@ def double(row: Row) -> int | None:
     return None if row["n"] is None else row["n"] * 2
 
 
+def is_one_of_three(row: Row) -> bool:
+    """Tell whether a key is in a third of all, by the upper half of its hash."""
+    return (int(key_hashes([pa.array([row["k"]], pa.string())], 1)[0]) % 2**64 >> 32) % 3 == 0
+
+
+ARRIVAL = "arrivals follow from the order in which tuples come"
+BY_ARRIVAL = {"order": ARRIVAL, "division": ARRIVAL}
 PREDICATES = {"a": pc.field("k") == "a", "positive": is_positive}
 RENAMED = {"time": "ts", "key": "k", "twice": pc.field("n") * 2}
 
@@ -69,6 +80,22 @@ CASES = [
         (PLAIN,),
         lambda i: apply(i[0], {"positive": positive, "n": double}),
     ),
+    Case(
+        "stamp",
+        Stamp("came"),
+        (PLAIN,),
+        lambda i: arrived(i[0], "came"),
+        {},
+        BY_ARRIVAL,
+    ),
+    Case(
+        "shed-by_key",
+        Shed(3, ("k",)),
+        (PLAIN,),
+        lambda i: apply(select(i[0], is_one_of_three), {"weight": lambda row: 3}),
+        {"k": [*"abcdefghij", None]},
+    ),
+    Case("expire", Expire(7), (PLAIN,), lambda i: expiring(i[0], "ts", 7)),
     Case("split-rest", Split(PREDICATES, rest="other"), (PLAIN,), lambda i: split(i[0], [is_a, positive])[0]),
     Case("split-unmatched", Split(PREDICATES), (PLAIN,), lambda i: split(i[0], [is_a, positive])[0]),
     Case("distinct-all", Distinct(), (PLAIN,), lambda i: distinct(i[0], PLAIN.names), FEW),

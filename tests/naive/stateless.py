@@ -1,11 +1,11 @@
-"""Select, project, apply, split and distinct, from their definitions, row by row."""
+"""Select, project, apply, split, distinct, stamps and negative tuples, from their definitions, row by row."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["apply", "distinct", "project", "select", "split"]
+__all__ = ["apply", "arrived", "distinct", "expiring", "project", "select", "split"]
 
 Row = dict[str, Any]
 Value = Callable[[Row], Any]
@@ -40,3 +40,14 @@ def distinct(rows: Sequence[Row], names: Sequence[str]) -> list[Row]:
         if key not in found:
             found.append(key)
     return found
+
+
+def arrived(rows: Sequence[Row], column: str) -> list[Row]:
+    """Rows that arrive at 0, 1, 2..., with their arrivals."""
+    return [row | {column: number} for number, row in enumerate(rows)]
+
+
+def expiring(rows: Sequence[Row], time: str, length: int) -> list[Row]:
+    """Each row once to be counted, and once to be counted no more."""
+    positive = [row | {"at": row[time], "weight": 1} for row in rows]
+    return positive + [row | {"at": row[time] + length, "weight": -1} for row in rows]

@@ -47,9 +47,9 @@ Expected = dict[str, Counter[tuple[Any, ...]]]
 """Of each sink: the rows, as a multiset of the values of the columns that are compared."""
 
 _MODULES = (
-    "aggregates", "joining.bands", "edge.describe", "distinct", "levels.low_level_aggregate", "policies.late", "meld",
-    "oa_join", "policies.policies", "policies.by_quantile", "project", "edge.punctuate", "select", "triggers",
-    "values.flush", "window_aggregate", "windows",
+    "aggregates", "joining.bands", "edge.describe", "distinct", "expire", "levels.low_level_aggregate", "meld",
+    "policies.late", "oa_join", "policies.policies", "policies.by_quantile", "project", "edge.punctuate", "select",
+    "triggers", "values.flush", "window_aggregate", "windows",
 )  # fmt: skip
 _VOCABULARY: dict[str, Any] = {}
 for _module in _MODULES:
