@@ -20,13 +20,21 @@ from oop_engine.system.lazy_names import lazy_names
 
 if TYPE_CHECKING:  # to use
     from oop_engine.connectors.sinks.callback import Callback as Callback
+    from oop_engine.connectors.sinks.kafka_topic import KafkaTopic as KafkaTopic
     from oop_engine.connectors.sinks.memory import Gathered as Gathered
     from oop_engine.connectors.sinks.part_files import PartFiles as PartFiles
+    from oop_engine.connectors.sinks.postgres_table import PostgresTable as PostgresTable
     from oop_engine.connectors.sources.file_tail import FileTail as FileTail
     from oop_engine.connectors.sources.generated import Generated as Generated, Replayed as Replayed
     from oop_engine.connectors.sources.growing_folder import GrowingFolder as GrowingFolder
+    from oop_engine.connectors.sources.jet_stream import JetStream as JetStream
     from oop_engine.connectors.sources.kafka import Kafka as Kafka
+    from oop_engine.connectors.sources.mqtt import Mqtt as Mqtt
+    from oop_engine.connectors.sources.postgres_changes import PostgresChanges as PostgresChanges
+    from oop_engine.connectors.sources.redis_stream import RedisStream as RedisStream
+    from oop_engine.connectors.sources.server_events import ServerEvents as ServerEvents
     from oop_engine.connectors.sources.tcp_lines import TcpLines as TcpLines
+    from oop_engine.connectors.sources.web_socket import WebSocket as WebSocket
     from oop_engine.core.change import Change as Change
     from oop_engine.core.errors import (
         ContractError as ContractError,

@@ -104,8 +104,9 @@ def run(
       oop-engine run graph.py --source tail:access.jsonl --sink parquet:out --checkpoint state --page=8470
 
     \b
-    Sources: tail:PATH, folder:PATH, tcp:HOST:PORT; with ?format=csv, ?follow=no.
-    Sinks: parquet:DIR, jsonl:DIR, csv:DIR, arrow:DIR, print:
+    Sources: tail:PATH, folder:PATH, tcp:HOST:PORT, kafka:, redis: or nats:HOST:PORT/NAME, wss://..., sse:https://...,
+      mqtt:HOST:PORT/TOPIC?client=ID, postgres:HOST:PORT/DB?publication=NAME; with ?format=csv, ?follow=no.
+    Sinks: parquet:DIR, jsonl:DIR, csv:DIR, arrow:DIR, print:, kafka:HOST:PORT/TOPIC, postgres:HOST:PORT/DB?table=NAME
     """
     if bool(traces) == bool(sources):
         msg = "run: give traces, or live sources with --source; not both, and not none"

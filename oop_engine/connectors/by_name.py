@@ -6,17 +6,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 from oop_engine.connectors.message_format import MESSAGE_FORMATS
 from oop_engine.connectors.sink import LiveSink
 from oop_engine.connectors.sinks.callback import Callback
+from oop_engine.connectors.sinks.kafka_topic import KafkaTopic
 from oop_engine.connectors.sinks.part_files import PartFiles
+from oop_engine.connectors.sinks.postgres_table import PostgresTable
 from oop_engine.connectors.source import LiveSource
 from oop_engine.connectors.sources.file_tail import FileTail
 from oop_engine.connectors.sources.growing_folder import GrowingFolder
+from oop_engine.connectors.sources.jet_stream import JetStream
 from oop_engine.connectors.sources.kafka import Kafka
+from oop_engine.connectors.sources.mqtt import Mqtt
+from oop_engine.connectors.sources.postgres_changes import PostgresChanges
+from oop_engine.connectors.sources.redis_stream import RedisStream
+from oop_engine.connectors.sources.server_events import ServerEvents
 from oop_engine.connectors.sources.tcp_lines import TcpLines
+from oop_engine.connectors.sources.web_socket import WebSocket
 from oop_engine.core.errors import UsageError
 from oop_engine.core.page import Page
 from oop_engine.core.registry import Registry
@@ -71,13 +79,28 @@ def _parts(
         there = f"use one of {', '.join(kinds)}, as in {next(iter(kinds))}:path"
         msg = f"{noun} {text!r}: there is no kind {kind!r}: {there}"
         raise UsageError(msg)
-    return kind, address, dict(parse_qsl(query))
+    return kind, address, dict(parse_qsl(query, keep_blank_values=True))
 
 
 def _only(text: str, options: dict[str, str], *known: str) -> None:
     if unknown := options.keys() - {*known}:
         msg = f"{text}: unknown option {min(unknown)!r}; there are {', '.join(known) or 'none'}"
         raise UsageError(msg)
+
+
+def _server(place: str, address: str, example: str) -> tuple[str, str]:
+    """Return the server (with its port) and the name behind it."""
+    server, _, name = address.partition("/")
+    if not name or not server.rpartition(":")[2].isdigit():
+        msg = f"{place}: must have a host, a port and a name, as in {example}"
+        raise UsageError(msg)
+    return server, name
+
+
+def _dsn(server: str, database: str, options: dict[str, str]) -> str:
+    """Return the address of a database; passwords are in ~/.pgpass or PGPASSWORD, where nobody else sees them."""
+    user = f"{options['user']}@" if "user" in options else ""
+    return f"postgresql://{user}{server}/{database}"
 
 
 def _format(address: str, options: dict[str, str]) -> str:
@@ -111,16 +134,73 @@ def _tcp(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
 @register_source("kafka")
 def _kafka(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
     _only(f"kafka:{address}", options, "format", "follow", "partition", "group")
-    servers, _, topic = address.partition("/")
+    servers, topic = _server(f"source 'kafka:{address}'", address, "kafka:127.0.0.1:9092/requests")
     partitions = [
         int(number) for number in options.get("partition", "").split(",") if number.strip().isdigit()
     ]
     group = options.get("group", "oop-engine")
     follow = options.get("follow", "yes") == "yes"
-    if not servers or not topic:
-        msg = f"source 'kafka:{address}': must have a broker and a topic, as in kafka:127.0.0.1:9092/requests"
-        raise UsageError(msg)
     return Kafka(servers, topic, partitions or None, _format("", options), group=group, follow=follow)
+
+
+@register_source("redis")
+def _redis(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
+    _only(f"redis:{address}", options, "format", "follow", "field", "db")
+    server, stream = _server(f"source 'redis:{address}'", address, "redis:127.0.0.1:6379/requests")
+    url, field = f"redis://{server}/{options.get('db', '0')}", options.get("field", "data")
+    follow = options.get("follow", "yes") == "yes"
+    return RedisStream(url, stream, _format("", options), field=field or None, follow=follow)
+
+
+@register_source("nats")
+def _nats(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
+    _only(f"nats:{address}", options, "format", "follow", "subject")
+    server, stream = _server(f"source 'nats:{address}'", address, "nats:127.0.0.1:4222/requests")
+    follow = options.get("follow", "yes") == "yes"
+    return JetStream(f"nats://{server}", stream, options.get("subject"), _format("", options), follow=follow)
+
+
+@register_source("mqtt")
+def _mqtt(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
+    _only(f"mqtt:{address}", options, "format", "client")
+    example = "mqtt:127.0.0.1:1883/sensors/#?client=my-service"
+    server, topic = _server(f"source 'mqtt:{address}'", address, example)
+    host, _, port = server.rpartition(":")
+    if "client" not in options:
+        msg = f"source 'mqtt:{address}': must have a client id that stays the same, as in {example}"
+        raise UsageError(msg)
+    return Mqtt(host, topic, options["client"], _format("", options), port=int(port))
+
+
+@register_source("postgres")
+def _postgres(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
+    _only(f"postgres:{address}", options, "publication", "slot", "user")
+    server, database = _server(
+        f"source 'postgres:{address}'", address, "postgres:127.0.0.1:5432/shop?publication=orders"
+    )
+    if "publication" not in options:
+        msg = f"source 'postgres:{address}': must have ?publication=NAME, of the tables that are read"
+        raise UsageError(msg)
+    slot = options.get("slot", "oop_engine")
+    return PostgresChanges(_dsn(server, database, options), options["publication"], slot)
+
+
+def _web_socket(kind: str) -> SourceMaker:
+    def made(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
+        format = options.pop("format", "jsonl")  # the other options belong to the address
+        return WebSocket(f"{kind}:{address}{'?' * bool(options)}{urlencode(options)}", format)
+
+    return made
+
+
+for _name in ("ws", "wss"):
+    SOURCES.register(_name, _web_socket(_name), __name__)
+
+
+@register_source("sse")
+def _sse(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
+    format, event = options.pop("format", "jsonl"), options.pop("event", None)
+    return ServerEvents(f"{address}{'?' * bool(options)}{urlencode(options)}", format, event=event)
 
 
 def _part_files(format: str) -> SinkMaker:
@@ -133,6 +213,25 @@ def _part_files(format: str) -> SinkMaker:
 
 for _name in FORMATS:
     SINKS.register(_name, _part_files(_name), __name__)
+
+
+@register_sink("kafka")
+def _kafka_topic(address: str, options: dict[str, str]) -> LiveSink:
+    _only(f"kafka:{address}", options, "key")
+    servers, topic = _server(f"sink 'kafka:{address}'", address, "kafka:127.0.0.1:9092/results")
+    return KafkaTopic(servers, topic, options.get("key"))
+
+
+@register_sink("postgres")
+def _postgres_table(address: str, options: dict[str, str]) -> LiveSink:
+    _only(f"postgres:{address}", options, "table", "key", "user")
+    example = "postgres:127.0.0.1:5432/shop?table=per_minute&key=host,window_end"
+    server, database = _server(f"sink 'postgres:{address}'", address, example)
+    if "table" not in options:
+        msg = f"sink 'postgres:{address}': must have a table, as in {example}"
+        raise UsageError(msg)
+    key = [name for name in options.get("key", "").split(",") if name]
+    return PostgresTable(_dsn(server, database, options), options["table"], key)
 
 
 @register_sink("print")

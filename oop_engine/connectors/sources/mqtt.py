@@ -1,0 +1,169 @@
+"""MQTT: messages of topics, which a broker keeps until a checkpoint has them."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+from oop_engine.connectors.library import library
+from oop_engine.connectors.source import LiveSource, Position
+from oop_engine.core.errors import SetupError, TraceError
+
+__all__ = ["Mqtt"]
+
+_MOST = 1000
+_ANSWER_S = 10.0
+
+
+class Mqtt(LiveSource):
+    """Messages that are published to ``topics`` with QoS 1, from the broker at ``host:port``; needs paho-mqtt.
+
+    A message is acknowledged when a checkpoint has it, so the broker sends those again that none has.  They are known
+    again by their packet identifier and their content, so none counts twice, even if the process dies between the
+    checkpoint and the acknowledgement.  ``client_id`` is the name of the session at the broker: it must stay the same
+    from run to run, and be nobody else's.  The broker keeps the session for ``keep_s`` seconds without us.
+
+    A broker sends only so many messages that are not acknowledged: at most those come between two checkpoints
+    (``max_inflight_messages`` of mosquitto is 20; 0 is no limit).  Messages of QoS 0 are lost with the process.
+    ``options`` are keyword arguments for ``username_pw_set`` (``username``, ``password``) and ``tls`` (True).
+    Raises ``SetupError`` if no broker answers, or it refuses; ``TraceError`` if it has forgotten the session of a
+    checkpoint, and so the messages since.
+    """
+
+    def __init__(
+        self, host: str, topics: str | list[str], client_id: str, format: str = "jsonl", *,
+        port: int = 1883, keep_s: int = 7 * 86_400, **options: Any,
+    ) -> None:  # fmt: skip
+        self._host, self._port, self._client_id, self.format = host, port, client_id, format
+        self._topics = [topics] if isinstance(topics, str) else list(topics)
+        self._keep_s, self._options = keep_s, options
+        self._client: Any = None
+        self._count = 0
+        self._sent = dict[int, tuple[int, str]]()  # by packet identifier, in order: number, content
+        self._recorded = dict[int, str]()  # those of a checkpoint that the broker may send again
+
+    async def read(self, position: Position) -> AsyncIterator[tuple[list[bytes], Position]]:
+        """Yield the messages that have come, with how many there were, and those not acknowledged yet."""
+        known = position or {"count": 0, "sent": {}}
+        self._count, self._sent = known["count"], {}
+        self._recorded = {int(mid): content for mid, content in known["sent"].items()}
+        waiting: asyncio.Queue[Any] = asyncio.Queue()
+        client = self._connected(waiting, asyncio.get_running_loop(), again=position is not None)
+        try:
+            await asyncio.to_thread(self._begin, client)
+            self._client = client
+            while True:
+                messages = [await waiting.get()]
+                while len(messages) < _MOST and not waiting.empty():
+                    messages.append(waiting.get_nowait())
+                payloads = []
+                for message in messages:
+                    if isinstance(message, Exception):
+                        raise message
+                    if self._is_new(message):
+                        payloads.append(message.payload)
+                if payloads:
+                    yield payloads, self._position()
+        finally:
+            self._client = None
+            client.disconnect()
+            await asyncio.to_thread(client.loop_stop)
+
+    async def acknowledge(self, position: Position) -> None:
+        """Acknowledge the messages that a checkpoint has."""
+        if self._client is None:
+            return
+        for mid, (number, _) in list(self._sent.items()):
+            if number > position["count"]:
+                break
+            self._client.ack(mid, 1)
+            del self._sent[mid]
+
+    def _position(self) -> Position:
+        sent = {str(mid): content for mid, content in self._recorded.items()}
+        sent |= {str(mid): content for mid, (_, content) in self._sent.items()}
+        return {"count": self._count, "sent": sent}
+
+    def _is_new(self, message: Any) -> bool:
+        """Tell whether a message came for the first time; acknowledge it at once if a checkpoint has it."""
+        if message.qos == 0:
+            self._count += 1
+            return True
+        content = hashlib.blake2b(message.topic.encode() + b"\0" + message.payload, digest_size=8).hexdigest()
+        if message.dup and self._recorded.pop(message.mid, None) == content:
+            self._client.ack(message.mid, message.qos)
+            return False
+        if message.dup and self._sent.get(message.mid, (0, ""))[1] == content:
+            return False  # the connection was lost for a while; the message is on its way to a checkpoint
+        self._recorded.pop(
+            message.mid, None
+        )  # another message has its identifier now, so it was acknowledged
+        self._count += 1
+        self._sent.pop(message.mid, None)
+        self._sent[message.mid] = (self._count, content)
+        return True
+
+    def _connected(self, waiting: asyncio.Queue[Any], loop: asyncio.AbstractEventLoop, *, again: bool) -> Any:
+        """Return a client whose messages, and troubles, come into the queue."""
+        paho = library("paho.mqtt.client", "mqtt", "Mqtt")
+        subscribing = library("paho.mqtt.subscribeoptions", "mqtt", "Mqtt")
+        version = library("paho.mqtt.enums", "mqtt", "Mqtt").CallbackAPIVersion.VERSION2
+        client = paho.Client(version, client_id=self._client_id, protocol=paho.MQTTv5, manual_ack=True)
+        sessions = [again]
+
+        def tell(found: Any) -> None:
+            loop.call_soon_threadsafe(waiting.put_nowait, found)
+
+        def on_connect(client: Any, data: Any, flags: Any, reason: Any, properties: Any) -> None:
+            if reason.is_failure:
+                tell(SetupError(f"{self._place}: the broker refuses: {reason}: check name and password"))
+            elif sessions[0] and not flags.session_present:
+                tell(self._forgotten())
+            else:
+                sessions[0] = True
+                once = subscribing.SubscribeOptions(
+                    qos=1, retainHandling=1
+                )  # retained ones only the first time
+                client.subscribe([(topic, once) for topic in self._topics])
+
+        def on_subscribe(client: Any, data: Any, mid: int, reasons: list[Any], properties: Any) -> None:
+            for topic, reason in zip(self._topics, reasons, strict=True):
+                if reason.is_failure:
+                    msg = (
+                        f"{self._place}: topic {topic!r} is refused: {reason}: check its name, and the rights"
+                    )
+                    tell(SetupError(msg))
+
+        client.on_connect, client.on_subscribe = on_connect, on_subscribe
+        client.on_message = lambda client, data, message: tell(message)
+        return client
+
+    def _begin(self, client: Any) -> None:
+        paho = library("paho.mqtt.properties", "mqtt", "Mqtt")
+        packets = library("paho.mqtt.packettypes", "mqtt", "Mqtt").PacketTypes
+        if "username" in self._options:
+            client.username_pw_set(self._options["username"], self._options.get("password"))
+        if self._options.get("tls"):
+            client.tls_set()
+        properties = paho.Properties(packets.CONNECT)
+        properties.SessionExpiryInterval = self._keep_s
+        properties.ReceiveMaximum = 65_535
+        client.connect_timeout = _ANSWER_S
+        try:
+            client.connect(self._host, self._port, clean_start=False, properties=properties)
+        except OSError as error:
+            msg = f"{self._place}: no broker answers ({error.strerror or error}): give the address of one that runs"
+            raise SetupError(msg) from error
+        client.loop_start()
+
+    @property
+    def _place(self) -> str:
+        return f"MQTT broker {self._host}:{self._port}, client {self._client_id!r}"
+
+    def _forgotten(self) -> TraceError:
+        return TraceError(
+            f"{self._place}: the broker has no session of this client any more, so messages since the last checkpoint "
+            "may be lost: let it keep sessions for longer, or begin anew with another folder of checkpoints"
+        )

@@ -1,0 +1,181 @@
+"""Postgres changes: rows that are inserted, updated or deleted, by logical replication."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import struct
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from oop_engine.connectors.library import library
+from oop_engine.connectors.source import LiveSource, Position
+from oop_engine.connectors.sources.pgoutput import Decoder, lsn_of, text_of_lsn
+from oop_engine.core.errors import SetupError, TraceError
+
+__all__ = ["PostgresChanges"]
+
+_STATUS_S = 10.0
+
+
+class PostgresChanges(LiveSource):
+    """The changes of the tables of ``publication``, at the database ``dsn``; needs psycopg, and ``wal_level=logical``.
+
+    ``slot``: the name of the replication slot, which is made if it is not there; it keeps the log until a checkpoint
+    has it, so drop it when the service is over.  The position is a place in the log, behind a transaction; rows come
+    by whole transactions, as JSON, with ``_table`` and ``_operation``.  Those that were there before the slot do not
+    come.  ``operations``: of which rows come; of a deleted one the key.  Raises ``SetupError`` if no server
+    answers or there is no such publication, ``TraceError`` if the slot no longer has the position: nothing is skipped.
+    """
+
+    replayable = True
+    format = "jsonl"
+
+    def __init__(
+        self,
+        dsn: str,
+        publication: str,
+        slot: str = "oop_engine",
+        *,
+        operations: Sequence[str] = ("insert", "update"),
+    ) -> None:
+        self._dsn, self._publication, self._slot = dsn, publication, slot
+        self._operations = {*operations}
+        self._reached = 0
+        self._pgconn: Any = None
+        self._sending = asyncio.Lock()
+
+    async def read(self, position: Position) -> AsyncIterator[tuple[list[bytes], Position]]:
+        """Yield the rows of each transaction, with the place behind it."""
+        psycopg = library("psycopg", "postgres", "PostgresChanges")
+        try:
+            start = await self._slot_at(psycopg, position)
+            connection = await psycopg.AsyncConnection.connect(
+                self._dsn, autocommit=True, connect_timeout=10, replication="database"
+            )
+        except psycopg.Error as error:
+            reason = str(error).strip().splitlines()[0]
+            msg = f"{self._place}: {reason}: give the address of a server that runs with wal_level=logical"
+            raise SetupError(msg) from error
+        self._reached = lsn_of(start)
+        status = asyncio.create_task(self._tell_on(), name=f"slot {self._slot}")
+        try:
+            self._pgconn = connection.pgconn
+            await self._begin(psycopg, start)
+            decoder = Decoder(lambda table, operation: operation in self._operations)
+            while True:
+                if (found := _step(decoder, await self._data(psycopg))) is not None:
+                    rows, end = found
+                    yield [json.dumps(row).encode() for row in rows], text_of_lsn(end)
+        finally:
+            status.cancel()
+            self._pgconn = None
+            await connection.close()
+
+    async def acknowledge(self, position: Position) -> None:
+        """Let the server forget the log up to a checkpoint."""
+        self._reached = max(self._reached, lsn_of(position))
+        await self._tell()
+
+    async def _slot_at(self, psycopg: Any, position: Position) -> str:
+        """Return where to begin; make the slot for the first time."""
+        sql = "select confirmed_flush_lsn, wal_status, active from pg_replication_slots where slot_name = %s"
+        async with await psycopg.AsyncConnection.connect(
+            self._dsn, autocommit=True, connect_timeout=10
+        ) as about:
+            cursor = await about.execute(
+                "select 1 from pg_publication where pubname = %s", [self._publication]
+            )
+            if await cursor.fetchone() is None:
+                msg = f"{self._place}: there is no such publication: CREATE PUBLICATION ... FOR TABLE ..."
+                raise SetupError(msg)
+            found = await (await about.execute(sql, [self._slot])).fetchone()
+            if found is None and position is None:
+                make = "select lsn::text from pg_create_logical_replication_slot(%s, 'pgoutput')"
+                return str((await (await about.execute(make, [self._slot])).fetchone())[0])
+            if found is None or found[1] == "lost":
+                raise self._gone(position, "there is no such slot any more")
+            if position is not None and lsn_of(str(found[0])) > lsn_of(position):
+                raise self._gone(position, f"the slot has gone on to {found[0]}")
+            return str(found[0]) if position is None else str(position)
+
+    async def _begin(self, psycopg: Any, start: str) -> None:
+        names = _text(_quoted(self._publication))
+        command = f"START_REPLICATION SLOT {_quoted(self._slot)} LOGICAL {start} "
+        command += f"(proto_version '1', publication_names {names})"
+        self._pgconn.send_query(command.encode())
+        while self._pgconn.flush():
+            await asyncio.sleep(0)
+        while self._pgconn.is_busy():
+            await self._readable()
+            self._pgconn.consume_input()
+        result = self._pgconn.get_result()
+        if result is None or result.status != psycopg.pq.ExecStatus.COPY_BOTH:
+            reason = "no answer" if result is None else result.error_message.decode().strip().splitlines()[0]
+            msg = f"{self._place}: {reason}: does another service read this slot?"
+            raise SetupError(msg)
+
+    async def _data(self, psycopg: Any) -> bytes:
+        """Return the next message of the stream."""
+        while True:
+            size, data = self._pgconn.get_copy_data(1)
+            if size > 0:
+                return bytes(data)
+            if size < 0:
+                result = self._pgconn.get_result()
+                words = result.error_message.decode().strip() if result is not None else ""
+                msg = f"{self._place}: the server has ended the stream: {words}"
+                raise SetupError(msg)
+            await self._readable()
+            try:
+                self._pgconn.consume_input()
+            except psycopg.Error as error:
+                msg = f"{self._place}: {str(error).strip()}"
+                raise SetupError(msg) from error
+
+    async def _readable(self) -> None:
+        loop, ready = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(self._pgconn.socket, ready.set)
+        try:
+            await ready.wait()
+        finally:
+            loop.remove_reader(self._pgconn.socket)
+
+    async def _tell_on(self) -> None:
+        """Let the server know that somebody is there."""
+        while True:
+            await asyncio.sleep(_STATUS_S)
+            await self._tell()
+
+    async def _tell(self) -> None:
+        async with self._sending:
+            if (pgconn := self._pgconn) is not None:
+                at = self._reached
+                pgconn.put_copy_data(b"r" + struct.pack(">qqqqb", at, at, at, 0, 0))
+                while pgconn.flush():
+                    await asyncio.sleep(0)
+
+    @property
+    def _place(self) -> str:
+        return f"Postgres publication {self._publication!r}, slot {self._slot!r}"
+
+    def _gone(self, position: Position, reason: str) -> TraceError:
+        return TraceError(
+            f"{self._place}: changes behind {position}, the next to read, are no longer there ({reason}): "
+            "begin anew with another folder of checkpoints"
+        )
+
+
+def _step(decoder: Decoder, data: bytes) -> tuple[list[dict[str, Any]], int] | None:
+    """Take a message of the stream: changes (``w``), or a sign of life (``k``)."""
+    if data[:1] != b"w":
+        return None
+    return decoder.take(data[25:])
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"

@@ -1,0 +1,67 @@
+"""Connectors by name, as a command line has them; nothing is connected yet."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from oop_engine import Schema, UsageError
+from oop_engine.connectors.by_name import sink_of, source_of
+
+SCHEMA = Schema({"ts": pa.int64()}, "ts", "s")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "fields"),
+    [
+        ("redis:127.0.0.1:6379/log?db=3&field=", "RedisStream", {"_url": "redis://127.0.0.1:6379/3", "_field": None}),
+        ("nats:127.0.0.1:4222/LOG?subject=log.a", "JetStream", {"_stream": "LOG", "_subject": "log.a"}),
+        ("mqtt:localhost:1883/a/b?client=me&format=csv", "Mqtt", {"_client_id": "me", "_port": 1883, "format": "csv"}),
+        ("postgres:h:5432/shop?publication=p&user=me", "PostgresChanges", {"_dsn": "postgresql://me@h:5432/shop"}),
+        ("wss://h.example/feed?x=1&format=csv", "WebSocket", {"_url": "wss://h.example/feed?x=1", "format": "csv"}),
+        ("sse:https://h/feed?x=1&event=a", "ServerEvents", {"_url": "https://h/feed?x=1", "_event": "a"}),
+        ("kafka:127.0.0.1:9092/log?partition=0,2", "Kafka", {"_topic": "log", "_partitions": [0, 2]}),
+    ],
+)  # fmt: skip
+def test_a_source_has_what_its_text_tells(text: str, kind: str, fields: dict[str, object]) -> None:
+    found = source_of(text, SCHEMA)
+    assert type(found).__name__ == kind
+    assert {name: getattr(found, name) for name in fields} == fields
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "fields"),
+    [
+        ("kafka:127.0.0.1:9092/out?key=host", "KafkaTopic", {"_topic": "out", "_key": "host"}),
+        (
+            "postgres:127.0.0.1:5432/shop?table=t&key=a,b",
+            "PostgresTable",
+            {"_table": "t", "_key": ["a", "b"]},
+        ),
+    ],
+)
+def test_a_sink_has_what_its_text_tells(text: str, kind: str, fields: dict[str, object]) -> None:
+    found = sink_of(text)
+    assert type(found).__name__ == kind
+    assert {name: getattr(found, name) for name in fields} == fields
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("redis:127.0.0.1/log", "must have a host, a port and a name, as in redis:127.0.0.1:6379/requests"),
+        ("nats:127.0.0.1:4222", "must have a host, a port and a name"),
+        ("mqtt:127.0.0.1:1883/a", "must have a client id that stays the same"),
+        ("postgres:127.0.0.1:5432/shop", r"must have \?publication=NAME"),
+        ("kafka:topic", "must have a host, a port and a name"),
+        ("redis:127.0.0.1:6379/log?fields=a", "unknown option 'fields'"),
+    ],
+)
+def test_a_source_that_lacks_something_is_told(text: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        source_of(text, SCHEMA)
+
+
+def test_a_sink_without_a_table_is_told() -> None:
+    with pytest.raises(UsageError, match="must have a table, as in postgres:"):
+        sink_of("postgres:127.0.0.1:5432/shop")

@@ -1,0 +1,94 @@
+"""JetStream of NATS, on a real server."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from oop_engine import JetStream, SetupError, TraceError
+from oop_engine.runners.event_loop import run_async
+from tests.oop_engine.connectors.servers import free_port, program, served
+
+
+def test_without_the_package_the_way_out_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "nats", None)
+    with pytest.raises(SetupError, match=r"pip install 'oop-engine\[nats\]'"):
+        read(JetStream("nats://127.0.0.1:1", "stream"))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    pytest.importorskip("nats", reason="nats-py is not installed (the extra nats)")
+    folder, port = tmp_path_factory.mktemp("nats"), free_port()
+    command = [
+        program("nats-server", "nats-server"),
+        "-js",
+        "-sd",
+        str(folder),
+        "-a",
+        "127.0.0.1",
+        "-p",
+        str(port),
+    ]
+    with served(command, "Server is ready", folder):
+        yield f"nats://127.0.0.1:{port}"
+
+
+def send(server: str, stream: str, *times: int, subject: str = "a", purged: int = 0) -> None:
+    async def work() -> None:
+        import nats
+
+        client = await nats.connect(server)
+        jetstream = client.jetstream()
+        await jetstream.add_stream(name=stream, subjects=[f"{stream}.*"])
+        for ts in times:
+            await jetstream.publish(f"{stream}.{subject}", json.dumps({"ts": ts}).encode())
+        if purged:
+            await jetstream.purge_stream(stream, seq=purged)
+        await client.close()
+
+    run_async(work())
+
+
+async def pieces(source: JetStream, position: Any) -> list[tuple[Any, Any]]:
+    return [piece async for piece in source.read(position)]
+
+
+def read(source: JetStream, position: Any = None) -> tuple[list[int], Any]:
+    found = run_async(pieces(source, position))
+    return [json.loads(m)["ts"] for data, _ in found for m in data], found[-1][1] if found else position
+
+
+def test_a_stream_is_read_from_any_message_on(server: str) -> None:
+    send(server, "one", *range(200))
+    source = JetStream(server, "one", follow=False)
+    found, position = read(source)
+    assert (found, position) == ([*range(200)], 200)
+    assert read(source, 150)[0] == [*range(150, 200)]
+    send(server, "one", 200, subject="b")
+    assert read(source, position) == ([200], 201)
+    assert read(JetStream(server, "one", "one.b", follow=False))[0] == [200]
+
+
+def test_messages_that_are_gone_are_told(server: str) -> None:
+    send(server, "two", *range(10), purged=6)  # the first five are gone
+    source = JetStream(server, "two", follow=False)
+    assert read(source)[0] == [5, 6, 7, 8, 9]
+    assert read(source, 5)[0] == [5, 6, 7, 8, 9]
+    with pytest.raises(TraceError, match="message 5, the next to read, is no longer there; it has 6 to 10"):
+        read(source, 4)
+    with pytest.raises(TraceError, match="message 12, the next to read"):
+        read(source, 11)
+
+
+def test_a_wrong_server_or_stream_is_told_in_a_line(server: str) -> None:
+    with pytest.raises(
+        SetupError, match=r"NATS stream 'none' at nats://127.0.0.1:\d+: there is no such stream"
+    ):
+        read(JetStream(server, "none"))
+    with pytest.raises(SetupError, match=r"no server answers .*give the address of one that runs"):
+        read(JetStream(f"nats://127.0.0.1:{free_port()}", "one"))

@@ -1,0 +1,121 @@
+"""MQTT, on a real broker (mosquitto)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from oop_engine import Mqtt, SetupError, TraceError
+from oop_engine.runners.event_loop import run_async
+from tests.oop_engine.connectors.servers import free_port, program, served
+
+CONFIG = """
+listener {port} 127.0.0.1
+allow_anonymous true
+max_inflight_messages 0
+max_queued_messages 0
+"""
+
+
+def test_without_the_package_the_way_out_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "paho.mqtt.client", None)
+    with pytest.raises(SetupError, match=r"pip install 'oop-engine\[mqtt\]'"):
+        run_async(first(Mqtt("127.0.0.1", "topic", "me"), None, 1))
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    pytest.importorskip("paho.mqtt.client", reason="paho-mqtt is not installed (the extra mqtt)")
+    folder, number = tmp_path_factory.mktemp("mqtt"), free_port()
+    (folder / "mosquitto.conf").write_text(CONFIG.format(port=number))
+    with served([program("mosquitto", "mosquitto"), "-v", "-c", "mosquitto.conf"], "running", folder):
+        yield number
+
+
+def send(port: int, topic: str, *times: int) -> None:
+    import paho.mqtt.client as paho
+    from paho.mqtt.enums import CallbackAPIVersion
+
+    client = paho.Client(CallbackAPIVersion.VERSION2)
+    client.max_inflight_messages_set(0)
+    client.connect("127.0.0.1", port)
+    client.loop_start()
+    for ts in times:
+        client.publish(topic, json.dumps({"ts": ts}), qos=1).wait_for_publish(10)
+    client.disconnect()
+    client.loop_stop()
+
+
+async def first(source: Mqtt, position: Any, count: int, acknowledged: int = 0) -> tuple[list[int], Any]:
+    """Return the times of the first messages, and the position behind; of some of them it is acknowledged."""
+    found: list[int] = []
+    async with aclosing(source.read(position)) as pieces:  # type: ignore[type-var]
+        async for data, position in pieces:
+            found += [json.loads(payload)["ts"] for payload in data]
+            if acknowledged:
+                await source.acknowledge(
+                    {"count": (position["count"] - len(found)) + acknowledged, "sent": {}}
+                )
+            if len(found) >= count:
+                break
+    return found, position
+
+
+def begin(port: int, topic: str, client: str) -> None:
+    """Subscribe for a client whose session stays."""
+    config = [
+        program("mosquitto_sub", "mosquitto-clients"),
+        "-h",
+        "127.0.0.1",
+        "-p",
+        str(port),
+        "-V",
+        "5",
+        "-q",
+        "1",
+    ]
+    subprocess.run([*config, "-t", topic, "-i", client, "-c", "-x", "1000", "-E"], check=True, timeout=10)
+
+
+def test_messages_that_no_checkpoint_has_come_again_and_no_others(port: int) -> None:
+    begin(port, "one/#", "first")
+    send(port, "one/a", *range(100))
+    source = Mqtt("127.0.0.1", "one/#", "first", port=port)
+    found, _ = run_async(first(source, None, 100, acknowledged=40))
+    assert found == [*range(100)]
+    found, position = run_async(first(Mqtt("127.0.0.1", "one/#", "first", port=port), None, 60))
+    assert found == [*range(40, 100)]
+    # killed between the checkpoint and the acknowledgement: the broker sends all 60 again
+    send(port, "one/b", 100, 101)
+    found, after = run_async(first(Mqtt("127.0.0.1", "one/#", "first", port=port), position, 2))
+    assert found == [100, 101]
+    assert after["count"] == 62
+    assert len(after["sent"]) == 2
+
+
+def test_a_forgotten_session_and_a_wrong_broker_are_told_in_a_line(port: int) -> None:
+    position = {"count": 3, "sent": {}}
+    with pytest.raises(
+        TraceError, match="client 'nobody': the broker has no session of this client any more"
+    ):
+        run_async(first(Mqtt("127.0.0.1", "two", "nobody", port=port), position, 1))
+    with pytest.raises(SetupError, match="no broker answers"):
+        run_async(first(Mqtt("127.0.0.1", "two", "me", port=free_port()), None, 1))
+
+
+def test_a_broker_that_refuses_is_told_in_a_line(tmp_path: Path) -> None:
+    pytest.importorskip("paho.mqtt.client", reason="paho-mqtt is not installed (the extra mqtt)")
+    number = free_port()
+    (tmp_path / "mosquitto.conf").write_text(f"listener {number} 127.0.0.1\nallow_anonymous false\n")
+    with (
+        served([program("mosquitto", "mosquitto"), "-v", "-c", "mosquitto.conf"], "running", tmp_path),
+        pytest.raises(SetupError, match="the broker refuses: Not authorized: check name and password"),
+    ):
+        run_async(first(Mqtt("127.0.0.1", "two", "me", port=number, username="a", password="b"), None, 1))

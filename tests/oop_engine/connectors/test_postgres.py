@@ -1,0 +1,202 @@
+"""Postgres, on a real server: a table as a sink, changes of a table as a source."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from oop_engine import Page, PostgresChanges, PostgresTable, Schema, SetupError, SnapshotError, TraceError
+from oop_engine.connectors.sources.pgoutput import lsn_of
+from oop_engine.runners.event_loop import run_async
+from tests.oop_engine.connectors.servers import free_port, program, served
+
+SCHEMA = Schema({"window_end": pa.int64(), "host": pa.string(), "n": pa.int64()}, "window_end", "s")
+SETTINGS = {"wal_level": "logical", "fsync": "off", "max_wal_senders": 10, "listen_addresses": "127.0.0.1"}
+
+
+def test_without_the_package_the_way_out_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(SetupError, match=r"pip install 'oop-engine\[postgres\]'"):
+        run_async(PostgresTable("postgresql://127.0.0.1:1/x", "t").open(SCHEMA, "run", []))
+
+
+@pytest.fixture(scope="module")
+def dsn() -> Iterator[str]:
+    """A new database, whose server is no root."""
+    pytest.importorskip("psycopg", reason="psycopg is not installed (the extra postgres)")
+    places = [str(path) for path in Path("/usr/lib/postgresql").glob("*/bin")]
+    os.environ["PATH"] = os.pathsep.join([os.environ["PATH"], *places])
+    user = "postgres" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name
+    folder, port = Path(tempfile.mkdtemp()), free_port()
+    as_user: dict[str, Any] = {}
+    if os.geteuid() == 0:
+        shutil.chown(folder, user, user)
+        as_user = {"user": user, "group": user, "extra_groups": []}
+    init = [program("initdb", "postgresql"), "-D", str(folder / "db"), "-A", "trust", "-U", "me", "--no-sync"]
+    subprocess.run(init, check=True, stdout=subprocess.DEVNULL, cwd=folder, **as_user)
+    settings = [f"-c{name}={value}" for name, value in SETTINGS.items()]
+    command = [
+        program("postgres", "postgresql"),
+        "-D",
+        str(folder / "db"),
+        "-p",
+        str(port),
+        "-k",
+        str(folder),
+        *settings,
+    ]
+    try:
+        with served(command, "ready to accept connections", folder, **as_user):
+            yield f"postgresql://me@127.0.0.1:{port}/postgres"
+    finally:
+        shutil.rmtree(folder)
+
+
+def do(dsn: str, *statements: str) -> list[Any]:
+    import psycopg
+
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        for statement in statements:
+            cursor = connection.execute(statement)
+        return cursor.fetchall() if cursor.description else []
+
+
+def page(*rows: tuple[int, str, int]) -> Page:
+    return Page.of(SCHEMA, dict(zip(SCHEMA.names, map(list, zip(*rows, strict=True)), strict=True)))
+
+
+async def opened(dsn: str, table: str, prepared: list[Any], key: tuple[str, ...] = ()) -> PostgresTable:
+    sink = PostgresTable(dsn, table, key)
+    await sink.open(SCHEMA, "run", prepared)
+    return sink
+
+
+def test_rows_of_an_epoch_get_in_once_and_together(dsn: str) -> None:
+    do(dsn, 'create table "per minute" (host text, n int, window_end bigint)')
+
+    def there() -> list[Any]:
+        return do(dsn, 'select window_end, host, n from "per minute" order by 1, 2')
+
+    async def main() -> None:
+        sink = await opened(dsn, "per minute", [])
+        await sink.write(1, page((60, "a", 1), (60, "b", 2)))
+        prepared = await sink.prepare(1)
+        await sink.write(2, page((120, "a", 3)))
+        unrecorded = await sink.prepare(2)
+        assert there() == []
+        await sink.close()  # killed: epoch 1 is in the checkpoint, epoch 2 is not
+        sink = await opened(dsn, "per minute", [prepared])
+        for _ in range(2):
+            await sink.commit(prepared)
+        assert there() == [(60, "a", 1), (60, "b", 2)]
+        with pytest.raises(SnapshotError, match="results of epoch 2 that a checkpoint has recorded are gone"):
+            await sink.commit(unrecorded)
+        assert await sink.prepare(2) is None
+        await sink.write(2, page((120, "a", 4)))
+        await sink.commit(await sink.prepare(2))
+        await sink.close()
+
+    run_async(main())
+    assert there() == [(60, "a", 1), (60, "b", 2), (120, "a", 4)]
+    assert do(dsn, 'select count(*) from "oop_staged_per minute"') == [(0,)]
+
+
+def test_rows_of_a_key_are_replaced(dsn: str) -> None:
+    do(dsn, "create table latest (host text primary key, n int, window_end bigint)")
+
+    async def main() -> None:
+        sink = await opened(dsn, "latest", [], ("host",))
+        for epoch, rows in enumerate([[(60, "a", 1), (60, "b", 2), (120, "a", 3)], [(180, "b", 4)]]):
+            await sink.write(epoch, page(*rows))
+            await sink.commit(await sink.prepare(epoch))
+        await sink.close()
+
+    run_async(main())
+    assert do(dsn, "select * from latest order by 1") == [("a", 3, 120), ("b", 4, 180)]
+
+
+def test_a_wrong_server_or_table_is_told_in_a_line(dsn: str) -> None:
+    do(dsn, "create table small (host text)")
+    for address, table, key, words in (
+        (dsn, "none", (), 'relation "none" does not exist: give the address'),
+        (dsn, "small", (), 'column "window_end" does not exist'),
+        (dsn, "latest", ("n",), "there is no unique or exclusion constraint"),
+        (f"postgresql://127.0.0.1:{free_port()}/x", "latest", (), "refused"),
+    ):
+        with pytest.raises(SetupError, match=words):
+            run_async(opened(address, table, [], key))
+
+
+async def changes(
+    source: PostgresChanges, position: Any, count: int, acknowledged: bool = False
+) -> tuple[Any, Any]:
+    """Return the rows of some transactions, and the position behind them."""
+    found = []
+    async with aclosing(source.read(position)) as pieces:  # type: ignore[type-var]
+        async for data, position in pieces:
+            found.append([json.loads(payload) for payload in data])
+            if len(found) == count:
+                if acknowledged:
+                    await source.acknowledge(position)
+                break
+    return found, position
+
+
+def row(table: str, operation: str, **values: Any) -> dict[str, Any]:
+    return {**values, "_table": table, "_operation": operation}
+
+
+def test_changes_come_by_transactions_and_again_until_they_are_acknowledged(dsn: str) -> None:
+    do(dsn, "create table logs (id int primary key, ts bigint, value float, ok bool, note text)")
+    do(dsn, "create publication logs_out for table logs")
+    every = PostgresChanges(dsn, "logs_out", "one", operations=("insert", "update", "delete"))
+
+    async def begin() -> None:
+        reading = asyncio.ensure_future(anext(aiter(every.read(None))))
+        while every._pgconn is None:
+            await asyncio.sleep(0)
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+
+    run_async(begin())
+    do(dsn, "begin; insert into logs values (1, 5, 1.5, true, 'a\nb'), (2, 6, 'nan', false, null); commit")
+    do(dsn, "update logs set ts = 7 where id = 1", "delete from logs where id = 2")
+    first = [
+        row("logs", "insert", id=1, ts=5, value=1.5, ok=True, note="a\nb"),
+        row("logs", "insert", id=2, ts=6, value=None, ok=False, note=None),
+    ]
+    update = [row("logs", "update", id=1, ts=7, value=1.5, ok=True, note="a\nb")]
+    found, position = run_async(changes(every, None, 3))
+    assert found == [first, update, [row("logs", "delete", id=2, ts=None, value=None, ok=None, note=None)]]
+    found, behind_first = run_async(changes(every, None, 1))
+    assert run_async(changes(every, behind_first, 1))[0] == [update]
+    run_async(changes(every, behind_first, 2, acknowledged=True))
+    do(dsn, "insert into logs values (3, 9, 0, true, '')")
+    found, _ = run_async(changes(every, position, 1))
+    assert found == [[row("logs", "insert", id=3, ts=9, value=0.0, ok=True, note="")]]
+    with pytest.raises(TraceError, match=r"are no longer there \(the slot has gone on to"):
+        run_async(changes(every, behind_first, 1))
+    assert lsn_of(position) > lsn_of(behind_first)
+
+
+def test_a_lost_slot_and_a_wrong_publication_are_told_in_a_line(dsn: str) -> None:
+    with pytest.raises(SetupError, match="there is no such publication: CREATE PUBLICATION"):
+        run_async(changes(PostgresChanges(dsn, "none"), None, 1))
+    do(dsn, "create publication empty_out")
+    with pytest.raises(TraceError, match="there is no such slot any more"):
+        run_async(changes(PostgresChanges(dsn, "empty_out", "never"), "0/1", 1))
+    with pytest.raises(SetupError, match="refused"):
+        run_async(changes(PostgresChanges(f"postgresql://127.0.0.1:{free_port()}/x", "logs_out"), None, 1))

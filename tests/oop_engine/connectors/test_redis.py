@@ -1,0 +1,116 @@
+"""Redis streams, on a real server."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from oop_engine import LiveSource, RedisStream, SetupError, TraceError
+from oop_engine.runners.event_loop import run_async
+from tests.oop_engine.connectors.servers import free_port, program, served
+
+
+def test_without_the_package_the_way_out_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "redis.asyncio", None)
+    with pytest.raises(SetupError, match=r"pip install 'oop-engine\[redis\]'"):
+        read(RedisStream("redis://127.0.0.1:1", "stream"))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    pytest.importorskip("redis", reason="redis is not installed (the extra redis)")
+    port = free_port()
+    command = [
+        program("redis-server", "redis-server"),
+        "--port",
+        str(port),
+        "--bind",
+        "127.0.0.1",
+        "--save",
+        "",
+    ]
+    with served(command, "eady to accept connections", tmp_path_factory.mktemp("redis")):
+        yield f"redis://127.0.0.1:{port}/0"
+
+
+@pytest.fixture
+def client(server: str) -> Iterator[Any]:
+    import redis
+
+    with redis.Redis.from_url(server) as found:
+        yield found
+
+
+def send(client: Any, stream: str, *times: int) -> list[bytes]:
+    return [client.xadd(stream, {"data": json.dumps({"ts": ts})}) for ts in times]
+
+
+async def pieces(source: LiveSource, position: Any) -> list[tuple[Any, Any]]:
+    return [piece async for piece in source.read(position)]
+
+
+def read(source: LiveSource, position: Any = None) -> tuple[list[int], Any]:
+    """Return the times of all messages from a position on, and the last position."""
+    found = run_async(pieces(source, position))
+    return [json.loads(m)["ts"] for data, _ in found for m in data], found[-1][1] if found else position
+
+
+def test_a_stream_is_read_from_any_entry_on(server: str, client: Any) -> None:
+    send(client, "one", *range(2500))
+    source = RedisStream(server, "one", follow=False)
+    found, position = read(source)
+    assert found == [*range(2500)]
+    send(client, "one", 3000)
+    assert read(source, position)[0] == [3000]
+    again = run_async(pieces(source, None))
+    assert read(source, again[0][1])[0] == [*range(1000, 2500), 3000]
+    assert read(source, again[-1][1])[0] == []
+
+
+def test_trimmed_entries_are_only_missed_if_they_were_not_read(server: str, client: Any) -> None:
+    send(client, "two", *range(10))
+    source = RedisStream(server, "two", follow=False)
+    _, position = read(source)
+    send(client, "two", 10, 11)
+    client.xtrim("two", maxlen=2, approximate=False)
+    assert read(source, position)[0] == [10, 11]
+    client.xtrim("two", maxlen=1, approximate=False)
+    with pytest.raises(TraceError, match="are no longer there: keep more of them"):
+        read(source, position)
+    assert read(source)[0] == [11]
+    [last] = send(client, "two", 12)
+    _, position = read(source)
+    send(client, "two", 13)
+    client.xdel("two", send(client, "two", 14)[0])
+    with pytest.raises(TraceError, match=f"entries behind {last.decode()}, the next to read"):
+        read(source, position)
+    client.delete("two")
+    with pytest.raises(TraceError, match="no longer there"):
+        read(source, position)
+
+
+def test_fields_may_be_columns_and_entries_without_a_payload_are_told(server: str, client: Any) -> None:
+    client.xadd("three", {"ts": 5, "host": "a"})
+    [(data, _)] = run_async(pieces(RedisStream(server, "three", field=None, follow=False), None))
+    assert [json.loads(each) for each in data] == [{"ts": "5", "host": "a"}]
+    told = []
+    source = RedisStream(server, "three", follow=False)
+    source.unreadable = lambda reason, record, rows: told.append((reason, rows))
+    assert read(source)[0] == []
+    assert told == [("no field 'data'", 1)]
+
+
+def test_a_wrong_server_or_stream_is_told_in_a_line(server: str, client: Any) -> None:
+    with pytest.raises(
+        SetupError, match=r"Redis stream 'none' at 127.0.0.1:.* there is nothing: check its name"
+    ):
+        read(RedisStream(server.replace("//", "//default:secret@"), "none"))
+    client.set("text", "no stream")
+    with pytest.raises(SetupError, match="must be a stream; there is a string"):
+        read(RedisStream(server, "text"))
+    with pytest.raises(SetupError, match="give the address of a server that runs"):
+        read(RedisStream(f"redis://127.0.0.1:{free_port()}", "one"))

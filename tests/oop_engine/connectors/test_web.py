@@ -1,0 +1,101 @@
+"""WebSocket and server-sent events, from servers in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+
+from oop_engine import LiveSource, ServerEvents, SetupError, WebSocket
+from oop_engine.connectors.sources import server_events
+from oop_engine.runners.event_loop import run_async
+from tests.oop_engine.connectors.servers import free_port
+
+
+async def first(source: LiveSource, position: Any, count: int) -> tuple[list[Any], Any]:
+    """Return the first messages from a position on, and the position behind."""
+    found: list[Any] = []
+    async with aclosing(source.read(position)) as pieces:  # type: ignore[type-var]
+        async for data, behind in pieces:
+            found += map(json.loads, data)
+            position = behind
+            if len(found) == count:
+                break
+    return found, position
+
+
+@pytest.mark.parametrize(
+    ("source", "package"),
+    [(WebSocket("ws://x"), "websockets.asyncio.client"), (ServerEvents("http://x"), "httpx")],
+)
+def test_without_the_package_the_way_out_is_told(
+    source: LiveSource, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(SetupError, match=r"pip install 'oop-engine\[web\]'"):
+        run_async(first(source, None, 1))
+
+
+def test_messages_of_a_web_socket_come_and_the_connection_is_made_again() -> None:
+    websockets = pytest.importorskip(
+        "websockets.asyncio.server", reason="websockets is not installed (the extra web)"
+    )
+    greetings = []
+
+    async def talk(connection: Any) -> None:
+        greetings.append(await connection.recv())
+        for ts in range(3):
+            await connection.send(json.dumps({"ts": ts, "visit": len(greetings)}))
+
+    async def main() -> None:
+        async with websockets.serve(talk, "127.0.0.1", 0) as server:
+            url = f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            once = WebSocket(url, first="hello", again=False)
+            assert await first(once, None, 9) == ([{"ts": ts, "visit": 1} for ts in range(3)], 3)
+            found, position = await first(WebSocket(url, first="hello"), 3, 4)
+            assert [row["visit"] for row in found] == [2, 2, 2, 3]
+            assert position == 7
+        with pytest.raises(SetupError, match="no WebSocket answers"):
+            await first(WebSocket(f"ws://127.0.0.1:{free_port()}"), None, 1)
+
+    run_async(main())
+
+
+def test_events_go_on_behind_the_last_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("httpx", reason="httpx is not installed (the extra web)")
+    monkeypatch.setattr(server_events, "_AGAIN_S", 0.0)
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+        if "get /none" in head:
+            writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        else:
+            last = int(head.partition("last-event-id: ")[2].partition("\r")[0] or 0)
+            writer.write(
+                b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n: hello\n\n"
+            )
+            for ts in range(last + 1, last + 3):
+                writer.write(
+                    f'event: other\ndata: {{}}\n\nid: {ts}\nevent: row\ndata: {{"ts":\ndata: {ts}}}\n\n'.encode()
+                )
+        await writer.drain()
+        writer.close()
+
+    async def main() -> None:
+        server = await asyncio.start_server(talk, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        options = {"trust_env": False}
+        rows = ServerEvents(url, event="row", options=options)
+        found, position = await first(rows, None, 5)
+        assert (found, position) == ([{"ts": ts} for ts in range(1, 6)], "5")
+        assert (await first(rows, position, 1))[0] == [{"ts": 6}]
+        assert len((await first(ServerEvents(url, again=False, options=options), None, 9))[0]) == 4
+        with pytest.raises(SetupError, match=r"no stream of events .*404"):
+            await first(ServerEvents(f"{url}/none", options=options), None, 1)
+        server.close()
+
+    run_async(main())
