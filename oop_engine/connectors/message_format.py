@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pyarrow.csv
 from oop_engine.connectors.source import Unreadable
 from oop_engine.core.errors import ContractError, TraceError, UsageError
 from oop_engine.core.operator import Message
-from oop_engine.core.page import Page, pages
+from oop_engine.core.page import PAGE_ROWS, Page, concat, pages
 from oop_engine.core.plain import is_arrow
 from oop_engine.core.punctuation import Punctuation
 from oop_engine.core.registry import Registry
@@ -49,6 +50,13 @@ class MessageFormat(ABC):
     def messages(self, data: Any) -> Iterator[Message]:
         """Yield the messages in some data: whole lines, or a list of payloads."""
 
+    def joined(self, pieces: list[Any]) -> Any | None:
+        """Return several data in one, with the same rows and punctuation; None (the default): they are read one by one.
+
+        So many small messages cost little.  Reading must leave nothing behind in the format.
+        """
+        return None
+
     def _pages(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Page]:
         for batch in batches:
             if (page := self._validation.page(batch)) is not None:
@@ -78,6 +86,12 @@ def register_message_format(name: str) -> Callable[[type[MessageFormat]], type[M
 @register_message_format("jsonl")
 class JsonMessages(MessageFormat):
     """A JSON object a line, or a payload; ``{"punctuation": ...}`` is punctuation, as in a trace of JSON lines."""
+
+    def joined(self, pieces: list[Any]) -> Any | None:
+        """Return whole lines as one text, lists of payloads as one list."""
+        if all(isinstance(piece, bytes) and piece.endswith(b"\n") for piece in pieces):
+            return b"".join(pieces)
+        return list(chain.from_iterable(pieces)) if all(isinstance(piece, list) for piece in pieces) else None
 
     def messages(self, data: Any) -> Iterator[Message]:
         """Yield pages, and punctuation where it stands."""
@@ -173,6 +187,12 @@ class ArrowMessages(MessageFormat):
 class Rows(MessageFormat):
     """Objects of Python: pages, punctuation, Arrow data, a dictionary a row, or lists of these."""
 
+    def joined(self, pieces: list[Any]) -> Any | None:
+        """Return a list of all that is there."""
+        if not any(isinstance(piece, list | tuple) for piece in pieces):
+            return pieces
+        return list(chain.from_iterable(p if isinstance(p, list | tuple) else (p,) for p in pieces))
+
     def messages(self, data: Any) -> Iterator[Message]:
         """Yield messages as they are, and pages of all else."""
         if isinstance(data, Page | Punctuation):
@@ -181,14 +201,24 @@ class Rows(MessageFormat):
             yield from pages(self.schema, data)
         elif isinstance(data, dict):
             yield from self._rows([data])
-        elif isinstance(data, list | tuple) and all(isinstance(row, dict) for row in data):
-            yield from self._rows(list(data))
         elif isinstance(data, list | tuple):
-            for each in data:
-                yield from self.messages(each)
+            for kind, alike in groupby(data, type):
+                yield from self._alike(kind, list(alike))
         else:
             msg = f"{self.place}: must give pages, punctuation, Arrow data or dictionaries; got {type(data).__name__}"
             raise UsageError(msg)
+
+    def _alike(self, kind: type, data: list[Any]) -> Iterator[Message]:
+        """Yield the messages of data of one kind: rows, and pages of the schema, together."""
+        if issubclass(kind, dict):
+            yield from self._rows(data)
+        elif kind is Page and all(page.schema is data[0].schema for page in data):
+            timed = all(page.arrival is not None for page in data)
+            small = sum(map(len, data)) <= PAGE_ROWS
+            yield from [concat(data[0].schema, data)] if small and not timed else data
+        else:
+            for each in data:
+                yield from self.messages(each)
 
     def _rows(self, rows: list[dict[str, Any]]) -> Iterator[Page]:
         names = self.schema.names
@@ -199,8 +229,9 @@ class Rows(MessageFormat):
             if len(rows) == 1:
                 self._refuse(error, repr(rows[0]))
                 return
-            for row in rows:
-                yield from self._rows([row])
+            half = len(rows) // 2
+            yield from self._rows(rows[:half])
+            yield from self._rows(rows[half:])
 
 
 def _lines(data: bytes | list[bytes]) -> bytes:

@@ -8,8 +8,8 @@ tuples that came after it: it still holds, for they are not below its bound.  Be
 Messages are left as they came where results, or their virtual time, would change:
 
 * The end of a port, a tick of the clock, and a change are never passed.
-* Messages of different moments of virtual time stay apart, and so do pages with arrivals: output that no punctuation
-  releases (a match, a late tuple) has the moment of the last tuple of its page.
+* Messages of different moments of virtual time stay apart where virtual time matters (``exact``), and so do pages with
+  arrivals: output that no punctuation releases (a match, a late tuple) has the moment of the last tuple of its page.
 * Up to a generator of punctuation tuples may be behind a bound, and are late then.  So punctuation stays
   where it is.
 """
@@ -34,6 +34,7 @@ __all__ = ["MOST", "Backlog", "Envelope", "Leave", "leaves"]
 
 MOST = 65_536
 """The most tuples of a combined page."""
+_TIMELESS, _TIMED = 0, 1
 
 
 class Envelope(NamedTuple):
@@ -46,16 +47,23 @@ class Envelope(NamedTuple):
 
 
 class Leave(NamedTuple):
-    """Which messages may be combined: pages, and perhaps punctuation, which is moved behind them."""
+    """Which messages may be combined: pages, and perhaps punctuation, which is moved behind them.
+
+    ``exact``: only those of one moment of virtual time.
+    """
 
     punctuation: bool = True
+    exact: bool = True
 
     def moment(self, envelope: Envelope) -> int | None:
-        """Return the moment that envelopes of one batch have in common; None: this one stands alone."""
+        """Return the mark that envelopes of one batch share, the moment if it matters; None: this one stands alone."""
         message = envelope.message
         if isinstance(message, Page):
-            return envelope.now if message.arrival is None else None
-        return None if isinstance(message, Signal | Change) or not self.punctuation else envelope.now
+            if message.arrival is not None:
+                return None if self.exact else _TIMED
+        elif isinstance(message, Signal | Change) or not self.punctuation:
+            return None
+        return envelope.now if self.exact else _TIMELESS
 
 
 @dataclass(slots=True)
@@ -106,11 +114,11 @@ class Backlog:
         return [one for envelopes in ports.values() for one in _together(envelopes)]
 
 
-def leaves(plan: Plan) -> dict[str, Leave]:
+def leaves(plan: Plan, *, exact: bool) -> dict[str, Leave]:
     """Return for each operator which messages may be combined in front of it."""
     operators = {node.name: plan.operator(node.name) for node in plan.of_kind("operator")}
     generators = leading_to(plan, *(name for name, operator in operators.items() if operator.makes_progress))
-    return {name: Leave(name not in generators) for name in operators}
+    return {name: Leave(name not in generators, exact) for name in operators}
 
 
 def _together(envelopes: Sequence[Envelope]) -> list[Envelope]:

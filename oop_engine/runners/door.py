@@ -3,11 +3,16 @@
 A message is a page of the source's schema or a punctuation, and nothing else.  A page in another unit or by another
 attribute has the same columns and would be counted as if it were right; a record batch or a text would go
 nowhere.  O(columns) a page, O(1) where its schema is the very object that the source has.
+
+Rows that come one by one wait here to go in together.  A page costs an operator a hundred microseconds, whatever is in
+it; a row that waits costs one.  So rows wait until their source has nothing more, until ``RING`` of them do, or until
+the first has waited for ``max_delay_s``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from reprlib import repr as _short
 from typing import Any, NoReturn
 
@@ -20,8 +25,12 @@ from oop_engine.core.page import Page, pages
 from oop_engine.core.plain import is_arrow
 from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation, Watermark
 from oop_engine.core.schema import Schema
+from oop_engine.system.stopwatch import wall
 
-__all__ = ["admitted", "messages"]
+__all__ = ["RING", "RowLane", "admitted", "messages"]
+
+RING = 1024
+"""The most rows that wait: a page of so many costs a third of a microsecond a row, and some milliseconds at most."""
 
 
 def messages(schema: Schema, feed: Iterable[Any]) -> Iterator[Message]:
@@ -49,6 +58,74 @@ def admitted(place: str, schema: Schema, message: object) -> Message:
             _refuse(place, f"a page must be {_in_words(schema, message.schema)}")
         return message
     return _in_its_types(place, schema, message)
+
+
+class RowLane:
+    """Rows of ``schema`` that wait; ``place`` names their source in errors."""
+
+    def __init__(self, place: str, schema: Schema, max_delay_s: float | None = None) -> None:
+        self._place, self._schema, self._max_delay_s = place, schema, max_delay_s
+        self._width = len(schema.names)
+        of = itemgetter(*schema.names)
+        self._of = of if self._width > 1 else lambda row: (of(row),)
+        self._rows: list[Sequence[Any]] = []
+        self._arrivals: list[int] = []
+        self._since = 0.0
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def add(self, row: Mapping[str, Any] | Sequence[Any], arrival: int | None = None) -> bool:
+        """Let one more row wait, a dictionary or the values in the order of the columns; tell whether all must go now.
+
+        Raises ``ContractError`` for a row without a value for each column, or if only some rows have arrivals.
+        """
+        rows = self._rows
+        try:
+            named = row.__class__ is dict or isinstance(row, Mapping)  # the second takes long
+            values: Any = self._of(row) if named else row
+            sound = len(values) == self._width
+        except (KeyError, TypeError):
+            sound = False
+        if not sound:
+            msg = f"{self._place}: a row must have {', '.join(self._schema.names)}; got {row!r:.200}"
+            raise ContractError(msg)
+        if arrival is not None:
+            self._arrivals.append(arrival)
+        if len(self._arrivals) not in (0, len(rows) + 1):
+            del self._arrivals[len(rows) :]
+            msg = f"{self._place}: rows that wait together must all have arrivals, or none; got {arrival}"
+            raise ContractError(msg)
+        rows.append(values)
+        if self._max_delay_s is not None:
+            self._since = wall() if len(rows) == 1 else self._since
+            return len(rows) >= RING or wall() - self._since >= self._max_delay_s
+        return len(rows) >= RING
+
+    def take(self) -> Page:
+        """Return all rows that wait, which do so no longer.
+
+        Raises ``ContractError`` that shows the first row with a value that is not of its column's type.
+        """
+        rows, arrivals = self._rows, self._arrivals
+        self._rows, self._arrivals = [], []
+        try:
+            return self._page(rows, arrivals)
+        except ContractError as error:
+            for number, row in enumerate(rows):
+                self._check(row, error, number, len(rows))
+            raise
+
+    def _page(self, rows: list[Sequence[Any]], arrivals: list[int]) -> Page:
+        columns = dict(zip(self._schema.names, zip(*rows, strict=True), strict=True))
+        return Page.of(self._schema, columns, arrivals or None)
+
+    def _check(self, row: Sequence[Any], error: ContractError, number: int, count: int) -> None:
+        try:
+            self._page([row], [])
+        except ContractError as of_row:
+            msg = f"{self._place}: row {number + 1} of {count} that waited, {row!r:.200}: {of_row}"
+            raise ContractError(msg) from error
 
 
 def _in_its_types(place: str, schema: Schema, punctuation: Punctuation) -> Punctuation:

@@ -9,13 +9,13 @@ first come, first served.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
 from typing import Any
 
 from oop_engine.core.change import Change
-from oop_engine.core.errors import UsageError
+from oop_engine.core.errors import ContractError, UsageError
 from oop_engine.core.graphs.graph import Graph, Stream
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
@@ -23,7 +23,7 @@ from oop_engine.core.punctuation import NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.runners import states
 from oop_engine.runners.dispatch import Result, Signal, Watch, not_open, statistics_of
-from oop_engine.runners.door import admitted
+from oop_engine.runners.door import RowLane, admitted
 from oop_engine.runners.worker import Agenda, Delivery, InlineRoute, Worker
 from oop_engine.system.memory import keep_freed
 from oop_engine.system.stopwatch import wall
@@ -70,6 +70,10 @@ class Inline:
             worker.routes = [routes[Stream(name, port)] for port in worker.operator.outputs]
         self._routes = {node.name: routes[Stream(node.name, "out")] for node in plan.of_kind("source")}
         self._schemas = {name: plan.schema(Stream(name)) for name in self._routes}
+        self._lanes = {
+            name: RowLane(f"graph {plan.name!r}, source {name!r}", schema)
+            for name, schema in self._schemas.items()
+        }
         self._last = dict.fromkeys(self._routes, NEVER)
         self._ended: set[str] = set()
         self._fault: Exception | None = None
@@ -94,6 +98,8 @@ class Inline:
         """
         if source not in self._last or source in self._ended:
             raise not_open(self.plan.name, source, self._last)
+        if self._lanes[source]:
+            self._rows_in(source)
         if isinstance(message, Change):
             self._push_change(source, message, now)
             return
@@ -107,12 +113,42 @@ class Inline:
                 moment, until = int(message.arrival[0]), int(message.arrival[-1])
         self._send(source, message, moment, until)
 
+    def push_row(
+        self, source: str, row: Mapping[str, Any] | Sequence[Any], arrival: int | None = None
+    ) -> None:
+        """Queue one row of a source, a dictionary or the values in the order of its columns.
+
+        Rows wait until ``drain``, until there are ``RING`` of them, or until another message of their source; they are
+        one page then.  A microsecond a row.  Raises ``ContractError`` if the row has not a value for each column; a
+        value of a wrong type is an error when the page is made.
+        """
+        if source in self._ended or source not in self._lanes:
+            raise not_open(self.plan.name, source, self._last)
+        if self._lanes[source].add(row, arrival):
+            self._rows_in(source)
+
+    def _rows_in(self, source: str) -> None:
+        """Queue the rows of a source that wait."""
+        if not self._lanes[source]:
+            return
+        try:
+            page = self._lanes[source].take()
+        except ContractError as error:  # its rows are lost
+            self._fault = error
+            raise
+        self.push(source, page)
+
+    def _all_rows_in(self) -> None:
+        for source in self._lanes:
+            self._rows_in(source)
+
     def change(self, operator: str, change: Change, now: int | None = None) -> None:
         """Queue a change of an operator (empty: the only one that changes), behind every source that leads there.
 
         The change came at ``now``, as in ``push``; earlier messages are handled first, for bounds may follow from them.
         Raises ``UsageError``, ``GraphError`` or ``ContractError`` if it cannot be; then nothing has changed.
         """
+        self._all_rows_in()
         if not self._draining:
             self.drain(before=1 + max([*self._last.values(), NEVER if now is None else now]))
         found, sources = self._changes.admitted(replace(change, operator=operator), self._ended)
@@ -137,6 +173,7 @@ class Inline:
         """Queue the end of a source."""
         if source not in self._last or source in self._ended:
             raise not_open(self.plan.name, source, self._last)
+        self._rows_in(source)
         self._ended.add(source)
         moment = max(self._last[source], NEVER if now is None else now)
         for route in self._routes[source]:
@@ -144,6 +181,7 @@ class Inline:
 
     def clock(self, now: int) -> None:
         """Queue a tick of the arrival clock, for the operators that want it."""
+        self._all_rows_in()
         agenda = self._agenda
         for worker in self._workers.values():
             if worker.operator.clock_every:
@@ -159,9 +197,12 @@ class Inline:
         heap, began = self._agenda.heap, wall()
         self._draining = True
         try:
+            self._all_rows_in()
             while heap and (before is None or heap[0][0] < before):
                 event = heappop(heap)
                 began = event[3].take(event, began)
+                if not heap:
+                    self._all_rows_in()  # who takes results may push, too
         except Exception as error:
             self._fault = error
             raise
@@ -170,8 +211,8 @@ class Inline:
 
     def snapshot(self) -> dict[str, bytes]:
         """Return the state of every operator, and of the runner; nothing may be queued (``drain`` first)."""
-        if self._agenda.heap:
-            msg = f"graph {self.plan.name!r}: {len(self._agenda.heap)} messages are queued; drain before a snapshot"
+        if waiting := len(self._agenda.heap) + sum(map(len, self._lanes.values())):
+            msg = f"graph {self.plan.name!r}: {waiting} messages are queued; drain before a snapshot"
             raise UsageError(msg)
         return states.snapshot(_OWN_NAME, self.operators, self._save())
 

@@ -4,14 +4,16 @@
 A full queue makes its writers wait, back to the sources: memory stays bounded however
 fast they are.  One inbox per operator means that a graph without cycles cannot block
 itself.  An operator that is behind takes the messages that wait for it together (``backlog``); one that is not takes
-each message as it comes.  The first error, or Ctrl-C, cancels every task before it is raised; who pushes from
+each message as it comes.  Rows that come one by one go in together (``door``).
+
+The first error, or Ctrl-C, cancels every task before it is raised; who pushes from
 another task has it too.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
@@ -28,7 +30,7 @@ from oop_engine.runners.backlog import Envelope, leaves
 from oop_engine.runners.changes import Changes
 from oop_engine.runners.clocks import Clocks
 from oop_engine.runners.dispatch import Result, Signal, handle, not_open, statistics_of
-from oop_engine.runners.door import admitted
+from oop_engine.runners.door import RowLane, admitted
 from oop_engine.runners.faults import FAULTS, blame, deliver, first_of, taken, wrapped
 from oop_engine.runners.inbox import Inbox, InboxRoute
 from oop_engine.system.memory import keep_freed
@@ -42,6 +44,9 @@ class Local:
 
     ``capacity``: how many messages an operator's queue holds; of small ones it holds ``room`` bytes.  Leaving
     the block ends the sources that are still open and waits until everything has been worked off.
+    ``exact``: messages of different moments are never combined, so the virtual time of results is that of ``Inline``;
+    else it may be later.  ``max_delay_s``: rows that were pushed one by one go in when the first has waited for so
+    long, even if there are more.
     ``on_result`` may be asynchronous: while it waits, the operators before it wait too, back to the pusher::
 
         async with Local(graph, print) as local:
@@ -56,6 +61,8 @@ class Local:
         check: bool = False,
         capacity: int = 16,
         room: int = 2**21,
+        exact: bool = False,
+        max_delay_s: float | None = None,
     ) -> None:
         keep_freed()
         self.plan = graph.plan()
@@ -63,7 +70,7 @@ class Local:
         self.statistics = statistics_of(self.plan)
         self._on_result = on_result
         self._changes = Changes(self.plan)
-        leave = leaves(self.plan)
+        leave = leaves(self.plan, exact=exact)
         self._inbox = {
             name: Inbox(operator, leave[name], capacity, room) for name, operator in self.operators.items()
         }
@@ -83,6 +90,12 @@ class Local:
         self._rested = asyncio.Event()
         self._now = {node.name: NEVER for node in self.plan.of_kind("source")}
         self._schemas = {name: self.plan.schema(Stream(name)) for name in self._now}
+        self._lanes = {
+            name: RowLane(f"graph {plan.name!r}, source {name!r}", schema, max_delay_s)
+            for name, schema in self._schemas.items()
+        }
+        self._in_turn = {name: asyncio.Lock() for name in self._lanes}
+        self._soon = set[asyncio.Task[None]]()
         self._ended: set[str] = set()
         self._fault: Exception | None = None
         self._gate = asyncio.Lock()
@@ -125,6 +138,47 @@ class Local:
         if isinstance(message, Change):
             await self.change(message.operator, message, now)
             return
+        if self._lanes[source] or self._in_turn[source].locked():
+            await self._rows_in(source)
+        await self._push(source, message, now)
+
+    async def push_row(
+        self, source: str, row: Mapping[str, Any] | Sequence[Any], arrival: int | None = None
+    ) -> None:
+        """Send one row of a source, a dictionary or the values in the order of its columns; it may wait for others.
+
+        All rows that wait go in as one page when the pusher next waits for anything, when there are ``RING`` of them,
+        or before any other message of the source.  A microsecond a row.  Raises ``ContractError`` if the row has not a
+        value for each column; a value of a wrong type is an error of the run.
+        """
+        if self._fault is not None or source in self._ended or source not in self._lanes:
+            self._check(source)
+        lane = self._lanes[source]
+        if lane.add(row, arrival):
+            await self._rows_in(source)
+            await asyncio.sleep(0)  # the operators' turn
+        elif len(lane) == 1:
+            self._soon.add(task := self._tasks.create_task(self._rows_soon(source), name=f"rows of {source}"))
+            task.add_done_callback(self._soon.discard)
+
+    async def _rows_soon(self, source: str) -> None:
+        try:
+            await self._rows_in(source)
+        except Exception as error:
+            self._stop(error)
+            raise
+
+    async def _rows_in(self, source: str) -> None:
+        """Send the rows that wait, behind those that somebody is sending already."""
+        async with self._in_turn[source]:
+            if self._lanes[source] and source not in self._ended:
+                await self._push(source, self._lanes[source].take(), None)
+
+    async def _all_rows_in(self) -> None:
+        for source in self._lanes:
+            await self._rows_in(source)
+
+    async def _push(self, source: str, message: Message, now: int | None) -> None:
         message = admitted(f"graph {self.plan.name!r}, source {source!r}", self._schemas[source], message)
         if isinstance(message, Page) and message.arrival is not None and len(message):
             now = int(message.arrival[-1])
@@ -142,7 +196,7 @@ class Local:
             self._change(replace(change, operator=operator), now)
             return
         async with self._gate:
-            await self.settle()
+            await self.settle()  # rows that waited are in then
             self._change(replace(change, operator=operator), now)
 
     def _change(self, change: Change, now: int | None) -> None:
@@ -158,12 +212,14 @@ class Local:
     async def end(self, source: str) -> None:
         """End a source."""
         self._check(source)
+        await self._rows_in(source)
         self._ended.add(source)
         await self._send(self._routes[source][0], Signal.END, self._now[source], wall())
 
     async def clock(self, now: int) -> None:
         """Let the arrival clock show ``now``, for the operators that want it, after all that was pushed before."""
         for source in [name for name in self._now if name not in self._ended]:
+            await self._rows_in(source)
             await self._send(self._routes[source][0], Signal.TICK, now, wall())
 
     async def settle(self) -> None:
@@ -171,6 +227,7 @@ class Local:
 
         A graph that settles after each push keeps its inputs in step, see ``in_step``.
         """
+        await self._all_rows_in()
         while self._fault is None and (self._busy or not all(inbox.empty for inbox in self._inbox.values())):
             self._rested.clear()
             await self._rested.wait()
@@ -189,7 +246,7 @@ class Local:
     def leave(self) -> None:
         """Let the block be left without ending the sources: nothing that is incomplete comes out, nor anything else."""
         self._ended.update(self._now)
-        for task in sorted(filter(None, self._workers), key=asyncio.Task.get_name):
+        for task in sorted([*filter(None, self._workers), *self._soon], key=asyncio.Task.get_name):
             task.cancel()
 
     @property

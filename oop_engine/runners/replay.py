@@ -115,7 +115,7 @@ async def arun(
     2
     """
     replayed = _Replay(graph, feeds, speed, flat_out, on_tuples)
-    runner = Local(graph, on_result or replayed.collector, check=check)
+    runner = Local(graph, on_result or replayed.collector, check=check, exact=True)
     if replayed.live:
         await replayed.read_live(runner)
     else:

@@ -79,12 +79,11 @@ class Service:
         self.dead = DeadLetters(clock, kept=dead_letters is not None)
         names = [node.name for node in plan.of_kind("source")]
         if {*names} != {*sources}:
-            msg = (
-                f"graph {plan.name!r}: has the sources {', '.join(names)}; got {', '.join(sources) or 'none'}"
-            )
+            got = ", ".join(sources) or "none"
+            msg = f"graph {plan.name!r}: has the sources {', '.join(names)}; got {got}"
             raise UsageError(msg)
         self.inlets = {
-            name: Inlet(name, sources[name], plan.schema(Stream(name)), self.dead) for name in names
+            n: Inlet(n, sources[n], plan.schema(Stream(n)), self.dead, self.local, self._took) for n in names
         }
         self.gate = Gate()
         self._finished, self._wanted = asyncio.Event(), asyncio.Event()
@@ -131,7 +130,7 @@ class Service:
         async with self.local, asyncio.TaskGroup() as tasks:
             clock = self._arrivals()
             readers = [
-                tasks.create_task(inlet.read(self.local, self.gate, clock, self._took), name=f"source {name}")
+                tasks.create_task(inlet.read(self.gate, clock), name=f"source {name}")
                 for name, inlet in self.inlets.items()
                 if not inlet.ended
             ]
@@ -143,6 +142,8 @@ class Service:
             async with self.gate.alone():
                 for task in (*readers, ticker):
                     task.cancel()
+                for inlet in self.inlets.values():
+                    await inlet.put()
                 over = drain or all(inlet.ended for inlet in self.inlets.values())
                 if not over:
                     await self._checkpoint_alone()

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+import pyarrow as pa
+
 from oop_engine.core.change import Change
 from oop_engine.core.operator import Message, Operator
 from oop_engine.core.page import Page
@@ -14,7 +16,7 @@ from oop_engine.core.schema import Schema
 from oop_engine.runners.dispatch import handle
 from oop_engine.runners.door import admitted
 
-__all__ = ["END", "Driver", "multiset", "net_content"]
+__all__ = ["END", "Driver", "as_bytes", "multiset", "net_content"]
 
 END = "end"
 """Feed this to end a port."""
@@ -130,3 +132,13 @@ def _rounded(value: Any, digits: int) -> Any:
     if isinstance(value, float):
         return "nan" if value != value else float(f"{value:.{digits}g}")
     return str(value) if isinstance(value, list | dict) else value
+
+
+def as_bytes(message: Message) -> bytes:
+    """Return a message as bytes, which are the same as long as nobody writes into it."""
+    if not isinstance(message, Page):
+        return repr(message).encode()
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, message.batch.schema) as writer:
+        writer.write_batch(message.batch)
+    return bytes(sink.getvalue())

@@ -6,21 +6,24 @@ Time is virtual and only the test moves it, so a test of a heartbeat or of a lul
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from oop_engine.core.change import Change
 from oop_engine.core.errors import ContractError, UsageError
 from oop_engine.core.graphs.graph import Graph
-from oop_engine.core.operator import Message, State
+from oop_engine.core.operator import Message, Operator, State
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import Punctuation
 from oop_engine.core.schema import Schema
 from oop_engine.runners.dispatch import Result
 from oop_engine.runners.inline import Inline
 from oop_engine.testing.case import Row
-from oop_engine.testing.driver import multiset
+from oop_engine.testing.driver import Driver, multiset
 
-__all__ = ["GraphDriver"]
+if TYPE_CHECKING:  # it needs Hypothesis
+    from oop_engine.testing.streams import Script
+
+__all__ = ["GraphDriver", "pushed_by_row"]
 
 
 class GraphDriver:
@@ -125,6 +128,28 @@ class GraphDriver:
             msg = f"GraphDriver: graph {self._graph.name!r} has no {kind} {name!r}; there are {', '.join(names)}"
             raise UsageError(msg)
         return name
+
+
+def pushed_by_row(operator: Operator, inputs: Sequence[Schema], script: Script) -> Driver:
+    """Return the output of a graph of ``operator`` where rows are pushed one by one, and wait up to a page cut."""
+    graph, driver = Graph("rows"), Driver(operator, *inputs)
+    sources = [graph.source(f"in-{port}", schema) for port, schema in enumerate(inputs)]
+    node = graph.add("node", operator, *sources)
+    for name in operator.outputs:
+        graph.sink(f"out-{name}", node[name])
+    out = {f"out-{name}": driver.out[port] for port, name in enumerate(operator.outputs)}
+    runner = Inline(graph, lambda result: out[result.sink].append(result.message))
+    for clock, event in enumerate(script):
+        if isinstance(event.content, dict):
+            runner.push_row(f"in-{event.port}", event.content, clock)
+        elif event.content is not None:
+            runner.push(f"in-{event.port}", event.content)
+        else:
+            runner.drain()
+    for source in sources:
+        runner.end(source.node)
+    runner.drain()
+    return driver
 
 
 def _page(schema: Schema, rows: Sequence[Row], now: int | None) -> Page:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +25,8 @@ from oop_engine.core.graphs.contract import EdgeContract
 from oop_engine.core.operator import Message, Operator
 from oop_engine.core.page import Page
 from oop_engine.testing.case import Case, Row
-from oop_engine.testing.driver import Driver, multiset
+from oop_engine.testing.driver import Driver, as_bytes, multiset
+from oop_engine.testing.graph_driver import pushed_by_row
 from oop_engine.testing.streams import Script, as_messages, row_lists, rows_of, scripts
 
 __all__ = ["LAWS", "Law", "check", "contract_suite", "draw_script"]
@@ -57,11 +59,13 @@ def order(case: Case, data: st.DataObject) -> None:
 
 
 def cuts(case: Case, data: st.DataObject) -> None:
-    """Where pages are cut does not matter."""
+    """Where pages are cut does not matter, nor that rows are pushed one by one and wait for each other."""
     script = draw_script(case, data)
-    for port, name in enumerate(case.operator.outputs):
-        whole, single = _run(case, script), _run(case, script, page_rows=1)
-        _same_rows(f"cut into rows, another output {name!r}", single.content(port), whole.content(port))
+    whole, pushed = _run(case, script), pushed_by_row(case.operator, case.inputs, script)
+    for other, (port, name) in product(
+        (_run(case, script, page_rows=1), pushed), enumerate(case.operator.outputs)
+    ):
+        _same_rows(f"cut into rows, another output {name!r}", other.content(port), whole.content(port))
 
 
 def grammar(case: Case, data: st.DataObject) -> None:
@@ -116,9 +120,9 @@ def snapshot(case: Case, data: st.DataObject) -> None:
 def untouched(case: Case, data: st.DataObject) -> None:
     """Input arrays are left as they were."""
     messages = as_messages(draw_script(case, data), case.inputs)
-    before = [_bytes(message) for _, message in messages]
+    before = [as_bytes(message) for _, message in messages]
     Driver(case.operator, *case.inputs).run(messages)
-    changed = [m for (_, m), was in zip(messages, before, strict=True) if _bytes(m) != was]
+    changed = [m for (_, m), was in zip(messages, before, strict=True) if as_bytes(m) != was]
     _must(not changed, f"its input was written into: {changed}")
 
 
@@ -319,12 +323,3 @@ def _same_messages(failure: str, got: list[list[Message]], wanted: list[list[Mes
 def _must(holds: bool, otherwise: str) -> None:
     if not holds:
         raise AssertionError(otherwise)
-
-
-def _bytes(message: Message) -> bytes:
-    if not isinstance(message, Page):
-        return repr(message).encode()
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, message.batch.schema) as writer:
-        writer.write_batch(message.batch)
-    return bytes(sink.getvalue())

@@ -104,7 +104,7 @@ async def test_a_slow_consumer_makes_the_producer_wait() -> None:
         """Its runner cannot send on: the inbox behind it is full."""
 
     pushed: list[int] = []
-    local = Local(chain(Operator(), Slow()), lambda _: None, capacity=2)
+    local = Local(chain(Operator(), Slow()), lambda _: None, capacity=2, exact=True)
     gate = gated(local, "o1")
 
     async def produce() -> None:

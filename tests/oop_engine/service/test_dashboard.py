@@ -59,7 +59,7 @@ class Clock:
 async def push(service: Service, source: str, *times: int) -> None:
     rows = {"ts": [*times], "key": ["ab"[ts % 2] for ts in times]}
     inlet = service.inlets[source]
-    await service.local.push(source, inlet._arrived(Page.of(SCHEMA, rows), None))
+    await service.local.push(source, inlet._arrived(Page.of(SCHEMA, rows)))
     await service.local.settle()
 
 

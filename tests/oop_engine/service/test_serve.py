@@ -7,7 +7,7 @@ import json
 import logging
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,45 @@ from oop_engine.service.checkpoint_folder import OwnerGone
 from oop_engine.service.service import Service
 
 SCHEMA = Schema({"ts": pa.int64(), "key": pa.string()}, "ts", "s")
+
+
+async def test_messages_of_a_row_go_in_together_and_a_dead_letter_has_its_own_position() -> None:
+    def make(format: str) -> Callable[[int], AsyncIterator[Any]]:
+        async def feed(start: int) -> AsyncIterator[Any]:
+            for number in range(start, 3_000):
+                row = {"ts": "noon" if number == 1_234 else number, "key": "a"}
+                yield row if format == "rows" else [json.dumps(row).encode()]
+
+        return feed
+
+    for format in ("rows", "jsonl"):
+        found, dead = Gathered(), Gathered()
+        sources = {"in": Replayed(make(format), format)}
+        served = await serve(counts(), sources, {"out": found}, dead_letters=dead, signals=False)
+        assert served.tuples == {"in": 2_999}
+        assert [row["position"] for row in dead.rows] == ["1234"]
+        assert sum(row["n"] for row in found.rows) == 2_999
+        assert served.statistics.edges["in -> edge"].pages < 40
+
+
+async def test_what_waits_when_a_service_is_stopped_is_in_its_last_checkpoint(tmp_path: Path) -> None:
+    stop, found = asyncio.Event(), Gathered()
+
+    async def feed() -> AsyncIterator[Any]:
+        for number in range(25):
+            yield {"ts": number, "key": "a"}
+        stop.set()
+        await asyncio.Event().wait()
+
+    ran = await serve(counts(), {"in": feed()}, {"out": found}, checkpoint=tmp_path, stop=stop, signals=False)
+    assert (ran.tuples, ran.over) == ({"in": 25}, False)
+
+    async def rest() -> AsyncIterator[Any]:
+        yield {"ts": 40, "key": "a"}
+
+    ran = await serve(counts(), {"in": rest()}, {"out": found}, checkpoint=tmp_path, signals=False)
+    assert ran.over
+    assert [row["n"] for row in found.rows] == [10, 10, 5, 1]
 
 
 def counts(*, policy: Any = None, aggregates: Any = None) -> Graph:
