@@ -20,7 +20,7 @@ DOCUMENTED := oop_engine oop_engine.traces oop_engine.testing oop_engine.testing
   oop_engine.runners.inline oop_engine.runners.local oop_engine.spark.run oop_engine.spark.io.sinks \
   oop_engine.operators oop_engine.operators.rewrites.in_order oop_engine.core.halves oop_engine.scenarios.truth
 
-.PHONY: simulate test-servers help demo demo-spark scenarios test fuzz lint types format clean bench bench-smoke bench-spark bench-profile bench-peers api
+.PHONY: warm simulate test-servers help demo demo-spark scenarios test fuzz lint types format clean bench bench-smoke bench-spark bench-profile bench-peers api
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,7 +39,8 @@ demo-spark: $(VENV)/.spark ## run the flights and the links on Spark too (Java c
 	$(BIN)/oop-engine replay nyc_flights --on spark --compare
 	$(BIN)/oop-engine replay links --on spark --compare
 
-test: lint types ## lint, strict types, then all tests: layers, docs, examples, laws
+test: lint ## lint, strict types, then all tests: layers, docs, examples, laws
+	@$(MAKE) --no-print-directory --jobs=2 types warm
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup $(ARGS)
 
 fuzz: $(VENV)/.dev ## damaged and hostile files, many times more of them than in the tests: make fuzz TIMES=100
@@ -63,6 +64,9 @@ lint: $(VENV)/.dev ## style and format, changing nothing
 
 types: $(VENV)/.dev ## strict types
 	$(BIN)/mypy
+
+warm: $(VENV)/.dev ## compile the kernels of most graphs ahead
+	$(BIN)/oop-engine warm --json > /dev/null
 
 format: $(VENV)/.dev ## mend what can be mended by itself
 	$(BIN)/ruff check --fix $(SOURCE)

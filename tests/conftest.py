@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -42,9 +43,17 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.hookimpl(wrapper=True)  # around the hook of pytest-xdist, which reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
-    """Keep all tests that need Spark in one process, and begin with them: together they take longest."""
+    """Keep tests of the shared session in one process, those that start Spark in a row; begin with both."""
     items.sort(key=lambda item: item.get_closest_marker("spark") is None)
     for item in items:
         if item.get_closest_marker("spark"):
-            item.add_marker(pytest.mark.xdist_group("spark"))
+            shared = "spark" in getattr(item, "fixturenames", ())
+            item.add_marker(pytest.mark.xdist_group("spark" if shared else "spark-processes"))
     yield
+
+
+def pytest_collection_finish() -> None:
+    """Keep the collector of garbage away from the thousands of tests, and from each kernel that is compiled."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)

@@ -51,7 +51,7 @@ class Turned:
 DIALS = st.builds(Turned, st.sampled_from([0, 1, 2, 4, 9]), st.booleans())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     data=st.data(), of=rows(size=40), by=BY, range_=st.integers(1, 25), slide=st.integers(1, 25),
     origin=st.integers(-9, 9), strategy=st.sampled_from(["adaptive", "auto"]), dials=DIALS,

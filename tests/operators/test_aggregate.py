@@ -28,7 +28,7 @@ WINDOWS = st.sampled_from(
 AGGREGATES = {"n": Count(), "s": Sum("v"), "first": First("x")}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data(), of=rows(), windows=WINDOWS, empty=st.booleans())
 def test_bucket_and_aggregate_are_window_aggregate(data, of, windows, empty):
     said = data.draw(events(of))

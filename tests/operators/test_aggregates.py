@@ -111,7 +111,7 @@ def test_user_defined_aggregates_of_landmark_windows(data, of):
     assert multiset(driver.rows()) == multiset(naive.landmark(of, "ts", (), {"u": naive_user}, 9))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(of=rows(size=12), cut=st.integers(0, 12), choice=st.sampled_from(ALL))
 def test_combining_states_is_adding_all_values(of, cut, choice):
     parts = choice.parts(SCHEMA)

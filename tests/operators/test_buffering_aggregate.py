@@ -34,7 +34,7 @@ def check(operator, said, expected):
     assert (state.tuples, state.groups if operator.by else 0) == (0, 0)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(data=st.data(), of=rows(), by=BY, range_=LENGTH, slide=LENGTH, origin=st.integers(-9, 9))
 def test_sliding_windows_are_those_of_the_definition(data, of, by, range_, slide, origin):
     of = in_order(of)

@@ -97,7 +97,7 @@ class Drawn:
         return Change(version, at, {name: one for name, (one, _) in kinds.items()}, tuple(drop))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     data=st.data(), of=rows(st.integers(-20, 100), 30), names=NAMES, stamp=st.sampled_from(["end", "start"])
 )

@@ -97,7 +97,7 @@ def split(first, second, said, shards: int, move_at: int) -> Checked:
     return tail
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     data=st.data(), of=rows(), by=BY, range_=LENGTH, slide=LENGTH, origin=st.integers(-9, 9),
     empty=st.booleans(), shards=st.integers(1, 4), stamp=st.sampled_from(["start", "end"]),
@@ -118,7 +118,7 @@ def test_any_division_gives_the_windows_of_the_definition(
     assert tail.operator.state().partials == tail.operator.state().groups == 0
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     data=st.data(), of=rows(), by=BY, gap=st.integers(1, 12), shards=st.integers(1, 4),
     stamp=st.sampled_from(["start", "end"]), several=st.booleans(),
@@ -145,7 +145,7 @@ def test_sessions_without_groups_are_split_in_halves():
         )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(data=st.data(), of=rows(), range_=LENGTH, slide=LENGTH, empty=st.booleans())
 def test_one_shard_promises_and_closes_as_the_whole_does(data, of, range_, slide, empty):
     windows = Sliding(range_, slide, 3)

@@ -65,7 +65,7 @@ def fed(graph: Graph, rows: list[Row], size: int) -> list[dict[str, Any]]:
     return outcome.results["out"].to_pylist()
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(ROWS, st.integers(1, 20), st.integers(0, 9), st.sampled_from([(10, 5), (7, 3), (4, 4)]))
 def test_a_late_tuple_is_in_the_windows_that_are_open_by_then(
     rows: list[Row], size: int, slack: int, windows: tuple[int, int]
@@ -111,7 +111,7 @@ def test_a_window_that_was_promised_away_does_not_come_again() -> None:
     assert driver.operator.counts() == {"late_for_some": 2, "late_for_all": 1}
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     st.lists(st.tuples(st.integers(0, 50), st.booleans()), max_size=12),
     st.sampled_from([Sliding(10, 5), Sliding(3, 7), Landmark(10)]),

@@ -20,7 +20,7 @@ from tests.operators.window_streams import SCHEMA, Checked, events, rows
 EXTENT = st.tuples(st.integers(-25, 60), st.integers(1, 40)).map(lambda pair: (pair[0], sum(pair)))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     data=st.data(), of=rows(size=30), by=BY, extents=st.lists(EXTENT, min_size=1, max_size=6),
     stamp=st.sampled_from(["start", "end"]),

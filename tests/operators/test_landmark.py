@@ -19,7 +19,7 @@ from tests.operators.window_streams import SCHEMA, Checked, events, rows
 TIMES = Schema({"ts": pa.int64()}, "ts", "s")
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(data=st.data(), of=rows(size=30), by=BY, slide=st.integers(1, 15), origin=st.integers(-30, 30))
 def test_windows_of_a_lull_are_those_that_a_bound_has_passed(data, of, by, slide, origin):
     stream = data.draw(events(of, kinds="plm"))
@@ -54,7 +54,7 @@ def test_a_buffer_does_not_wait_for_punctuation():
         BufferingAggregate(Landmark(10, lulls=True), {"n": Count()}).opened(TIMES)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data(), of=rows(size=30), by=BY)
 def test_the_global_window_is_all_tuples_of_a_group(data, of, by):
     driver = Checked(WindowAggregate(Global(), AGGREGATES, by), SCHEMA).play(data.draw(events(of)))

@@ -55,7 +55,7 @@ def test_what_does_not_fit_goes_to_the_table(floor, monkeypatch):
     monkeypatch.setattr(pane_ring, "_FLOOR", floor)
     monkeypatch.setattr(pane_ring, "_SPARSE", 1)
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=30, deadline=None)
     @given(
         data=st.data(), of=rows(TIMES), by=st.sampled_from([(), ("k",), ("k", "j")]),
         range_=st.integers(1, 20), slide=st.integers(1, 20), origin=st.integers(-9, 9),

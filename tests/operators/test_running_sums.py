@@ -27,7 +27,7 @@ DEFINITIONS = st.dictionaries(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(data=st.data(), of=rows(), by=st.sampled_from([(), ("k",)]), definitions=DEFINITIONS)
 def test_windows_are_those_of_the_definitions(data, of, by, definitions):
     said = data.draw(events(of))

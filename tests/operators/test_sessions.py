@@ -38,7 +38,7 @@ def group(k, below) -> GroupWise:
     return GroupWise(pa.RecordBatch.from_pydict({"k": [k]}), np.array([below]))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data(), of=rows(size=40), by=BY, gap=st.integers(1, 12), stamp=STAMPS)
 def test_windows_are_those_of_the_definition(data, of, by, gap, stamp):
     operator = WindowAggregate(Session(gap), AGGREGATES, by, stamp=stamp)
@@ -47,7 +47,7 @@ def test_windows_are_those_of_the_definition(data, of, by, gap, stamp):
     assert driver.operator.state().in_use == (0, 0, 0)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data(), of=rows(size=40), by=BY, gap=st.integers(1, 12), most=st.integers(1, 30), stamp=STAMPS)
 def test_sessions_that_are_cut_are_those_of_the_definition(data, of, by, gap, most, stamp):
     operator = WindowAggregate(Session(gap, most=most), AGGREGATES, by, stamp=stamp)

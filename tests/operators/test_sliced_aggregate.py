@@ -45,7 +45,7 @@ def check(definitions, by, of, said, stamp="end") -> None:
     assert state.partials == state.groups == 0
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(data=st.data(), of=rows(), by=BY, definitions=DEFINITIONS, stamp=st.sampled_from(["end", "start"]))
 def test_windows_are_those_of_the_definitions(data, of, by, definitions, stamp):
     check(definitions, by, of, data.draw(events(of)), stamp)

@@ -40,7 +40,7 @@ def check(operator: WindowAggregate, said, expected) -> Checked:
     return driver
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     data=st.data(),
     of=rows(),
@@ -56,7 +56,7 @@ def test_sliding_windows_are_those_of_the_definition(data, of, by, range_, slide
     check(operator, data.draw(events(of)), expected)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data(), of=rows(), by=BY, range_=LENGTH, slide=LENGTH, origin=st.integers(-9, 9))
 def test_empty_windows_are_those_of_the_definition(data, of, by, range_, slide, origin):
     operator = WindowAggregate(Sliding(range_, slide, origin), AGGREGATES, by, empty=True)

@@ -32,7 +32,7 @@ from oop_engine.spark.io.segments import Files
 from oop_engine.spark.io.sinks import BatchResults, Delta, Parquet
 from oop_engine.spark.run import BatchDone, run_on_spark
 
-SEGMENTS, ROWS, KEYS, DISORDER = 12, 300, 23, 12
+SEGMENTS, ROWS, KEYS, DISORDER = 8, 300, 23, 12
 SCHEMA = Schema({"ts": pa.timestamp("s"), "key": pa.int64(), "n": pa.int64()}, "ts")
 SINKS: dict[str, tuple[type[Parquet | Delta], int]] = {"parquet": (Parquet, 2), "delta": (Delta, 4)}
 """The sink, and how many segments there are in a micro-batch."""

@@ -15,8 +15,11 @@ from oop_engine.cli.app import app
 from oop_engine.cli.on_spark import OnSpark, progress
 from oop_engine.core.errors import UsageError
 from oop_engine.spark.run import BatchDone
+from oop_engine.spark.session.settings import QUICK_JVM
 
 ROOT = Path(__file__).parents[3]
+QUICK = f"spark.driver.extraJavaOptions={QUICK_JVM}"
+"""As the shared session: a process that lives for seconds compiles less of Java."""
 
 
 def invoke(*arguments: str) -> Result:
@@ -89,7 +92,7 @@ def test_progress_counts_as_people_do() -> None:
 def test_compare_says_that_results_are_equal() -> None:
     command = ["replay", "nyc_flights", "--on", "spark", "--compare", "--set", "days=1", "--json"]
     done = subprocess.run(
-        [sys.executable, "-m", "oop_engine.cli", *command, "--master", "local[2]"],
+        [sys.executable, "-m", "oop_engine.cli", *command, "--master", "local[2]", "--conf", QUICK],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -73,7 +73,7 @@ def finished(place: Path, sink: str) -> int:
 
 @pytest.mark.parametrize(
     ("sink", "read", "commits", "at_random"),
-    [("parquet", blind, ["middle:2", "after:4"], MORE), ("delta", from_log, ["middle:2"], MORE)],
+    [("parquet", blind, ["middle:1"], MORE), ("delta", from_log, ["after:1"], MORE)],
     ids=["parquet", "delta"],
 )
 def test_results_are_those_of_an_undisturbed_run(

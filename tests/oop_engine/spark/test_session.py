@@ -18,7 +18,7 @@ from oop_engine.spark.session import gateway
 from oop_engine.spark.session import session as module
 from oop_engine.spark.session.java import java_home
 from oop_engine.spark.session.session import active_session, session
-from oop_engine.spark.session.settings import NEEDED, check, check_packages, settings_for, shown
+from oop_engine.spark.session.settings import NEEDED, QUICK_JVM, check, check_packages, settings_for, shown
 from tests.children import MOST_S
 
 ROOT = Path(__file__).parents[3]
@@ -195,7 +195,8 @@ def test_what_is_submitted_has_the_master_and_the_settings_it_was_submitted_with
         "PYTHONPATH": str(ROOT),
     }
     environment |= {"PYSPARK_PYTHON": sys.executable}
-    given = ["--master", "local[3]", "--conf", "spark.sql.streaming.minBatchesToRetain=7"]
+    given = ["--master", "local[3]", "--driver-java-options", QUICK_JVM]
+    given += ["--conf", "spark.sql.streaming.minBatchesToRetain=7"]
     command = [str(home / "bin" / "spark-submit"), *given, str(script)]
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=MOST_S
