@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 
 from oop_engine import Replayed, serve
 from oop_engine.cli.app import app
+from oop_engine.cli.running import at_rest
 from oop_engine.runners.event_loop import run_async
 from oop_engine.system.python_file import load_file
 
@@ -91,7 +92,24 @@ def test_a_policy_may_be_given_and_results_shown(over_traces: Path, tmp_path: Pa
     assert done.exit_code == 0, done.stderr
     assert "by its profile" not in done.stderr
     assert "were late at 'edge'" in done.stderr
-    assert "'window_start': 10" in done.stdout
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row["window_start"] for row in rows] == [0, 10, 20, 30]
+
+
+def test_all_results_go_to_another_program_and_a_screen_says_how_many_more(
+    over_traces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = tmp_path / "plain.py"
+    text = OVER_TRACES.replace("return graph", 'graph.sink("all", edge)\n    return graph')
+    graph.write_text(text)
+    args = graph, f"log={tmp_path / 'log.csv'}", "--time", "ts", "--unit", "s"
+    said = [json.loads(line) for line in call(*args).stdout.splitlines()]
+    assert sum("all" in row for row in said) == 30
+    assert sum(row["counts"]["n"] for row in said if "counts" in row) == 30
+    monkeypatch.setattr(at_rest, "_on_a_screen", lambda: True)
+    done = call(*args)
+    assert done.stdout.count('"all"') == 20
+    assert "and 10 more: --out FILE takes them all" in done.stderr
 
 
 def test_a_graph_of_its_own_policy_over_a_file(live: Path, tmp_path: Path) -> None:

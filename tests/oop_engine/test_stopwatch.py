@@ -49,7 +49,7 @@ def test_both_stopwatches_stand_still_meanwhile(monkeypatch: pytest.MonkeyPatch)
     assert (stopwatch.wall(), stopwatch.cpu()) == (7.0, 8.0)
 
 
-class Collecting(event.Listener):
+class Collecting(event.Listener):  # type: ignore[misc]
     """Notes whether garbage is collected while a kernel is compiled."""
 
     def __init__(self) -> None:

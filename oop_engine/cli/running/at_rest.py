@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,9 +19,13 @@ from oop_engine.cli.running.graph_of import (
 from oop_engine.core.errors import UsageError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from oop_engine.operators.policies.running_bound import Policy
 
 __all__ = ["at_rest"]
+
+_SCREEN = 20
 
 
 def at_rest(
@@ -31,7 +36,7 @@ def at_rest(
     unit: str | None,
     policy: str | None,
 ) -> int:
-    """Run a graph over traces to their end; print the results, or write them into a file."""
+    """Run a graph over traces to their end; print the results as JSON lines, or write them into a file."""
     from oop_engine.face import run as run_graph
     from oop_engine.traces.trace import open_trace, write_trace
 
@@ -68,11 +73,22 @@ def at_rest(
         schema = plan.schema(plan.input(sink, 0))
         write_trace(out, schema, pages(schema, outcome.results[sink.name]), arrival_column=None)
         return 0
-    from oop_engine.cli.output import terminal
-
-    for table in outcome.results.values():
-        terminal().print("\n".join(map(str, table.slice(0, 20).to_pylist())), markup=False)
+    for name, table in outcome.results.items():
+        _print(table, name if more else None)
     return 0
+
+
+def _print(table: pa.Table, sink: str | None) -> None:
+    """Print rows as JSON lines, under the name of their sink where there are several: all, or as many as a screen shows."""
+    shown = table.slice(0, _SCREEN) if _on_a_screen() else table
+    for row in shown.to_pylist():
+        print(json.dumps(row if sink is None else {sink: row}, default=str))
+    if shown.num_rows < table.num_rows:
+        print(f"and {table.num_rows - shown.num_rows:,} more: --out FILE takes them all", file=sys.stderr)
+
+
+def _on_a_screen() -> bool:
+    return sys.stdout.isatty()
 
 
 def _policies(opened: Mapping[str, Any], policy: str | None) -> dict[str, Policy]:
