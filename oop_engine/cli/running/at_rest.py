@@ -79,7 +79,7 @@ def at_rest(
 
 
 def _print(table: pa.Table, sink: str | None) -> None:
-    """Print rows as JSON lines, under the name of their sink where there are several: all, or as many as a screen shows."""
+    """Print rows as JSON lines, by sink where there are several: all, or as many as a screen shows."""
     shown = table.slice(0, _SCREEN) if _on_a_screen() else table
     for row in shown.to_pylist():
         print(json.dumps(row if sink is None else {sink: row}, default=str))
