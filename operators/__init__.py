@@ -95,6 +95,7 @@ if TYPE_CHECKING:  # values: windows, aggregates, policies, and what yours are m
         RunningBound as RunningBound,
         register_policy as register_policy,
     )
+    from oop_engine.operators.rewrites.described import described as described
     from oop_engine.operators.rewrites.multi_join import multi_join as multi_join
     from oop_engine.operators.joining.bands import (
         AsOf as AsOf,

@@ -40,7 +40,7 @@ import pyarrow as pa
 from oop_engine.core.errors import GraphError
 from oop_engine.core.operator import Emission, Operator, State
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import NEVER, Joint, Linear, Punctuation
+from oop_engine.core.punctuation import NEVER, Joint, Linear, Punctuation, Wants
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.joining.as_of import join_state
@@ -113,6 +113,10 @@ class OAJoin(Operator):
 
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return self.terms.lineage(column, *inputs)
+
+    def wants(self, inputs: tuple[Schema, ...], behind: Wants) -> tuple[Wants, ...]:
+        groups = [frozenset(key[port] for key in self.terms.keys) for port in range(2)]
+        return tuple(Wants(1, of, watermarks=behind.watermarks) for of in groups)
 
     def open(self) -> None:
         self._held = join_state(self.terms, self.schemas_in)

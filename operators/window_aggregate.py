@@ -53,7 +53,7 @@ from oop_engine.core.change import Change
 from oop_engine.core.errors import GraphError
 from oop_engine.core.operator import Emission, Operator, State
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import Punctuation
+from oop_engine.core.punctuation import EVERYTHING, Punctuation, Wants
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation
@@ -239,6 +239,12 @@ class WindowAggregate(Operator):
         else:
             kind = Closing if given.change is None else Netting
             self._closing = kind(query.output, given, self.by, stores(query))
+
+    def wants(self, inputs: tuple[Schema, ...], behind: Wants) -> tuple[Wants, ...]:
+        if self.emit is not None or self.changing or self.waits is None:
+            return (EVERYTHING,)
+        step = self._query(inputs[0]).granularity
+        return (Wants(step, frozenset(self.by), joint=True, watermarks=behind.watermarks),)
 
     def changed(self, change: Change, inputs: tuple[Schema, ...]) -> Self:
         if not self.changing:

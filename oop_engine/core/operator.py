@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 from oop_engine.core.change import Change
 from oop_engine.core.errors import GraphError, SnapshotError
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import FOREVER, Linear, Punctuation
+from oop_engine.core.punctuation import EVERYTHING, FOREVER, Linear, Punctuation, Wants
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.core.snapshot import pack, unpack
@@ -74,7 +74,7 @@ class Operator:
     operator is an in-order one: its input must come sorted by the progressing attribute.
 
     Rewrites of a graph, and the cut for Spark, know no operator by its name.  They ask: ``partition_keys``,
-    ``lineage``, ``keeps_order``, ``halves``, ``is_union``, ``distributes``.  Each default is the safe answer.
+    ``lineage``, ``keeps_order``, ``halves``, ``is_union``, ``distributes``, ``wants``.  Defaults are the safe answers.
     """
 
     inputs: tuple[str, ...] = ("in",)
@@ -152,6 +152,24 @@ class Operator:
         union of their outputs, in any order; results and punctuation are those of this operator.
         """
         return None
+
+    def wants(self, inputs: tuple[Schema, ...], behind: Wants) -> tuple[Wants, ...]:
+        """Return which punctuation of each input is of use, where operators behind this one can use ``behind``.
+
+        The answer may be too much, never too little.  The default is everything; of an operator that passes tuples on
+        (``distributes``, ``is_union``) as much as those behind it can use, by the names its input has.
+        """
+        return tuple(self._wanted_of(port, inputs, behind) for port in range(len(inputs)))
+
+    def _wanted_of(self, port: int, inputs: tuple[Schema, ...], behind: Wants) -> Wants:
+        progressing = self.output_schemas(inputs)[0].progressing
+        passes = self.distributes or self.is_union
+        if not passes or self.lineage(progressing, inputs)[port] != inputs[port].progressing:
+            return EVERYTHING
+        if behind.groups is None:
+            return behind
+        named = (self.lineage(name, inputs)[port] for name in behind.groups)
+        return behind._replace(groups=frozenset(name for name in named if name is not None))
 
     def changed(self, change: Change, inputs: tuple[Schema, ...]) -> Self:
         """Return the description of the operator as it is after a change; this one is left as it is.

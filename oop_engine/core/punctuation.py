@@ -7,8 +7,11 @@ eq. 4.1).  ``NEVER`` excludes nothing, ``FOREVER`` everything: no tuple comes at
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, overload
+from functools import reduce
+from math import gcd
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +19,19 @@ from numpy.typing import NDArray
 
 from oop_engine.core.errors import ContractError
 
-__all__ = ["FOREVER", "NEVER", "GroupWise", "Joint", "Linear", "Punctuation", "Watermark", "passed", "shift"]
+__all__ = [
+    "EVERYTHING",
+    "FOREVER",
+    "NEVER",
+    "GroupWise",
+    "Joint",
+    "Linear",
+    "Punctuation",
+    "Wants",
+    "Watermark",
+    "passed",
+    "shift",
+]
 
 NEVER = int(np.iinfo(np.int64).min)
 FOREVER = int(np.iinfo(np.int64).max)
@@ -165,3 +180,34 @@ def shift(bound: int | NDArray[np.int64], by: int) -> int | NDArray[np.int64]:
     if bound in (NEVER, FOREVER):
         return bound
     return min(max(int(bound) + by, NEVER), FOREVER)  # a NumPy integer would wrap round
+
+
+class Wants(NamedTuple):
+    """Which punctuation an operator can use; linear bounds are always among it.
+
+    ``granularity``: bounds may be rounded down to its multiples, in units of the attribute; 0: to anything.
+    ``groups``: group-wise punctuation is of use if its attributes are some of these; None: any is.
+    """
+
+    granularity: int = 0
+    groups: frozenset[str] | None = frozenset()
+    joint: bool = False
+    watermarks: bool = False
+
+    @classmethod
+    def all_of(cls, wanted: Iterable[Wants]) -> Wants:
+        """Return the punctuation that one of several operators can use.
+
+        >>> Wants.all_of([Wants(60), Wants(90, frozenset({"k"}))])
+        Wants(granularity=30, groups=frozenset({'k'}), joint=False, watermarks=False)
+        """
+        return reduce(cls._and, wanted, cls())
+
+    def _and(self, other: Wants) -> Wants:
+        groups = None if self.groups is None or other.groups is None else self.groups | other.groups
+        finest = gcd(self.granularity, other.granularity)
+        return Wants(finest, groups, self.joint or other.joint, self.watermarks or other.watermarks)
+
+
+EVERYTHING = Wants(1, None, joint=True, watermarks=True)
+"""All punctuation there is."""

@@ -132,4 +132,5 @@ class Describe(Operator):
 
     def describe(self) -> str:
         wanted = "" if self._attributes is None else f" by {', '.join(self._attributes)}"
-        return f"Describe({', '.join(self._keep)}{wanted})"
+        every = "" if self._granularity is None else f" at {self._granularity}"
+        return f"Describe({', '.join(self._keep)}{every}{wanted})"

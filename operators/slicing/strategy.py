@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from math import gcd
 from typing import Literal, NamedTuple
 
 from oop_engine.core.errors import GraphError
@@ -90,6 +91,15 @@ class Query:
     def parts(self) -> list[Part]:
         """The partial aggregates."""
         return self.output.parts
+
+    @property
+    def granularity(self) -> int:
+        """The length whose multiples all windows end at; 1 where that follows from tuples."""
+        grids = (
+            one for one in self.output.definitions if isinstance(one, Extents) and one.over is Over.ATTRIBUTE
+        )
+        lengths = [length for one in grids for length in (one.slide, one.origin)]
+        return gcd(*lengths) if len(lengths) == 2 * len(self.output.definitions) else 1
 
     @cached_property
     def slicings(self) -> list[Slicing]:
