@@ -65,9 +65,10 @@ from oop_engine.operators.slicing.closing import Closing
 from oop_engine.operators.slicing.explained import explained
 from oop_engine.operators.slicing.output import Output, Stamp
 from oop_engine.operators.slicing.revised.netting import Netting
-from oop_engine.operators.slicing.revised.versioned import versioned_schema
+from oop_engine.operators.slicing.revised.versioned import explained_versions, versioned_schema
 from oop_engine.operators.slicing.revised.versions import Versions
 from oop_engine.operators.slicing.rows.row_windows import RowWindows, slidable
+from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.strategy import Assembly, Query, Strategy, checked_query, stores
 from oop_engine.operators.slicing.tagger import Tagger, bind
 from oop_engine.operators.triggers import Emit
@@ -99,8 +100,8 @@ class WindowAggregate(Operator):
     ``assembly``: how windows on grids are put together from slices in a ring when they close: "stacks" (lazy), "tree"
     (eager: few windows of very many slices), "prefix" (running sums, of counts and integer sums),
     "nested" (from shorter windows), or "auto".
-    ``emit``: versions of results before they are final (``Emit``), of grids and sessions; the output is then a
-    revision stream, of ``change`` +1 and -1.
+    ``emit``: versions of results before they are final (``Emit``), of all windows but those by arrival; the output is
+    then a revision stream, of ``change`` +1 and -1.  ``OnRequest`` among its triggers adds the input ``ask``.
     ``changing``: named definitions may come and go while the query runs (``Change``); the bound of the results is
     then at most that of the input.
     Raises ``GraphError`` if lengths, columns, types or names do not fit; ``ContractError`` if an
@@ -138,7 +139,7 @@ class WindowAggregate(Operator):
             for one in self.definitions.values()
         )
         self.waits = None if by_rows else "results"
-        self.revisions = "refuses" if by_rows or changing or emit else "takes"
+        self.revisions = "refuses" if by_rows or changing else "takes"
         self.aggregates, self.empty = dict(aggregates), empty
         self.stamp: Stamp = stamp
         self.strategy: Strategy = one_of(Strategy, strategy, f"{_WHAT}: strategy")
@@ -147,6 +148,7 @@ class WindowAggregate(Operator):
         self._asked: Query | None = None
         self.emit = emit
         self.for_sinks = "" if emit is None else emit.for_sinks
+        self.inputs = ("in",) if emit is None else emit.inputs
         if emit is not None and (changing or empty or strategy != "auto"):
             msg = f"{_WHAT}: emit goes with strategy='auto', without empty=True and changing=True: leave them out"
             raise GraphError(msg)
@@ -165,7 +167,10 @@ class WindowAggregate(Operator):
             )
             raise GraphError(msg)
         if self.emit is not None:
-            return (versioned_schema(query.output, self.emit, list(self.aggregates.values()), _WHAT),)
+            asked = list(self.aggregates.values())
+            schema = versioned_schema(query.output, self.emit, asked, inputs[0].plain(), _WHAT)
+            self.clock_every = self.emit.clock_every(inputs[0])
+            return (schema,)
         return (query.output.schema,)
 
     def explain(self, inputs: tuple[Schema, ...]) -> str:
@@ -173,7 +178,7 @@ class WindowAggregate(Operator):
         if self._slides(query):
             return "stacks: tuple-based windows of the whole stream slide over it, page by page"
         if self.emit is not None:
-            return "a partial aggregate for each (group, window), or run of a session: versions read them as they are"
+            return explained_versions(query, inputs[0])
         return explained(query)
 
     def _query(self, schema: Schema) -> Query:
@@ -201,10 +206,11 @@ class WindowAggregate(Operator):
 
     def partition_keys(self, inputs: tuple[Schema, ...]) -> list[tuple[str, ...]]:
         whole = any(one.bound(inputs[0]).whole_stream for one in self.definitions.values())
-        return [] if whole else [(name,) for name in self.by]
+        of_all = [name for name in self.by if all(name in schema.names for schema in inputs)]
+        return [] if whole else [(name,) * len(inputs) for name in of_all]
 
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
-        return (column if column in self.by else None,) * len(inputs)
+        return (column if column in self.by else None, *(None for _ in inputs[1:]))
 
     def halves(self, inputs: tuple[Schema, ...]) -> tuple[Operator, Operator] | None:
         if self.changing or self.emit is not None or inputs[0].change is not None:
@@ -233,8 +239,9 @@ class WindowAggregate(Operator):
         if self.changing:
             self._closing = Changing(query, self.by, self.definitions, partial(self._bound, schema))
         elif self.emit is not None:
-            make = partial(stores, replace(query, strategy="windows", changing=True))
-            self._versions = Versions(query.output, schema, self.by, make, self.emit, *self.schemas_out)
+            self.clock_every = self.emit.clock_every(schema)
+            make = partial(_versioned_stores, query)
+            self._versions = Versions(query.output, given, self.by, make, self.emit, *self.schemas_out)
             self._closing = self._versions
         else:
             kind = Closing if given.change is None else Netting
@@ -270,9 +277,14 @@ class WindowAggregate(Operator):
             self._closing.change(change)
             self.definitions = self.windows = self._closing.windows
 
+    def on_clock(self, now: int) -> Iterator[Emission]:
+        return iter(()) if self._versions is None else self._versions.clock(now)
+
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         if self._rows is not None:
             yield from self._rows.add(page)
+        elif port and self._versions is not None:
+            yield from self._versions.request(page)
         elif self._versions is not None:
             yield from self._versions.look(page)
         elif self._tagger is None:
@@ -284,6 +296,8 @@ class WindowAggregate(Operator):
                 yield from self._closing.take(promise)
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
+        if port:
+            return iter(())  # requests say nothing of windows
         if self._rows is None and self._tagger is None:
             return self._closing.take(punctuation)
         return self._of_rows(punctuation)
@@ -328,6 +342,11 @@ class WindowAggregate(Operator):
         by = f"; by {', '.join(self.by)}" if self.by else ""
         how = "" if self.strategy == "auto" else f"; by {self.strategy}"
         return f"{_WHAT}({windows}; {asked}{by}{how})"
+
+
+def _versioned_stores(query: Query, schema: Schema, more: Sequence[str]) -> list[Store]:
+    """Return stores, one a definition, of a schema with ``more`` columns."""
+    return stores(replace(query, schema=schema, read={*query.read, *more}, strategy="windows", changing=True))
 
 
 SlicedAggregate = WindowAggregate

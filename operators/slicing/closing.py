@@ -196,11 +196,16 @@ class Closing:
             alive = max(alive, store.alive)
         if alive > 0 and known <= 2 * alive + _DEAD:
             return
-        kept = np.flatnonzero(np.logical_or.reduce([store.living(known) for store in self.stores]))
+        kept = np.flatnonzero(self.living(known))
         self._groups.keep(kept)
         slots = np.full(known, -1)
         slots[kept] = np.arange(kept.size)
         self.rename(kept, slots)
+
+    def living(self, groups: int) -> NDArray[np.bool_]:
+        """Tell which groups have something that is kept."""
+        living: NDArray[np.bool_] = np.logical_or.reduce([store.living(groups) for store in self.stores])
+        return living
 
     def rename(self, kept: Integers, slots: Integers) -> None:
         """Let only the groups ``kept`` stay; group ``g`` gets the slot ``slots[g]``, -1: none."""

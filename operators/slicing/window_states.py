@@ -58,13 +58,14 @@ class WindowStates(NamedTuple):
 
         ``ascending``: all are in order, and their groups are behind those of the one before.
         """
-        together = found[0] if len(found) == 1 else cls._joined(found)
+        together = found[0] if len(found) == 1 else cls.joined(found)
         if together.in_order or together.ends.size < 2:
             return together
         return together.take(together._order(ascending=ascending))._replace(in_order=True)
 
     @classmethod
-    def _joined(cls, found: Sequence[WindowStates]) -> WindowStates:
+    def joined(cls, found: Sequence[WindowStates]) -> WindowStates:
+        """Return all of them, those of the first first."""
         states = [
             tuple(map(np.concatenate, zip(*state, strict=True)))
             for state in zip(*(some.states for some in found), strict=True)

@@ -7,11 +7,23 @@ trigger fires again and again, unless ``Once`` or ``OrFinally`` ends it.
     AfterCount(n)            n tuples came                                   Beam: afterCount
     AfterFraction(share)     the watermark passed a share of the window      Onyx: percentile watermark
     AfterChange(name, by)    a result differs by more than ``by``            (a threshold)
+    AfterMatch(predicate)    a tuple came for which it is true                Onyx: punctuation, segment
+    AfterDelay(length)       so long on the arrival clock since a tuple      Beam: afterProcessingTime
+    OnRequest()              a page on the input ``ask`` names the group     (an event from outside)
     AfterAny, AfterAll       one, all of them                                Beam: afterFirst, afterAll
     AfterEach(a, b, ...)     a, then b, ..., the last one again and again    Beam: afterEach
     Once(a), OrFinally(a, b) a once; a until b has fired                     Beam: orFinally
 """
 
+from oop_engine.operators.triggers.asking import (
+    AfterDelay as AfterDelay,
+)
+from oop_engine.operators.triggers.asking import (
+    AfterMatch as AfterMatch,
+)
+from oop_engine.operators.triggers.asking import (
+    OnRequest as OnRequest,
+)
 from oop_engine.operators.triggers.basic import (
     AfterChange as AfterChange,
 )

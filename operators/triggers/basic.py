@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.core.errors import GraphError
+from oop_engine.core.schema import Schema
 
 __all__ = ["AfterChange", "AfterCount", "AfterFraction", "Trigger", "WindowView"]
 
@@ -23,7 +25,9 @@ class WindowView(NamedTuple):
 
     ``since``: tuples that came since the last version.  ``starts``, ``ends``: int64.  ``expected``: the watermark of
     the group, or its punctuation, whichever is larger.  ``results``: the columns of results now; ``last``: those of the
-    last version, null where there is none.
+    last version, null where there is none.  ``matches``: how many tuples an ``AfterMatch`` is true for.  ``waited``: on
+    the arrival clock, since the first tuple that is in no version.  ``asked``: whether a request asks for them.
+    ``schema``: of the tuples.
     """
 
     since: Integers
@@ -32,12 +36,25 @@ class WindowView(NamedTuple):
     expected: Integers
     results: pa.RecordBatch
     last: pa.RecordBatch
+    schema: Schema
+    matches: Mapping[Trigger, Integers]
+    waited: Integers
+    asked: bool
 
 
 class Trigger(ABC):
-    """When a version of a result leaves.  ``width``: columns of state that a window with a version has, 0 at first."""
+    """When a version of a result leaves.
+
+    ``width``: columns of state that a window with a version has, 0 at first; where windows merge, those that ``adds``
+    tells add up, and of the others the largest counts.
+    """
 
     width: int = 0
+    adds: tuple[bool, ...] = ()
+
+    def leaves(self) -> Iterator[Trigger]:
+        """Yield the triggers that it is made of, and that are made of none."""
+        yield self
 
     @abstractmethod
     def fires(self, view: WindowView, state: Integers) -> Mask:
@@ -47,8 +64,8 @@ class Trigger(ABC):
         """Return the state of windows of which a version leaves now, int64 (n, width)."""
         return state
 
-    def check(self, names: list[str], place: str) -> None:  # noqa: B027  # most fit any results
-        """Raise ``GraphError`` in the name of ``place`` if it does not fit results of these names."""
+    def check(self, names: list[str], schema: Schema, place: str) -> None:  # noqa: B027  # most fit any results
+        """Raise ``GraphError`` in the name of ``place`` if it does not fit results of these names, of ``schema``."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +93,7 @@ class AfterFraction(Trigger):
     share: float
 
     width = 1  # whether the last version left behind that
+    adds = (False,)
 
     def __post_init__(self) -> None:
         if not 0 < self.share < 1:
@@ -110,7 +128,7 @@ class AfterChange(Trigger):
             msg = f"AfterChange: by must be at least 0; got by={self.by}"
             raise GraphError(msg)
 
-    def check(self, names: list[str], place: str) -> None:
+    def check(self, names: list[str], schema: Schema, place: str) -> None:
         if self.name not in names:
             msg = f"{place}: AfterChange needs one of the results {', '.join(names)}; got {self.name!r}"
             raise GraphError(msg)

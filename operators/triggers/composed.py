@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from oop_engine.core.errors import GraphError
+from oop_engine.core.schema import Schema
 from oop_engine.operators.triggers.basic import Integers, Mask, Trigger, WindowView
 
 __all__ = ["AfterAll", "AfterAny", "AfterEach", "Once", "OrFinally"]
@@ -23,6 +24,7 @@ class _Composed(Trigger):
             raise GraphError(msg)
         self.of = of
         self.width = self.own + sum(one.width for one in of)
+        self.adds = (*(False,) * self.own, *(adds for one in of for adds in one.adds))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(repr, self.of))})"
@@ -33,9 +35,13 @@ class _Composed(Trigger):
     def __hash__(self) -> int:
         return hash((type(self), self.of))
 
-    def check(self, names: list[str], place: str) -> None:
+    def check(self, names: list[str], schema: Schema, place: str) -> None:
         for one in self.of:
-            one.check(names, place)
+            one.check(names, schema, place)
+
+    def leaves(self) -> Iterator[Trigger]:
+        for one in self.of:
+            yield from one.leaves()
 
     def each(self, state: Integers) -> Iterator[tuple[Trigger, Integers]]:
         """Yield the triggers, each with its columns of state."""

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from oop_engine.core.errors import GraphError
+from oop_engine.core.schema import Schema
+from oop_engine.operators.triggers.asking import AfterDelay, OnRequest
 from oop_engine.operators.triggers.basic import AfterCount, Trigger
 
 __all__ = ["Emit", "Mode"]
@@ -36,6 +38,22 @@ class Emit:
     mode: Mode = "retracting"
     info: bool = False
     repeat: bool = False
+
+    @property
+    def triggers(self) -> list[Trigger]:
+        """The triggers that the two are made of, each once."""
+        some = (one for whole in (self.early, self.late) if whole is not None for one in whole.leaves())
+        return list(dict.fromkeys(some))
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The inputs of the operator: ``ask`` is that of requests."""
+        return ("in", "ask") if any(isinstance(one, OnRequest) for one in self.triggers) else ("in",)
+
+    def clock_every(self, schema: Schema) -> int | None:
+        """Return how often the arrival clock is asked, in units of the attribute; None: never."""
+        every = (one.every(schema) for one in self.triggers if isinstance(one, AfterDelay))
+        return min(every, default=None)
 
     @property
     def for_sinks(self) -> str:

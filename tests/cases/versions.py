@@ -10,6 +10,7 @@ from oop_engine.operators import (
     AfterFraction,
     Emit,
     Once,
+    OrFinally,
     Session,
     Sliding,
     Tumbling,
@@ -18,6 +19,10 @@ from oop_engine.operators import (
 )
 from oop_engine.testing import Case
 from tests.cases import Row
+from tests.cases.folded import CASES as of_folded
+from tests.cases.revisions import CASES as of_revisions
+from tests.cases.values import CASES as of_values
+from tests.cases.windows import CASES as of_windows
 from tests.cases.windows import DOMAINS, FUNCTIONS, MANY, SCHEMA
 from tests.naive import windows as naive
 from tests.naive.sessions import sessions
@@ -27,6 +32,9 @@ SELDOM = Emit(early=AfterCount(2), on_time=False, late=None)
 COMPOSED = Emit(
     early=AfterAny(AfterFraction(0.5), AfterChange("n", 1)),
     late=AfterEach(Once(AfterCount(1)), AfterCount(2)),
+)
+COMPOSED_OF_COUNTS = Emit(
+    early=AfterEach(AfterCount(1), AfterCount(2)), late=OrFinally(AfterCount(1), AfterCount(3))
 )
 MIXED: dict[str, Windows] = {
     "four": Session(4),
@@ -58,6 +66,21 @@ def mixed(of: list[list[Row]]) -> list[Row]:
     return [{**row, "window": name} for name, rows in found.items() for row in rows]
 
 
+OTHERS = {
+    "ranked-of-group": OFTEN, "delimited-by-the-stream": OFTEN, "slide-by-tuple": COMPOSED_OF_COUNTS,
+    "wid-landmark": OFTEN, "values-many": OFTEN, "window_aggregate-of_changes": OFTEN,
+}  # fmt: skip
+"""Cases of windows that are read from copies, with the versions that they get."""
+
+
+def with_versions(case: Case, emit: Emit) -> Case:
+    """Return a case with versions: in the end the rows are the same."""
+    of = case.operator
+    assert isinstance(of, WindowAggregate)
+    operator = WindowAggregate(of.windows, of.aggregates, of.by, stamp=of.stamp, emit=emit)
+    return Case(f"versions-{case.id}", operator, case.inputs, case.oracle, case.domains, case.exempt | WHY)
+
+
 WHY = {"purge": "a version that a watermark puts out is kept until it is final"}
 CASES = [
     Case(f"versions-{name}", operator, (SCHEMA,), oracle, DOMAINS, WHY)
@@ -77,4 +100,9 @@ CASES = [
         ),
         ("mixed", WindowAggregate(MIXED, MANY, ("k",), emit=OFTEN), mixed),
     ]
+]
+CASES += [
+    with_versions(case, OTHERS[case.id])
+    for case in (*of_folded, *of_windows, *of_values, *of_revisions)
+    if case.id in OTHERS
 ]

@@ -139,6 +139,22 @@ def spelt(rows: list[Row]) -> int:
     return number
 
 
+def test_a_bound_of_one_group_leaves_another_open_that_is_ahead() -> None:
+    first = UserDefined(
+        lambda v: (v.to_numpy(zero_copy_only=False),), lambda a, b: a, lambda state: state[0], reads=("v",),
+        state_types=("int64",), returns=pa.int64(), commutative=False,
+    )  # fmt: skip
+    schema = Schema({"ts": pa.int64(), "k": pa.string(), "v": pa.int64()}, "ts", "s")
+    driver = Driver(WindowAggregate(Sliding(10, 5), {"f": first}, ("k",)), schema)
+    driver.feed(0, Page.of(schema, {"ts": [20, 31, 20, 31], "k": ["a", "a", "b", "b"], "v": [1, 2, 3, 4]}))
+    for key in ("a", "b"):
+        groups = pa.RecordBatch.from_pydict({"k": [key]})
+        driver.feed(0, GroupWise(groups, np.array([30])))
+    assert [(row["k"], row["window_end"], row["f"]) for row in driver.rows()] == [
+        ("a", 25, 1), ("a", 30, 1), ("b", 25, 3), ("b", 30, 3),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("window", ["ranked", "ranked in the stream", "last rows", "frames"])
 def test_tuples_are_combined_in_order_of_time(window: str) -> None:
     definition, oracle = WINDOWS[window]

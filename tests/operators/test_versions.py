@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from oop_engine import FOREVER, Graph, GraphError, Linear, Message, Page, Schema, Watermark, replay
@@ -14,17 +15,22 @@ from oop_engine.operators import (
     AfterAny,
     AfterChange,
     AfterCount,
+    AfterDelay,
     AfterEach,
     AfterFraction,
+    AfterMatch,
     Avg,
     BoundedDisorder,
     Count,
     Emit,
     Finalize,
     Landmark,
+    Max,
     Median,
     Once,
+    OnRequest,
     OrFinally,
+    PartitionedTupleBased,
     Punctuate,
     Session,
     Sliding,
@@ -187,6 +193,114 @@ def test_triggers_compose() -> None:
     assert len({each, both, AfterEach(AfterCount(1), AfterCount(3))}) == 2
 
 
+def matched(windows: Any, emit: Emit) -> Driver:
+    return Driver(WindowAggregate(windows, {"n": Count()}, emit=emit), SCHEMA)
+
+
+def test_a_version_after_a_tuple_that_matches() -> None:
+    mark = AfterMatch(pc.field("v") < 0)
+    tuples: list[Message] = [page(1), page(2, v=-1), page(3), page(4), page(5, v=-2), page(6, v=-2)]
+    assert numbers(matched(Tumbling(10), Emit(early=mark)), *tuples) == [[], [2], [], [], [5], [6]]
+    both = AfterAll(mark, AfterCount(3))
+    assert numbers(matched(Tumbling(10), Emit(early=both)), *tuples) == [[], [], [3], [], [], [6]]
+    driver = matched(Session(4), Emit(early=mark))
+    merging: list[Message] = [page(0, v=-1), page(8, v=-1), page(4), page(5, v=-1)]
+    assert numbers(driver, *merging) == [[1], [1], [], [4]]
+    assert put_out(driver, Linear(FOREVER)) == []
+
+
+def ticking(driver: Driver, *moments: int) -> list[list[int]]:
+    return [
+        [
+            row["n"]
+            for _, out in driver.clock(now)
+            if isinstance(out, Page)
+            for row in out.to_pylist()
+            if row["change"] > 0
+        ]
+        for now in moments
+    ]
+
+
+@pytest.mark.parametrize("windows", [Tumbling(10), Session(9), Landmark(10)])
+def test_a_version_after_a_delay_on_the_arrival_clock(windows: Any) -> None:
+    driver = matched(windows, Emit(early=AfterAny(AfterDelay("8 s"), AfterCount(4))))
+    assert driver.operator.clock_every == 2
+    assert ticking(driver, 100) == [[]]
+    assert numbers(driver, page(1)) == [[]]
+    assert ticking(driver, 102) == [[]]
+    assert numbers(driver, page(2)) == [[]]
+    driver.move()
+    assert ticking(driver, 106, 108, 110, 120) == [[], [2], [], []]  # once, until another tuple comes
+    assert numbers(driver, page(3)) == [[]]
+    assert ticking(driver, 126, 128) == [[], [3]]
+    assert numbers(driver, page(3), page(3), page(3), page(3)) == [[], [], [], [7]]
+    assert ticking(driver, 200) == [[]]
+    put_out(driver, Linear(FOREVER))
+    assert driver.operator.state().in_use == (0, 0, 0)
+
+
+@pytest.mark.parametrize("windows", [Tumbling(10), PartitionedTupleBased(3, 3, order="time")])
+def test_a_version_on_request_of_its_group(windows: Any) -> None:
+    schema = Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s")
+    ask = Schema({"at": pa.int64(), "k": pa.string()}, "at", "s")
+    on_request = Emit(early=OnRequest(), late=OnRequest())
+    counted = WindowAggregate(windows, {"n": Count()}, ("k",), emit=on_request)
+    driver = Driver(counted, schema, ask)
+    assert counted.partition_keys((schema, ask)) == [("k", "k")]
+
+    def found(port: int, message: Message) -> list[tuple[str, int]]:
+        rows = [
+            row for _, out in driver.feed(port, message) if isinstance(out, Page) for row in out.to_pylist()
+        ]
+        return [(row["k"], row["n"]) for row in rows if row["change"] > 0]
+
+    assert found(0, Page.of(schema, {"ts": [1, 2, 3], "k": ["a", "a", "b"]})) == []
+    assert found(1, Page.of(ask, {"at": [7], "k": ["a"]})) == [("a", 2)]
+    assert found(1, Page.of(ask, {"at": [8, 8], "k": ["a", "c"]})) == []  # nothing is new
+    assert found(1, Linear(FOREVER)) == []
+    assert found(0, Linear(FOREVER)) == [("b", 1)]
+
+
+def test_a_request_without_columns_of_groups_is_for_all() -> None:
+    ask = Schema({"at": pa.int64()}, "at", "s")
+    driver = Driver(WindowAggregate(Tumbling(10), ASKED, emit=Emit(early=OnRequest())), SCHEMA, ask)
+    driver.feed(0, page(1, 12))
+    [(_, answer)] = driver.feed(1, Page.of(ask, {"at": [1]}))
+    assert isinstance(answer, Page)
+    assert answer.column("window_end").to_pylist() == [10, 20]
+
+
+def test_windows_that_follow_from_tuples_are_taken_back_when_they_are_no_more() -> None:
+    driver = Driver(
+        WindowAggregate(TupleBased(2, 2, order="time"), ASKED, emit=Emit(early=AfterCount(1))), SCHEMA
+    )
+    assert [(row["s"], row["change"]) for row in put_out(driver, page(2, v=2))] == [(2, 1)]
+    assert [(row["s"], row["change"]) for row in put_out(driver, page(4, v=4))] == [(2, -1), (6, 1)]
+    assert [(row["s"], row["change"]) for row in put_out(driver, page(1, v=1))] == [(6, -1), (3, 1), (4, 1)]
+    assert put_out(driver, soft(3)) == []
+    assert [(row["s"], row["change"]) for row in put_out(driver, Linear(FOREVER))] == []
+
+
+def test_a_median_is_corrected() -> None:
+    driver = Driver(WindowAggregate(Tumbling(10), {"m": Median("v")}, emit=Emit()), SCHEMA)
+    assert put_out(driver, page(1, v=1)) == put_out(driver, page(2, v=3)) == []
+    assert [(row["m"], row["change"]) for row in put_out(driver, soft(10))] == [(2, 1)]
+    assert [(row["m"], row["change"]) for row in put_out(driver, page(3, v=3))] == [(2, -1), (3, 1)]
+    assert put_out(driver, Linear(20)) == []
+
+
+def test_versions_of_a_revision_stream() -> None:
+    changes = Schema({"ts": pa.int64(), "v": pa.int64(), "change": pa.int8()}, "ts", "s", change="change")
+    driver = Driver(WindowAggregate(Tumbling(10), {"m": Max("v")}, emit=Emit()), changes)
+    feed: list[Message] = [Page.of(changes, {"ts": [1, 2], "v": [7, 5], "change": [1, 1]}), soft(10)]
+    assert [(row["m"], row["change"]) for m in feed for row in put_out(driver, m)] == [(7, 1)]
+    taken_back = Page.of(changes, {"ts": [1], "v": [7], "change": [-1]})
+    assert [(row["m"], row["change"]) for row in put_out(driver, taken_back)] == [(7, -1), (5, 1)]
+    assert put_out(driver, Linear(10)) == []
+    assert driver.operator.state().in_use == (0, 0, 0)
+
+
 def test_on_time_may_be_repeated() -> None:
     driver = counting(Tumbling(10), early=AfterCount(1), repeat=True)
     assert [row["change"] for message in (page(1), soft(10)) for row in put_out(driver, message)] == [
@@ -224,9 +338,11 @@ def test_a_result_that_is_no_number_is_not_put_out_again() -> None:
 @pytest.mark.parametrize(
     ("windows", "aggregates", "emit", "message"),
     [
-        (Landmark(10), ASKED, Emit(), "grid, or sessions"),
-        (TupleBased(2, 2), ASKED, Emit(), "windows of time"),
-        (Tumbling(10), {"m": Median("v")}, Emit(), "fixed size"),
+        (TupleBased(2, 2), ASKED, Emit(), "final once they are full"),
+        (TupleBased(2, 2, order="time"), ASKED, Emit(mode="discarding"), "extents of .* follow from tuples"),
+        (Tumbling(10), ASKED, Emit(early=AfterMatch("v")), "must be boolean"),
+        (Tumbling(10), ASKED, Emit(early=AfterDelay("1 rows")), "AfterDelay"),
+        (Tumbling(10), ASKED, Emit(early=AfterDelay(0)), "at least 1 s"),
         (Session(10), ASKED, Emit(mode="accumulating"), "use 'retracting'"),
         (Tumbling(10), {"a": Avg("v")}, Emit(mode="discarding"), "integers alone"),
         (Tumbling(10), {"change": Count()}, Emit(), "rename it"),

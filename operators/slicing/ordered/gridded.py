@@ -85,7 +85,8 @@ class Gridded(Folding):
             of > view.begins[groups], last[of - 1] + 1, first
         )  # windows of the slice before are there
         low = np.maximum(np.maximum(first, before), view.cut[groups])
-        many = np.maximum(np.minimum(last + 1, cut[groups]) - low, 0)
+        stop = np.minimum(last + 1, cut[groups])
+        many = np.where(stop > low, stop - low, 0)  # of a group without a bound it would not fit
         rows = np.repeat(of, many)
         wids = np.arange(rows.size) - np.repeat(np.cumsum(many) - many - low, many)
         starts, ends = self.extents.extent(wids)

@@ -24,21 +24,26 @@ __all__ = ["Netting"]
 
 
 class Netting(Closing):
-    """Open windows of the groups of ``by``, of a revision stream of ``schema``."""
+    """Open windows of the groups of ``by``, of a stream of ``schema``; of a plain one nothing waits."""
 
     def __init__(self, output: Output, schema: Schema, by: tuple[str, ...], stores: Sequence[Store]) -> None:
         super().__init__(output, schema.plain(), by, stores)
-        self._net = NetRows(schema)
+        self._net = None if schema.change is None else NetRows(schema)
 
     def state(self) -> State:
-        return super().state() + self._net.state()
+        return super().state() + (State() if self._net is None else self._net.state())
 
     def add(self, page: Page, times: Integers) -> None:
-        self._net.add(page)
-        self._net.tidy()
+        if self._net is None:
+            super().add(page, times)
+        else:
+            self._net.add(page)
+            self._net.tidy()
 
     def take(self, punctuation: Punctuation) -> Iterator[Emission]:
         """Fold the rows that are final by now, and put out the windows that are complete; joint bounds end here."""
+        if self._net is None:
+            return super().take(punctuation)
         if not isinstance(punctuation, Linear | GroupWise):
             return iter(())
         if self._net.knows(punctuation) and (page := self._net.take(punctuation)) is not None:
@@ -46,8 +51,9 @@ class Netting(Closing):
         return super().take(punctuation)
 
     def save(self) -> dict[str, Any]:
-        return super().save() | {"net": self._net.save()}
+        return super().save() | ({} if self._net is None else {"net": self._net.save()})
 
     def load(self, saved: Saved) -> None:
         super().load(saved)
-        self._net.load(saved.part("net"))
+        if self._net is not None:
+            self._net.load(saved.part("net"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -17,18 +17,26 @@ from oop_engine.operators.slicing.stores.run_store import RunStore
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import WindowStates
 
-__all__ = ["Readable", "closing_between", "readable", "touched"]
+__all__ = ["Readable", "closing_between", "opened", "readable", "touched"]
 
 Integers = NDArray[np.int64]
 Readable = WindowStore | RunStore
 """The stores whose windows can be read: partial aggregates of windows in a table, and runs of one definition."""
 
 
-def readable(stores: Sequence[Store]) -> list[Readable]:
-    """Return stores, all of which can be read."""
-    found = [store for store in stores if isinstance(store, WindowStore | RunStore)]
-    assert len(found) == len(stores), stores
-    return found
+def readable(store: Store) -> TypeGuard[Readable]:
+    """Tell whether windows can be read: of a grid from the table, and sessions."""
+    return type(store) is WindowStore or (isinstance(store, RunStore) and store.of_gaps)
+
+
+def opened(store: Readable, slots: Integers) -> WindowStates:
+    """Return all open windows of some groups."""
+    if isinstance(store, RunStore):
+        return store.windows_of(slots)
+    slots = slots[slots < len(store.spans)]
+    low, high = store.spans[slots].T
+    some = np.flatnonzero(low != NO_WINDOW)
+    return _states(store, *_in_table(store, slots[some], low[some], high[some] + 1))
 
 
 def touched(store: Readable, times: Integers, slots: Integers) -> WindowStates:

@@ -10,10 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from oop_engine.core.groups.group_index import comparable
+from oop_engine.core.groups.group_index import GroupIndex, comparable
 from oop_engine.core.saved import Saved
+from oop_engine.operators.keys.key_table import KeyTable
+from oop_engine.operators.slicing.tagger import ranks
 
-__all__ = ["VersionTable", "Versioned", "equal_rows", "taken", "within"]
+__all__ = ["VersionTable", "Versioned", "equal_rows", "exactly", "taken", "within"]
 
 Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -123,6 +125,21 @@ def within(
         & (ends[of] >= ends[count:])
     )
     return np.where(inside, of, -1)
+
+
+def exactly(
+    windows: tuple[Integers, Integers, Integers, Integers],
+    some: tuple[Integers, Integers, Integers, Integers],
+) -> Integers:
+    """Return for each of some extents the window that is the same, -1: none; of several the first for the first.
+
+    Both are slots, definitions, starts and ends, int64 (n,).
+    """
+    count, columns = windows[0].size, [np.concatenate(pair) for pair in zip(windows, some, strict=True)]
+    same = GroupIndex([pa.int64()] * 4, KeyTable).encode(list(map(pa.array, columns)), columns[0].size)
+    pairs = GroupIndex([pa.int64()] * 2, KeyTable)
+    pairs.encode([pa.array(same[:count]), pa.array(ranks(same[:count]))], count)
+    return pairs.find([pa.array(same[count:]), pa.array(ranks(same[count:]))], some[0].size)
 
 
 def equal_rows(one: pa.RecordBatch, other: pa.RecordBatch) -> Mask:

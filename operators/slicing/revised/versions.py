@@ -7,92 +7,129 @@
 
 A version leaves if the result differs from that of the last one.  Versions that are out are kept with their rows
 (``version_table.py``) until they are final, so the row that is taken back is the one that was put out.  Windows are
-read without being taken out (``reading.py``).  Sessions merge: versions of parts of a session are taken back with the
-version that replaces them.  A page is one moment: triggers are asked once a page and window.
+read without being taken out (``reading.py``), or from a copy that is closed (``copies.py``).  Sessions merge: versions
+of parts of a session are taken back with the version that replaces them.  Of windows that are folded in time order,
+and of revision streams, versions are results as if the watermark were punctuation (on time, late), or as if the stream
+had ended (early); one that is no result any more is taken back.  A page is one moment: triggers are asked once a page
+and window.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from oop_engine.core.operator import Emission, State
+from oop_engine.core.groups.group_index import occurring
+from oop_engine.core.operator import Emission
 from oop_engine.core.page import Page
-from oop_engine.core.progress import Progress
 from oop_engine.core.punctuation import FOREVER, GroupWise, Linear, Punctuation, Watermark
-from oop_engine.core.saved import Saved
-from oop_engine.core.schema import Schema
-from oop_engine.operators.aggregates import Count
-from oop_engine.operators.slicing.closing import Closing, Integers
-from oop_engine.operators.slicing.output import Output
-from oop_engine.operators.slicing.revised.reading import Readable, closing_between, readable, touched
-from oop_engine.operators.slicing.revised.version_table import (
-    Versioned,
-    VersionTable,
-    equal_rows,
-    taken,
-    within,
-)
-from oop_engine.operators.slicing.store import Store
+from oop_engine.operators.keys.group_match import matching
+from oop_engine.operators.slicing.closing import Integers
+from oop_engine.operators.slicing.revised.copies import Copies
+from oop_engine.operators.slicing.revised.reading import closing_between, opened, touched
+from oop_engine.operators.slicing.revised.reviewing import EARLY, LATE, ON_TIME, Mask, Reviewing
 from oop_engine.operators.slicing.window_states import WindowStates
-from oop_engine.operators.triggers import Emit, WindowView
-from oop_engine.operators.windows import Gap
 
 __all__ = ["Versions"]
 
-Mask = NDArray[np.bool_]
 
-TIMINGS = ["early", "on_time", "late", "final"]
-_EARLY, _ON_TIME, _LATE, _FINAL = range(4)
-
-
-class Versions(Closing):
-    """Open windows, and the versions of their results that ``emit`` puts out, as pages of ``out``."""
-
-    stores: list[Readable]  # type: ignore[assignment]
-
-    def __init__(
-        self, output: Output, schema: Schema, by: tuple[str, ...], make: Callable[[], Sequence[Store]],
-        emit: Emit, out: Schema,
-    ) -> None:  # fmt: skip
-        [tuples] = Count().parts(schema)
-        if tuples not in output.parts:
-            output.parts.append(tuples)
-        self._count = output.parts.index(tuples)
-        super().__init__(output, schema, by, readable(make()))
-        self._emit, self._out, self._input = emit, out, Progress()
-        self._strict = np.array([isinstance(one, Gap) for one in output.definitions])
-        self._triggers = emit.early, emit.late
-        self._widths = [0 if one is None else one.width for one in self._triggers]
-        self._table = VersionTable(output.schema.fields, sum(self._widths))
-
-    def state(self) -> State:
-        held = super().state()
-        more = self._table.nbytes + self._input.nbytes
-        return held + State(partials=len(self._table), nbytes=more)
+class Versions(Reviewing):
+    """Which versions leave, and when: by pages, the watermark, the arrival clock, requests, punctuation."""
 
     def look(self, page: Page) -> Iterator[Emission]:
         """Fold the tuples of a page in, and put out the versions that triggers ask for."""
-        self.add(page, page.times)
         if not len(page):
             return
-        times, slots = page.times, self._groups.encode(list(map(page.batch.column, self._by)), len(page))
+        if self._waiting is not None:
+            self._waiting.hear(page)
+        page = self._asks.with_matches(page)
+        self.add(page, page.times)
+        times, slots = page.times, self._slots_of(page)
+        if self._net is not None:  # stores get no tuple yet, and have room for the groups
+            for store in self.stores:
+                store.add(page.slice(0, 0), times[:0], slots[:0], len(self._groups))
+        expected = self._expected(slots)
         if self._emit.early is None:  # windows that have not been passed need not be looked at
-            behind = times < self._expected(slots)
+            behind = times < expected
             times, slots = times[behind], slots[behind]
         if not times.size:
             return
-        found = self._output.ordered([touched(store, times, slots) for store in self.stores])
-        if not found.slots.size:
+        yield from self._ask([touched(store, times, slots) for store in self._in_place])
+        if self._copied:
+            yield from self._ask_copies(occurring(slots, len(self._groups)))
+
+    def clock(self, now: int) -> Iterator[Emission]:
+        """Learn that the arrival clock shows ``now``: put out the versions of windows that wait too long."""
+        if self._waiting is not None:
+            self._waiting.tick(now)
+            if (slots := np.unique(self._waiting.slots)).size:
+                yield from self._ask_all(slots)
+
+    def request(self, page: Page) -> Iterator[Emission]:
+        """Put out versions of the groups that a page of requests names."""
+        names = [name for name in self._by if name in page.schema.names]
+        slots = np.arange(len(self._groups))
+        if names and len(page):
+            rows = page.batch.select(names)
+            slots, _ = matching(self._groups, self._by, GroupWise(rows, np.zeros(len(page), np.int64)))
+        if slots.size and len(page):
+            self._asks.asked = True
+            yield from self._ask_all(np.unique(slots))
+            self._asks.asked = False
+
+    def _ask_all(self, slots: Integers) -> Iterator[Emission]:
+        yield from self._ask([opened(store, slots) for store in self._in_place])
+        if self._copied:
+            yield from self._ask_copies(slots)
+
+    def _ask(self, found: list[WindowStates]) -> Iterator[Emission]:
+        """Put out the versions of windows that triggers ask for."""
+        if sum(some.slots.size for some in found):
+            together = self._output.ordered(found)
+            expected = self._expected(together.slots)
+            timings = np.where(self._passed(together, expected), LATE, EARLY)
+            yield from self._review(together, timings, expected, forced=False)
+
+    def _ask_copies(self, slots: Integers) -> Iterator[Emission]:
+        """Do so for the windows of some groups that have to be read from copies."""
+        copies, linear = self._copies(), self._input.expected
+        passed = copies.close(slots, self._expected(slots), linear)
+        rest = []
+        if self._emit.early is not None:
+            rest = copies.close(slots, np.full(slots.size, FOREVER), FOREVER)
+        found = [*passed, *rest]
+        looked = partial(self._looked_at, slots)
+        if not found:
+            yield from self._take_back(looked)
             return
-        expected = self._expected(found.slots)
-        timings = np.where(self._passed(found, expected), _LATE, _EARLY)
-        yield from self._review(found, timings, expected, forced=False)
+        timings = np.repeat([LATE, EARLY], [sum(f.slots.size for f in some) for some in (passed, rest)])
+        together = self._unordered(found)
+        expected = self._expected(together.slots)
+        yield from self._review(together, timings, expected, forced=False, looked=looked)
+
+    def _looked_at(self, asked: Integers, slots: Integers, numbers: Integers, ends: Integers) -> Mask:
+        """Tell which windows are among those that were read from copies, when the groups ``asked`` were."""
+        looked: Mask = self._is_copied[numbers] & (np.isin(slots, asked) | self._whole[numbers])
+        if self._emit.early is None:  # those that no bound has passed were not looked at
+            looked &= ends <= self._expected(slots)
+        return looked
+
+    def _copies(self) -> Copies:
+        groups, page = len(self._groups), None
+        if self._net is not None:
+            page = self._net.content()
+            slots = self._slots_of(page)
+            groups = len(self._groups)
+        copies = Copies(self._make, self._copied, self.stores, self._output.definitions, groups)
+        if page is not None and len(page):
+            copies.add(page, slots)
+        return copies
+
+    def _unordered(self, found: list[WindowStates]) -> WindowStates:
+        found = [some._replace(starts=self._output.starts(some)) for some in found]
+        return WindowStates.joined(found)
 
     def take(self, punctuation: Punctuation) -> Iterator[Emission]:
         """Put out the versions that a watermark asks for, or those that punctuation makes final."""
@@ -100,15 +137,14 @@ class Versions(Closing):
         if not isinstance(bound, Linear | GroupWise) or not set(getattr(bound, "attributes", ())) <= set(
             self._by
         ):
-            if isinstance(punctuation, Watermark):
-                return
-            yield from super().take(punctuation)
+            if not isinstance(punctuation, Watermark):
+                yield from super().take(punctuation)
             return
         if isinstance(punctuation, Watermark):
-            slots = np.arange(len(self._groups))
+            slots, linear = np.arange(len(self._groups)), self._input.expected
             before = self._expected(slots)
             self._input.advance(0, punctuation)
-            yield from self._on_time(slots, before)
+            yield from self._on_time(slots, before, linear)
             for grown in self._progress.advance(0, Watermark(self._stamped(bound))):
                 yield 0, grown
             return
@@ -123,150 +159,19 @@ class Versions(Closing):
         least = [store.least_stamps(none, none, bound.below) for store in self.stores]
         return GroupWise(bound.groups, np.minimum.reduce(least))
 
-    def _on_time(self, slots: Integers, before: Integers) -> Iterator[Emission]:
+    def _on_time(self, slots: Integers, before: Integers, linear: int) -> Iterator[Emission]:
         expected = self._expected(slots)
         grown = np.flatnonzero(expected > before)
         if not (self._emit.on_time and grown.size):
             return
-        found = self._output.ordered(
-            [closing_between(store, slots[grown], before[grown], expected[grown]) for store in self.stores]
-        )
-        if found.slots.size:
-            timings = np.full(found.slots.size, _ON_TIME)
-            yield from self._review(found, timings, self._expected(found.slots), forced=True)
-
-    def _expected(self, slots: Integers) -> Integers:
-        """Return the watermark, or punctuation, of the groups of some slots, int64 (n,)."""
-        if not self._input.groups:
-            return np.full(slots.size, self._input.expected)
-        keys = pa.RecordBatch.from_arrays(self._groups.keys(slots), names=list(self._by))
-        return self._input.expected_of(keys)
-
-    def _passed(self, found: WindowStates, bounds: Integers) -> Mask:
-        """Tell which windows bounds have passed: a session strictly."""
-        strict = self._strict[np.broadcast_to(found.number, found.slots.shape)]
-        passed: Mask = np.where(strict, found.ends < bounds, found.ends <= bounds) | (bounds == FOREVER)
-        return passed
-
-    def _results(self, closed: WindowStates) -> Iterable[Page]:
-        timings = np.full(closed.slots.size, _FINAL)
-        for _, page in self._review(closed, timings, closed.ends, forced=True):
-            assert isinstance(page, Page)
-            yield page
-
-    def _review(
-        self, found: WindowStates, timings: Integers, expected: Integers, *, forced: bool
-    ) -> Iterator[Emission]:
-        """Put out the versions of windows whose results differ from the last ones; ``forced``: of all of them."""
-        rows, held = self._rows_of(found), self._table.all
-        starts, numbers = self._output.starts(found), np.broadcast_to(found.number, found.slots.shape)
-        of = within((found.slots, numbers, starts, found.ends), held[:4])
-        out = np.flatnonzero(of >= 0)
-        last = _Last(found.slots.size, of[out], out, held)
-        counts = found.states[self._count][0]
-        before = taken(held.rows, last.place)
-        view = WindowView(counts - last.counts, starts, found.ends, expected, rows, before)
-        fires = np.ones(counts.size, np.bool_) if forced else self._fires(view, last.state, timings)
-        leaves = fires & ~self._same(rows, before, last)
-        if self._emit.repeat:
-            leaves |= fires & (timings == _ON_TIME)
-        versions = last.versions + leaves
-        if leaves.any():
-            gone = held.take(out[leaves[of[out]]])
-            new = Versioned(
-                found.slots, numbers, starts, found.ends, counts, versions, timings, last.state, rows
-            )
-            yield 0, self._page(gone, new.take(leaves), taken(before, np.flatnonzero(leaves)))
-        done = np.zeros(held.slots.size, np.bool_)
-        done[out] = fires[of[out]]
-        stays = fires & (timings != _FINAL)
-        when = np.where(leaves, timings, last.timings)
-        now = Versioned(found.slots, numbers, starts, found.ends, counts, versions, when,
-                        self._after(view, last.state), rows)  # fmt: skip
-        self._table.replace(done, now.take(stays))
-
-    def _same(self, rows: pa.RecordBatch, before: pa.RecordBatch, last: _Last) -> Mask:
-        """Tell for which windows one version is out, and it has these results."""
-        one: Mask = last.many == 1
-        one[one] = equal_rows(rows.filter(pa.array(one)), before.filter(pa.array(one)))
-        return one
-
-    def _fires(self, view: WindowView, state: Integers, timings: Integers) -> Mask:
-        fires = np.zeros(timings.size, np.bool_)
-        for timing, trigger, part in zip((_EARLY, _LATE), self._triggers, self._parts(state), strict=True):
-            if trigger is not None and (timings == timing).any():
-                fires |= (timings == timing) & trigger.fires(view, part)
-        return fires
-
-    def _after(self, view: WindowView, state: Integers) -> Integers:
-        parts = zip(self._triggers, self._parts(state), strict=True)
-        after: Integers = np.hstack([part if one is None else one.after(view, part) for one, part in parts])
-        return after
-
-    def _parts(self, state: Integers) -> list[Integers]:
-        return [state[:, : self._widths[0]], state[:, self._widths[0] :]]
-
-    def _rows_of(self, found: WindowStates) -> pa.RecordBatch:
-        pages = self._output.pages(self._groups.keys(found.slots), found)
-        return pa.concat_batches([page.batch for page in pages])
-
-    def _page(self, gone: Versioned, new: Versioned, before: pa.RecordBatch) -> Page:
-        """Return a page of changes: rows that are taken back, then those that are put out."""
-        if self._emit.mode == "retracting":
-            rows = pa.concat_batches([gone.rows, new.rows])
-            info = [np.concatenate([gone[i], new[i]]) for i in (5, 6)]
-            changes = np.repeat([-1, 1], [gone.slots.size, new.slots.size]).astype(np.int8)
-        else:
-            rows, info, changes = new.rows, [new.versions, new.timings], None
-            if self._emit.mode == "discarding":
-                rows = _difference(rows, before, self._output.aggregated)
-        columns = list(rows.columns)
-        if self._emit.info:
-            timing = pa.DictionaryArray.from_arrays(pa.array(info[1].astype(np.int8)), pa.array(TIMINGS))
-            columns += [pa.array(info[0].astype(np.int32)), timing]
-        if changes is not None:
-            columns.append(pa.array(changes))
-        return Page(self._out, pa.RecordBatch.from_arrays(columns, schema=self._out.fields))
-
-    def ceiling(self, bounds: Any) -> Any:
-        """Return how high bounds of the results may be: versions of sessions are taken back at their time."""
-        held = self._table.all
-        some = self._strict[held.numbers]
-        sides = held.ends if self._output.stamp == "end" else held.starts
-        return np.minimum(FOREVER, sides[some].min(initial=FOREVER))
-
-    def rename(self, kept: Integers, slots: Integers) -> None:
-        super().rename(kept, slots)
-        self._table.rename(slots)
-
-    def save(self) -> dict[str, Any]:
-        return super().save() | {"table": self._table.save(), "input": self._input.save()}
-
-    def load(self, saved: Saved) -> None:
-        super().load(saved)
-        self._table.load(saved.part("table"), len(self._groups))
-        self._input.load(saved.part("input"))
-
-
-class _Last:
-    """Of some windows the versions that are out: how many, tuples, last version, timing, state, the place of one."""
-
-    def __init__(self, windows: int, of: Integers, out: Integers, held: Versioned) -> None:
-        self.many, self.counts = np.zeros(windows, np.int64), np.zeros(windows, np.int64)
-        self.versions, self.place = np.full(windows, -1), np.full(windows, -1)
-        self.timings = np.zeros(windows, np.int64)
-        self.state = np.zeros((windows, held.state.shape[1]), np.int64)
-        np.add.at(self.many, of, 1)
-        np.add.at(self.counts, of, held.counts[out])
-        np.maximum.at(self.versions, of, held.versions[out])
-        np.maximum.at(self.state, of, held.state[out])
-        self.place[of], self.timings[of] = out, held.timings[out]
-
-
-def _difference(rows: pa.RecordBatch, before: pa.RecordBatch, aggregated: int) -> pa.RecordBatch:
-    """Return rows with the last columns as the difference to those before."""
-    plain = rows.num_columns - aggregated
-    columns = rows.columns[:plain]
-    for now, last in zip(rows.columns[plain:], before.columns[plain:], strict=True):
-        columns.append(pc.subtract(now.fill_null(0), last.fill_null(0)))
-    return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+        slots, before, expected = slots[grown], before[grown], expected[grown]
+        found = [closing_between(store, slots, before, expected) for store in self._in_place]
+        most = max(int(expected.max()), self._input.expected)
+        if self._copied and (self._net is not None or any(self.stores[n].due(most) for n in self._copied)):
+            copies = self._copies()
+            copies.close(slots, before, linear)
+            found += copies.close(slots, expected, self._input.expected)
+        if sum(some.slots.size for some in found):
+            together = self._output.ordered(found)
+            timings = np.full(together.slots.size, ON_TIME)
+            yield from self._review(together, timings, self._expected(together.slots), forced=True)

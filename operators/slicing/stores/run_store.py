@@ -86,6 +86,11 @@ class RunStore:
     def alive(self) -> int:
         return self._alive
 
+    @property
+    def of_gaps(self) -> bool:
+        """Whether windows are sessions, whose extents are apart."""
+        return isinstance(self._narrowest, Gap)
+
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         self._check(times)
         runs = self.runs_of(page, times, slots)

@@ -1,0 +1,215 @@
+"""Reviewing: the versions that are out, set against the results of windows as they are now.
+
+Of a window one version is out at most, but where windows merge; it is taken back when another one leaves, or its
+window is there no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from oop_engine.core.operator import Emission, State
+from oop_engine.core.page import Page
+from oop_engine.core.progress import Progress
+from oop_engine.core.punctuation import FOREVER
+from oop_engine.core.saved import Saved
+from oop_engine.core.schema import Schema
+from oop_engine.operators.aggregates import Count
+from oop_engine.operators.slicing.closing import Integers
+from oop_engine.operators.slicing.output import Output
+from oop_engine.operators.slicing.revised.asked_triggers import AskedTriggers
+from oop_engine.operators.slicing.revised.last_versions import TIMINGS, ChangePages, LastVersions, same_rows
+from oop_engine.operators.slicing.revised.netting import Netting
+from oop_engine.operators.slicing.revised.reading import readable
+from oop_engine.operators.slicing.revised.version_table import (
+    Versioned,
+    VersionTable,
+    exactly,
+    taken,
+    within,
+)
+from oop_engine.operators.slicing.revised.waiting import Extents, Waiting
+from oop_engine.operators.slicing.store import Store
+from oop_engine.operators.slicing.window_states import WindowStates
+from oop_engine.operators.triggers import Emit, WindowView
+from oop_engine.operators.windows import Gap
+
+__all__ = ["EARLY", "LATE", "ON_TIME", "Mask", "Reviewing"]
+
+Mask = NDArray[np.bool_]
+Looked = Callable[[Integers, Integers, Integers], Mask]
+"""Which windows were looked at, by slots, definitions, ends."""
+
+EARLY, ON_TIME, LATE, _FINAL = range(len(TIMINGS))
+
+
+class Reviewing(Netting):
+    """Open windows, and the versions of their results that ``emit`` puts out, as pages of ``out``.
+
+    ``make`` makes the stores for a schema and columns to read: those of the triggers are among them.
+    """
+
+    def __init__(
+        self, output: Output, schema: Schema, by: tuple[str, ...],
+        make: Callable[[Schema, Sequence[str]], Sequence[Store]], emit: Emit, out: Schema,
+    ) -> None:  # fmt: skip
+        self._asks = AskedTriggers(emit, schema)
+        schema = self._asks.schema
+        [tuples] = Count().parts(schema)
+        parts = [tuples, *self._asks.parts]
+        output.parts += [part for part in parts if part not in output.parts]
+        self._counts = [output.parts.index(part) for part in parts]
+        self._make = partial(make, schema.plain(), self._asks.columns)
+        super().__init__(output, schema, by, self._make())
+        self._emit, self._input = emit, Progress()
+        self._pages = ChangePages(emit, out, output.aggregated)
+        self._in_place = [one for one in self.stores if self._net is None and readable(one)]
+        self._copied = [
+            n for n, one in enumerate(self.stores) if not any(one is some for some in self._in_place)
+        ]
+        self._is_copied = np.isin(np.arange(len(self.stores)), self._copied)
+        self._whole = np.array([one.whole_stream for one in output.definitions])
+        self._strict = np.array([isinstance(one, Gap) for one in output.definitions])
+        self._table = VersionTable(output.schema.fields, self._asks.width)
+        self._waiting = Waiting() if self._asks.delays else None
+
+    def state(self) -> State:
+        held = super().state()
+        more = self._table.nbytes + self._input.nbytes
+        return held + State(partials=len(self._table), nbytes=more)
+
+    def _slots_of(self, page: Page) -> Integers:
+        return self._groups.encode(list(map(page.batch.column, self._by)), len(page))
+
+    def _expected(self, slots: Integers) -> Integers:
+        """Return the watermark, or punctuation, of the groups of some slots, int64 (n,)."""
+        if not self._input.groups:
+            return np.full(slots.size, self._input.expected)
+        keys = pa.RecordBatch.from_arrays(self._groups.keys(slots), names=list(self._by))
+        return self._input.expected_of(keys)
+
+    def _passed(self, found: WindowStates, bounds: Integers) -> Mask:
+        """Tell which windows bounds have passed: a session strictly."""
+        strict = self._strict[np.broadcast_to(found.number, found.slots.shape)]
+        passed: Mask = np.where(strict, found.ends < bounds, found.ends <= bounds) | (bounds == FOREVER)
+        return passed
+
+    def _results(self, closed: WindowStates) -> Iterable[Page]:
+        timings = np.full(closed.slots.size, _FINAL)
+        for _, page in self._review(closed, timings, closed.ends, forced=True):
+            assert isinstance(page, Page)
+            yield page
+
+    def _review(
+        self,
+        found: WindowStates,
+        timings: Integers,
+        expected: Integers,
+        *,
+        forced: bool,
+        looked: Looked | None = None,
+    ) -> Iterator[Emission]:
+        """Put out the versions of windows whose results differ from the last ones; ``forced``: of all of them.
+
+        ``looked``: tells the versions that are taken back if their window is not among those.
+        """
+        rows, held = self._rows_of(found), self._table.all
+        starts, numbers = self._output.starts(found), np.broadcast_to(found.number, found.slots.shape)
+        extents = found.slots, numbers, starts, found.ends
+        of = self._match(extents, held[:4])
+        out = np.flatnonzero(of >= 0)
+        last = LastVersions(found.slots.size, of[out], out, held, self._asks.adds)
+        counts = found.states[self._counts[0]][0]
+        before = taken(held.rows, last.place)
+        same = same_rows(rows, before, last)
+        came = np.abs(counts - last.counts)
+        came[self._is_copied[numbers] & ~same & (came == 0)] = 1  # another tuple took the place of one
+        since = found.ends if self._waiting is None else self._waiting.since(extents, self._match)
+        view = WindowView(
+            came, starts, found.ends, expected, rows, before, self._asks.schema,
+            self._asks.matches([found.states[at][0] for at in self._counts[1:]]),
+            since if self._waiting is None else self._waiting.now - since, self._asks.asked,
+        )  # fmt: skip
+        fires = np.ones(counts.size, np.bool_) if forced else self._asks.fires(view, last.state, timings)
+        leaves = fires & ~same
+        if self._emit.repeat:
+            leaves |= fires & (timings == ON_TIME)
+        if self._waiting is not None:
+            if looked is not None:
+                self._waiting.forget(looked)
+            waits = ~fires & (came > 0)
+            self._waiting.put([column[waits] for column in (*extents, since)])
+        versions = last.versions + leaves
+        lost = np.zeros(of.size, np.bool_)
+        if looked is not None:
+            lost = looked(held.slots, held.numbers, held.ends) & (of < 0)
+        gone = lost.copy()
+        gone[out] |= leaves[of[out]]
+        if leaves.any() or lost.any():
+            new = Versioned(*extents, counts, versions, timings, last.state, rows)
+            yield (
+                0,
+                self._pages.page(held.take(gone), new.take(leaves), taken(before, np.flatnonzero(leaves))),
+            )
+        done = lost
+        done[out] = fires[of[out]]
+        stays = fires & (timings != _FINAL)
+        when = np.where(leaves, timings, last.timings)
+        now = Versioned(*extents, counts, versions, when, self._asks.after(view, last.state), rows)
+        self._table.replace(done, now.take(stays))
+
+    def _take_back(self, looked: Looked) -> Iterator[Emission]:
+        """Take versions back whose windows are there no more."""
+        held = self._table.all
+        gone, none = looked(held.slots, held.numbers, held.ends), held.take(np.empty(0, np.int64))
+        if gone.any():
+            yield 0, self._pages.page(held.take(gone), none, none.rows)
+            self._table.replace(gone, none)
+        if self._waiting is not None:
+            self._waiting.forget(looked)
+
+    def _match(self, windows: Extents, some: Extents) -> Integers:
+        """Return for each of some extents the window that it is, or has become a part of; -1: none."""
+        of = within(windows, some)
+        if (copied := self._is_copied[some[1]]).any():
+            of[copied] = exactly(windows, some)[copied]
+        return of
+
+    def _rows_of(self, found: WindowStates) -> pa.RecordBatch:
+        pages = self._output.pages(self._groups.keys(found.slots), found)
+        return pa.concat_batches([page.batch for page in pages])
+
+    def ceiling(self, bounds: Any) -> Any:
+        """Return how high bounds of the results may be: versions of sessions are taken back at their time."""
+        held = self._table.all
+        some = self._strict[held.numbers] | self._is_copied[held.numbers]
+        sides = held.ends if self._output.stamp == "end" else held.starts
+        return np.minimum(FOREVER, sides[some].min(initial=FOREVER))
+
+    def living(self, groups: int) -> Mask:
+        living = super().living(groups)
+        living[self._table.all.slots] = True
+        return living
+
+    def rename(self, kept: Integers, slots: Integers) -> None:
+        super().rename(kept, slots)
+        self._table.rename(slots)
+        if self._waiting is not None:
+            self._waiting.rename(slots)
+
+    def save(self) -> dict[str, Any]:
+        waiting = None if self._waiting is None else self._waiting.save()
+        return super().save() | {"table": self._table.save(), "input": self._input.save(), "waiting": waiting}
+
+    def load(self, saved: Saved) -> None:
+        super().load(saved)
+        self._table.load(saved.part("table"), len(self._groups))
+        self._input.load(saved.part("input"))
+        if self._waiting is not None:
+            self._waiting.load(saved.part("waiting"), len(self._groups))
