@@ -336,7 +336,7 @@ class Local:
 
     async def _handle(self, name: str, operator: Operator, envelope: Envelope) -> None:
         """Handle one message; each emission goes out before the next one is asked for."""
-        now, busy_s, emissions = envelope.now, 0.0, None
+        now, busy_s, left, emissions = envelope.now, 0.0, 0, None
         while True:
             began = wall()
             try:
@@ -352,11 +352,15 @@ class Local:
             if operator.makes_progress and operator.moment is not None:
                 # The envelope has the last arrival of its page, the operator that of the row it has come to.
                 now = operator.moment if isinstance(envelope.message, Page) else max(now, operator.moment)
-            if isinstance(message, Page) and operator.makes_progress:
+            if isinstance(message, Page) and not operator.makes_progress:
+                left += message.batch.num_rows
+            elif isinstance(message, Page):
                 now = now if message.arrival is None or not len(message) else int(message.arrival[-1])
                 message = message.without_arrival()
             born = began if operator.makes_progress else envelope.born
             await self._send(self._routes[name][port], message, now, born)
+        figures = self.statistics.operators[name]
+        figures.burst = max(figures.burst, left)
         self.statistics.observe(name, operator.state(), now, busy_s)
 
     async def _send(self, routes: list[InboxRoute], message: Message | Signal, now: int, born: float) -> None:

@@ -133,7 +133,7 @@ class Worker:
         moment, _, _, _, _, _, now, born = event
         operator, agenda = self.operator, self._agenda
         seen, released = (moment if one else now), (began if operator.makes_progress else born)
-        rows, busy_s = 0, 0.0
+        rows, left, busy_s = 0, 0, 0.0
         while True:
             try:
                 if self._emissions is None:
@@ -153,7 +153,9 @@ class Worker:
             if rows >= MOST:
                 busy_s += wall() - began
                 self._follow(moment)
-                rows, began = 0, wall()
+                rows, left, began = 0, left + rows, wall()
+        if left + rows > self._statistics.burst:
+            self._statistics.burst = left + rows
         state, done = operator.state(), wall()
         agenda.statistics.observe(self.name, state, seen, busy_s + done - began)
         if agenda.watch is not None:

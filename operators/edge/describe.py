@@ -5,7 +5,7 @@ or one each millisecond before a window that slides by the minute, is work for
 nothing.  A punctuation that is dropped or rounded down is weaker, and so sound.
 
     Pass       every page, unchanged, at once.
-    Keep       the last bound put out, and with group-wise punctuation one a group
+    Keep       with ``groups`` a bound a group; the last bound put out, and with group-wise punctuation one a group
                that is ahead of its stream.
     Propagate  linear      rounded down to the granularity
                group-wise  the same, if its attributes are among those wanted
@@ -14,8 +14,8 @@ nothing.  A punctuation that is dropped or rounded down is weaker, and so sound.
     Cost       O(1) a page, O(its groups) a punctuation.
     Source     thesis 8.1, third point, after Tucker's Describe operator.
 
-There is no rolling up of group-wise punctuation to fewer attributes or to the whole stream:
-that would need all the groups to be known, also those that have not come yet.
+Where all groups are known (``groups``), group-wise punctuation is rolled up: the least bound of them all is one of the
+whole stream.  A tuple of another group would break it, and is refused.
 """
 
 from __future__ import annotations
@@ -24,14 +24,18 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from oop_engine.core.errors import GraphError
+from oop_engine.core.errors import ContractError, GraphError
+from oop_engine.core.groups.group_index import GroupIndex
 from oop_engine.core.operator import Emission, Operator, State
+from oop_engine.core.page import Page
 from oop_engine.core.progress import Progress
-from oop_engine.core.punctuation import FOREVER, GroupWise, Joint, Linear, Punctuation, Watermark
+from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation, Watermark
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
+from oop_engine.operators.keys.group_match import matching
 from oop_engine.operators.policies.running_bound import floored, length_of
 
 __all__ = ["Describe"]
@@ -45,8 +49,9 @@ class Describe(Operator):
     ``keep``: some of ``linear``, ``groups``, ``joint``, ``watermarks``; the end of the stream always passes.
     ``attributes``: group-wise punctuation is kept if all of its attributes are among them
     (those that operators behind group or join by); None: any.  ``granularity``: bounds are
-    rounded down to its multiples.  Raises ``GraphError`` for an unknown kind or column, and
-    if the granularity is not positive.
+    rounded down to its multiples.  ``groups``: a record batch of all groups there are; the least bound of them
+    goes out as a linear one too, for a look-up a tuple.  Raises ``GraphError`` for an unknown kind or column, and
+    if the granularity is not positive; ``ContractError`` for a tuple of a group that is not in ``groups``.
 
     >>> import pyarrow as pa
     >>> from oop_engine.testing import Driver
@@ -62,7 +67,9 @@ class Describe(Operator):
         granularity: Length | None = None,
         keep: Iterable[str] = _KINDS,
         attributes: Iterable[str] | None = None,
+        groups: pa.RecordBatch | None = None,
     ) -> None:
+        self._groups = groups
         self._keep = tuple(keep)
         self._granularity = granularity
         self._attributes = None if attributes is None else tuple(attributes)
@@ -72,6 +79,11 @@ class Describe(Operator):
 
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
         inputs[0].require(self._attributes or (), "Describe: attributes")
+        if self._groups is not None:
+            inputs[0].require(self._groups.schema.names, "Describe: groups")
+            if not self._groups.num_columns or not self._groups.num_rows:
+                msg = "Describe: groups must have a column and a row at least; got none: leave it out"
+                raise GraphError(msg)
         self._granule(inputs[0])
         return inputs
 
@@ -92,11 +104,39 @@ class Describe(Operator):
     def open(self) -> None:
         self._every = self._granule(self.schemas_in[0])
         self._progress = Progress(1)
+        self._by = () if self._groups is None else tuple(self._groups.schema.names)
+        types = [self.schemas_in[0].type_of(name) for name in self._by]
+        self._known = GroupIndex(types)
+        if self._groups is not None:
+            self._known.encode(
+                [self._groups.column(n).cast(of) for n, of in zip(self._by, types, strict=True)]
+            )
+        self._bounds = np.full(len(self._known), NEVER)
+
+    def on_page(self, port: int, page: Page) -> Iterator[Emission]:
+        if (
+            self._by
+            and (rows := self._known.find([page.column(name) for name in self._by])).min(initial=0) < 0
+        ):
+            row = page.batch.slice(int(np.argmin(rows)), 1).select(self._by).to_pylist()[0]
+            msg = f"Describe: groups must be all there are; got a tuple of {row}: add it, or leave groups out"
+            raise ContractError(msg)
+        yield 0, page
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
-        if self._wanted(punctuation):
-            for grown in self._progress.advance(0, self._rounded(punctuation)):
-                yield 0, grown
+        for one in (punctuation, *self._rolled_up(punctuation)):
+            if self._wanted(one):
+                for grown in self._progress.advance(0, self._rounded(one)):
+                    yield 0, grown
+
+    def _rolled_up(self, punctuation: Punctuation) -> Iterator[Linear]:
+        """Yield the bound of the whole stream that follows, where all groups are known."""
+        if isinstance(punctuation, Linear):
+            np.maximum(self._bounds, punctuation.below, out=self._bounds)
+        elif isinstance(punctuation, GroupWise) and self._by and set(punctuation.attributes) <= set(self._by):
+            slots, of = matching(self._known, self._by, punctuation)
+            self._bounds[slots] = np.maximum(self._bounds[slots], punctuation.below[of])
+            yield Linear(int(self._bounds.min()))
 
     def _wanted(self, punctuation: Punctuation) -> bool:
         match punctuation:
@@ -122,13 +162,15 @@ class Describe(Operator):
                 return punctuation
 
     def state(self) -> State:
-        return State(groups=self._progress.groups, nbytes=self._progress.nbytes)
+        held = self._progress.nbytes + self._known.nbytes + self._bounds.nbytes
+        return State(groups=self._progress.groups, nbytes=held)
 
     def save(self) -> dict[str, Any]:
-        return {"progress": self._progress.save()}
+        return {"progress": self._progress.save(), "bounds": self._bounds}
 
     def load(self, state: Saved) -> None:
         self._progress.load(state.part("progress"))
+        self._bounds = state.integers("bounds", self._bounds.shape).copy()
 
     def describe(self) -> str:
         wanted = "" if self._attributes is None else f" by {', '.join(self._attributes)}"

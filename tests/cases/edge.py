@@ -101,6 +101,11 @@ CASES = [
     Case("describe-everything", Describe(), (PLAIN,), everything),
     Case("describe-rounded", Describe(granularity=10, attributes=("k",)), (PLAIN,), everything),
     Case("describe-linear", Describe(granularity="5 ms", keep=("linear",)), (STAMPED,), stamped),
+    Case(
+        "describe-rolled_up",
+        Describe(10, groups=pa.record_batch({"k": ["a", "b"], "n": pa.array([0, 0], pa.int32())})),
+        (PLAIN,), everything, {"k": ["a", "b"], "n": [0]},
+    ),
     Case("describe-groups", Describe(keep=["groups"]), (PLAIN,), everything),
     Case("merge-1", Merge(1), (PLAIN,), everything),
     Case("merge-3", Merge(3), (STAMPED,) * 3, stamped),

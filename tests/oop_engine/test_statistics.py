@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+from typing import Literal
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine import NEVER, Linear, Page, Schema, State
+from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.graphs.statistics import EdgeStatistics, OperatorStatistics, Sample, Statistics
+from oop_engine.operators import Count, Tumbling, WindowAggregate
+from oop_engine.runners.replay import replay
 
 
 def statistics(*names: str) -> Statistics:
@@ -77,3 +82,16 @@ def test_before_the_first_arrival_there_is_no_moment_to_sample() -> None:
     assert found.peak == State(nbytes=9)
     assert len(found.series) > 500
     assert 0 <= found.series[0].now < 7
+
+
+@pytest.mark.parametrize("on", ["inline", "local"])
+def test_the_burst_of_an_operator_is_the_most_rows_that_left_for_one_message(
+    on: Literal["inline", "local"],
+) -> None:
+    schema = Schema({"ts": pa.int64()}, "ts", "s")
+    graph = Graph("bursts")
+    few = WindowAggregate({"one": Tumbling(1), "two": Tumbling(2)}, {"n": Count()})
+    graph.sink("out", graph.add("few", few, graph.source("in", schema)))
+    feed = [Page.of(schema, {"ts": [0, 1, 2, 3]}), Linear(4), Page.of(schema, {"ts": [4]})]
+    outcome = replay(graph, {"in": feed}, on=on)
+    assert outcome.statistics.operators["few"].burst == 6

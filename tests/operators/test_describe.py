@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oop_engine import FOREVER, GraphError, GroupWise, Joint, Linear, Schema
+from oop_engine import FOREVER, ContractError, GraphError, GroupWise, Joint, Linear, Page, Schema
 from oop_engine.core.graphs.contract import EdgeContract
 from oop_engine.operators.edge.describe import Describe
 from oop_engine.testing import END, Driver
@@ -63,3 +63,30 @@ def test_bad_parameters():
         driver(attributes=["zone"])
     with pytest.raises(GraphError, match="Describe: granularity must be at least 1 s; got 0"):
         driver(granularity=0)
+
+
+KNOWN = pa.record_batch({"k": ["a", "a", "b"], "n": [0, 1, 0]})
+
+
+@given(PROMISES, st.sampled_from([None, 1, 4]))
+def test_where_all_groups_are_known_their_least_bound_is_one_of_the_stream(promises, granularity):
+    rolled, of = driver(granularity=granularity, groups=KNOWN), Promised(GROUPS, TIMES)
+    groups, linear = [tuple(row.values()) for row in KNOWN.to_pylist()], -(2**63)
+    for promise in promises:
+        out = [message for _, message in rolled.feed(0, promise)]
+        linear = max([linear, *(message.below for message in out if isinstance(message, Linear))])
+        rolled.move()
+        of.add(promise)
+        least = min(sum((group, time) in of.cells for time in TIMES) for group in groups)
+        assert max(linear, 0) == least // (granularity or 1) * (granularity or 1)
+
+
+def test_a_tuple_of_another_group_is_refused():
+    rolled = driver(groups=KNOWN)
+    page = Page.of(SCHEMA, {"ts": [1, 2], "k": ["a", "b"], "n": [0, 1]})
+    with pytest.raises(ContractError, match=r"got a tuple of \{'k': 'b', 'n': 1\}"):
+        rolled.feed(0, page)
+    with pytest.raises(GraphError, match="groups must have a column"):
+        driver(groups=KNOWN.slice(0, 0))
+    with pytest.raises(GraphError, match="groups"):
+        driver(groups=pa.record_batch({"gone": [1]}))

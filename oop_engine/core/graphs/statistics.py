@@ -37,12 +37,17 @@ class EdgeStatistics:
 
 @dataclass
 class OperatorStatistics:
-    """The state of one operator, how long it was busy, and its counts (late tuples...)."""
+    """The state of one operator, how long it was busy, and its counts (late tuples...).
+
+    ``burst``: the most rows that left it for one message.  Of generators of punctuation, which let go of a page
+    part by part, and of operators that pass pages on unseen, it is 0.
+    """
 
     state: State = State()
     peak: State = State()
     busy_s: float = 0.0
     counts: dict[str, int] = field(default_factory=dict)
+    burst: int = 0
 
 
 @dataclass(frozen=True)
