@@ -8,8 +8,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,11 +25,15 @@ from oop_engine.operators import (
     Intervals,
     Landmark,
     LastRows,
+    Max,
+    Min,
+    PartitionedTupleBased,
     Session,
     SlideByTuple,
     Sliding,
     Tumbling,
     TupleBased,
+    UserWindows,
     WindowAggregate,
     Windows,
 )
@@ -35,10 +41,18 @@ from oop_engine.testing import Driver
 
 __all__ = ["KINDS", "draw", "windows_of"]
 
-SCHEMA = Schema({"ts": pa.int64(), "load": pa.int64(), "mark": pa.bool_()}, "ts", "s")
+SCHEMA = Schema({"ts": pa.int64(), "load": pa.int64(), "mark": pa.bool_(), "odd": pa.bool_()}, "ts", "s")
 ARRIVED = [2, 4, 3, 9, 11, 17, 14, 31, 26, 28, 33, 35, 44, 41, 52, 55]
 LOADS = {9: 85, 11: 95, 14: 90, 17: 40, 33: 82, 41: 30}
 MARKS = (9, 28, 44)
+
+
+def odd_tens(times: Any, columns: Any, begin: int, bound: int, ended: bool) -> tuple[Any, Any]:
+    """Cut 6 s around 10, 30, 50..."""
+    ends = np.arange(13, 74, 20)
+    some = ends[(ends > begin) & (ends <= bound)]
+    return some - 6, some
+
 
 KINDS: Mapping[str, Windows] = {
     "Tumbling(10)": Tumbling(10),
@@ -49,20 +63,31 @@ KINDS: Mapping[str, Windows] = {
     "FixedBand(25, 15)": FixedBand(25, 15),
     "Session(5)": Session(5),
     "Session(5, most=12)": Session(5, most=12),
+    "TupleBased(4, 4)": TupleBased(4, 4),
     "TupleBased(4, 4, order='time')": TupleBased(4, 4, order="time"),
+    "PartitionedTupleBased(3, 3, order='time')": PartitionedTupleBased(3, 3, order="time"),
     "LastRows(3, 20)": LastRows(3, 20),
     "SlideByTuple(10, every=3, of='rank')": SlideByTuple(10, every=3, of="rank"),
     "Delimited(mark)": Delimited(pc.field("mark")),
     "Frames(load > 80, load < 50)": Frames(pc.field("load") > 80, pc.field("load") < 50),
+    "UserWindows(odd_tens, back=6)": UserWindows(odd_tens, back=6),
 }
 
 
 def windows_of(definition: Windows) -> list[tuple[int, int, int]]:
-    """Return start, end and number of tuples of every window that the engine puts out for the stream."""
-    driver = Driver(WindowAggregate(definition, {"n": Count()}), SCHEMA)
-    rows = {"ts": ARRIVED, "load": [LOADS.get(t, 60) for t in ARRIVED], "mark": [t in MARKS for t in ARRIVED]}
-    driver.feed(0, Page.of(SCHEMA, rows))
+    """Return start, end and number of tuples of every window that the engine puts out for the stream.
+
+    Those by number of arrival are drawn from their first to their last tuple; groups are even and odd times.
+    """
+    by = ("odd",) if isinstance(definition, PartitionedTupleBased) else ()
+    asked = {"n": Count(), "first": Min("ts"), "last": Max("ts")}
+    driver = Driver(WindowAggregate(definition, asked, by), SCHEMA)
+    columns = {"load": [LOADS.get(t, 60) for t in ARRIVED], "mark": [t in MARKS for t in ARRIVED]}
+    odd = [t % 2 == 1 for t in ARRIVED]
+    driver.feed(0, Page.of(SCHEMA, {"ts": ARRIVED, **columns, "odd": odd}))
     driver.feed(0, Linear(FOREVER))
+    if isinstance(definition, TupleBased) and definition.order == "arrival":
+        return sorted((row["first"], row["last"] + 1, row["n"]) for row in driver.rows())
     start = next(
         name for name in ("time_start", "window_start") if name in driver.operator.schemas_out[0].names
     )
@@ -97,7 +122,7 @@ def draw(file: Path) -> None:
                 )
                 axes.text((start + end) / 2, top + 0.36, str(n), ha="center", va="center", fontsize=7)
     axes.set_xlim(-48, 72)
-    axes.set_ylim(top - 0.5, height - 0.3)
+    axes.set_ylim(top - 0.5, height + 0.4)
     axes.set_yticks([])
     axes.set_xticks(range(0, 80, 10))
     axes.set_xlabel("time (s); numbers: tuples in the window", fontsize=8)

@@ -102,7 +102,7 @@ class Consolidate(Operator):
 
     def open(self) -> None:
         rows = self._rows_of_input()
-        self._closing = Closing(rows.output, self.schemas_in[0], self.by, [rows.store(every=self.empty)])
+        self._closing = Closing(rows.output, self.schemas_in[0], self.by, rows.stores(every=self.empty))
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         self._closing.add(page, page.times)

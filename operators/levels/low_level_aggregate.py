@@ -101,8 +101,8 @@ class LowLevelAggregate(Operator):
 
     def _rows_of(self, schema: Schema) -> PaneRows:
         rows = partial_rows(self.windows, self.aggregates, self.by, schema, _WHAT)
-        if not isinstance(rows, PaneRows):
-            msg = f"{_WHAT}: windows must be on a grid; got {describe_value(self.windows)}: use PartialAggregate"
+        if not isinstance(rows, PaneRows) or len(rows.panes.grids) > 1:
+            msg = f"{_WHAT}: windows must be on one grid; got {describe_value(self.windows)}: use PartialAggregate"
             raise GraphError(msg)
         if is_ragged(rows.parts):
             msg = (
@@ -142,7 +142,7 @@ class LowLevelAggregate(Operator):
             return
         keys = [inside.column(name) for name in self.by]
         groups = self._groups.encode(keys, len(inside))
-        panes, hashes = self._rows.extents.pane_starts(inside.times), key_hashes(keys, len(inside))
+        panes, hashes = self._rows.panes.starts(inside.times), key_hashes(keys, len(inside))
         old, inputs = self._table.old, self._states.prepare(inside, inside.times)
         try:
             left = self._table.add(groups, panes, hashes, inputs)
@@ -157,7 +157,7 @@ class LowLevelAggregate(Operator):
         match punctuation:
             case Linear(below):
                 self._below = Linear(int(self._rows.bound(below)))
-                due = shift(below, -self.flush.within * self._rows.extents.slide)
+                due = shift(below, -self.flush.within * self._rows.panes.grids[0].slide)
                 yield from self._put_out(self._table.close(self._below.below, int(self._rows.bound(due))))
                 yield from self._bound()
             case GroupWise(groups, below) if set(punctuation.attributes) <= set(self.by):
@@ -178,8 +178,7 @@ class LowLevelAggregate(Operator):
             yield 0, grown
 
     def _overflow(self, error: SumOverflowError) -> Exception:
-        extents = self._rows.extents
-        (start,), (end,) = extents.extent(extents.wids(np.array([error.at]))[0])
+        start, end = self._rows.panes.window(error.at)
         keys = self._groups.keys(np.array([error.group]))
         return self._rows.overflow(WindowOverflowError(error.column, 0, start, end), keys)
 

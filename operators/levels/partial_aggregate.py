@@ -40,10 +40,10 @@ __all__ = ["PartialAggregate"]
 class PartialAggregate(Operator):
     """Partial ``aggregates`` of each page, for each group of ``by`` and pane of ``windows``.
 
-    ``windows``: one definition, or sessions by name.  Output: ``by``, ``pane_start`` (its progressing attribute, of the
-    input's type and unit; of sessions ``run_first``, and ``run_last``), and the columns of state of the aggregates'
-    parts.  Raises ``GraphError`` for windows on the order of arrival and landmark windows, and if lengths, columns,
-    types or names do not fit; ``ContractError`` if an integer sum passes 64 bits.
+    ``windows``: one definition, or grids and sessions by name.  Output: ``by``, ``pane_start`` (its progressing
+    attribute, of the input's type and unit; of sessions ``run_first``, and ``run_last``), and the columns of state of
+    the aggregates' parts.  Raises ``GraphError`` for windows on the order of arrival and landmark windows, and if
+    lengths, columns, types or names do not fit; ``ContractError`` if an integer sum passes 64 bits.
 
     >>> import pyarrow as pa
     >>> from oop_engine import Linear, Page, Schema

@@ -2,8 +2,9 @@
 
     by columns | where it is: pane_start, or run_first and run_last | a column for each column of state of each part
 
-Windows on a grid travel as panes, windows that merge as runs; of several sessions one row serves all gaps.  States
-travel as they are kept (``oop_engine.operators.slicing.accumulators``), so merging them loses nothing.
+Windows on grids travel as panes, which all of them share; windows that merge as runs, and of several sessions one row
+serves all gaps.  Where there are both, runs end where panes do, so a row lies in one pane.  States travel as they are
+kept (``oop_engine.operators.slicing.accumulators``), so merging them loses nothing.
 
 A *pane* is the longest stretch of the progressing attribute whose tuples are all in the same windows: ``gcd(range,
 slide)`` long where the slide divides the range, and never more than two a slide.  What falls between windows is in no
@@ -27,13 +28,13 @@ from numpy.typing import NDArray
 
 from oop_engine.core.errors import ContractError, GraphError
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation, Arrays, Part
 from oop_engine.operators.keys.row_codes import row_codes
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.accumulators import accumulator
 from oop_engine.operators.slicing.output import Output, Stamp
+from oop_engine.operators.slicing.panes.common_panes import CommonPanes
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.stores.pane_store import PaneStore
@@ -47,6 +48,10 @@ from oop_engine.operators.windows import Definition, Extents, Gap, Merging, Over
 __all__ = ["PaneRows", "PartialRows", "partial_rows"]
 
 Integers = NDArray[np.int64]
+_MANY = (
+    64  # definitions; each has a store of its own behind the first half, so more are sooner in one operator
+)
+_FEW = 3  # definitions that are named in an error
 
 
 def partial_rows(
@@ -65,18 +70,16 @@ def partial_rows(
             )
             raise GraphError(msg)
     rest = aggregates, by, tuples, what, stamp
-    first = next(iter(definitions.values()))
-    if not named and isinstance(first, Extents) and not first.landmark:
-        return PaneRows(first, *rest)
-    merging = {name: one for name, one in definitions.items() if isinstance(one, Merging)}
-    if len(merging) == len(definitions) and (
-        not named or all(isinstance(one, Gap) for one in merging.values())
-    ):
-        return RunRows(merging, *rest, named=named)
+    grids = {name: one for name, one in definitions.items() if isinstance(one, Extents) and not one.landmark}
+    gaps = {name: one for name, one in definitions.items() if isinstance(one, Gap)}
+    if len(definitions) <= _MANY and len(grids) + len(gaps) == len(definitions):
+        return RunRows(definitions, *rest, named=named) if gaps else PaneRows(grids, *rest, named=named)
+    if not named and isinstance(definitions[""], Merging):
+        return RunRows(definitions, *rest)
     msg = (
-        f"{what}: windows must be one on a grid, with a range, or sessions, for others have no panes or runs to let "
-        f"go of; got {', '.join(map(describe_value, given.values()))}: use WindowAggregate, or a Sliding "
-        "or Tumbling window"
+        f"{what}: windows must be on grids, with a range, or sessions, at most {_MANY}, for others have no panes or "
+        f"runs to let go of; got {len(given)}: {', '.join(map(describe_value, list(given.values())[:_FEW]))}: use "
+        "WindowAggregate, or a Sliding, Tumbling or Session window"
     )
     raise GraphError(msg)
 
@@ -127,8 +130,8 @@ class PartialRows(ABC):
         """Return what bounds on tuples say of the rows."""
 
     @abstractmethod
-    def store(self, *, every: bool) -> Store:
-        """Return a store that takes pages of rows; ``every``: windows without one are results too."""
+    def stores(self, *, every: bool) -> list[Store]:
+        """Return stores that take pages of rows; ``every``: windows without one are results too."""
 
     def page(self, keys: Sequence[pa.Array], places: Sequence[Integers], states: Sequence[Arrays]) -> Page:
         """Return the page of rows with these keys, places and states."""
@@ -150,29 +153,28 @@ class PartialRows(ABC):
 
 
 class PaneRows(PartialRows):
-    """Rows of panes of ``extents``; of a page one a group and pane."""
+    """Rows of panes of ``grids``, by name; of a page one a group and pane."""
 
     places = ("pane_start",)
 
-    def __init__(self, extents: Extents, *given: Any) -> None:
-        super().__init__({"": extents}, *given)
-        self.extents = extents
+    def __init__(self, grids: Mapping[str, Extents], *given: Any, **named: Any) -> None:
+        super().__init__(grids, *given, **named)
+        self.panes = CommonPanes(dict(enumerate(grids.values())))
 
     def of_page(self, page: Page) -> Page | None:
-        """O(1) a tuple, in Arrow and kernels."""
+        """O(tuples x grids), in Arrow and kernels."""
         inside = self.inside(page)
         return None if inside is None else self._partial(inside)
 
     def inside(self, page: Page) -> Page | None:
         """Return the tuples that are in a window, or None if none is."""
-        first, last = self.extents.wids(page.times)
-        inside = last >= first
+        inside = self.panes.inside(page.times)
         if not inside.all():
             page = page.filter(inside)
         return page if len(page) else None
 
     def _partial(self, page: Page) -> Page:
-        panes = self.extents.pane_starts(page.times)
+        panes = self.panes.starts(page.times)
         keys = [page.column(name) for name in self.by]
         numbers, first = row_codes([*keys, pa.array(panes)])
         at = pa.array(first)
@@ -182,7 +184,7 @@ class PaneRows(PartialRows):
         try:
             states.add(numbers, inputs)
         except SumOverflowError as error:
-            (start,), (end,) = self.extents.extent(self.extents.wids(panes[[error.at]])[0])
+            start, end = self.panes.window(int(panes[error.at]))
             raise self.overflow(WindowOverflowError(error.column, error.at, start, end), keys) from None
         return self.page(keys, [panes], states.columns)
 
@@ -191,30 +193,38 @@ class PaneRows(PartialRows):
 
         That closes the same windows.  ``NEVER`` and ``FOREVER`` stay what they are.
         """
-        given = np.asarray(bounds, np.int64)
-        margin = (self.extents.range or 0) + 2 * self.extents.slide + abs(self.extents.origin)
-        inside = np.clip(given, NEVER + 1 + margin, FOREVER - 1 - margin)
-        return np.where((given == NEVER) | (given == FOREVER), given, self.extents.pane_starts(inside))
+        return self.panes.bound(bounds)
 
-    def store(self, *, every: bool) -> PaneStore:
-        """Return a store that takes pages of rows, empty."""
-        return PaneStore(0, self.extents, self.parts, self.output.stamp, every=every, given=self.states)
+    def stores(self, *, every: bool) -> list[Store]:
+        """Return stores that take pages of rows, empty: one a grid."""
+        return _of_grids(self, self.panes, every=every)
+
+
+def _of_grids(rows: PartialRows, panes: CommonPanes, *, every: bool) -> list[Store]:
+    parts, stamp = rows.parts, rows.output.stamp
+    return [
+        PaneStore(number, grid, parts, stamp, every=every, given=rows.states)
+        for number, grid in panes.grids.items()
+    ]
 
 
 class RunRows(PartialRows):
-    """Rows of runs of nested ``definitions``, by name; of a page one a run."""
+    """Rows of runs of ``definitions``, by name: nested ones that merge, and grids; of a page one a run and pane."""
 
     places = ("run_first", "run_last")
 
-    def __init__(self, definitions: Mapping[str, Merging], *given: Any, **named: Any) -> None:
+    def __init__(self, definitions: Mapping[str, Definition], *given: Any, **named: Any) -> None:
         super().__init__(definitions, *given, **named)
-        numbered = dict(enumerate(definitions.values()))
-        self.nested: dict[int, Merging] = {**nested(numbered)} or numbered
+        numbered = list(enumerate(definitions.values()))
+        merging = {n: one for n, one in numbered if isinstance(one, Merging)}
+        self.panes = CommonPanes({n: one for n, one in numbered if isinstance(one, Extents)})
+        self.nested: dict[int, Merging] = {**nested(merging)} or merging
 
     def of_page(self, page: Page) -> Page:
         """O(tuples log tuples)."""
         keys = [page.column(name) for name in self.by]
-        slots, first = row_codes(keys) if keys else (np.zeros(len(page), np.int64), np.zeros(1, np.int64))
+        apart = [*keys, pa.array(self.panes.starts(page.times))] if self.panes.grids else keys
+        slots, first = row_codes(apart) if apart else (np.zeros(len(page), np.int64), np.zeros(1, np.int64))
         try:
             runs = RunStore(self.nested, self.parts, self.output.stamp).runs_of(page, page.times, slots)
         except WindowOverflowError as error:
@@ -226,9 +236,9 @@ class RunRows(PartialRows):
         """Return bounds as they are: a run begins with a tuple."""
         return np.asarray(bounds, np.int64)
 
-    def store(self, *, every: bool) -> RunStore:
-        """Return a store that takes pages of rows, empty."""
-        return _Merged(self)
+    def stores(self, *, every: bool) -> list[Store]:
+        """Return stores that take pages of rows, empty: one of runs, and one a grid."""
+        return [_Merged(self), *_of_grids(self, self.panes, every=every)]
 
 
 class _Merged(RunStore):

@@ -17,7 +17,7 @@ from oop_engine.operators.levels.consolidate import Consolidate
 from oop_engine.operators.levels.partial_aggregate import PartialAggregate
 from oop_engine.operators.meld import Meld
 from oop_engine.operators.window_aggregate import WindowAggregate
-from oop_engine.operators.windows import Session, Sliding, Tumbling
+from oop_engine.operators.windows import Landmark, Session, Sliding, Tumbling
 from oop_engine.testing import Driver, multiset
 from tests.naive import windows as naive
 from tests.operators.window_streams import MOVE, SCHEMA, Checked, events, rows
@@ -133,12 +133,37 @@ def test_any_division_gives_the_sessions_of_the_definition(data, of, by, gap, sh
     assert tail.operator.state().partials == tail.operator.state().groups == 0
 
 
+@settings(max_examples=80, deadline=None)
+@given(
+    data=st.data(), of=rows(), by=BY, gap=st.integers(0, 9), range_=LENGTH, slide=LENGTH, shards=st.integers(1, 3),
+    stamp=st.sampled_from(["start", "end"]), empty=st.booleans(),
+)  # fmt: skip
+def test_any_division_gives_the_windows_of_all_definitions(
+    data, of, by, gap, range_, slide, shards, stamp, empty
+):
+    windows = {"a": Sliding(range_, slide, 3), "b": Tumbling(7), "c": Sliding(5, 11)}
+    if gap:
+        windows |= {"d": Session(gap), "e": Session(2)}
+    more = {"stamp": stamp, "empty": empty and not gap}
+    said = data.draw(events(of, kinds="plgm"))
+    tail = split(*halves(windows, AGGREGATES, by, **more), said, shards, data.draw(st.integers(0, 10)))
+    whole = Checked(WindowAggregate(windows, AGGREGATES, by, **more), SCHEMA).play(said)
+    assert tail.operator.schemas_out == whole.operator.schemas_out
+    assert multiset(tail.rows()) == multiset(whole.rows())
+    assert tail.operator.state().partials == tail.operator.state().groups == 0
+
+
 def test_sessions_without_groups_are_split_in_halves():
     count = WindowAggregate({"a": Session(5), "b": Session(2)}, {"n": Count()})
     first, second = count.halves((SCHEMA,))
     assert first.output_schemas((SCHEMA,))[0].names == ["run_first", "run_last", "state0_count"]
     assert second.output_schemas(first.output_schemas((SCHEMA,))) == count.output_schemas((SCHEMA,))
-    assert WindowAggregate({"a": Session(5), "b": Tumbling(2)}, {"n": Count()}).halves((SCHEMA,)) is None
+    mixed = WindowAggregate({"a": Session(5), "b": Landmark(2)}, {"n": Count()})
+    assert mixed.halves((SCHEMA,)) is None
+    many = {str(i): Tumbling(i + 1) for i in range(65)}
+    assert WindowAggregate(many, {"n": Count()}).halves((SCHEMA,)) is None
+    del many["64"]
+    assert WindowAggregate(many, {"n": Count()}).halves((SCHEMA,)) is not None
     with pytest.raises(GraphError, match="empty=True needs windows on a grid"):
         Consolidate(Session(5), {"n": Count()}, tuples=SCHEMA, empty=True).opened(
             *first.output_schemas((SCHEMA,))

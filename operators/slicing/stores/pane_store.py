@@ -67,6 +67,8 @@ class PaneStore(WindowStore):
             panes = self._of_tuples(page, times, slots, first, last)
         else:
             panes = Runs(slots, first, last, self._given(page))
+            if (last < first).any():  # of other grids
+                panes = panes.take(last >= first)
         np.minimum.at(self.spans[:, 0], panes.slots, panes.first)
         np.maximum.at(self.spans[:, 1], panes.slots, panes.last)
         super().reopen(_NONE, _NONE)

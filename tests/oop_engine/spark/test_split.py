@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,7 +17,7 @@ from oop_engine.operators.meld import Meld
 from oop_engine.operators.oa_join import OAJoin
 from oop_engine.operators.policies.policies import BoundedDisorder
 from oop_engine.operators.window_aggregate import WindowAggregate
-from oop_engine.operators.windows import Landmark, Sliding, Windows
+from oop_engine.operators.windows import Landmark, Session, Sliding, Tumbling, Windows
 from oop_engine.scenarios.thesis.links import SCENARIO as LINKS
 from oop_engine.spark.plan.two_level import scaled
 from oop_engine.spark.run import pieces_of
@@ -28,7 +30,9 @@ SCHEMA = Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s")
 SLIDING = Sliding(20, 10)
 
 
-def counted(by: tuple[str, ...] = (), sources: int = 2, windows: Windows = SLIDING) -> Graph:
+def counted(
+    by: tuple[str, ...] = (), sources: int = 2, windows: Windows | Mapping[str, Windows] = SLIDING
+) -> Graph:
     graph = Graph("counted")
     edges = [graph.add(f"edge{i}", Punctuate(BoundedDisorder(5)), graph.source(f"source{i}", SCHEMA))
              for i in range(sources)]  # fmt: skip
@@ -46,6 +50,13 @@ def test_of_an_aggregate_without_by_the_sources_send_partials() -> None:
     assert [(component.nodes, component.groups) for component in pieces.components] == [
         (("union", "count"), 1)
     ]
+
+
+@pytest.mark.parametrize("windows", [{"a": SLIDING, "b": Tumbling(7)}, {"a": SLIDING, "b": Session(5)}])
+def test_windows_by_name_send_partials_too(windows: Mapping[str, Windows]) -> None:
+    pieces = pieces_of(counted(windows=windows), groups=4)
+    sent = {edge.stream.node for edge in pieces.edges if edge.component is not None}
+    assert sent == {"count-partial-0", "count-partial-1"}
 
 
 def test_the_links_send_partials() -> None:
