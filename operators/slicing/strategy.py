@@ -26,6 +26,7 @@ from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Part
 from oop_engine.operators.slicing.accumulators import is_compiled, is_ragged
 from oop_engine.operators.slicing.checks import MOST_WINDOWS, check_overlap
+from oop_engine.operators.slicing.ordered.held import Share, shares
 from oop_engine.operators.slicing.ordered.ordered_store import OrderedStore
 from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.slicing.panes.pane_costs import gain, in_panes
@@ -136,7 +137,11 @@ def numbered_stores(query: Query) -> Iterator[tuple[list[int], Store]]:
         yield slicing.shape[3].tolist(), SliceRing(query.output, slicing, query.assembly)
     if gaps := query.gaps:
         yield list(gaps), RunStore(gaps, query.parts, query.output.stamp)
-    yield from (([number], _store(query, number)) for number in query.alone if number not in gaps)
+    folded = {n: one for n in query.alone if isinstance(one := query.output.definitions[n], Folding)}
+    held = {} if query.changing else shares(folded, query.schema, query.read, query.output.tie)
+    for number in query.alone:
+        if number not in gaps:
+            yield [number], _store(query, number, held.get(number))
 
 
 def checked_query(query: Query) -> None:
@@ -201,7 +206,7 @@ def _check_strategy(query: Query, extents: Extents) -> None:
         raise GraphError(msg)
 
 
-def _store(query: Query, number: int) -> Store:
+def _store(query: Query, number: int, held: Share | None = None) -> Store:
     definition = query.output.definitions[number]
     if isinstance(definition, Extents):
         return _STORES[chosen(query, definition).kept](query, number, definition)
@@ -209,7 +214,7 @@ def _store(query: Query, number: int) -> Store:
         return BinStore(number, definition, query.parts, query.output.stamp)
     if isinstance(definition, Folding):
         of = query.output
-        return OrderedStore(number, definition, query.parts, of.stamp, query.schema, query.read, of.tie)
+        return OrderedStore(number, definition, query.parts, of.stamp, query.schema, query.read, of.tie, held)
     if not isinstance(definition, Merging):
         kind = type(definition).__name__
         msg = (

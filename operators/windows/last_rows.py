@@ -56,7 +56,7 @@ class LastRows:
 
     def bound(self, schema: Schema, place: str = "LastRows") -> LastBefore:
         """Return the definition in whole units of ``schema``'s progressing attribute."""
-        if not isinstance(self.rows, int) or self.rows < 1:
+        if isinstance(self.rows, bool) or not isinstance(self.rows, int) or self.rows < 1:
             msg = f"{place}: rows must be a number of tuples, at least 1; got {self.rows!r}"
             raise GraphError(msg)
         every = positive(self.every, "every", schema, place)

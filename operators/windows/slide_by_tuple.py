@@ -54,7 +54,7 @@ class SlideByTuple:
         if self.of not in get_args(Of):
             msg = f"{place}: of must be 'tuple', 'arrival' or 'rank'; got {self.of!r}"
             raise GraphError(msg)
-        if not isinstance(self.every, int) or self.every < 1:
+        if isinstance(self.every, bool) or not isinstance(self.every, int) or self.every < 1:
             msg = f"{place}: every must be a number of tuples, at least 1; got {self.every!r}"
             raise GraphError(msg)
         if self.of == "tuple" and self.every > 1:

@@ -21,7 +21,9 @@ sums of integers and counts only, where it is exact.
 Where we differ: the paper finds two stacks 1.5 times as fast as subtract-on-evict for the mean at slide 1
 (figure 9).  Of our kernels, two stacks of floats take 1.9 ns a tuple and checked subtraction of integers
 1.7 ns.  For floats we use two stacks for a reason that is not speed: a value that was added and subtracted
-leaves its rounding error behind, and NaN for ever.
+leaves its rounding error behind, and NaN for ever.  The paper also finds two stacks within a tenth of the best at every
+slide.  Our contenders have no engine around them: of uniform values evict takes 2 to 5 ns a tuple at any slide, two
+stacks in the engine 21 to 52 over pages of 8192, of which some 20 are the calls for a page.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ from oop_engine.operators import (
     UserDefined,
     UserWindows,
     WindowAggregate,
+    Windows,
 )
 from tests.cases import Case, Row
 from tests.cases.windows import ARRIVALS, COUNT, DOMAINS, FUNCTIONS, MANY, SCHEMA, SUM
@@ -132,6 +133,24 @@ def spelt_as_they_came(rows: list[Row]) -> int:
 BY_ROW = {"r": spelt_as_they_came, "n": aggregate("count")}
 
 
+# Those that hold tuples together, one that holds its own, and one that holds none.
+TOGETHER: dict[str, Windows] = {
+    "last": LastRows(3, 10, 4, tie=ALL), "each": SlideByTuple(20), "shifts": Intervals(SHIFTS),
+    "marks": Delimited(ZERO), "ten": Sliding(10, 10),
+}  # fmt: skip
+
+
+def _together(of: list[Row]) -> list[Row]:
+    found = {
+        "last": naive.last_rows(of, ("k",), COUNT | SUM, 3, 10, 4, ALL),
+        "each": naive.slide_by_tuple(of, ("k",), COUNT | SUM, 20),
+        "shifts": naive.intervals(of, ("k",), COUNT | SUM, SHIFTS),
+        "marks": naive.delimited(of, ("k",), COUNT | SUM, zero, "group"),
+        "ten": sliding(of, "ts", ("k",), COUNT | SUM, 10, 10),
+    }
+    return [{**row, "window": name} for name, rows in found.items() for row in rows]
+
+
 CASES = [
     Case(
         "folded-user-landmark", WindowAggregate(Landmark(15, -20), {"r": SPELT, "n": Count()}, ("k",)), (SCHEMA,),
@@ -168,6 +187,9 @@ CASES = [
     Case(
         "slide-by-tuple-in-bins", WindowAggregate(SlideByTuple(20), MANY, ("k",), strategy="bins"), (SCHEMA,),
         _of(lambda of: naive.slide_by_tuple(of, ("k",), FUNCTIONS, 20)), DOMAINS,
+    ),
+    Case(
+        "folded-together", WindowAggregate(TOGETHER, SOME, ("k",)), (SCHEMA,), _of(_together), DOMAINS,
     ),
     Case(
         "slide-by-rank", WindowAggregate(SlideByTuple(30, 3, of="rank"), SOME, stamp="start"), (SCHEMA,),

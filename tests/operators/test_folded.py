@@ -202,6 +202,13 @@ def test_bins_take_windows_of_each_tuple_alone(windows: Windows, aggregate: Any)
         WindowAggregate(windows, {"r": aggregate}, strategy="bins").opened(SCHEMA)
 
 
+def test_definitions_that_need_the_order_of_time_hold_tuples_once() -> None:
+    windows = {"a": LastRows(3, 100), "b": SlideByTuple(50), "c": LastRows(10, 50), "own": Delimited(BIG)}
+    held = Driver(WindowAggregate(windows, {"n": Count()}, K), SCHEMA)
+    held.feed(0, Page.of(SCHEMA, {name: [row[name] for row in ROWS] for name in SCHEMA.names}))
+    assert held.operator.state().tuples == 2 * len(ROWS)
+
+
 def test_bins_hold_no_tuple_and_say_a_sum_that_is_too_large() -> None:
     schema = Schema({"ts": pa.int64(), "v": pa.int64()}, "ts", "s")
     asked = WindowAggregate(SlideByTuple(5), {"s": Sum("v")}, strategy="bins")

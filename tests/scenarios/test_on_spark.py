@@ -27,6 +27,8 @@ SMALL = {
     "adapt_wid": {"seconds": "12", "rate": "500"},
     "hammer_slide": {"tuples": "4000"},
     "skew": {"tuples": "20000"},
+    "slide_by_tuple": {"tuples": "1000"},
+    "consolidation": {"minutes": "20", "keys": "50"},
     "two_level": {"units": "1", "unit": "100", "minutes": "3"},
 }
 

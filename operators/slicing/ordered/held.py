@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +15,9 @@ from oop_engine.core.punctuation import passed
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.ordering.reorder_buffer import ReorderBuffer
-from oop_engine.operators.windows import Over
+from oop_engine.operators.windows import Folding, Over
 
-__all__ = ["Held", "Taken"]
+__all__ = ["Held", "Share", "Taken", "columns_of", "shares"]
 
 Integers = NDArray[np.int64]
 
@@ -30,6 +30,11 @@ class Taken(NamedTuple):
     page: Page
     slots: Integers
     tags: NDArray[np.int8]
+
+
+def columns_of(definition: Folding, read: Collection[str], tie: Collection[str]) -> set[str]:
+    """Return the columns that are held for a definition, beside the progressing attribute."""
+    return {*read, *tie, *definition.tie, *definition.reads, *definition.keeps}
 
 
 class Held:
@@ -56,6 +61,11 @@ class Held:
 
     def __len__(self) -> int:
         return self._buffer.tuples
+
+    @property
+    def tuples(self) -> int:
+        """How many tuples are held."""
+        return len(self)
 
     @property
     def nbytes(self) -> int:
@@ -154,3 +164,89 @@ class Held:
             self._of += sign * np.bincount(slots, minlength=self._of.size)
         else:
             np.add.at(self._of, slots, sign)
+
+
+class Share:
+    """The part of a store in ``held``, which others of ``shares`` have too: each is given all that one of them takes.
+
+    They take the same, one after the other.  The first of them adds and saves, and counts the tuples as its own.
+    """
+
+    def __init__(self, held: Held, shares: list[Share]) -> None:
+        self._held, self._shares, self._first = held, shares, not shares
+        self._left: Taken | None = None  # taken by another one
+        shares.append(self)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    @property
+    def tuples(self) -> int:
+        """How many tuples are held, but for those that another store counts."""
+        return len(self._held) if self._first else 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the tuples, but for those that another store counts."""
+        return self._held.nbytes if self._first else 0
+
+    def of(self, groups: int) -> Integers:
+        """Return how many tuples each of so many groups has."""
+        return self._held.of(groups)
+
+    def add(self, page: Page, times: Integers, slots: Integers, tags: NDArray[np.int8], groups: int) -> None:
+        """Keep the tuples of a page, once."""
+        if self._first:
+            self._held.add(page, times, slots, tags, groups)
+
+    def take(self, bound: int) -> Taken | None:
+        """Take out the tuples that a bound of all groups has passed."""
+        return self._given(self._held.take(bound))
+
+    def take_some(self, slots: Integers, bounds: Integers) -> Taken | None:
+        """Take out those of ``slots[i]`` that ``bounds[i]`` has passed."""
+        return self._given(self._held.take_some(slots, bounds))
+
+    def _given(self, taken: Taken | None) -> Taken | None:
+        if taken is not None:
+            for share in self._shares:
+                share._left = taken
+        taken, self._left = self._left, None
+        return taken
+
+    def tagged_at(self, bound: int) -> Integers:
+        """Return the slots of the tuples with a tag right at a bound of all groups."""
+        return self._held.tagged_at(bound)
+
+    def tagged_at_some(self, below: Integers) -> Integers:
+        """Do so for bounds of groups, (slots,)."""
+        return self._held.tagged_at_some(below)
+
+    def rename(self, kept: Integers, slots: Integers) -> None:
+        """Let only the groups ``kept`` stay; group ``g`` gets the slot ``slots[g]``."""
+        if self._first:
+            self._held.rename(kept, slots)
+
+    def save(self) -> dict[str, Any]:
+        """Return the tuples for a snapshot, once."""
+        return self._held.save() if self._first else {}
+
+    def load(self, saved: Saved, groups: int) -> None:
+        """Restore a snapshot of so many groups."""
+        if self._first:
+            self._held.load(saved, groups)
+
+
+def shares(
+    definitions: Mapping[int, Folding], schema: Schema, read: Collection[str], tie: Collection[str]
+) -> dict[int, Share]:
+    """Return shares in tuples that are held once, for the definitions (by number) that can share them.
+
+    Those with tags of their own hold their own, and so do those that wait for tuples of all groups.
+    """
+    some = {number: one for number, one in definitions.items() if not (one.tagged or one.whole_stream)}
+    if len(some) < 2:
+        return {}
+    names = set[str]().union(*(columns_of(one, read, tie) for one in some.values()))
+    held, of = Held(schema, names, next(iter(some.values())).over, tagged=False), list[Share]()
+    return {number: Share(held, of) for number in some}

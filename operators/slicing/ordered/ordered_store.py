@@ -25,7 +25,7 @@ from oop_engine.operators.aggregates import Part
 from oop_engine.operators.kernels.time_order import time_order
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.ordered.final import in_order_of, numbered
-from oop_engine.operators.slicing.ordered.held import Held, Taken
+from oop_engine.operators.slicing.ordered.held import Held, Share, Taken, columns_of
 from oop_engine.operators.slicing.ordered.slice_table import SliceRows, begins_of, in_groups, read_ranges
 from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.partials import States
@@ -44,16 +44,17 @@ class OrderedStore:
     """Tuples and slices of ``definition``, which has the ``number``; of ``schema`` the columns ``read`` are needed.
 
     ``tie``: more columns that order tuples of one time.  Where windows are over rows, a tuple's number is its time.
+    ``held``: tuples are held together with other stores.
     """
 
     def __init__(
         self, number: int, definition: Folding, parts: Sequence[Part], stamp: Stamp, schema: Schema, read: set[str],
-        tie: tuple[str, ...],
+        tie: tuple[str, ...], held: Share | None = None,
     ) -> None:  # fmt: skip
         self._number, self._definition, self._parts, self._stamp = number, definition, list(parts), stamp
-        self._tie = (*definition.tie, *(name for name in tie if name not in definition.tie))
-        names = {*read, *self._tie, *definition.reads, *definition.keeps}
-        self._held = Held(schema, names, definition.over, tagged=definition.tagged)
+        self._tie, names = tuple(dict.fromkeys((*definition.tie, *tie))), columns_of(definition, read, tie)
+        own = Held(schema, names, definition.over, tagged=definition.tagged)
+        self._held: Held | Share = own if held is None else held
         kept = pa.schema(map(schema.fields.field, definition.keeps)) if definition.keeps else None
         self._slices, self._edges = SliceRows.none(self._parts, kept), SliceRows.none((), None)
         self._numbers = np.empty((3, 0), np.int64)
@@ -62,7 +63,7 @@ class OrderedStore:
 
     @property
     def tuples(self) -> int:
-        return len(self._held)
+        return self._held.tuples
 
     def __len__(self) -> int:
         return int(self._slices.slots.size)
