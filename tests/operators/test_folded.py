@@ -203,7 +203,8 @@ def test_bins_take_windows_of_each_tuple_alone(windows: Windows, aggregate: Any)
 
 
 def test_definitions_that_need_the_order_of_time_hold_tuples_once() -> None:
-    windows = {"a": LastRows(3, 100), "b": SlideByTuple(50), "c": LastRows(10, 50), "own": Delimited(BIG)}
+    of: dict[str, Windows] = {"a": LastRows(3, 100), "b": SlideByTuple(50), "c": LastRows(10, 50)}
+    windows = of | {"own": Delimited(BIG)}
     held = Driver(WindowAggregate(windows, {"n": Count()}, K), SCHEMA)
     held.feed(0, Page.of(SCHEMA, {name: [row[name] for row in ROWS] for name in SCHEMA.names}))
     assert held.operator.state().tuples == 2 * len(ROWS)
