@@ -265,8 +265,12 @@ class Operator:
 
     def snapshot(self) -> bytes:
         """Return the whole state as bytes."""
+        return pack(type(self).__name__, self.whole())
+
+    def whole(self) -> dict[str, Any]:
+        """Return the state (``save``) with the versions of changes, as ``snapshot`` packs it."""
         state = self.save()
-        return pack(type(self).__name__, {**state, _VERSIONS: self.versions} if self.versions else state)
+        return {**state, _VERSIONS: self.versions} if self.versions else state
 
     def restore(self, data: bytes) -> None:
         """Take over a snapshot of the same operator with the same parameters.

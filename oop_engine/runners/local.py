@@ -234,10 +234,14 @@ class Local:
 
     async def snapshot(self) -> dict[str, bytes]:
         """Return the state of every operator, and of the runner, after all that was pushed; nobody pushes meanwhile."""
+        return {name: packed() for name, packed in (await self.captured()).items()}
+
+    async def captured(self) -> dict[str, Callable[[], bytes]]:
+        """Return the ``snapshot`` of now as functions that pack its entries, on any thread, while the graph goes on."""
         await self.settle()
         if self._fault is not None:
             raise self._fault
-        return states.snapshot("Local", self.operators, self._save())
+        return states.captured("Local", self.operators, self._save())
 
     def restore(self, saved: Mapping[str, bytes]) -> None:
         """Take over a snapshot of the same graph, as ``Inline.restore`` does, before the block is entered."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from oop_engine.core.errors import SnapshotError
 from oop_engine.core.operator import Operator
 from oop_engine.core.saved import Saved
-from oop_engine.core.snapshot import pack, unpack
+from oop_engine.core.snapshot import frozen, pack, unpack
 
-__all__ = ["RUNNER", "restore", "snapshot"]
+__all__ = ["RUNNER", "captured", "restore", "snapshot"]
 
 RUNNER = ""
 """The name of the runner's entry: no node has an empty one."""
@@ -19,6 +20,18 @@ RUNNER = ""
 def snapshot(runner: str, operators: Mapping[str, Operator], own: dict[str, Any]) -> dict[str, bytes]:
     """Return the state of every operator, and ``own`` of the ``runner`` (the name of its class).  O(bytes)."""
     return {name: op.snapshot() for name, op in operators.items()} | {RUNNER: pack(runner, own)}
+
+
+def captured(
+    runner: str, operators: Mapping[str, Operator], own: dict[str, Any]
+) -> dict[str, Callable[[], bytes]]:
+    """Return functions that pack the entries of ``snapshot``, on any thread, while the graph goes on.
+
+    O(bytes) to copy them; the rest is left to the functions.
+    """
+    of_operators = {name: (type(op).__name__, op.whole()) for name, op in operators.items()}
+    every = of_operators | {RUNNER: (runner, own)}
+    return {name: partial(pack, owner, frozen(state)) for name, (owner, state) in every.items()}
 
 
 def restore(

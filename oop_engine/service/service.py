@@ -38,6 +38,7 @@ from oop_engine.system.stopwatch import wall
 __all__ = ["Service"]
 
 T = TypeVar("T")
+States = Mapping[str, Callable[[], bytes]]
 _LOG = logging.getLogger("oop_engine")
 _FOREVER_S = 3600.0
 _KEPT = 20
@@ -146,7 +147,7 @@ class Service:
                     await inlet.put()
                 over = drain or all(inlet.ended for inlet in self.inlets.values())
                 if not over:
-                    await self._checkpoint_alone()
+                    await self._finish(*await self._take())
                     self.local.leave()
         return over
 
@@ -192,42 +193,38 @@ class Service:
         async with self.gate.alone():
             taken = await self._take()
         still_s = wall() - began
-        await self._finish(*taken)
-        held = sum(map(len, taken[1].values()))
+        held = await self._finish(*taken)
         self.kept.append(Kept(self.epochs, self._clock(), still_s, wall() - began, held))
 
-    async def _checkpoint_alone(self) -> None:
-        await self._finish(*await self._take())
-
-    async def _take(self) -> tuple[int, dict[str, bytes], CheckpointManifest]:
+    async def _take(self) -> tuple[int, States, CheckpointManifest]:
         """Return the epoch that ends now, the states, and all else that a checkpoint has."""
-        states = await self.local.snapshot()
+        states = await self.local.captured()
         await self._outlets.bury(self.dead.take())
         epoch = self._outlets.epoch
         self._outlets.epoch += 1
         return epoch, states, self._manifest()
 
-    async def _finish(self, epoch: int, states: dict[str, bytes], manifest: CheckpointManifest) -> None:
+    async def _finish(self, epoch: int, states: States, manifest: CheckpointManifest) -> int:
         prepared = await self._outlets.prepare(epoch)
-        await self._record(manifest, states, prepared)
+        return await self._record(manifest, states, prepared)
 
     async def _keep(self, prepared: dict[str, Any], *, over: bool) -> None:
         await self._record(self._manifest(over=over), {}, prepared)
 
-    async def _record(
-        self, manifest: CheckpointManifest, states: dict[str, bytes], prepared: dict[str, Any]
-    ) -> None:
-        """Record, then commit, then acknowledge, then collect: in this order a crash at any moment does no harm."""
+    async def _record(self, manifest: CheckpointManifest, states: States, prepared: dict[str, Any]) -> int:
+        """Record, commit, acknowledge, collect: so a crash at any moment does no harm.  Return the states' bytes."""
         manifest.prepared.update(prepared)
+        packed = await self._aside(lambda: {name: pack() for name, pack in states.items()})
         if (folder := self._folder) is not None:
             operators = self.local.operators
             kinds = {name: (type(op).__name__, op.state_version) for name, op in operators.items()}
-            await self._aside(lambda: folder.record(manifest, states, kinds))
+            await self._aside(lambda: folder.record(manifest, packed, kinds))
         await self._outlets.commit(prepared)
         await self._acknowledge(manifest.positions)
         self.epochs += 1
         if folder is not None:
             await self._aside(folder.collect)
+        return sum(map(len, packed.values()))
 
     async def _acknowledge(self, positions: Mapping[str, Any]) -> None:
         for name, inlet in self.inlets.items():

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from oop_engine.core.punctuation import NEVER
 from oop_engine.core.saved import Saved
+from oop_engine.core.snapshot import Later
 from oop_engine.operators.slicing.partials import NO_WINDOW
 from oop_engine.operators.slicing.window_states import narrow
 
@@ -29,8 +30,13 @@ def with_room(spans: Integers, groups: int) -> Integers:
     return np.concatenate([spans, no_spans(groups - len(spans))])
 
 
-def saved_spans(spans: Integers) -> list[Any]:
-    """Return spans for a snapshot."""
+def saved_spans(spans: Integers) -> Later:
+    """Return spans for a snapshot.  O(groups) for the copy."""
+    copied = spans.copy()
+    return Later(lambda: _narrowed(copied))
+
+
+def _narrowed(spans: Integers) -> list[Any]:
     alive = np.flatnonzero(spans[:, 0] != NO_WINDOW)
     low, high = spans[alive].T
     lowest = int(low.min()) if low.size else 0

@@ -25,6 +25,7 @@ from oop_engine.operators import (
     Ordered,
     PerGroup,
     Punctuate,
+    Sum,
     Tumbling,
     WindowAggregate,
 )
@@ -142,3 +143,27 @@ def test_who_waits_for_a_snapshot_has_the_error_of_an_operator() -> None:
 
     with pytest.raises(OperatorError, match="no 1"):
         run_async(main())
+
+
+async def test_a_captured_state_is_that_of_then_though_the_graph_goes_on() -> None:
+    """Its arrays are packed later, on a thread, when the operator has long written to its own."""
+    graph = Graph("captured")
+    edge = graph.add("edge", Punctuate(BoundedDisorder(50)), graph.source("in", SCHEMA))
+    windows = WindowAggregate(Tumbling(10), {"n": Count(), "s": Sum("ts")}, by=("key",))
+    graph.sink("out", graph.add("count", windows, edge))
+    async with Local(graph, lambda result: None) as local:
+        for since in (0, 500):
+            keys = [f"k{(since + n) % 700}" for n in range(600)]
+            columns = {"ts": [n % 40 for n in range(600)], "key": keys}
+            await local.push("in", Page.of(SCHEMA, columns))
+            then = await local.snapshot()
+            captured = await local.captured()
+            await local.push("in", Page.of(SCHEMA, columns | {"ts": [since + n % 90 for n in range(600)]}))
+            await local.settle()
+            assert {name: packed() for name, packed in captured.items()} == then
+        again = Local(graph, lambda result: None)
+        again.restore(then)
+        assert {n: op.snapshot() for n, op in again.operators.items()} == {
+            n: then[n] for n in again.operators
+        }
+        local.leave()

@@ -119,9 +119,9 @@ def oracle(log: list[Any], queue: list[Any]) -> object:
 class AcknowledgesFirst(Service):
     """Acknowledges before the record."""
 
-    async def _record(self, manifest: CheckpointManifest, states: Any, prepared: Any) -> None:
+    async def _record(self, manifest: CheckpointManifest, states: Any, prepared: Any) -> int:
         await self._acknowledge(manifest.positions)
-        await super()._record(manifest, states, prepared)
+        return await super()._record(manifest, states, prepared)
 
 
 class ForgetsProgress(Service):

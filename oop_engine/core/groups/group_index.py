@@ -150,7 +150,10 @@ class GroupIndex:
         size = saved.integer("size", least=0, most=2**62 if self._types else 1)
         fields = pa.schema([(str(i), kind) for i, kind in enumerate(self._types)])
         columns = saved.batch("keys", fields, size).columns if self._types else []
-        self.encode(columns, rows=size)
+        if len(columns) == 1 and isinstance(level := self._levels[0], _Codes) and level.learn(columns[0]):
+            self._remember(columns, size)
+        else:
+            self.encode(columns, rows=size)
         if len(self) != size:
             msg = f"'keys' must be {size} different groups; got {len(self)}"
             raise SnapshotError(msg)
@@ -204,6 +207,18 @@ class _Codes:
         if missing.size:
             codes[missing] = self._encode(column.take(pa.array(missing)), add=add)
         return codes
+
+    def learn(self, column: pa.Array) -> bool:
+        """Give different texts the codes 0, 1, ..., of which none is known yet; tell whether that could be done."""
+        if not self._texts or len(column) <= _SHARED:
+            return False
+        values = comparable(column).to_pylist()
+        codes = dict(zip(values, range(len(values)), strict=True))
+        if len(codes) < len(values):
+            return False
+        self._code, self._value_bytes = codes, sum(map(sys.getsizeof, values))
+        self._value_bytes += _CODE_BYTES * (len(codes) - _SHARED)
+        return True
 
     def _values(self, kind: pa.DataType) -> pa.Array:
         if self._known is None or self._known.type != kind:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from numpy.typing import NDArray
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
 from oop_engine.core.saved import Saved
+from oop_engine.core.snapshot import Later
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels.pane_rows import free
 from oop_engine.operators.kernels.panes import Geometry, used
@@ -199,8 +201,20 @@ class PaneRing:
         """Forget everything."""
         self._allot(0, 0)
 
-    def save(self) -> dict[str, Any]:
-        """Return everything for a snapshot: which cells have tuples, a bit each, and their columns."""
+    def save(self) -> Later:
+        """Return everything for a snapshot: which cells have tuples, a bit each, and their columns.
+
+        Made of a copy, unless most of the rectangle is empty, which a copy would not be.
+        """
+        if self.tuples.nbytes > _FLOOR and self.tuples.size > _SPARSE * max(self.used, self.groups):
+            found = self._saved()
+            return Later(lambda: found)
+        still = copy(self)
+        still.tuples, still.turns = self.tuples.copy(), self.turns.copy()
+        still.columns = [None if state is None else tuple(c.copy() for c in state) for state in self.columns]
+        return Later(still._saved)
+
+    def _saved(self) -> dict[str, Any]:
         _, panes, slots = self._in_use()
         held = np.zeros((self.high - self.low + 1 if self.used else 0, self.groups), np.bool_)
         held[panes - self.low, slots] = True
