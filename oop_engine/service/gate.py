@@ -14,7 +14,7 @@ class Gate:
 
     def __init__(self) -> None:
         self._inside = 0
-        self.paused = False
+        self.paused = self._closed = False
         self._going = asyncio.Event()
         self._going.set()
         self._open, self._empty = asyncio.Event(), asyncio.Event()
@@ -30,12 +30,18 @@ class Gate:
         else:
             self._going.set()
 
+    def close(self) -> None:
+        """Let nobody in for good: a task that comes is cancelled, once more if it has got over it."""
+        self._closed = True
+
     @asynccontextmanager
     async def inside(self) -> AsyncIterator[None]:
         """Be one of many, for as long as the block takes."""
         while self.paused or not self._open.is_set():
             await self._going.wait()
             await self._open.wait()
+        if self._closed:
+            raise asyncio.CancelledError
         self._inside += 1
         self._empty.clear()
         try:

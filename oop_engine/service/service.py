@@ -32,6 +32,7 @@ from oop_engine.service.hints import hints
 from oop_engine.service.inlet import Inlet
 from oop_engine.service.outlets import Outlets
 from oop_engine.service.served import Kept, Served
+from oop_engine.service.stopping import any_of, cancelled
 from oop_engine.service.why import standing
 from oop_engine.system.stopwatch import wall
 
@@ -137,12 +138,12 @@ class Service:
             ]
             keeper = tasks.create_task(self._keep_on(), name="checkpoints")
             ticker = tasks.create_task(self._tick_on(clock), name="clock")
-            await _any_of(stop, readers)
+            await any_of(stop, readers)
             self._finished.set()
             await keeper
             async with self.gate.alone():
-                for task in (*readers, ticker):
-                    task.cancel()
+                self.gate.close()
+                await cancelled({*readers, ticker})
                 for inlet in self.inlets.values():
                     await inlet.put()
                 over = drain or all(inlet.ended for inlet in self.inlets.values())
@@ -284,14 +285,3 @@ class Service:
             raise UsageError(msg)
         a_second = TIME_UNITS[units.pop()]
         return lambda: int(self._clock() * a_second)
-
-
-async def _any_of(stop: asyncio.Event, readers: Collection[asyncio.Task[None]]) -> None:
-    """Wait until ``stop`` is set, or all readers are done."""
-    stopping, waiting = asyncio.create_task(stop.wait()), set(readers)
-    try:
-        while waiting and not stop.is_set():
-            done, _ = await asyncio.wait({stopping, *waiting}, return_when=asyncio.FIRST_COMPLETED)
-            waiting -= done
-    finally:
-        stopping.cancel()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
-__all__ = ["stopped_by_signals"]
+__all__ = ["any_of", "cancelled", "stopped_by_signals"]
 
+_AGAIN_S = 0.5
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -47,3 +48,22 @@ def stopped_by_signals(stop: asyncio.Event, wanted: bool) -> Iterator[asyncio.Ev
         yield stop
     finally:
         remove()
+
+
+async def cancelled(tasks: set[asyncio.Task[None]]) -> None:
+    """End tasks; those that get over a cancellation, as some libraries do, are cancelled again."""
+    while tasks := {task for task in tasks if not task.done()}:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks, timeout=_AGAIN_S)
+
+
+async def any_of(stop: asyncio.Event, readers: Collection[asyncio.Task[None]]) -> None:
+    """Wait until ``stop`` is set, or all readers are done."""
+    stopping, waiting = asyncio.create_task(stop.wait()), set(readers)
+    try:
+        while waiting and not stop.is_set():
+            done, _ = await asyncio.wait({stopping, *waiting}, return_when=asyncio.FIRST_COMPLETED)
+            waiting -= done
+    finally:
+        stopping.cancel()

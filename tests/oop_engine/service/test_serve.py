@@ -154,6 +154,29 @@ def test_a_stop_keeps_what_is_not_complete_and_the_next_process_goes_on(tmp_path
         run_async(until_silent(counts(), rows(0, 50), sink, tmp_path))
 
 
+def test_a_source_that_does_not_let_itself_be_cancelled_ends_all_the_same(tmp_path: Path) -> None:
+    """A library may swallow a cancellation that comes as its answer does; then that is in the checkpoint."""
+    stop, sink = asyncio.Event(), Gathered()
+
+    class Stubborn(LiveSource):
+        replayable = True
+
+        async def read(self, position: Any) -> AsyncIterator[tuple[Any, Any]]:
+            for number, row in enumerate(rows(position or 0, 23), position or 0):
+                yield row, number + 1
+            stop.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                yield {"ts": 99, "key": "a"}, 24
+            await asyncio.Event().wait()
+
+    options: dict[str, Any] = {"checkpoint": tmp_path, "stop": stop, "signals": False}
+    served = run_async(serve(counts(), {"in": Stubborn()}, {"out": sink}, **options))
+    assert (served.over, served.tuples) == (False, {"in": 24})
+    assert counted(sink.rows)[:4] == full(10, 20)
+
+
 def test_files_to_files_with_rows_that_cannot_be_read(tmp_path: Path) -> None:
     log, out, dead = tmp_path / "log.jsonl", tmp_path / "out", Gathered()
     lines = [json.dumps(row) for row in rows(0, 20)]
