@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Collection
+import time
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from oop_engine.connectors.change_feed import change_feed, feed_fields
 from oop_engine.connectors.sink import LiveSink, Prepared
 from oop_engine.core.errors import SnapshotError
 from oop_engine.core.page import Page
@@ -29,8 +31,10 @@ class PartFiles(LiveSink):
 
     ``format``: a name of ``FORMATS`` (parquet, jsonl, csv...).  A file appears whole, when its epoch is committed,
     and never changes: readers need no lock.  Until then it is hidden (its name begins with a dot), so programs that
-    read a folder of Parquet do not see it. Raises ``UsageError`` for an unknown format, ``TraceError`` where it
-    cannot hold the columns.
+    read a folder of Parquet do not see it.  Of a revision stream it is a change feed: columns ``_change_type``,
+    ``_commit_version`` (the epoch) and ``_commit_timestamp`` instead of ``change``; two changes of one ``key`` in a
+    page are the images of an update.  Raises ``UsageError`` for an unknown format, ``TraceError`` where it cannot hold
+    the columns, ``GraphError`` for a key that is none.
     """
 
     def __init__(
@@ -38,11 +42,14 @@ class PartFiles(LiveSink):
         folder: str | Path,
         format: str = "parquet",
         *,
+        key: Sequence[str] = (),
+        clock: Callable[[], float] = time.time,
         disk: Disk | None = None,
         aside: Callable[..., Awaitable[Any]] = asyncio.to_thread,
     ) -> None:
         self.folder = Path(folder)
         self._format = FORMATS[format_of(self.folder, format)]
+        self._key, self._clock = tuple(key), clock
         self._disk, self._aside = disk or Disk(), aside
         self._pages: dict[int, list[Page]] = {}
         self._bytes: dict[int, int] = {}
@@ -54,7 +61,8 @@ class PartFiles(LiveSink):
         """Make the folder, and remove hidden files of this run that belong to no checkpoint."""
         self._schema, self._run = schema, run
         self._marks = Marks(schema.progressing, schema.unit, "")
-        self._bytes_of([])  # raises for columns that do not fit, now
+        schema.require(self._key, "PartFiles: key")
+        self._bytes_of([], 0)  # raises for columns that do not fit, now
         self._disk.make(self.folder)
         kept = {_hidden(name) for names in prepared for name in names}
         for name in self._disk.names(self.folder):
@@ -96,14 +104,16 @@ class PartFiles(LiveSink):
         if pages:
             files = self._files.setdefault(epoch, [])
             files.append(f"{epoch:07d}-{len(files)}-{self._run}-{self._own}.{self._format.name}")
-            self._disk.write(self.folder / _hidden(files[-1]), self._bytes_of(pages))
+            self._disk.write(self.folder / _hidden(files[-1]), self._bytes_of(pages, epoch))
 
-    def _bytes_of(self, pages: list[Page]) -> bytes:
-        sink = pa.BufferOutputStream()
-        fields = plain(self._schema.fields)
+    def _bytes_of(self, pages: list[Page], epoch: int) -> bytes:
+        sink, at_s = pa.BufferOutputStream(), self._clock()
+        given = self._schema.fields if self._schema.change is None else feed_fields(self._schema)
+        fields = plain(given)
         writer = self._format.writer(sink, fields, self._marks)
         for page in pages:
-            writer.write(page.batch if fields.equals(self._schema.fields) else page.batch.cast(fields))
+            batch = page.batch if self._schema.change is None else change_feed(page, self._key, epoch, at_s)
+            writer.write(batch if fields.equals(given) else batch.cast(fields))
         writer.close()
         return bytes(sink.getvalue().to_pybytes())
 

@@ -6,9 +6,22 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from oop_engine import Gathered, Page, PartFiles, Schema, SnapshotError, TraceError, UsageError, open_trace
+from oop_engine import (
+    ContractError,
+    Gathered,
+    GraphError,
+    Page,
+    PartFiles,
+    Schema,
+    SnapshotError,
+    TraceError,
+    UsageError,
+    open_trace,
+)
+from oop_engine.connectors.change_feed import change_feed
 from oop_engine.connectors.sinks import part_files
 from oop_engine.runners.event_loop import run_async
 
@@ -71,6 +84,36 @@ def test_many_results_of_an_epoch_go_to_several_files(
 
     run_async(main())
     assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_files_of_a_revision_stream_are_a_change_feed(tmp_path: Path) -> None:
+    columns = {"end": pa.timestamp("ms"), "k": pa.string(), "n": pa.int64(), "change": pa.int8()}
+    schema = Schema(columns, "end", change="change")
+    rows = {"end": [10, 10, 10, 20], "k": ["a", "a", "b", "b"], "n": [1, 2, 5, 6], "change": [-1, 1, -1, 1]}
+
+    async def main() -> None:
+        sink = PartFiles(tmp_path, key=("k", "end"), clock=lambda: 7.5)
+        await sink.open(schema, "run", [])
+        await sink.write(3, Page.of(schema, rows))
+        await sink.commit(await sink.prepare(3))
+
+    run_async(main())
+    [path] = tmp_path.iterdir()
+    table = pq.read_table(path)
+    assert table.column_names == ["end", "k", "n", "_change_type", "_commit_version", "_commit_timestamp"]
+    assert table["_change_type"].to_pylist() == ["update_preimage", "update_postimage", "delete", "insert"]
+    assert table["_commit_version"].to_pylist() == [3] * 4
+    assert table["_commit_timestamp"].to_pylist()[0].timestamp() == 7.5
+    whole = change_feed(Page.of(schema, rows), (), 0, 0)
+    assert whole.column("_change_type").to_pylist() == ["delete", "insert", "delete", "insert"]
+
+
+def test_a_change_that_is_none_and_a_key_that_is_no_column_are_told(tmp_path: Path) -> None:
+    schema = Schema({"ts": pa.int64(), "change": pa.int8()}, "ts", "s", change="change")
+    with pytest.raises(ContractError, match="must be"):
+        change_feed(Page.of(schema, {"ts": [1], "change": [2]}), (), 0, 0)
+    with pytest.raises(GraphError, match="key"):
+        run_async(PartFiles(tmp_path, key=("k",)).open(schema, "run", []))
 
 
 def test_results_that_were_removed_are_told(tmp_path: Path) -> None:

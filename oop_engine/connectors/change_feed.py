@@ -1,0 +1,56 @@
+"""Change feeds: changes as tables of others have them, for sinks that write a revision stream.
+
+    _change_type       insert, delete, or update_preimage and update_postimage of one key, as Delta and Spark name them
+    _commit_version    the number of the epoch
+    _commit_timestamp  when its file was written
+
+A row that is taken back and one that is put out with the same key in one page are the two images of an update.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from oop_engine.core.errors import ContractError
+from oop_engine.core.groups.group_index import GroupIndex
+from oop_engine.core.page import Page
+from oop_engine.core.schema import Schema
+
+__all__ = ["change_feed", "feed_fields"]
+
+_STAMP = pa.timestamp("us", "UTC")
+_TYPES = pa.array(["insert", "delete", "update_postimage", "update_preimage"])
+
+
+def feed_fields(schema: Schema) -> pa.Schema:
+    """Return the columns of the change feed of a revision stream."""
+    more = [("_change_type", pa.string()), ("_commit_version", pa.int64()), ("_commit_timestamp", _STAMP)]
+    return pa.schema([*schema.plain().fields, *(pa.field(name, kind) for name, kind in more)])
+
+
+def change_feed(page: Page, key: Sequence[str], version: int, at_s: float) -> pa.RecordBatch:
+    """Return the changes of a page, as of the commit ``version`` at ``at_s`` seconds since 1970.
+
+    Raises ``ContractError`` if a change is neither +1 nor -1.  O(rows).
+    """
+    schema, rows = page.schema, len(page)
+    assert schema.change is not None
+    changes: NDArray[np.int64] = page.column(schema.change).fill_null(0).to_numpy().astype(np.int64)
+    if not np.isin(changes, (-1, 1)).all():
+        msg = f"a revision stream: {schema.change!r} must be +1 or -1; got {set(changes.tolist())}"
+        raise ContractError(msg)
+    kind = (changes < 0).astype(np.int64)
+    if key:
+        index = GroupIndex([schema.type_of(name) for name in key])
+        slots = index.encode([page.column(name) for name in key], rows)
+        there = np.zeros((2, len(index)), np.bool_)
+        there[kind, slots] = True
+        kind += 2 * (there[0] & there[1])[slots]
+    batch = page.batch.select(schema.plain().names)
+    stamp = pa.scalar(round(at_s * 1e6), pa.int64()).cast(_STAMP)
+    columns = [*batch.columns, _TYPES.take(pa.array(kind)), pa.repeat(version, rows), pa.repeat(stamp, rows)]
+    return pa.RecordBatch.from_arrays(columns, schema=feed_fields(schema))
