@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 __all__ = ["any_of", "cancelled", "stopped_by_signals"]
 
-_AGAIN_S = 0.5
+_AGAIN_S = 2.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 

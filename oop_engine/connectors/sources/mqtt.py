@@ -51,8 +51,9 @@ class Mqtt(LiveSource):
         self._recorded = {int(mid): content for mid, content in known["sent"].items()}
         waiting: asyncio.Queue[Any] = asyncio.Queue()
         client = self._connected(waiting, asyncio.get_running_loop(), again=position is not None)
+        beginning = asyncio.create_task(asyncio.to_thread(self._begin, client))
         try:
-            await asyncio.to_thread(self._begin, client)
+            await asyncio.shield(beginning)  # a thread goes on, though nobody waits for it any more
             self._client = client
             while True:
                 messages = [await waiting.get()]
@@ -68,6 +69,7 @@ class Mqtt(LiveSource):
                     yield payloads, self._position()
         finally:
             self._client = None
+            await asyncio.gather(beginning, return_exceptions=True)
             client.disconnect()
             await asyncio.to_thread(client.loop_stop)
 
