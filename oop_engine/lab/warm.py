@@ -133,6 +133,7 @@ def _of_few_keys() -> Iterator[tuple[str, Graph]]:
         BoundedDisorder,
         Count,
         Distinct,
+        LowLevelAggregate,
         OAJoin,
         PerGroup,
         Punctuate,
@@ -157,6 +158,8 @@ def _of_few_keys() -> Iterator[tuple[str, Graph]]:
         for halved, one in (("windows", Sliding(60, 10)), ("sessions", Session(5))):
             halves = WindowAggregate(one, all_of, by).halves((_SCHEMA,))
             yield f"{halved} in two halves{words}", _chain(edge, *(halves or ()))
+        low = LowLevelAggregate(Tumbling(10), all_of, by, slots=4)
+        yield f"windows in two levels{words}", _chain(edge, low)
     for words, one in (("sessions", Session(5)), ("sessions that end", Session(5, most=20))):
         yield words, _chain(edge, WindowAggregate(one, sums, ("k",)))
     for words, of in (("more aggregates", _more()), ("wide numbers", _wide()), ("lists", _lists())):
