@@ -34,7 +34,7 @@ def count(flush: Flush, slots: int, **more: bool) -> LowLevelAggregate:
     return LowLevelAggregate(Tumbling(10), {"n": Count()}, ("k",), slots=slots, flush=flush, **more)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     data=st.data(), of=rows(), by=BY, range_=st.integers(1, 25), slide=st.integers(1, 25), slots=st.integers(1, 5),
     flush=st.sampled_from(FLUSHES), probe=st.booleans(), shards=st.integers(1, 3),
@@ -55,7 +55,7 @@ def test_any_table_gives_the_windows_of_the_definition(
 KEYS = st.sampled_from(["a", "b", "c", "d", None])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     data=st.data(), of=st.lists(st.tuples(st.integers(0, 49), KEYS), max_size=40), slots=st.integers(1, 4),
     flush=st.sampled_from([*FLUSHES, InOrder()]), probe=st.booleans(),

@@ -31,7 +31,7 @@ SMALL: dict[str, tuple[dict[str, str], tuple[int | float | str, ...], int]] = {
     "late_join": ({"minutes": "11", "rate": "300", "every": "2 s"}, (0, 5), 3),
     "late_tumbling_join": ({"rate": "40", "minutes": "2", "every": "2 s"}, (0, 10), 2),
     "union_join": ({"rate": "20", "windows": "7", "every": "2 s"}, (0, 40), 3),
-    "two_level": ({"unit": "60", "minutes": "3", "each": "5"}, (2, 8), 6),
+    "two_level": ({"unit": "40", "minutes": "2", "each": "5"}, (2, 8), 6),
     "union_count": ({"groups": "30", "minutes": "2"}, (0, 20, 40), 4),
 }
 """Parameters, the points of the sweep, and how many claims there are."""
