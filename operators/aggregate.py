@@ -3,7 +3,7 @@
 The second half of window aggregation: it takes the window ids from the columns that
 ``Bucket`` has added, and does not ask how they came about.
 
-    Pass       results, as soon as a promise completes their window (and group); never tuples.
+    Pass       results, as soon as punctuation completes their window (and group); never tuples.
     Keep       one partial aggregate for each open (group, window); no tuple.
     Propagate  as ``WindowAggregate``.
     Cost       O(windows of the tuple) a tuple; O(windows closed) a punctuation.  Order

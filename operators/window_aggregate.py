@@ -4,13 +4,13 @@
 Each tuple goes at once into the partial aggregate of its pane, or into those of every
 window it is in, and is gone.  Punctuation, not order, tells which windows are complete.
 
-    Pass       results, as soon as a promise completes their window (and group); never tuples.
+    Pass       results, as soon as punctuation completes their window (and group); never tuples.
     Keep       one partial aggregate for each open (group, pane), or (group, window), in
                columns, and the keys of groups that have one; adapting, the tuples of groups that
-               have too few for it.  Group-wise promises until the linear one catches up.
+               have too few for it.  Group-wise bounds until the linear one catches up.
     Propagate  linear      the end (start, by ``stamp``) of the earliest window still open
                group-wise  the same for each group, if its attributes are among ``by``
-               each only when it has grown.  Joint promises whose attributes are the
+               each only when it has grown.  Joint punctuation whose attributes are the
                progressing one and some of ``by`` close windows and end here (7.2).
                Others are dropped.
     Cost       by panes O(1) a tuple, and O(panes passed + windows closed) a punctuation;
@@ -24,15 +24,15 @@ into windows all the same.  ``slicing/strategy.py`` chooses between these ways, 
 groups are kept instead (AdaptWID).
 
 Several definitions in one operator share slices where they lie on grids (``slicing/stores/slice_ring.py``); sessions
-are runs of tuples that merge (``slicing/stores/run_store.py``).  All of them close in ``slicing/closing.py``.
+are runs that merge (``slicing/stores/run_store.py``).  All of them close in ``slicing/closing.py``.
 
 Tuple-based windows of the whole stream close as pages come, all at once: their aggregates slide over it
 (``operators/slicing/rows/row_windows.py``).
 
 ``empty=True`` adds the windows without a tuple between a group's first and last one.  That
-such a window exists is known only when the group's next tuple has come, so the promise
+such a window exists is known only when the group's next tuple has come, so the punctuation
 stays behind the last window of each group until then, or until the group is ended by a
-group-wise ``FOREVER``.  Landmark windows run to the stream's last tuple: their promise
+group-wise ``FOREVER``.  Landmark windows run to the stream's last tuple: their punctuation
 stays behind that, and a group is kept for as long as the stream lasts.
 
 Source: thesis 6.1 (figures 6-1 to 6-4), 6.2 (Paned-WID), 6.3 (AdaptWID), 7.2 (joint
@@ -85,7 +85,7 @@ _FEW = 3  # definitions that are all named in a drawing
 class WindowAggregate(Operator):
     """``aggregates`` (output name to aggregate) of each window, for each group of ``by``.
 
-    ``windows``: one definition, or several by name, which share what they can (``SlicedAggregate`` is another name for
+    ``windows``: one definition, or several by name, which share all they can (``SlicedAggregate`` is another name for
     that).  Output: ``by``, with several ``window`` (the definition's name), ``window_start``, ``window_end``, the
     aggregates; progressing attribute is ``window_end`` (``window_start`` if ``stamp="start"``), of the input's type and
     unit; in tuple-based windows it is a number of tuples, unit ``rows``.  A group without a tuple in a
@@ -114,14 +114,14 @@ class WindowAggregate(Operator):
     >>> count = WindowAggregate(Sliding(range=20, slide=10), {"n": Count()}).opened(schema)
     >>> list(count.on_page(0, Page.of(schema, {"ts": [12, 3]})))
     []
-    >>> (_, page), promise = count.on_punctuation(0, Linear(15))
-    >>> page.to_pylist(), promise
+    >>> (_, page), behind = count.on_punctuation(0, Linear(15))
+    >>> page.to_pylist(), behind
     ([{'window_start': -10, 'window_end': 10, 'n': 1}], (0, Linear(below=20)))
     >>> both = WindowAggregate({"short": Tumbling(10), "long": Sliding(30, 15)}, {"n": Count()}).opened(schema)
     >>> list(both.on_page(0, Page.of(schema, {"ts": [12, 3]})))
     []
-    >>> (_, page), promise = both.on_punctuation(0, Linear(15))
-    >>> page.to_pylist()[1], promise
+    >>> (_, page), behind = both.on_punctuation(0, Linear(15))
+    >>> page.to_pylist()[1], behind
     ({'window': 'long', 'window_start': -15, 'window_end': 15, 'n': 2}, (0, Linear(below=20)))
     """
 
@@ -182,7 +182,7 @@ class WindowAggregate(Operator):
         return explained(query)
 
     def _query(self, schema: Schema) -> Query:
-        """Return what is asked of ``schema``; it is kept, for thousands of definitions take long to read."""
+        """Return the question to ``schema``; it is kept, for thousands of definitions take long to read."""
         schema = schema.plain()
         if self._asked is None or self.changing or self._asked.schema != schema:
             bound = {name: self._bound(schema, name, one) for name, one in self.definitions.items()}
@@ -290,10 +290,10 @@ class WindowAggregate(Operator):
         elif self._tagger is None:
             self._closing.add(page, page.times)
         else:
-            positions, promise = self._tagger.tag(page)
+            positions, ended = self._tagger.tag(page)
             self._closing.add(page, positions)
-            if promise is not None:
-                yield from self._closing.take(promise)
+            if ended is not None:
+                yield from self._closing.take(ended)
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
         if port:

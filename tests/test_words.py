@@ -38,8 +38,8 @@ BUDGET: dict[str, tuple[int, int, int]] = {
     "CONTRIBUTING.md": (0, 0, 6),
     "docs/asyncio.md": (0, 0, 1),
     "docs/choosing.md": (0, 1, 0),
-    "docs/design.md": (0, 1, 15),
-    "docs/glossary.md": (2, 0, 2),
+    "docs/design.md": (0, 1, 13),
+    "docs/glossary.md": (2, 0, 1),
     "docs/operators-of-your-own.md": (0, 1, 2),
     "docs/scenarios.md": (0, 0, 1),
     "docs/semantics.md": (1, 0, 0),
@@ -51,13 +51,13 @@ BUDGET: dict[str, tuple[int, int, int]] = {
     "oop_engine/runners": (0, 0, 2),
     "oop_engine/spark": (0, 0, 3),
     "oop_engine/traces": (8, 0, 2),
-    "operators": (20, 1, 10),
+    "operators": (1, 0, 1),
     "operators/README.md": (0, 3, 3),
-    "operators/aggregates": (1, 5, 4),
-    "operators/kernels": (19, 5, 37),
+    "operators/aggregates": (0, 5, 3),
+    "operators/kernels": (18, 5, 35),
     "operators/keys": (0, 0, 1),
-    "operators/slicing": (10, 6, 90),
-    "operators/windows": (6, 2, 10),
+    "operators/slicing": (0, 0, 4),
+    "operators/windows": (0, 1, 6),
 }  # fmt: skip
 """(promise, said, what) by folder."""
 
@@ -68,9 +68,8 @@ RESERVED = {
     "run": r"\bruns of (?:rows|tuples|equal)|\b(?:into|small|large) runs\b",
     "row": r"\brows? of (?:panes|slices|windows)\b",
 }
-UNTIL_REWRITTEN = ("operators/slicing", "operators/kernels", "operators/aggregates", "operators/windows",
-                   "oop_engine/runners", "operators", "docs/glossary.md")  # fmt: skip
-"""Where reserved words are not looked for yet; the glossary quotes the other meanings."""
+UNTIL_REWRITTEN = ("docs/glossary.md",)
+"""Where reserved words are not looked for: the glossary quotes the other meanings."""
 
 
 def folder_of(path: Path) -> str:

@@ -53,7 +53,7 @@ class Watch(Protocol):
 
 
 class Route:
-    """One edge of a graph as it runs: from a stream to input ``port`` of ``node``."""
+    """An edge as its graph runs: from a stream to input ``port`` of ``node``."""
 
     def __init__(
         self, stream: Stream, node: str, port: int, plan: Plan, statistics: Statistics, changes: Changes, check: bool

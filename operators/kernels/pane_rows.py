@@ -1,4 +1,4 @@
-"""Windows of many groups from rows of panes: what all groups have in a pane, next to each other in memory.
+"""Windows of many groups, whose states in a pane lie next to each other in memory: a row.
 
 A cell that nothing is in holds the state of no values, so rows are combined without looking.  Common
 arguments: ``geometry`` as in ``kernels.panes``; ``lowest``: the first of the windows that are closed; of

@@ -119,7 +119,7 @@ def remove(table, rows):
 
 @njit(cache=True, nogil=True)
 def collect(cells, slots, low, stop, rows):
-    """Write the rows of windows ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]`` into ``rows``.
+    """Write where windows are in the table, ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]`` into ``rows``.
 
     Returns how many there are; ``rows`` int64 is large enough for all that are in use.
     """

@@ -42,7 +42,7 @@ class Accumulator(ABC):
     """Keeps ``part``, in NumPy.
 
     ``identity``: the state of no values, one NumPy scalar a column.  ``counts``: the state is how many values of the
-    column there are.  ``invertible``: what was added can be taken away again, exactly.
+    column there are.  ``invertible``: a state can be taken away again, exactly.
     ``of_column``: it takes the values of the part's column as they are, and no times, so a loop over them may stand
     in for it.
     ``ragged``: states are lists, in a ``Ragged`` column; stores of cells of one size leave them to others.
@@ -83,7 +83,7 @@ class Accumulator(ABC):
 
     @abstractmethod
     def prepare(self, page: Page, times: Integers) -> Arrays:
-        """Return what ``add`` and ``update`` need of the tuples of ``page``: here their states, arrays (rows,)."""
+        """Return the inputs of ``add`` and ``update``, of the tuples of ``page``: here their states, arrays (rows,)."""
 
     @abstractmethod
     def combine(self, a: Arrays, b: Arrays) -> Arrays:

@@ -62,7 +62,7 @@ class Changing(Closing):
 
     def change(self, change: Change) -> None:
         """Let definitions go, and others come.  Raises ``ContractError`` if their time has begun already."""
-        self._reached.check(change, self._output.what)
+        self._reached.check(change, self._output.place)
         for number, name in enumerate(self._output.names):
             if name in change.drop and self._lives.until[number] == FOREVER:
                 self._lives.until[number] = change.at

@@ -41,20 +41,20 @@ AT_ONCE = 1 << 20
 """Results, about, that are put together before the first of them leaves."""
 
 
-def checked(aggregates: Mapping[str, object], by: Sequence[str], stamp: str, what: str) -> tuple[str, ...]:
+def checked(aggregates: Mapping[str, object], by: Sequence[str], stamp: str, place: str) -> tuple[str, ...]:
     """Return ``by`` as a tuple; raise ``GraphError`` if the parameters are wrong in themselves."""
     if isinstance(by, str):
-        msg = f"{what}: by must be a tuple of column names; got {by!r}: write by=({by!r},)"
+        msg = f"{place}: by must be a tuple of column names; got {by!r}: write by=({by!r},)"
         raise GraphError(msg)
     if not isinstance(aggregates, Mapping) or not aggregates:
-        msg = f"{what}: needs at least one aggregate, such as {{'n': Count()}}"
+        msg = f"{place}: needs at least one aggregate, such as {{'n': Count()}}"
         raise GraphError(msg)
     for name, aggregate in aggregates.items():
         if not isinstance(aggregate, Aggregation):
-            msg = f"{what}: {name!r} must be an aggregate such as Sum('x'); got {aggregate!r}"
+            msg = f"{place}: {name!r} must be an aggregate such as Sum('x'); got {aggregate!r}"
             raise GraphError(msg)
     if stamp not in ("start", "end"):
-        msg = f"{what}: stamp must be 'start' or 'end'; got {stamp!r}"
+        msg = f"{place}: stamp must be 'start' or 'end'; got {stamp!r}"
         raise GraphError(msg)
     return tuple(by)
 
@@ -82,7 +82,7 @@ def one_of(choices: Any, given: Any, place: str) -> Any:
     return given
 
 
-def check_overlap(extents: Extents, what: str, *, in_table: bool = False) -> None:
+def check_overlap(extents: Extents, place: str, *, in_table: bool = False) -> None:
     """Raise ``GraphError`` if a tuple would be in too many windows; ``in_table``: for a partial aggregate each."""
     most = MOST_PARTIALS if in_table else MOST_WINDOWS
     if extents.overlap > most:
@@ -93,7 +93,7 @@ def check_overlap(extents: Extents, what: str, *, in_table: bool = False) -> Non
             )
         each = ", each with a partial aggregate of its own" if in_table else ""
         msg = (
-            f"{what}: a tuple must be in at most {most:,} windows{each}; with range={extents.range} and "
+            f"{place}: a tuple must be in at most {most:,} windows{each}; with range={extents.range} and "
             f"slide={extents.slide} it is in {extents.overlap:,}: {way_out}"
         )
         raise GraphError(msg)
@@ -121,8 +121,8 @@ def check_gap(extents: Extents, slots: Integers, low: Integers, stop: Integers, 
 def pauses(first: Integers, stop: Integers, weight: float | NDArray[np.float64], most: int) -> list[int]:
     """Return where to pause between windows, so that about ``most`` results lie between two pauses.
 
-    From ``first[i]`` to ``stop[i]`` (exclusive) there are ``weight`` results a window, int64 (n,); what lies
-    outside of these counts nothing.  O(n log n + pauses).
+    From ``first[i]`` to ``stop[i]`` (exclusive) there are ``weight`` results a window, int64 (n,);
+    outside of these there are none.  O(n log n + pauses).
 
     >>> pauses(np.array([0, 1000]), np.array([10, 1010]), 1.0, most=5)
     [5, 10, 1005]

@@ -5,7 +5,7 @@ completes, in every group, the windows with ``end <= b``; a group-wise one does 
 for the groups all of whose values are below their bounds (thesis 7.2), and ends here.  So each punctuation is a bound
 for some groups.  A window that has left never comes again, for its bound holds for ever.
 
-What is still to come has a least stamp, and that is the punctuation behind the results: the end (or start) of the
+The results still to come have a least stamp, and that is the punctuation behind the results: the end (or start) of the
 earliest window that may still be put out.  It grows with the bound, except where windows without a tuple are results
 too: whether those exist is known only when a later tuple has come, so until then the punctuation stays behind them.
 
@@ -120,8 +120,8 @@ class Closing:
         slots, of = matching(self._groups, self._by, punctuation)
         yield from self._close(slots, punctuation.below[of])
         least = np.minimum.reduce([one.least_stamps(slots, of, punctuation.below) for one in self.stores])
-        promised = GroupWise(punctuation.groups, np.minimum(least, self.ceiling(punctuation.below)))
-        for grown in self._progress.advance(0, promised):
+        behind = GroupWise(punctuation.groups, np.minimum(least, self.ceiling(punctuation.below)))
+        for grown in self._progress.advance(0, behind):
             yield 0, grown
         self._forget_dead()
 

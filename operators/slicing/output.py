@@ -75,16 +75,16 @@ class Stamps:
 
 
 class Output:
-    """What results of ``definitions`` (name to definition) look like: schema, parts, and how pages of them are made.
+    """The form of the results of ``definitions`` (name to definition): schema, parts, and how pages are made.
 
     ``named``: with the column ``window``.  A definition has a number, which is its place in ``names``.
     """
 
     def __init__(
         self, definitions: Mapping[str, Definition], aggregates: Mapping[str, Aggregation], schema: Schema,
-        by: tuple[str, ...], stamp: Stamp, what: str, *, named: bool = False,
+        by: tuple[str, ...], stamp: Stamp, place: str, *, named: bool = False,
     ) -> None:  # fmt: skip
-        self.what, self.stamp = what, stamp
+        self.place, self.stamp = place, stamp
         self.names, self.definitions = list[str](), list[Definition]()
         self._aggregates, self._named = dict(aggregates), named
         self.add(definitions)
@@ -92,14 +92,14 @@ class Output:
         self.parts, self._of = _shared([a.parts(schema) for a in self._aggregates.values()])
         if not all(isinstance(one, Folding) for one in self.definitions):
             self._check_commutative()
-        self.tie = agreed_tie(self._aggregates, schema, what)
+        self.tie = agreed_tie(self._aggregates, schema, place)
         self._kinds = [self.schema.fields.field(name).type for name in self._aggregates]
         self._time = self.schema.type_of(self.schema.progressing)
 
     def add(self, definitions: Mapping[str, Definition]) -> None:
         """Add definitions that come later; their results have the same columns."""
         for name, definition in definitions.items():
-            self._check(definition, f"{self.what}: {name!r}" if self._named else self.what)
+            self._check(definition, f"{self.place}: {name!r}" if self._named else self.place)
         self.names += definitions
         self.definitions += definitions.values()
         self._range = np.array([getattr(one, "range", None) or 0 for one in self.definitions])
@@ -120,7 +120,7 @@ class Output:
         for name, aggregate in self._aggregates.items():
             if not aggregate.commutative:
                 msg = (
-                    f"{self.what}: {name!r} is not commutative, so all windows must be folded in order, which only "
+                    f"{self.place}: {name!r} is not commutative, so all windows must be folded in order, which only "
                     "WindowAggregate does, and not for windows that merge but sessions: take these, or grids, or "
                     "another kind there"
                 )
@@ -142,19 +142,19 @@ class Output:
                     when = f"held until a bound has passed them, {ties(self.tie)}"
                 yield f"{name!r} is {'' if one.commutative else 'not '}commutative: tuples are {when}"
 
-    def _check(self, definition: Definition, what: str) -> None:
+    def _check(self, definition: Definition, place: str) -> None:
         if isinstance(definition, Extents):
             if self.stamp == "start" and definition.landmark:
                 msg = (
-                    f"{what}: landmark windows all start at the origin, that is no progress; use stamp='end'"
+                    f"{place}: landmark windows all start at the origin, that is no progress; use stamp='end'"
                 )
                 raise GraphError(msg)
-            check_overlap(definition, what)
+            check_overlap(definition, place)
 
     def _schema(self, schema: Schema, by: tuple[str, ...]) -> Schema:
         if len(kinds := {one.over for one in self.definitions}) > 1:
             msg = (
-                f"{self.what}: windows must all be over {schema.progressing!r}, or over the same rows, for "
+                f"{self.place}: windows must all be over {schema.progressing!r}, or over the same rows, for "
                 f"results have one progressing attribute; got {', '.join(map(repr, self.names))}: use two operators"
             )
             raise GraphError(msg)
@@ -165,15 +165,13 @@ class Output:
         fields += [(WINDOW, pa.string())] if self._named else []
         more, sides = self._columns(schema)
         fields += more + [(side, time) for side in sides]
-        fields += [(name, a.result_type(schema, self.what)) for name, a in self._aggregates.items()]
+        fields += [(name, a.result_type(schema, self.place)) for name, a in self._aggregates.items()]
         names = [name for name, _ in fields]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             if WINDOW in twice:
-                msg = (
-                    f"{self.what}: the column {WINDOW!r} is the definition's name; got another one: rename it"
-                )
+                msg = f"{self.place}: the column {WINDOW!r} is the definition's name; got another one: rename it"
                 raise GraphError(msg)
-            msg = f"{self.what}: output columns must differ; got {', '.join(twice)} twice: rename one"
+            msg = f"{self.place}: output columns must differ; got {', '.join(twice)} twice: rename one"
             raise GraphError(msg)
         return Schema(pa.schema(fields), sides[self.stamp == "end"], "rows" if rows else schema.unit)
 
@@ -189,7 +187,7 @@ class Output:
             if columns != found[0]:
                 more, sides = ([*dict(some), *ends] for some, ends in (found[0], columns))
                 msg = (
-                    f"{self.what}: results of one operator have the same columns; those of {self.names[0]!r} have "
+                    f"{self.place}: results of one operator have the same columns; those of {self.names[0]!r} have "
                     f"{', '.join(more)}, those of {name!r} {', '.join(sides)}: use two operators"
                 )
                 raise GraphError(msg)
@@ -203,7 +201,7 @@ class Output:
         of = {kind for p in self.parts if (p.kind, p.column) == ("checked", column) for kind in p.types}
         room = "38 digits" if any(map(pa.types.is_decimal, of)) else "64 bits"
         msg = (
-            f"{self.what}: Sum({column!r}) must fit {room}; it does not in window "
+            f"{self.place}: Sum({column!r}) must fit {room}; it does not in window "
             f"[{start}, {end}) of group {group}: cast the column to float64 before"
         )
         return ContractError(msg)
@@ -213,7 +211,7 @@ class Output:
         first, last = extents.extent(np.array([low, stop - 1]))[1].tolist()
         of = f" of group { {name: key[0].as_py() for name, key in keys.items()} }" if keys else ""
         msg = (
-            f"{self.what}: one punctuation may complete at most {MOST_WINDOWS:,} windows without a tuple; got "
+            f"{self.place}: one punctuation may complete at most {MOST_WINDOWS:,} windows without a tuple; got "
             f"{stop - low:,}{of}, which end from {first} to {last}, every {extents.slide} {self.schema.unit}: if "
             "one clock is wrong, put a Guard in front to turn its tuples away; else take a longer slide"
         )

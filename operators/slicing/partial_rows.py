@@ -7,7 +7,7 @@ serves all gaps.  Where there are both, runs end where panes do, so a row lies i
 kept (``oop_engine.operators.slicing.accumulators``), so merging them loses nothing.
 
 A *pane* is the longest stretch of the progressing attribute whose tuples are all in the same windows: ``gcd(range,
-slide)`` long where the slide divides the range, and never more than two a slide.  What falls between windows is in no
+slide)`` long where the slide divides the range, and never more than two a slide.  Tuples between windows are in no
 pane.  A *run* is the tuples of a page that belong together.  Merging is associative and commutative, so the second half
 gets the windows from rows of any number of first halves, in any order.
 
@@ -56,20 +56,20 @@ _FEW = 3  # definitions that are named in an error
 
 def partial_rows(
     windows: Windows | Mapping[str, Windows], aggregates: Mapping[str, Aggregation], by: tuple[str, ...],
-    tuples: Schema, what: str, stamp: Stamp = "end",
+    tuples: Schema, place: str, stamp: Stamp = "end",
 ) -> PartialRows:  # fmt: skip
-    """Return the rows for ``windows``; raise ``GraphError`` in the name of ``what`` if they cannot be halved."""
+    """Return the rows for ``windows``; raise ``GraphError`` in the name of ``place`` if they cannot be halved."""
     named = isinstance(windows, Mapping)
     given = windows if isinstance(windows, Mapping) else {"": windows}
-    definitions = {name: bind(one, tuples, by, what) for name, one in given.items()}
+    definitions = {name: bind(one, tuples, by, place) for name, one in given.items()}
     for name, one in definitions.items():
         if one.over is not Over.ATTRIBUTE:
             msg = (
-                f"{what}: windows must be on the progressing attribute, for the order of arrival is known in one "
+                f"{place}: windows must be on the progressing attribute, for the order of arrival is known in one "
                 f"place only; got {describe_value(given[name])}: use WindowAggregate, or a Sliding or Tumbling window"
             )
             raise GraphError(msg)
-    rest = aggregates, by, tuples, what, stamp
+    rest = aggregates, by, tuples, place, stamp
     grids = {name: one for name, one in definitions.items() if isinstance(one, Extents) and not one.landmark}
     gaps = {name: one for name, one in definitions.items() if isinstance(one, Gap)}
     if len(definitions) <= _MANY and len(grids) + len(gaps) == len(definitions):
@@ -77,7 +77,7 @@ def partial_rows(
     if not named and isinstance(definitions[""], Merging):
         return RunRows(definitions, *rest)
     msg = (
-        f"{what}: windows must be on grids, with a range, or sessions, at most {_MANY}, for others have no panes or "
+        f"{place}: windows must be on grids, with a range, or sessions, at most {_MANY}, for others have no panes or "
         f"runs to let go of; got {len(given)}: {', '.join(map(describe_value, list(given.values())[:_FEW]))}: use "
         "WindowAggregate, or a Sliding, Tumbling or Session window"
     )
@@ -85,39 +85,37 @@ def partial_rows(
 
 
 class PartialRows(ABC):
-    """What rows of partial aggregates look like: ``schema``, and how they come into pages and out.
+    """The form of rows of partial aggregates: ``schema``, and how they come into pages and out.
 
     ``definitions``: those of the windows, by name, in whole units.  ``tuples`` is the schema of the tuples themselves.
     ``places``: names of the columns that say where a row is; the first is the progressing attribute.  Raises
-    ``GraphError`` in the name of ``what`` if columns, types or names do not fit.
+    ``GraphError`` in the name of ``place`` if columns, types or names do not fit.
     """
 
     places: ClassVar[tuple[str, ...]]
 
     def __init__(
         self, definitions: Mapping[str, Definition], aggregates: Mapping[str, Aggregation], by: tuple[str, ...],
-        tuples: Schema, what: str, stamp: Stamp = "end", *, named: bool = False,
+        tuples: Schema, place: str, stamp: Stamp = "end", *, named: bool = False,
     ) -> None:  # fmt: skip
         self.by = by
-        self.output = Output(definitions, aggregates, tuples, by, stamp, what, named=named)
+        self.output = Output(definitions, aggregates, tuples, by, stamp, place, named=named)
         self._states = [(of, _names(i, of.part, len(of.arrow_types())))
                         for i, of in enumerate(map(accumulator, self.parts))]  # fmt: skip
-        self.schema = self._schema(tuples, by, what)
+        self.schema = self._schema(tuples, by, place)
 
     @property
     def parts(self) -> list[Part]:
         """The partial aggregates of a row, in the order of their columns."""
         return self.output.parts
 
-    def _schema(self, tuples: Schema, by: tuple[str, ...], what: str) -> Schema:
+    def _schema(self, tuples: Schema, by: tuple[str, ...], place: str) -> Schema:
         fields = [(name, tuples.type_of(name)) for name in by]
         fields += [(name, self.output.schema.type_of("window_start")) for name in self.places]
         for of, names in self._states:
             fields += zip(names, of.arrow_types(), strict=True)
         if taken := sorted({name for name, _ in fields[len(by) :]} & set(by)):
-            msg = (
-                f"{what}: puts out columns of its own named {', '.join(taken)}; by has them too: rename those"
-            )
+            msg = f"{place}: puts out columns of its own named {', '.join(taken)}; by has them too: rename those"
             raise GraphError(msg)
         return Schema(pa.schema(fields), self.places[0], tuples.unit)
 
@@ -127,7 +125,7 @@ class PartialRows(ABC):
 
     @abstractmethod
     def bound(self, bounds: Integers | int) -> Integers:
-        """Return what bounds on tuples say of the rows."""
+        """Return the bounds on rows that follow from those on tuples."""
 
     @abstractmethod
     def stores(self, *, every: bool) -> list[Store]:
@@ -153,7 +151,7 @@ class PartialRows(ABC):
 
 
 class PaneRows(PartialRows):
-    """Rows of panes of ``grids``, by name; of a page one a group and pane."""
+    """A row is a pane of ``grids``, by name; of a page there is one a group and pane."""
 
     places = ("pane_start",)
 
@@ -191,7 +189,7 @@ class PaneRows(PartialRows):
     def bound(self, bounds: Integers | int) -> Integers:
         """Round bounds on tuples down to the start of a pane.
 
-        That closes the same windows.  ``NEVER`` and ``FOREVER`` stay what they are.
+        That closes the same windows.  ``NEVER`` and ``FOREVER`` stay as they are.
         """
         return self.panes.bound(bounds)
 

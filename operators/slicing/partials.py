@@ -2,7 +2,7 @@
 
 ``States`` are the columns, a row a partial aggregate.  ``Partials`` finds the row of each
 (group slot, window id) in a hash table, so that a tuple costs one probe and one addition
-for each window it is in.  Memory follows what is open: rows are used again, and the table
+for each window it is in.  Memory follows the open windows: rows are used again, and the table
 shrinks when most of it is free.
 """
 
@@ -40,7 +40,7 @@ class States:
         self.row_bytes = sum(value.nbytes for c in self._accumulators for value in c.identity)
 
     def prepare(self, page: Page, times: Integers) -> list[Arrays]:
-        """Return what ``update`` needs of the tuples of ``page``."""
+        """Return the inputs of ``update``, of the tuples of ``page``."""
         return [c.prepare(page, times) for c in self._accumulators]
 
     def add(self, rows: Integers, inputs: Sequence[Arrays]) -> None:
@@ -197,7 +197,7 @@ class Partials:
         return self._owner[rows, 0], self._owner[rows, 1]
 
     def find(self, slots: Integers, low: Integers, stop: Integers, groups: int) -> Integers:
-        """Return the rows of windows ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]``.
+        """Return where windows are in the table, ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]``.
 
         O(windows asked for) or O(rows there are), whichever is less.
         """

@@ -8,7 +8,7 @@
     ordered   tuples that a bound passes, in time order: ranks, markers, frames (``slicing/ordered``)
     bins      windows that end with each tuple, where asked for: two partial aggregates a tuple (fig. 6-7)
 
-``auto`` takes panes where the cost model says that they are sooner (``slicing/panes/pane_costs.py``), and adapts
+``auto`` takes panes where they are sooner by the cost model (``slicing/panes/pane_costs.py``), and adapts
 once groups turn out to be sparse; else windows.  Definitions of a mapping share slices where that suits them
 (``slicing/panes/shared_slices.py``); each other one has a store of its own.
 """
@@ -57,7 +57,7 @@ _BINS = (
 
 @dataclass(frozen=True)
 class Query:
-    """What is asked of a stream of ``schema``, of which columns ``read`` are used.
+    """The question to a stream of ``schema``, of which columns ``read`` are used.
 
     ``share``: definitions may share stores.  ``first``: the number of the first definition that is asked for.
     ``changing``: each may go by itself, so sessions have stores of their own.
@@ -146,13 +146,13 @@ def numbered_stores(query: Query) -> Iterator[tuple[list[int], Store]]:
 
 def checked_query(query: Query) -> None:
     """Raise ``GraphError`` if a definition has too many windows or slices, or no way to be kept as asked."""
-    what = query.output.what
-    check_assembly(query.assembly, query.slicings, query.parts, what)
+    place = query.output.place
+    check_assembly(query.assembly, query.slicings, query.parts, place)
     for slicing in query.slicings:
         if slicing.longest > MOST_WINDOWS:
             name = query.names[int(slicing.shape[3, -1])]
             msg = (
-                f"{what}: a window must have at most {MOST_WINDOWS:,} slices; {name!r} has {slicing.longest:,} "
+                f"{place}: a window must have at most {MOST_WINDOWS:,} slices; {name!r} has {slicing.longest:,} "
                 f"of {slicing.unit} {query.schema.unit}: take a range, slide and origin with a larger common divisor"
             )
             raise GraphError(msg)
@@ -166,19 +166,19 @@ def checked_query(query: Query) -> None:
             kept = chosen(query, extents).kept
             in_table = not (kept == "adaptive" and is_compiled(query.parts))
             check_overlap(
-                extents, f"{what}: {query.names[number]!r}" if query.share else what, in_table=in_table
+                extents, f"{place}: {query.names[number]!r}" if query.share else place, in_table=in_table
             )
 
 
 def _check_merging(query: Query, name: str) -> None:
     """Raise ``GraphError`` if windows that merge are asked for in a way that only grids have."""
     if query.strategy == "bins" and not query.empty:
-        msg = f"{query.output.what}: strategy='bins' needs {_BINS}; got {name}: leave the choice to strategy='auto'"
+        msg = f"{query.output.place}: strategy='bins' needs {_BINS}; got {name}: leave the choice to strategy='auto'"
         raise GraphError(msg)
     if query.strategy != "auto" or query.empty:
         given = f"strategy={query.strategy!r}" if query.strategy != "auto" else "empty=True"
         msg = (
-            f"{query.output.what}: {given} needs windows on a grid (Tumbling, Sliding...); those of {name} follow "
+            f"{query.output.place}: {given} needs windows on a grid (Tumbling, Sliding...); those of {name} follow "
             "from their tuples: leave it out, or use an operator for each"
         )
         raise GraphError(msg)
@@ -200,7 +200,7 @@ def _check_strategy(query: Query, extents: Extents) -> None:
     obstacle, needs = wanted.get(query.strategy, ("", ""))
     if obstacle:
         msg = (
-            f"{query.output.what}: strategy={query.strategy!r} needs {needs}; got {', '.join(query.names)}: "
+            f"{query.output.place}: strategy={query.strategy!r} needs {needs}; got {', '.join(query.names)}: "
             "leave the choice to strategy='auto'"
         )
         raise GraphError(msg)
@@ -218,7 +218,7 @@ def _store(query: Query, number: int, held: Share | None = None) -> Store:
     if not isinstance(definition, Merging):
         kind = type(definition).__name__
         msg = (
-            f"{query.output.what}: no store keeps windows of {kind}; give Extents, a Folding, or one with the methods "
+            f"{query.output.place}: no store keeps windows of {kind}; give Extents, a Folding, or one with the methods "
             "of Merging"
         )
         raise GraphError(msg)

@@ -2,7 +2,7 @@
 
 In windows over an attribute a tuple's position is that attribute.  In tuple-based windows
 it is a number given on arrival, in the stream or in the group; the tagger then makes the
-promises itself, for it knows the next number, while promises about time say nothing there
+punctuation itself, for it knows the next number, while bounds on time tell nothing there
 except that a group, or the stream, is over.
 """
 
@@ -35,22 +35,22 @@ _MOST = 1 << 61  # tuples: more than can ever come
 
 
 def bind(
-    windows: Windows, schema: Schema, by: tuple[str, ...], what: str, aggregates: Iterable[Aggregation] = ()
+    windows: Windows, schema: Schema, by: tuple[str, ...], place: str, aggregates: Iterable[Aggregation] = ()
 ) -> Definition:
     """Return the definition of ``windows`` in whole units; check that they have the groups they need.
 
     Where ``aggregates`` depend on the order of tuples it is one that is folded on the bound, if there is one.
     """
     if isinstance(windows, type) or not hasattr(windows, "bound"):  # asking a protocol takes 20 times as long
-        msg = f"{what}: windows must be a value such as Tumbling('1 min'); got {windows!r}"
+        msg = f"{place}: windows must be a value such as Tumbling('1 min'); got {windows!r}"
         raise GraphError(msg)
-    schema.require(by, what)
+    schema.require(by, place)
     if len(set(by)) != len(by):
-        msg = f"{what}: the columns to group by must differ; got by={list(by)}"
+        msg = f"{place}: the columns to group by must differ; got by={list(by)}"
         raise GraphError(msg)
-    definition = windows.bound(schema, what)
+    definition = windows.bound(schema, place)
     if (definition.over is Over.GROUP_ROWS or getattr(definition, "partitioned", False)) and not by:
-        msg = f"{what}: partitioned windows number tuples within a group; name its columns with by=(...)"
+        msg = f"{place}: partitioned windows number tuples within a group; name its columns with by=(...)"
         raise GraphError(msg)
     return definition if all(one.commutative for one in aggregates) else folded(definition)
 
@@ -76,7 +76,7 @@ class Tagger:
         return self._index.nbytes + self._next.nbytes if self._by else 0
 
     def tag(self, page: Page) -> tuple[Integers, Punctuation | None]:
-        """Return the positions of the tuples, and what is promised after them."""
+        """Return the positions of the tuples, and the punctuation behind them."""
         if self._over is Over.ATTRIBUTE:
             return page.times, None
         slots = self._index.encode([page.column(name) for name in self._by], len(page))
@@ -84,10 +84,10 @@ class Tagger:
         self._next = np.concatenate([self._next, more])
         positions = self._next[slots] + ranks(slots)
         np.maximum.at(self._next, slots, positions + 1)
-        return positions, self._promise(slots)
+        return positions, self._punctuation(slots)
 
     def translate(self, punctuation: Punctuation) -> Punctuation | None:
-        """Return what a promise of the input says about positions."""
+        """Return the punctuation of positions that follows from one of the input; None: there is none."""
         if self._over is Over.ATTRIBUTE:
             return punctuation
         match punctuation:
@@ -114,7 +114,7 @@ class Tagger:
         self._index.load(saved.part("groups"))
         self._next = saved.integers("next", (len(self._index),), least=0, below=_MOST)
 
-    def _promise(self, slots: Integers) -> Punctuation | None:
+    def _punctuation(self, slots: Integers) -> Punctuation | None:
         if not slots.size:
             return None
         if not self._by:

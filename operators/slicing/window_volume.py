@@ -7,13 +7,13 @@ becomes eager when its window volume, the number of its active tuples, passes th
 
 bytes of its open partial aggregates over bytes of a tuple, and lazy again when it falls below
 a somewhat lower one.  ``wed``, the duration of a window extent, is measured: RANGE at first, then for each
-window that a linear promise closes the high-watermark at its close less the low-watermark at its
+window that a linear punctuation closes the high-watermark at its close less the low-watermark at its
 first tuple.  Disorder makes it longer, and so the threshold higher.
 
 The sum over data sources in the condition corrects volume times wed where sources are not in
 step.  Volumes are counted here, and a tuple that has not come is not counted: there is nothing to correct.
 
-The volume of a lazy group is what it has in the tail.  Eager tuples are gone, so there volumes
+The volume of a lazy group is the number of its tuples in the tail.  Eager tuples are gone, so there volumes
 are those of an epoch: the tuples that came while the high-watermark grew by one wed.
 
 Source: thesis 6.3.2 (equations 6.5 to 6.8, condition 6.9), 6.3.4.1.
@@ -131,7 +131,7 @@ class Volumes:
         """Count tuples, of ``slots``, that are in no open window any more."""
         lazy = slots[~self.eager[slots]]
         np.subtract.at(self._volume, lazy, 1)
-        self._volume[lazy] = np.maximum(self._volume[lazy], 0)  # what came before it fell is not counted
+        self._volume[lazy] = np.maximum(self._volume[lazy], 0)  # tuples from before it fell are not counted
 
     def settle(self, threshold: float) -> Integers:
         """At the end of an epoch return the groups that fall below the lower threshold, lazy from now on."""

@@ -158,14 +158,14 @@ class Extents:
         return np.where(sentinel, cuts, self.origin + np.where(sentinel, 0, cuts) * self.slide)
 
     def starts(self, wids: Integers | int) -> Integers:
-        """Return the starts of windows, as promises: ``NEVER`` and ``FOREVER`` stay."""
-        return self._promised(np.asarray(wids, np.int64), 0)
+        """Return the starts of windows, as bounds: ``NEVER`` and ``FOREVER`` stay."""
+        return self._sides(np.asarray(wids, np.int64), 0)
 
     def ends(self, wids: Integers | int) -> Integers:
-        """Return the ends of windows, as promises: ``NEVER`` and ``FOREVER`` stay."""
-        return self._promised(np.asarray(wids, np.int64), 1)
+        """Return the ends of windows, as bounds: ``NEVER`` and ``FOREVER`` stay."""
+        return self._sides(np.asarray(wids, np.int64), 1)
 
-    def _promised(self, wids: Integers, side: int) -> Integers:
+    def _sides(self, wids: Integers, side: int) -> Integers:
         sentinel = (wids == NEVER) | (wids == FOREVER)
         return np.where(sentinel, wids, self.extent(np.where(sentinel, 0, wids))[side])
 

@@ -15,7 +15,7 @@ from oop_engine.operators.slicing.compiled import Compiled
 __all__ = ["ACCUMULATORS", "accumulator", "is_compiled", "is_ragged", "register_accumulator"]
 
 ACCUMULATORS = Registry[type[Accumulator]]("accumulator of parts")
-"""What keeps parts, by their kinds."""
+"""Accumulators, by the kinds of parts that they keep."""
 
 A = TypeVar("A", bound=type[Accumulator])
 
@@ -36,7 +36,7 @@ def register_accumulator(*kinds: str) -> Callable[[A], A]:
 
 @lru_cache(256)
 def accumulator(part: Part) -> Accumulator:
-    """Return what keeps ``part``; raises ``GraphError`` for a kind that is not registered."""
+    """Return the accumulator of ``part``; raises ``GraphError`` for a kind that is not registered."""
     if part.kind not in ACCUMULATORS:
         known = ", ".join(ACCUMULATORS)
         msg = f"a part must be of a kind that has an accumulator ({known}); got {part.kind!r}: register_accumulator"

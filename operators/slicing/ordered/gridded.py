@@ -62,7 +62,7 @@ class Gridded(Folding):
 
     @property
     def over(self) -> Over:  # type: ignore[override]
-        """What the grid is over."""
+        """Whether the grid is over the attribute or over rows."""
         return self.extents.over
 
     def words(self) -> str:

@@ -1,4 +1,4 @@
-"""Pane costs: what a window's aggregates cost by panes (Paned-WID), and by windows (WID).
+"""Pane costs: the time of a window's aggregates by panes (Paned-WID), and by windows (WID).
 
 Per window, with T tuples in it and G groups in each pane; a window has P panes, a slide S of
 them (1 where the slide divides the range), so T S / P of a window's tuples are new:
@@ -10,7 +10,7 @@ in nanoseconds of one core, with the costs below, measured (docs/choosing.md).  
 from the thesis: it combines all P panes of each window, or adds and subtracts 2 S of them if the
 aggregate has an inverse; two stacks do with 2 S + 1 for any aggregate, so 6.1 and 6.2 are one.
 It has one term a T / P, which is right where S = 1.  And its eq. 6.3 has no term
-for groups, but a partial aggregate in a hash table costs ten times what a tuple does.
+for groups, but a partial aggregate in a hash table costs ten times as much as a tuple.
 
 Source: thesis 6.2.3, equations 6.1 to 6.4; two stacks: Tangwongsan, Hirzel, Schneider, DEBS 2017.
 """

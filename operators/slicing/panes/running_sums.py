@@ -55,7 +55,7 @@ class RunningSums(NamedTuple):
         return self.rows.size + 1
 
     def work(self, groups: int, cells: Integers | None, slots: Integers) -> _Sums:
-        """Return what sums columns of the ring, which has so many ``groups``; see ``slice_windows``."""
+        """Return the worker that sums columns of the ring, which has so many ``groups``; see ``slice_windows``."""
         return _Sums(self, groups, cells, slots)
 
 

@@ -227,7 +227,7 @@ class _Plan(NamedTuple):
     scratch: int
 
     def work(self, groups: int, cells: Integers | None, slots: Integers) -> _Work:
-        """Return what takes the steps in columns of the ring, which has so many ``groups``."""
+        """Return the worker that takes the steps in columns of the ring, which has so many ``groups``."""
         return _Work(self, groups, cells, slots)
 
 

@@ -1,4 +1,4 @@
-"""Panes of tuple-based windows: which runs of tuples are reduced first.
+"""Panes of tuple-based windows: which tuples side by side are reduced first.
 
 A pane is the rows between two neighbouring starts or ends of windows, so that every window
 is a whole number of panes: a slide; or two parts of one, where range is no multiple of slide; or

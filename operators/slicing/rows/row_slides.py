@@ -100,7 +100,7 @@ class RowSlide:
         return tuple(np.full(size, value) for value in self._identity)
 
     def _runs(self, passed: Passed, given: list[Any], known: Any, starts: Any, ends: Any) -> Arrays:
-        """Return the states of runs of tuples, of which the first goes on from the open pane."""
+        """Return the states of tuples side by side, the first of which go on from the open pane."""
         panes = self._cells(starts.size)
         for column, last in zip(panes, self._open, strict=True):
             column[:1] = last

@@ -70,7 +70,7 @@ class LandmarkStore(WindowStore):
         return [self._expanded(slots, low, stop, np.searchsorted(slots, of), wid, states)]
 
     def _accumulated(self, slots: Integers, stop: Integers) -> tuple[Integers, Integers, list[Arrays]]:
-        """Return what groups have up to each of their windows with a tuple; only the last of each stays."""
+        """Return the states of groups up to each of their windows with a tuple; only the last of each stays."""
         partials = self.partials
         rows = partials.find(slots, np.full(slots.size, NEVER), stop, len(self.spans))
         of, wid = partials.owner(rows)

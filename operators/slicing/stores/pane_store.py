@@ -99,7 +99,7 @@ class PaneStore(WindowStore):
         return [found] if found.slots.size else []
 
     def _within(self, slots: Integers, low: Integers, stop: Integers) -> Runs:
-        """Return the rows of windows ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]``, cut to these windows."""
+        """Return the rows in windows ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]``, cut to these."""
         lowest, cuts = np.full(len(self.spans), NO_WINDOW), np.full(len(self.spans), NEVER)
         lowest[slots], cuts[slots] = low, stop
         found = []

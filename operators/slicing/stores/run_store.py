@@ -1,10 +1,10 @@
 """The run store: window state of definitions whose windows merge, such as sessions.
 
-A run is a partial aggregate of some tuples of a group with their first and last time; runs that the definition says
-belong together are merged (``slicing/stores/runs.py``).  What is complete is asked of the definition alone.
+A run is a partial aggregate of some tuples of a group with their first and last time; runs that belong
+together by the definition are merged (``slicing/stores/runs.py``).  The definition alone tells which are complete.
 
 Several definitions share the runs if they are nested, as sessions of several gaps are: a window of a wider definition
-is a row of windows of a narrower one.  Runs are those of the narrowest.  A window closes in the narrower definitions
+joins neighbouring windows of a narrower one.  Runs are those of the narrowest.  A window closes in the narrower ones
 first, so how many definitions a run has left for tells which; it is forgotten when it has left for the widest.
 """
 
@@ -130,7 +130,7 @@ class RunStore:
         return self._leave(lambda of_windows: of[of_windows])
 
     def _leave(self, bounds: Callable[[Integers], Integers | int]) -> list[WindowStates]:
-        """Take out what is complete by ``bounds`` of slots."""
+        """Take out the windows that are complete by ``bounds`` of slots."""
         found, held = [], self._runs.merged()
         [left], least = held.marks, list[int]()
         for place, (number, definition) in enumerate(self._definitions):

@@ -1,10 +1,10 @@
 """Runs: partial aggregates of neighbouring tuples of a group, in columns, and how they are merged.
 
-Rows come as they are put, so what belongs together may be there several times.  An ``Identity`` says what does: panes
+Rows come as they are put, so parts of one may be there several times.  An ``Identity`` tells which are one: panes
 that are the same (``EQUAL``), or sessions that overlap (``overlapping``).  Rows are kept at two levels, one in
-which no two belong together and one of what came since; when the second outgrows the first they are merged, so a row is
-merged O(log rows) times, and memory is at most twice what differs (of lists, which take longer to merge, three times).
-All is done with whole columns: sort, then combine neighbours.
+which no two belong together and one of those that came since; when the second outgrows the first they are merged, so a
+row is merged O(log rows) times, and memory is at most twice that of rows that differ (of lists, which take longer to
+merge, three times).  All is done with whole columns: sort, then combine neighbours.
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ class HeldRuns:
         ]
 
     def load(self, saved: Sequence[Saved], groups: int, check: Callable[[Runs], None]) -> None:
-        """Take what ``save`` returned of so many groups; ``check`` raises if places cannot be."""
+        """Take a snapshot of so many groups; ``check`` raises if places cannot be."""
         merged, *fresh = [self._loaded(runs, groups) for runs in saved] or [self._merged]
         for runs in (merged, *fresh):
             check(runs)
@@ -271,7 +271,7 @@ Both ends of panes grow with time, so no two have the same sum.
 
 
 def overlapping(begins: Begins) -> Identity:
-    """Return the identity of runs that join as ``begins`` says, of rows by slot, then first."""
+    """Return the identity of runs that join by ``begins``, of rows by slot, then first."""
     return Identity(lambda slots, first, _: _order(slots, first), begins)
 
 

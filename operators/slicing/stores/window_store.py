@@ -1,6 +1,6 @@
 """The window store: WID, a partial aggregate for each open (group, window) of one grid, or Paned-WID, by panes.
 
-What does not fit the ring of panes, of a time far away or of groups too sparse, has partial aggregates of windows in a
+Tuples that do not fit the ring of panes, of a time far away or of groups too sparse, go to partial aggregates in a
 table; a window may lie in both.  ``every``: a group has all windows from its first to its last one with a tuple; the
 next one that may be empty exists only once a later tuple has come, so the punctuation stays behind it.
 """
@@ -53,7 +53,7 @@ class WindowStore:
         *, panes: bool, every: bool = False, heir: Callable[[], WindowStore] | None = None,
     ) -> None:  # fmt: skip
         self.number, self.extents, self.parts, self.every = number, extents, parts, every
-        self.by_spans = every  # which windows may leave is told by the spans
+        self.by_spans = every  # spans tell which windows may leave
         self.stamps = Stamps([extents], stamp)
         self.partials = Partials(parts)
         self.spans = no_spans(0)  # (groups, 2)  lowest open, highest window
