@@ -68,6 +68,10 @@ class KeyTable:
             rest = slice(done, done + max(len(self) // 2, _CHUNK))
             self._make_room(values[rest] if valid is None else values[rest][valid[rest]])
 
+    def known(self) -> tuple[Integers, int]:
+        """Return the values by code, and the code of null, or -1; its value is any."""
+        return self._keys, int(self._sizes[1])
+
     def _make_room(self, values: NDArray[Any]) -> None:
         """Make room for ``values``, and a null."""
         wanted = len(self) + values.size + 1

@@ -52,6 +52,7 @@ class CodeTable(Protocol):
     def nbytes(self) -> int: ...
     def find(self, values: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> Integers: ...
     def encode(self, values: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> Integers: ...
+    def known(self) -> tuple[Integers, int]: ...
 
 
 class GroupIndex:
@@ -76,6 +77,8 @@ class GroupIndex:
             self._levels += [_codes_of(kind, table), _IntegerCodes(table())]  # of the column, of the pair
         self._tables = [one.table if isinstance(one, _IntegerCodes) else one for one in self._levels]
         self._chunks: list[list[pa.Array]] = []
+        # One column of integers is read from its table; else the keys are kept beside.
+        self._whole = self._tables[0] if len(self._types) == 1 and self._types[0].id in _WHOLE else None
         self.size = 0  # how many there are
         self._key_bytes = 0
 
@@ -102,6 +105,9 @@ class GroupIndex:
             self._codes(columns, add=True) if columns[1:] else self._levels[0].encode(columns[0], add=True)
         )
         if (known := self.size) < (size := len(self._tables[-1])):
+            if self._whole is not None:
+                self.size = size
+                return slots
             first = np.empty(size - known, np.int64)
             new = np.flatnonzero(slots >= known)[::-1]
             first[slots[new] - known] = new  # written backwards, so the first sight stays
@@ -118,6 +124,9 @@ class GroupIndex:
         """Return the key columns of some slots."""
         if not self._types:
             return []
+        if self._whole is not None:
+            assert not isinstance(self._whole, _Codes)
+            return [_of_integers(self._whole, slots, self._types[0])]
         if not self._chunks:
             return [pa.array([], t) for t in self._types]
         if len(self._chunks) > 1:
@@ -274,6 +283,15 @@ class _IntegerCodes:
         if pa.types.is_uint64(column.type):
             codes[values < 0] = _UNKNOWN  # beyond int64, where no key is
         return codes
+
+
+def _of_integers(table: CodeTable, codes: Integers, kind: pa.DataType) -> pa.Array:
+    """Return the integers that have these codes."""
+    values, null = table.known()
+    found = values.take(codes).astype(kind.to_pandas_dtype(), copy=False)
+    if null >= 0 and (nulls := codes == null).any():
+        return pa.array(found, kind, mask=nulls)
+    return pa.Array.from_buffers(kind, found.size, [None, pa.py_buffer(found)])
 
 
 def _codes_of(kind: pa.DataType, table: Callable[[], CodeTable]) -> _Codes | _IntegerCodes:

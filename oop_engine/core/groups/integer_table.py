@@ -72,6 +72,10 @@ class IntegerTable:
             missing = missing[codes[missing] < 0]
         return codes
 
+    def known(self) -> tuple[Integers, int]:
+        """Return the values by code, and the code of null, or -1; its value is any."""
+        return self._keys, self._null
+
     def _look_up(self, values: Integers) -> NDArray[np.int32]:
         places = self._home(values)
         if self._lowest is not None:
