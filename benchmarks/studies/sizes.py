@@ -14,10 +14,11 @@ from numba.core.dispatcher import Dispatcher
 
 from oop_engine import Graph, Schema
 from oop_engine.core.graphs.graph import Plan
+from oop_engine.operators.slicing.accumulator import Accumulator
 
 __all__ = ["held_bytes"]
 
-_DESCRIPTION = (Graph, Plan, Schema, pa.Schema, pa.DataType, pa.Field)
+_DESCRIPTION = (Graph, Plan, Schema, Accumulator, pa.Schema, pa.DataType, pa.Field)
 _CODE = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType, Dispatcher)
 
 _COLUMNS = (np.ndarray, pa.Array, pa.RecordBatch, pa.ChunkedArray, pa.Table, pa.Buffer)

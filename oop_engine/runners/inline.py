@@ -70,6 +70,7 @@ class Inline:
             worker.routes = [routes[Stream(name, port)] for port in worker.operator.outputs]
         self._routes = {node.name: routes[Stream(node.name, "out")] for node in plan.of_kind("source")}
         self._schemas = {name: plan.schema(Stream(name)) for name in self._routes}
+        self._with_rows = set[str]()  # sources with rows that wait
         self._lanes = {
             name: RowLane(f"graph {plan.name!r}, source {name!r}", schema)
             for name, schema in self._schemas.items()
@@ -98,7 +99,7 @@ class Inline:
         """
         if source not in self._last or source in self._ended:
             raise not_open(self.plan.name, source, self._last)
-        if self._lanes[source]:
+        if source in self._with_rows:
             self._rows_in(source)
         if isinstance(message, Change):
             self._push_change(source, message, now)
@@ -124,13 +125,16 @@ class Inline:
         """
         if source in self._ended or source not in self._lanes:
             raise not_open(self.plan.name, source, self._last)
-        if self._lanes[source].add(row, arrival):
+        full = self._lanes[source].add(row, arrival)
+        self._with_rows.add(source)
+        if full:
             self._rows_in(source)
 
     def _rows_in(self, source: str) -> None:
         """Queue the rows of a source that wait."""
-        if not self._lanes[source]:
+        if source not in self._with_rows:
             return
+        self._with_rows.discard(source)
         try:
             page = self._lanes[source].take()
         except ContractError as error:  # its rows are lost
@@ -197,11 +201,12 @@ class Inline:
         heap, began = self._agenda.heap, wall()
         self._draining = True
         try:
-            self._all_rows_in()
+            if self._with_rows:
+                self._all_rows_in()
             while heap and (before is None or heap[0][0] < before):
                 event = heappop(heap)
                 began = event[3].take(event, began)
-                if not heap:
+                if not heap and self._with_rows:
                     self._all_rows_in()  # who takes results may push, too
         except Exception as error:
             self._fault = error
