@@ -27,7 +27,8 @@ _ALL.flags.writeable = False
 class KeyTable:
     """Codes of distinct integers and of null, 0, 1, 2... in order of first sight.
 
-    ``nbytes``: bytes of keys and places, with the room that is left.
+    ``nbytes``: bytes of keys and places, with the room that is left.  ``keys``: integers by code, that of null any;
+    ``sizes``: how many codes there are, and the code of null, or -1.
 
     >>> table = KeyTable()
     >>> table.encode(np.array([70, -2, 70])), table.find(np.array([-2, 5]))
@@ -35,12 +36,12 @@ class KeyTable:
     """
 
     def __init__(self) -> None:
-        self._keys = np.zeros(_LEAST, np.int64)  # (room,)  by code; the entry of null is never compared
-        self._sizes = np.array([0, -1])  # how many codes there are, the code of null
+        self.keys = np.zeros(_LEAST, np.int64)  # (room,)  by code; the entry of null is never compared
+        self.sizes = np.array([0, -1])  # how many codes there are, the code of null
         self._allot(_LEAST, None)
 
     def __len__(self) -> int:
-        return int(self._sizes[0])
+        return int(self.sizes[0])
 
     def find(self, values: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> Integers:
         """Return the code of every row, int64 (rows,), -1 if it is not known; O(rows).
@@ -49,9 +50,9 @@ class KeyTable:
         null; None: nowhere.
         """
         codes = np.empty(values.size, np.int64)
-        kernels.find(_fixed(values), *self._way, self._keys, self._places, codes)
+        kernels.find(_fixed(values), *self._way, self.keys, self._places, codes)
         if valid is not None:
-            codes[~valid] = self._sizes[1]
+            codes[~valid] = self.sizes[1]
         return codes
 
     def encode(self, values: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> Integers:
@@ -60,24 +61,18 @@ class KeyTable:
         known, done = _ALL if valid is None else _fixed(valid), 0
         values = _fixed(values) if values.flags.writeable else values
         while True:
-            done = kernels.encode(
-                values, known, *self._way, self._keys, self._places, self._sizes, codes, done
-            )
+            done = kernels.encode(values, known, *self._way, self.keys, self._places, self.sizes, codes, done)
             if done == values.size:
                 return codes
             rest = slice(done, done + max(len(self) // 2, _CHUNK))
             self._make_room(values[rest] if valid is None else values[rest][valid[rest]])
 
-    def known(self) -> tuple[Integers, int]:
-        """Return the values by code, and the code of null, or -1; its value is any."""
-        return self._keys, int(self._sizes[1])
-
     def _make_room(self, values: NDArray[Any]) -> None:
         """Make room for ``values``, and a null."""
         wanted = len(self) + values.size + 1
-        if wanted > self._keys.size:
-            self._keys = np.concatenate([self._keys[: len(self)], np.zeros(2 * wanted - len(self), np.int64)])
-            self.nbytes = self._keys.nbytes + self._places.nbytes
+        if wanted > self.keys.size:
+            self.keys = np.concatenate([self.keys[: len(self)], np.zeros(2 * wanted - len(self), np.int64)])
+            self.nbytes = self.keys.nbytes + self._places.nbytes
         least, most = self._range(values)
         if (found := layout(least, most, wanted, self._lowest, self._places.size)) is not None:
             self._allot(*found)
@@ -85,7 +80,7 @@ class KeyTable:
     def _range(self, values: NDArray[Any]) -> tuple[int, int]:
         """Return the least and the greatest of the keys and ``values``; the entry of null may be among them."""
         ends = [
-            int(end) for of in (self._keys[: len(self)], values) if of.size for end in (of.min(), of.max())
+            int(end) for of in (self.keys[: len(self)], values) if of.size for end in (of.min(), of.max())
         ]
         return min(ends, default=0), max(ends, default=0)
 
@@ -94,8 +89,8 @@ class KeyTable:
         self._lowest = lowest
         self._way = (lowest is not None, lowest or 0)  # whether places are distances, and from which key
         self._places = np.full(places, -1, np.int32)
-        self.nbytes = self._keys.nbytes + self._places.nbytes
-        kernels.fill(self._sizes, *self._way, self._keys, self._places)
+        self.nbytes = self.keys.nbytes + self._places.nbytes
+        kernels.fill(self.sizes, *self._way, self.keys, self._places)
 
 
 def _fixed(array: NDArray[Any]) -> NDArray[Any]:

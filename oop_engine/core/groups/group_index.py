@@ -52,8 +52,15 @@ class CodeTable(Protocol):
     def nbytes(self) -> int: ...
     def find(self, values: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> Integers: ...
     def encode(self, values: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> Integers: ...
-    def known(self) -> tuple[Integers, int]:
-        """Return the integers by code, and the code of null, or -1; the integer of that is any."""
+
+    @property
+    def keys(self) -> Integers:
+        """The integers by code; that of null is any."""
+        ...
+
+    @property
+    def sizes(self) -> Sequence[int] | Integers:
+        """How many codes there are, and the code of null, or -1."""
         ...
 
 
@@ -128,7 +135,11 @@ class GroupIndex:
             return []
         if self._whole is not None:
             assert not isinstance(self._whole, _Codes)
-            return [_of_integers(self._whole, slots, self._types[0])]
+            kind, null = self._types[0], self._whole.sizes[1]
+            whole = self._whole.keys.take(slots).astype(kind.to_pandas_dtype(), copy=False)
+            if null >= 0 and (nulls := slots == null).any():
+                return [pa.array(whole, kind, mask=nulls)]
+            return [pa.Array.from_buffers(kind, whole.size, [None, pa.py_buffer(whole)])]
         if not self._chunks:
             return [pa.array([], t) for t in self._types]
         if len(self._chunks) > 1:
@@ -285,15 +296,6 @@ class _IntegerCodes:
         if pa.types.is_uint64(column.type):
             codes[values < 0] = _UNKNOWN  # beyond int64, where no key is
         return codes
-
-
-def _of_integers(table: CodeTable, codes: Integers, kind: pa.DataType) -> pa.Array:
-    """Return the integers that have these codes."""
-    values, null = table.known()
-    found = values.take(codes).astype(kind.to_pandas_dtype(), copy=False)
-    if null >= 0 and (nulls := codes == null).any():
-        return pa.array(found, kind, mask=nulls)
-    return pa.Array.from_buffers(kind, found.size, [None, pa.py_buffer(found)])
 
 
 def _codes_of(kind: pa.DataType, table: Callable[[], CodeTable]) -> _Codes | _IntegerCodes:

@@ -34,7 +34,7 @@ class IntegerTable:
     """
 
     def __init__(self) -> None:
-        self._keys = np.zeros(1, np.int64)  # (capacity,)  by code; the entry of null is never compared
+        self.keys = np.zeros(1, np.int64)  # (capacity,)  by code; the entry of null is never compared
         self._size = 0
         self._null = _FREE
         self._places = np.full(_LEAST, _FREE, np.int32)  # (places,)  code; hashed: a power of two
@@ -45,9 +45,14 @@ class IntegerTable:
         return self._size
 
     @property
+    def sizes(self) -> tuple[int, int]:
+        """How many codes there are, and the code of null, or -1."""
+        return self._size, self._null
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the keys and of the places, with the room that is left."""
-        return self._keys.nbytes + self._places.nbytes
+        return self.keys.nbytes + self._places.nbytes
 
     def find(self, values: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> Integers:
         """Return the code of every row, int64 (rows,), -1 if it is not known; O(rows).
@@ -72,10 +77,6 @@ class IntegerTable:
             missing = missing[codes[missing] < 0]
         return codes
 
-    def known(self) -> tuple[Integers, int]:
-        """Return the values by code, and the code of null, or -1; its value is any."""
-        return self._keys, self._null
-
     def _look_up(self, values: Integers) -> NDArray[np.int32]:
         places = self._home(values)
         if self._lowest is not None:
@@ -84,12 +85,12 @@ class IntegerTable:
                 return self._places.take(places)
             return np.where(known, self._places.take(places, mode="clip"), np.int32(_FREE))
         codes = self._places.take(places)
-        other = np.flatnonzero((self._keys.take(codes) != values) & (codes >= 0))
+        other = np.flatnonzero((self.keys.take(codes) != values) & (codes >= 0))
         while other.size:
             places[other] = (places[other] + 1) & (self._places.size - 1)
             found = self._places[places[other]]
             codes[other] = found
-            other = other[(self._keys[found] != values[other]) & (found >= 0)]
+            other = other[(self.keys[found] != values[other]) & (found >= 0)]
         return codes
 
     def _home(self, values: Integers) -> Integers:
@@ -107,7 +108,7 @@ class IntegerTable:
         seen = np.sort(np.concatenate([first, null]))
         codes = self._size + np.searchsorted(seen, first)
         self._places[places] = codes
-        self._keys[codes] = values[first]
+        self.keys[codes] = values[first]
         if null.size:
             self._null = self._size + int(np.searchsorted(seen, null[0]))
         self._size += seen.size
@@ -135,10 +136,10 @@ class IntegerTable:
     def _reserve(self, values: Integers, more: int) -> None:
         """Make room for ``more`` new keys, ``values`` among them."""
         wanted = self._size + more
-        if wanted > self._keys.size:
+        if wanted > self.keys.size:
             keys = np.zeros(2 * wanted, np.int64)
-            keys[: self._size] = self._keys[: self._size]
-            self._keys = keys
+            keys[: self._size] = self.keys[: self._size]
+            self.keys = keys
         if values.size:
             ends = (int(values.min()), int(values.max()))
             least, most = self._range or ends
@@ -152,7 +153,7 @@ class IntegerTable:
         self._lowest = lowest
         self._places = np.full(max(places, _LEAST), _FREE, np.int32)
         codes = np.arange(self._size)
-        codes, taken = self._claim(self._keys, codes[codes != self._null])
+        codes, taken = self._claim(self.keys, codes[codes != self._null])
         self._places[taken] = codes
 
 
