@@ -5,6 +5,7 @@
     _commit_timestamp  when its file was written
 
 A row that is taken back and one that is put out with the same key in one page are the two images of an update.
+A sink that can neither write such a feed nor keep the column of changes refuses the stream (``no_revisions``).
 """
 
 from __future__ import annotations
@@ -15,15 +16,25 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine.core.errors import ContractError
+from oop_engine.core.errors import ContractError, GraphError
 from oop_engine.core.groups.group_index import GroupIndex
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 
-__all__ = ["change_feed", "feed_fields"]
+__all__ = ["change_feed", "feed_fields", "no_revisions"]
 
 _STAMP = pa.timestamp("us", "UTC")
 _TYPES = pa.array(["insert", "delete", "update_postimage", "update_preimage"])
+
+
+def no_revisions(schema: Schema, place: str, why: str) -> None:
+    """Raise ``GraphError`` for a revision stream, in the name of the sink ``place`` that cannot take rows back."""
+    if schema.change is not None:
+        msg = (
+            f"{place}: {why}; got a revision stream (changes {schema.change}): put Finalize before the sink, "
+            "ask for final results only (no emit), or write a change feed (PartFiles, Parquet on Spark)"
+        )
+        raise GraphError(msg)
 
 
 def feed_fields(schema: Schema) -> pa.Schema:

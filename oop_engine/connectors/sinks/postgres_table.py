@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from oop_engine.connectors.change_feed import no_revisions
 from oop_engine.connectors.library import library
 from oop_engine.connectors.sink import LiveSink, Prepared
 from oop_engine.core.errors import SetupError, SnapshotError
@@ -27,6 +28,9 @@ class PostgresTable(LiveSink):
     stays.  The table must have the columns of the results.  Rows of an epoch wait in ``oop_staged_<table>``, and get
     into the table together with the number of the epoch, in ``oop_epochs``: so each is there once, whenever a process
     dies.  Raises ``SetupError`` if no server answers, or the table does not fit.
+
+    Of a revision stream each change is a row, with the column of changes, which the table then has.  With a ``key``
+    rows are replaced and none is taken back: that is a ``GraphError``.
     """
 
     def __init__(self, dsn: str, table: str, key: Sequence[str] = ()) -> None:
@@ -36,6 +40,8 @@ class PostgresTable(LiveSink):
 
     async def open(self, schema: Schema, run: str, prepared: Collection[Prepared]) -> None:
         """Connect, make the tables beside this one, and remove rows that belong to no checkpoint."""
+        if self._key:
+            no_revisions(schema, self._place, f"rows of one key ({', '.join(self._key)}) replace each other")
         psycopg = library("psycopg", "postgres", "PostgresTable")
         self._sql, self._run = library("psycopg.sql", "postgres", "PostgresTable"), run
         self._names = schema.names

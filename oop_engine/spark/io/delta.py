@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from oop_engine.connectors.change_feed import no_revisions
 from oop_engine.core.errors import SetupError, UsageError
 from oop_engine.core.schema import Schema
 from oop_engine.spark.io.parquet import ResultTable, WriteFiles, by_table, folder_of, sizes_of
@@ -29,6 +30,7 @@ class Delta:
     Tasks write Parquet files; the commit of a batch is one transaction of the table, which carries the
     number of the batch: a batch that the table has already is left out.  So a reader of the table
     sees each batch whole or not at all.  Timestamps become microseconds, in UTC if they have a zone.
+    Files are added to a table and never rewritten, so a revision stream is refused.
     """
 
     folder: str | Path
@@ -39,8 +41,11 @@ class Delta:
     def start(self, schemas: Mapping[str, Schema], query: str) -> None:
         """Check the package, folders and types; remove unfinished files of killed runs.
 
-        Raises ``SetupError`` if the package is missing, ``UsageError`` for the rest.
+        Raises ``SetupError`` if the package is missing, ``GraphError`` for a revision stream, ``UsageError`` for the
+        rest.
         """
+        for name, schema in schemas.items():
+            no_revisions(schema, f"sink {name!r}: Delta", "a table gets rows, and none is taken back")
         if find_spec("deltalake") is None:
             msg = "sink Delta needs deltalake, not installed here: pip install 'oop-engine[delta]'"
             raise SetupError(msg)

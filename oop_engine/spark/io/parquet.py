@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from oop_engine.connectors.change_feed import change_feed, feed_fields
 from oop_engine.core.errors import UnitError, UsageError
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
@@ -29,12 +31,20 @@ class ResultTable:
     """Where the results of one sink go: a folder, the columns of its files, and the window that divides it.
 
     ``width``: how much of the progressing attribute goes into one folder below; 0: there are none.
+    ``key``: whose two changes in a page are the images of an update, where it is a revision stream.
     """
 
     folder: ResultFolder
     schema: Schema
     fields: pa.Schema
     width: int = 0
+    key: tuple[str, ...] = ()
+
+    def rows(self, page: Page, batch: int) -> pa.RecordBatch:
+        """Return the rows of a page as its file has them: of a revision stream a change feed."""
+        if self.schema.change is None:
+            return page.batch
+        return change_feed(page, self.key, batch, time.time())
 
 
 @dataclass
@@ -51,11 +61,15 @@ class Parquet:
 
     A start with the checkpoint of a query makes sure that its files are still there, as long as they were.
     ``may_go``: whoever reads files may take them away; only those that are there are looked at.
+
+    Of a revision stream the files are a change feed: columns ``_change_type``, ``_commit_version`` (the micro-batch)
+    and ``_commit_timestamp`` instead of ``change``; two changes of one ``key`` in a page are the images of an update.
     """
 
     folder: str | Path
     by_window: Length | None = None
     may_go: bool = False
+    key: Sequence[str] = ()
     exactly_once: str = "exactly once"
     _query: str = field(default="", init=False)
     _tables: dict[str, ResultTable] = field(default_factory=dict, init=False)
@@ -64,12 +78,7 @@ class Parquet:
     def start(self, schemas: Mapping[str, Schema], query: str) -> None:
         """Check folders and types; remove unfinished files of killed runs."""
         self._query, self._again = query, True
-        self._tables = {
-            name: ResultTable(
-                folder_of("Parquet", self.folder, name), schema, schema.fields, self._width(schema)
-            )
-            for name, schema in schemas.items()
-        }
+        self._tables = {name: self._table(name, schema) for name, schema in schemas.items()}
         for name, table in self._tables.items():
             _check_types(name, table.fields)
         for table in self._tables.values():
@@ -100,6 +109,13 @@ class Parquet:
             made |= sizes_of(name, folder, files)
         self._again = False
         return made
+
+    def _table(self, name: str, schema: Schema) -> ResultTable:
+        folder, width = folder_of("Parquet", self.folder, name), self._width(schema)
+        if schema.change is None:
+            return ResultTable(folder, schema, schema.fields, width)
+        schema.plain().require(self.key, f"sink {name!r}: Parquet: key")
+        return ResultTable(folder, schema, feed_fields(schema), width, tuple(self.key))
 
     def _width(self, schema: Schema) -> int:
         if self.by_window is None:
@@ -133,7 +149,7 @@ class WriteFiles:
                 if (name, level) not in files:
                     place = level + place_of(batch, partition)
                     files[name, level] = ResultFile(table.folder, place, table.fields)
-                files[name, level].add(part.batch)
+                files[name, level].add(table.rows(part, batch))
         for (name, _), file in files.items():
             yield file.close().receipt(name)
 

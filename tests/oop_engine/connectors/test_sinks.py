@@ -15,6 +15,7 @@ from oop_engine import (
     GraphError,
     Page,
     PartFiles,
+    PostgresTable,
     Schema,
     SnapshotError,
     TraceError,
@@ -114,6 +115,13 @@ def test_a_change_that_is_none_and_a_key_that_is_no_column_are_told(tmp_path: Pa
         change_feed(Page.of(schema, {"ts": [1], "change": [2]}), (), 0, 0)
     with pytest.raises(GraphError, match="key"):
         run_async(PartFiles(tmp_path, key=("k",)).open(schema, "run", []))
+
+
+def test_a_table_whose_rows_replace_each_other_takes_no_revisions() -> None:
+    schema = Schema({"ts": pa.int64(), "k": pa.string(), "change": pa.int8()}, "ts", "s", change="change")
+    table = PostgresTable("postgresql://127.0.0.1:1/x", "t", key=["k"])
+    with pytest.raises(GraphError, match=r"table 't': rows of one key \(k\) .*changes change.* put Finalize"):
+        run_async(table.open(schema, "run", []))
 
 
 def test_results_that_were_removed_are_told(tmp_path: Path) -> None:

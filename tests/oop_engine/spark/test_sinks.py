@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pyspark import cloudpickle
 
 from oop_engine import Page, Schema
-from oop_engine.core.errors import SetupError, UnitError, UsageError
+from oop_engine.core.errors import GraphError, SetupError, UnitError, UsageError
 from oop_engine.spark.io import delta, parquet
 from oop_engine.spark.io.result_folder import ResultFolder
 from oop_engine.spark.io.sinks import BatchResults, Delta, ForeachBatch, Memory, Parquet, Sink
@@ -370,3 +370,35 @@ def test_what_a_sink_keeps_does_not_travel() -> None:
     assert memory.results()["out"].num_rows == 10_000
     tasks = [ToSink(sink.worker(), {}, 0) for sink in (memory, each)]
     assert len(cloudpickle.dumps(tasks)) < 500
+
+
+VERSIONS = Schema(
+    {"end": pa.timestamp("ms"), "k": pa.string(), "n": pa.int64(), "change": pa.int8()},
+    "end",
+    change="change",
+)
+
+
+@pytest.mark.parametrize("by_window", [None, "1 d"])
+def test_files_of_a_revision_stream_are_a_change_feed(tmp_path: Path, by_window: str | None) -> None:
+    rows = {"end": [10, 10, 10, DAY], "k": ["a", "a", "b", "b"], "n": [1, 2, 5, 6], "change": [-1, 1, -1, 1]}
+    sink = Parquet(tmp_path, by_window, key=("k", "end"))
+    sink.start({"out": VERSIONS}, "q")
+    worker = cloudpickle.loads(cloudpickle.dumps(sink.worker()))
+    sink.commit(3, BatchResults(tuple(worker(3, 0, [("out", Page.of(VERSIONS, rows))]))))
+    found = [row for path in tmp_path.rglob("*.parquet") for row in pq.ParquetFile(path).read().to_pylist()]
+    assert list(found[0]) == ["end", "k", "n", "_change_type", "_commit_version", "_commit_timestamp"]
+    kinds_of = {row["n"]: row["_change_type"] for row in found}
+    assert kinds_of == {1: "update_preimage", 2: "update_postimage", 5: "delete", 6: "insert"}
+    assert {row["_commit_version"] for row in found} == {3}
+
+
+def test_sinks_of_a_revision_stream_refuse_at_the_start(tmp_path: Path) -> None:
+    with pytest.raises(GraphError, match=r"sink 'out': Delta: .*changes change.* put Finalize"):
+        Delta(tmp_path / "delta").start({"out": VERSIONS}, "q")
+    with pytest.raises(GraphError, match="sink 'out': Parquet: key: no column 'change'"):
+        Parquet(tmp_path / "parquet", key=("change",)).start({"out": VERSIONS}, "q")
+    assert not list(tmp_path.iterdir())
+    memory = Memory()
+    memory.start({"out": VERSIONS}, "q")
+    assert memory.results()["out"].schema == VERSIONS.fields  # it passes the changes on
