@@ -25,8 +25,8 @@ __all__ = ["Stddev", "Var"]
 class Var(OfColumn):
     """Variance, float64, numerically stable: the sum of squared deviations over n - ``ddof``.
 
-    Of integers of 32 bits or less the sums of values and squares are kept, exactly, in 128 bits; of others count, mean
-    and squared deviations, as floats.
+    Of integers of 32 bits or less the sums of values and of squares are kept, exactly, in 64 and 128 bits; of others
+    count, mean and squared deviations, as floats.
     ``ddof``: 1 for that of a sample, null for fewer than two values; 0 for that of a population, null for none.
     """
 
@@ -45,7 +45,7 @@ class Var(OfColumn):
         if pa.types.is_integer(kind) and kind.bit_width <= 32:
             return (
                 Part("count", self.column),
-                Part("total", self.column),
+                Part("sum", self.column),
                 Part("total_of_squares", self.column),
             )
         return (Part("moments", self.column, floating=True),)
@@ -55,9 +55,11 @@ class Var(OfColumn):
         return pa.array(self._of(number, states), kind, mask=fewer(number, self.ddof + 1))
 
     def _of(self, number: NDArray[Any], states: Sequence[Arrays]) -> NDArray[np.float64]:
-        squares = (
-            states[0][-1] if len(states) == 1 else deviations(states[1], states[2], np.maximum(number, 1))
-        )
+        if len(states) == 1:
+            squares = states[0][-1]
+        else:
+            (total,) = states[1]
+            squares = deviations((total, total >> 63), states[2], np.maximum(number, 1))
         found: NDArray[np.float64] = squares / np.maximum(number - self.ddof, 1)
         return found
 

@@ -22,8 +22,10 @@ class _Added(OfColumn):
         return is_number(kind) or any(of(kind) for of in more)
 
     def _wide(self, schema: Schema) -> Part:
-        """Return the part that adds up integers in 128 bits."""
+        """Return the part that adds up all but floats exactly: integers of 32 bits or less in 64, all else in 128."""
         kind = schema.type_of(self.column)
+        if pa.types.is_integer(kind) and kind.bit_width <= 32:
+            return Part("sum", self.column)
         plain = pa.types.is_decimal(kind) or pa.types.is_uint64(kind)
         return Part("total", self.column, types=(kind,) if plain else ())
 
@@ -54,8 +56,8 @@ class Sum(_Added):
 class Avg(_Added):
     """Mean: float64 for numbers, for decimals and durations of their type, a half rounded away from zero.
 
-    Integers, decimals and durations are added up in 128 bits, so nothing overflows and the order of values never
-    matters; floats follow IEEE.
+    Integers of 32 bits or less are added up in 64 bits, others, decimals and durations in 128: so nothing overflows
+    (of 32 bits, not before four thousand million values) and the order of values never matters; floats follow IEEE.
     """
 
     def _type(self, kind: pa.DataType) -> pa.DataType:
