@@ -6,6 +6,7 @@ Time is virtual and only the test moves it, so a test of a heartbeat or of a lul
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from oop_engine.core.change import Change
@@ -139,9 +140,10 @@ def pushed_by_row(operator: Operator, inputs: Sequence[Schema], script: Script) 
         graph.sink(f"out-{name}", node[name])
     out = {f"out-{name}": driver.out[port] for port, name in enumerate(operator.outputs)}
     runner = Inline(graph, lambda result: out[result.sink].append(result.message))
-    for clock, event in enumerate(script):
+    clock = count()
+    for event in script:
         if isinstance(event.content, dict):
-            runner.push_row(f"in-{event.port}", event.content, clock)
+            runner.push_row(f"in-{event.port}", event.content, next(clock))
         elif event.content is not None:
             runner.push(f"in-{event.port}", event.content)
         else:

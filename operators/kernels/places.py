@@ -144,13 +144,13 @@ def _count(geometry, tuples, slots, panes, rows, fresh):
 def _count_runs(geometry, tuples, slots, panes, rows, fresh):
     """Do so for one group: neighbours are mostly of one pane, so they are counted before the cell is written."""
     _, _, low, high, mask, _ = geometry
-    new, out, last, cell, count = 0, 0, low - 1, 0, 0
+    new, out, last, cell, count = 0, 0, NEVER, 0, 0  # no pane is NEVER
     for i in range(len(slots)):
         if panes[i] != last or slots[i]:
             tuples[cell] += count
             last, count = panes[i], 0
             if last < low or last > high or slots[i]:
-                last, rows[i] = low - 1, -1
+                last, rows[i] = NEVER, -1
                 out += 1
                 continue
             cell = last & mask

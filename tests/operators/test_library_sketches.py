@@ -13,6 +13,7 @@ import pytest
 
 from oop_engine import GraphError, Page, Schema, SetupError, SnapshotError
 from oop_engine.core.saved import Saved
+from oop_engine.core.snapshot import Later
 from oop_engine.operators import FrequentItems, Kll, Session, Sliding, TDigest, Tumbling, WindowAggregate
 from oop_engine.testing import END, Case, Driver, contract_suite
 
@@ -120,6 +121,8 @@ def test_bytes_that_are_no_sketch_are_refused():
     saved = operator.save()
 
     def spoilt(part):
+        if isinstance(part, Later):
+            return spoilt(part.make())
         if isinstance(part, dict):
             return {name: spoilt(one) for name, one in part.items()}
         if isinstance(part, list):

@@ -68,6 +68,18 @@ def test_what_does_not_fit_goes_to_the_table(floor, monkeypatch):
     holds()
 
 
+def test_a_tuple_right_before_the_ring_is_not_in_it(monkeypatch):
+    """Of one group neighbours of one pane are counted together; the first has no neighbour before it."""
+    monkeypatch.setattr(pane_ring, "_FLOOR", 0)
+    monkeypatch.setattr(pane_ring, "_SPARSE", 1)
+    schema = Schema({"ts": pa.int64()}, "ts", "s")
+    driver = Driver(WindowAggregate(Sliding(4, 3), {"n": Count()}, strategy="panes"), schema)
+    for times in ([4], [2, 10**9, 2, 10], "end"):
+        driver.feed(0, times if times == "end" else Page.of(schema, {"ts": times}))
+    found = {row["window_start"]: row["n"] for row in driver.rows()}
+    assert found == {-1: 2, 2: 3, 8: 1, 10**9 - 2: 1}
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     skew=st.sampled_from([0.5, 2.0]), seed=st.integers(0, 99), range_=st.sampled_from([30, 70, 100]),

@@ -15,6 +15,7 @@ from oop_engine.operators import (
     Bucket,
     BufferingAggregate,
     Count,
+    LastRows,
     PartialAggregate,
     Session,
     Sum,
@@ -170,7 +171,7 @@ def test_other_operators_name_the_way_out():
     operator = BufferingAggregate(Session(10), {"n": Count()})
     with pytest.raises(GraphError, match="use WindowAggregate"):
         operator.output_schemas((KEYED,) * len(operator.inputs))
-    mixed = {"visits": Session(10), "grid": Tumbling(5)}
+    mixed = {"visits": Session(10), "last": LastRows(2, 5)}
     with pytest.raises(GraphError, match="use WindowAggregate"):
         PartialAggregate(mixed, {"n": Count()}).output_schemas((KEYED,))
 
