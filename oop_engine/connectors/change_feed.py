@@ -24,7 +24,7 @@ from oop_engine.core.schema import Schema
 __all__ = ["change_feed", "feed_fields", "no_revisions"]
 
 _STAMP = pa.timestamp("us", "UTC")
-_TYPES = pa.array(["insert", "delete", "update_postimage", "update_preimage"])
+_TYPES = ("insert", "delete", "update_postimage", "update_preimage")
 
 
 def no_revisions(schema: Schema, place: str, why: str) -> None:
@@ -63,5 +63,6 @@ def change_feed(page: Page, key: Sequence[str], version: int, at_s: float) -> pa
         kind += 2 * (there[0] & there[1])[slots]
     batch = page.batch.select(schema.plain().names)
     stamp = pa.scalar(round(at_s * 1e6), pa.int64()).cast(_STAMP)
-    columns = [*batch.columns, _TYPES.take(pa.array(kind)), pa.repeat(version, rows), pa.repeat(stamp, rows)]
+    types = pa.array(_TYPES).take(pa.array(kind))  # not of the module: it would load pandas
+    columns = [*batch.columns, types, pa.repeat(version, rows), pa.repeat(stamp, rows)]
     return pa.RecordBatch.from_arrays(columns, schema=feed_fields(schema))
