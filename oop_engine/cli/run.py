@@ -44,7 +44,7 @@ __all__ = ["run"]
 )
 @click.option(
     "--checkpoint",
-    type=click.Path(path_type=Path),
+    type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
     help="Keep the state here, and go on from it.",
 )

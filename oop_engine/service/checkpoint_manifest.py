@@ -13,7 +13,15 @@ from typing import Any
 from oop_engine.core.errors import SnapshotError, UsageError
 from oop_engine.core.graphs.fingerprint import difference
 
-__all__ = ["FORMAT", "CheckpointManifest", "StateFile", "check_graph", "read_manifest", "write_manifest"]
+__all__ = [
+    "FORMAT",
+    "CheckpointManifest",
+    "StateFile",
+    "check_graph",
+    "check_names",
+    "read_manifest",
+    "write_manifest",
+]
 
 FORMAT = 1
 """The format of checkpoints; another one is refused."""
@@ -88,6 +96,14 @@ def read_manifest(place: str, data: bytes) -> CheckpointManifest:
     return CheckpointManifest(**{**found, "states": states})
 
 
+def check_names(place: str, nodes: Collection[str], without_state_of: Collection[str]) -> None:
+    """Raise ``UsageError`` unless the operators that begin anew are among ``nodes``."""
+    if unknown := set(without_state_of) - {*nodes}:
+        there = ", ".join(dict.fromkeys(nodes))
+        msg = f"{place}: there is no node {min(unknown)!r} to begin anew; there are {there}"
+        raise UsageError(msg)
+
+
 def check_graph(
     place: str,
     manifest: CheckpointManifest,
@@ -101,9 +117,7 @@ def check_graph(
     ``versions``: the version of the states of each operator.  ``without_state_of``: nodes that may have changed, or
     come or gone; they begin anew.
     """
-    if unknown := set(without_state_of) - {*nodes, *manifest.nodes}:
-        msg = f"{place}: there is no node {min(unknown)!r} to begin anew; there are {', '.join(nodes)}"
-        raise UsageError(msg)
+    check_names(place, [*nodes, *manifest.nodes], without_state_of)
     if graph != manifest.graph:
         msg = f"{place}: is of graph {manifest.graph!r}; got {graph!r}: give it a folder of its own"
         raise UsageError(msg)

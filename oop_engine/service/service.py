@@ -25,7 +25,7 @@ from oop_engine.runners.faults import first_of
 from oop_engine.runners.local import Local
 from oop_engine.runners.states import RUNNER
 from oop_engine.service.checkpoint_folder import CheckpointFolder
-from oop_engine.service.checkpoint_manifest import CheckpointManifest, check_graph
+from oop_engine.service.checkpoint_manifest import CheckpointManifest, check_graph, check_names
 from oop_engine.service.dead_letters import DeadLetters
 from oop_engine.service.gate import Gate
 from oop_engine.service.hints import hints
@@ -115,6 +115,8 @@ class Service:
             return
         folder = self._folder
         newest = await self._aside(folder.newest)
+        if newest is None:
+            check_names(f"checkpoint {folder.folder}", list(described(self.plan)), self._without)
         if newest is not None and not newest.over:
             self._check(newest)  # before the claim, which stops the process that has the checkpoint now
         manifest = await self._aside(folder.claim)

@@ -63,8 +63,9 @@ class LowLevelAggregate(Operator):
     ``windows``: a ``Tumbling`` or ``Sliding`` definition.  ``flush``: when those of closed windows leave (``AtOnce``,
     ``Lazy``, ``Slow``, ``InOrder``; default ``Lazy(1)``).  Output: the rows of ``PartialAggregate`` with the same
     parameters.  Which rows there are depends on the order of tuples; their sums do not.  Raises ``GraphError`` for
-    other windows, for aggregates whose states are lists (``Collect``, ``Median``), unless there are 1 to 2**28 slots,
-    and if columns, types or names do not fit; ``ContractError`` if an integer sum passes 64 bits.
+    other windows, for aggregates whose states have no fixed size (``Collect``, ``Median``, ``Min`` of texts), unless
+    there are 1 to 2**28 slots, and if columns, types or names do not fit; ``ContractError`` if an integer sum passes
+    64 bits.
 
     >>> import pyarrow as pa
     >>> from oop_engine import Linear, Page, Schema
@@ -104,10 +105,10 @@ class LowLevelAggregate(Operator):
         if not isinstance(rows, PaneRows) or len(rows.panes.grids) > 1:
             msg = f"{_WHAT}: windows must be on one grid; got {describe_value(self.windows)}: use PartialAggregate"
             raise GraphError(msg)
-        if is_ragged(rows.parts):
+        if lists := [name for name, asked in self.aggregates.items() if is_ragged(asked.parts(schema))]:
             msg = (
-                f"{_WHAT}: a table of fixed size has no room for lists of values, which one of "
-                f"{', '.join(self.aggregates)} keeps: use PartialAggregate"
+                f"{_WHAT}: a table of fixed size has no room for states of any length (lists, texts); "
+                f"{', '.join(lists)} must have others: use PartialAggregate"
             )
             raise GraphError(msg)
         return rows

@@ -80,6 +80,11 @@ def test_a_page_and_a_picture_in_the_terminal(
     assert done.exit_code == 0, done.stderr
     assert "page: http://127.0.0.1:" in caplog.text
     assert "requests: running" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("40 rows of log")
+    done = call(live, "--source", log, "--sink", out, "--checkpoint", live)
+    assert done.exit_code == 2
+    assert "'--checkpoint'" in done.stderr
+    assert "is a file" in done.stderr
     done = call(live, "log.csv", "--page=0")
     assert done.exit_code == 2
     assert "leave out the options of live sources" in done.stderr

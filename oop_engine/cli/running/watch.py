@@ -19,12 +19,15 @@ __all__ = ["watching"]
 @contextmanager
 def watching() -> Iterator[Callable[[dict[str, Any]], None]]:
     """Show samples (``serve(watch=...)``) on the standard error stream, each in place of the last one."""
-    with Live(console=Console(stderr=True), auto_refresh=False, transient=False) as live:
+    console = Console(stderr=True)
+    with Live(console=console, auto_refresh=False, transient=False) as live:
 
         def show(sample: dict[str, Any]) -> None:
             live.update(picture(sample), refresh=True)
 
         yield show
+    if not console.is_terminal:
+        console.line()  # where it is one, Live does
 
 
 def picture(sample: dict[str, Any]) -> Group:

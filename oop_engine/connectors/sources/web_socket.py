@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -10,6 +11,8 @@ from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.core.errors import SetupError
 
 __all__ = ["WebSocket"]
+
+_LOG = logging.getLogger("oop_engine")
 
 
 class WebSocket(LiveSource):
@@ -44,8 +47,9 @@ class WebSocket(LiveSource):
                     async for message in connection:
                         count += 1
                         yield [message.encode() if isinstance(message, str) else message], count
-                except errors.ConnectionClosed:
-                    pass
+                except errors.ConnectionClosed as closed:
+                    how = "connecting again" if self._again else "that is the end of the source"
+                    _LOG.warning("%s: the connection is closed (%s); %s", self._url, closed, how)
                 finally:
                     await connection.close()
                 if not self._again:

@@ -219,6 +219,8 @@ def test_punctuation_in_the_stream_for_single_keys_closes_their_windows() -> Non
 
 def test_an_operator_that_has_changed_is_refused_unless_it_may_begin_anew(tmp_path: Path) -> None:
     sink = Gathered()
+    with pytest.raises(UsageError, match="there is no node 'nix' to begin anew; there are in, edge, count"):
+        run_async(until_silent(counts(), rows(0, 33), sink, tmp_path, without_state_of=["nix"]))
     run_async(until_silent(counts(), rows(0, 33), sink, tmp_path))
     changed = counts(aggregates={"n": Count(), "sum": Sum("ts")})
     log = sorted(tmp_path.glob("**/epochs/*"))
