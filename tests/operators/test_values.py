@@ -280,3 +280,12 @@ def test_lists_are_merged_by_value():
         for value, count in (pair for row in rows[begin:end] for pair in row):
             wanted[value] = wanted.get(value, 0) + count
         assert found == sorted(wanted.items())
+
+
+@pytest.mark.parametrize("ts", [2**61 + 3, -(2**61) - 3, 2**62 - 20, 20 - 2**62])
+def test_windows_of_one_second_far_away_are_taken_over_from_a_snapshot(ts):
+    driver = Driver(WindowAggregate(Tumbling(1), {"m": Median("c")}), SCHEMA)
+    driver.feed(0, Page.of(SCHEMA, {"ts": [ts, ts], "c": [1, 3]}))
+    driver.move()
+    driver.feed(0, END)
+    assert driver.rows() == [{"window_start": ts, "window_end": ts + 1, "m": 2.0}]

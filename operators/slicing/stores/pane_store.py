@@ -34,7 +34,7 @@ __all__ = ["PaneStore"]
 
 Integers = NDArray[np.int64]
 
-_FAR = 1 << 61  # windows; no extent reaches so far
+_FAR = 3 << 61  # windows; no extent of times up to 2**62 reaches so far
 _NONE = np.empty(0, np.int64)
 
 
