@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from urllib.parse import parse_qsl, urlencode
 
-from oop_engine.connectors.message_format import MESSAGE_FORMATS
+from oop_engine.connectors.formats import MESSAGE_FORMATS
 from oop_engine.connectors.sink import LiveSink
 from oop_engine.connectors.sinks.callback import Callback
 from oop_engine.connectors.sinks.kafka_topic import KafkaTopic

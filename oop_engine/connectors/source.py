@@ -26,10 +26,12 @@ class LiveSource:
 
     ``replayable``: data after a position are there again after a restart.  ``format``: how its data are read, the
     name of a ``MessageFormat``; of the format ``rows`` they are pages, punctuation, Arrow data or dictionaries.
+    ``by_lines``: its data are cut at the ends of lines, so its format must have lines.
     ``unreadable`` is set by the service: a source calls it with rows that it cannot read itself.
     """
 
     replayable: ClassVar[bool] = False
+    by_lines: ClassVar[bool] = False
     format: str = "rows"
     unreadable: Unreadable | None = None
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from oop_engine.connectors.message_format import MESSAGE_FORMATS
+from oop_engine.connectors.formats import MESSAGE_FORMATS
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.connectors.sources.generated import Generated
 from oop_engine.core.errors import UsageError
@@ -58,6 +58,10 @@ class Inlet:
             raise UsageError(msg)
         if given.format not in MESSAGE_FORMATS:
             msg = f"source {name!r}: unknown message format {given.format!r}: use one of {', '.join(MESSAGE_FORMATS)}"
+            raise UsageError(msg)
+        if given.by_lines and not MESSAGE_FORMATS[given.format].by_lines:
+            known = ", ".join(each for each, found in MESSAGE_FORMATS.items() if found.by_lines)
+            msg = f"source {name!r}: is read by lines; got format {given.format!r}, which has none: use one of {known}"
             raise UsageError(msg)
         self.name, self.source = name, given
         self.position: Position = None

@@ -13,7 +13,7 @@ from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear
 from oop_engine.traces.casting import fits, read_as
 from oop_engine.traces.formats.json_rows import object_of
 
-__all__ = ["fit_punctuation", "punctuation_of", "punctuation_of_json"]
+__all__ = ["fit_punctuation", "punctuation_of", "punctuation_of_body", "punctuation_of_json"]
 
 _MOST_NAMES = 1000
 
@@ -42,11 +42,16 @@ def punctuation_of_json(line: bytes, columns: pa.Schema) -> Punctuation:
     if isinstance(problem := object_of(line), str):
         msg = f"punctuation: {problem}"
         raise ValueError(msg)
-    if (found := _of_body(json.loads(line)["punctuation"], columns)) is not None:
+    return punctuation_of_body(json.loads(line)["punctuation"], columns)
+
+
+def punctuation_of_body(body: Any, columns: pa.Schema) -> Punctuation:
+    """Return the punctuation that an object describes, as JSON has it; raises ``ValueError`` if there is none."""
+    if (found := _of_body(body, columns)) is not None:
         return found
     msg = (
         'a punctuation must read like {"below": 60}, {"groups": {"src": ["a", "b"]}, "below": [60, 120]}, '
-        f'{{"joint": {{"ts": 10}}}} or {{"watermark": {{"below": 60}}}}; got {line[:80]!r}'
+        f'{{"joint": {{"ts": 10}}}} or {{"watermark": {{"below": 60}}}}; got {str(body)[:80]!r}'
     )
     raise ValueError(msg)
 

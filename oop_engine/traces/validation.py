@@ -23,7 +23,16 @@ from oop_engine.traces.casting import fits, read_as
 from oop_engine.traces.format import LINE, REFUSED, Reader, readable
 from oop_engine.traces.punctuation_records import fit_punctuation
 
-__all__ = ["MOST_TIME", "Refuse", "Validation", "check_fields", "check_names", "some", "wanted"]
+__all__ = [
+    "MOST_TIME",
+    "Refuse",
+    "Validation",
+    "check_fields",
+    "check_names",
+    "check_types",
+    "some",
+    "wanted",
+]
 
 Refuse = Callable[[int, pa.RecordBatch, str], None]
 """Called with the number of a row, rows refused for one reason (the first of which it is), and the reason."""
@@ -81,15 +90,27 @@ def check_fields(path: Path, reader: Reader, schema: Schema, arrival: str | None
     needed = [*times, *([] if reader.sparse else schema.names)]
     for name in [] if reader.sparse and not len(found) else needed:
         if name not in there:
-            msg = f"{path}: no column {name!r}; there are {some(found.names)}: name one of them"
-            raise TraceError(msg)
+            raise _lacks(path, name, found)
     columns = wanted(found, schema, arrival)
-    for field in [] if reader.guessed else columns:
+    if not reader.guessed:
+        check_types(path, found, columns)
+    if arrival is not None:
+        _check_arrival(path, schema, columns.field(arrival))
+
+
+def check_types(path: Path, found: pa.Schema, columns: pa.Schema) -> None:
+    """Raise ``TraceError`` unless ``found`` has all ``columns``, of types whose values can become theirs."""
+    there = set(found.names)
+    for field in columns:
+        if field.name not in there:
+            raise _lacks(path, field.name, found)
         if not fits(kind := found.field(field.name).type, field.type):
             msg = f"{path}: column {field.name!r} must be {field.type}; got {kind}: declare it as that"
             raise TraceError(msg)
-    if arrival is not None:
-        _check_arrival(path, schema, columns.field(arrival))
+
+
+def _lacks(path: Path, name: str, found: pa.Schema) -> TraceError:
+    return TraceError(f"{path}: no column {name!r}; there are {some(found.names)}: name one of them")
 
 
 def _check_arrival(path: Path, schema: Schema, arrival: pa.Field) -> None:

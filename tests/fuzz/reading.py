@@ -15,9 +15,11 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from oop_engine.connectors.formats import MESSAGE_FORMATS
+from oop_engine.connectors.formats.payloads import PAYLOADS, payloads_of
 from oop_engine.core.errors import EngineError
 from oop_engine.core.page import Page
-from oop_engine.traces import open_trace
+from oop_engine.traces import FORMATS, open_trace
 from oop_engine.traces.profile import profile
 from tests.fuzz.mutants import SCHEMA, good, mutant
 
@@ -44,8 +46,18 @@ def outcome(path: Path, *, schema: bool) -> str:
     return "diverted" if trace.refused else "read"
 
 
+def message_outcome(format: str, data: bytes) -> str:
+    """Read a message and use what it holds; return what became of it."""
+    told: list[str] = []
+    made = MESSAGE_FORMATS[format](SCHEMA, "source 'in'", lambda reason, record, rows: told.append(reason))
+    for message in made.messages([data]):
+        repr([repr(column) for column in message.batch.columns] if isinstance(message, Page) else message)
+    assert all(len(reason) < 2000 and "\n" not in reason for reason in told), told
+    return "diverted" if told else "read"
+
+
 def main(folder: Path, seed: int, count: int) -> None:
-    """Read ``count`` mutants of each format."""
+    """Read ``count`` mutants of each format of files, and of messages."""
     faulthandler.enable()
     whole = good(folder)
     took, outcomes = 0.0, Counter[str]()
@@ -60,6 +72,15 @@ def main(folder: Path, seed: int, count: int) -> None:
             outcomes[f"{format}: {outcome(path, schema=number % 2 == 0)}"] += 1
             signal.alarm(0)
             took = max(took, time.perf_counter() - began)
+    for format in PAYLOADS:
+        rng = random.Random(f"{seed} messages of {format}")
+        page = next(iter(open_trace(folder / f"good.{next(iter(FORMATS))}", SCHEMA).pages()))
+        payload = payloads_of(page, format)[0]
+        for _ in range(count):
+            (folder / f"mutant.{format}").write_bytes(changed := mutant(payload, format, rng))
+            signal.alarm(SECONDS)
+            outcomes[f"messages of {format}: {message_outcome(format, changed)}"] += 1
+            signal.alarm(0)
     print(json.dumps({"slowest": took, "outcomes": outcomes}))
 
 

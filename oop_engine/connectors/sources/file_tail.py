@@ -28,6 +28,7 @@ class FileTail(LiveSource):
     """
 
     replayable = True
+    by_lines = True
 
     def __init__(
         self, path: str | Path, format: str = "jsonl", *, every_s: float = 0.1, follow: bool = True

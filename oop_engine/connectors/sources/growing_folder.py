@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from oop_engine.connectors.message_format import shown
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.core.errors import TraceError
 from oop_engine.core.page import Page
@@ -17,8 +18,6 @@ from oop_engine.traces.format_registry import suffixes
 from oop_engine.traces.trace import Trace, open_trace
 
 __all__ = ["GrowingFolder"]
-
-_SHOWN = 1000  # characters of a row that cannot be read
 
 
 class GrowingFolder(LiveSource):
@@ -69,8 +68,7 @@ class GrowingFolder(LiveSource):
     def _trace(self, name: str) -> Trace:
         def refused(row: int, rows: pa.RecordBatch, reason: str) -> None:
             if self.unreadable is not None:
-                first = rows.slice(0, 1).to_pylist()[0]
-                self.unreadable(reason, f"{name}, row {row}: {str(first)[:_SHOWN]}", rows.num_rows)
+                self.unreadable(reason, f"{name}, row {row}: {shown(rows)}", rows.num_rows)
 
         return open_trace(self._folder / name, self._schema, on_refused=refused)
 

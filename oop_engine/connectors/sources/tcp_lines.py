@@ -23,6 +23,8 @@ class TcpLines(LiveSource):
     Raises ``SetupError`` if the port is taken, or nobody is there.
     """
 
+    by_lines = True
+
     def __init__(self, host: str, port: int, format: str = "jsonl", *, connect: bool = False) -> None:
         self.host, self.port, self.format, self._connect = host, port, format, connect
 

@@ -15,9 +15,16 @@ from oop_engine.traces.format import Marks, Record, readable
 from oop_engine.traces.formats.msgpack_frames import frame_of
 from oop_engine.traces.punctuation_records import punctuation_of
 
-__all__ = ["ArrowReader", "ArrowWriter"]
+__all__ = ["ArrowReader", "ArrowWriter", "punctuation_in"]
 
 _PUNCTUATION = b"oop_engine.promise"
+
+
+def punctuation_in(metadata: pa.KeyValueMetadata | None) -> Punctuation | None:
+    """Return the punctuation in the metadata of a batch, if there is one; raises ``ValueError`` if it is unsound."""
+    if metadata is None or _PUNCTUATION not in metadata:
+        return None
+    return punctuation_of(msgpack.unpackb(b64decode(metadata[_PUNCTUATION])))
 
 
 class ArrowReader:
@@ -44,10 +51,8 @@ class ArrowReader:
             reader = pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(included_fields=sorted(wanted)))
             for i in range(reader.num_record_batches):
                 batch, metadata = reader.get_batch_with_custom_metadata(i)
-                if metadata is not None and _PUNCTUATION in metadata:
-                    yield punctuation_of(msgpack.unpackb(b64decode(metadata[_PUNCTUATION])))
-                else:
-                    yield batch.select(columns.names)
+                punctuation = punctuation_in(metadata)
+                yield batch.select(columns.names) if punctuation is None else punctuation
 
 
 class ArrowWriter:

@@ -19,7 +19,7 @@ import pyarrow.json
 from oop_engine.traces.casting import guess, guess_time, guess_words
 from oop_engine.traces.format import LINE, REFUSED, is_textual
 
-__all__ = ["DEEPEST", "MOST_KEYS", "guessed", "line_by_line", "object_of", "rows_of"]
+__all__ = ["DEEPEST", "MOST_KEYS", "guessed", "line_by_line", "nested", "object_of", "rows_of"]
 
 DEEPEST = 64
 """Lists and objects within each other, at most: readers of JSON call themselves, and the stack has an end."""
@@ -180,7 +180,7 @@ def _texts(lines: list[bytes], names: list[str]) -> pa.RecordBatch:
     for line in lines:
         found = object_of(line)
         rows.append({} if isinstance(found, str) else found)
-        reasons.append(found if isinstance(found, str) else _nested(found, names))
+        reasons.append(found if isinstance(found, str) else nested(found, names))
     columns = {name: pa.array([_text(row.get(name)) for row in rows], pa.binary()) for name in names}
     if any(reasons):
         raw = [None if reason is None else line for line, reason in zip(lines, reasons, strict=True)]
@@ -188,7 +188,8 @@ def _texts(lines: list[bytes], names: list[str]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns)
 
 
-def _nested(row: dict[str, Any], names: list[str]) -> str | None:
+def nested(row: dict[str, Any], names: list[str]) -> str | None:
+    """Return the reason to refuse a row if a value of one of these columns is a list or an object."""
     if not any(isinstance(value, dict | list) for value in row.values()):
         return None
     found = next((name for name in names if isinstance(row.get(name), dict | list)), None)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+from datetime import date
+from random import Random
 from typing import Any
 
+import msgpack
 import pyarrow as pa
 import pytest
 
-from oop_engine import GroupWise, Linear, Page, Schema, UsageError
-from oop_engine.connectors.message_format import MESSAGE_FORMATS
+from oop_engine import GraphError, GroupWise, Linear, Page, Schema, UsageError
+from oop_engine.connectors.formats import MESSAGE_FORMATS
+from oop_engine.connectors.formats.payloads import PAYLOADS, check_payloads, payloads_of
+from oop_engine.connectors.message_format import shown
 
 SCHEMA = Schema({"ts": pa.int64(), "key": pa.string(), "n": pa.float64()}, "ts", "s")
 
@@ -76,3 +82,132 @@ def test_rows_of_python() -> None:
     assert [rows for _, rows in told] == [1]
     with pytest.raises(UsageError, match="got int"):
         read("rows", 1)
+
+
+def test_maps_of_msgpack() -> None:
+    whole = msgpack.packb({"ts": 1, "key": "a", "n": 2, "more": [1]})
+    several = msgpack.packb([{"ts": 2}, {"ts": 3, "key": 5}]) + msgpack.packb({"ts": "4", "n": "nan"})
+    bound = msgpack.packb({"punctuation": {"groups": {"key": ["a"]}, "below": [4]}})
+    found, told = read("msgpack", [whole, msgpack.packb({"punctuation": {"below": 1}}), several], bound)
+    assert told == []
+    assert found[:2] == [[[1], ["a"], [2.0]], Linear(1)]
+    assert found[2][:2] == [[2, 3, 4], [None, "5", None]]
+    assert found[3] == GroupWise.of({"key": ["a"]}, [4])
+
+
+def test_msgpack_that_cannot_be_read_is_left_out_row_by_row() -> None:
+    rows = [
+        {"ts": 1},
+        {"ts": 1.5},
+        {"ts": 2**63},
+        {"ts": [1]},
+        {"ts": True},
+        {"n": 1},
+        {"ts": 2, "key": {"a": 1}},
+    ]
+    data = [
+        *map(msgpack.packb, rows),
+        b"\xc1",
+        whole := msgpack.packb({"ts": 9, "key": "zz"}),
+        whole[:-1],
+        b"",
+        b"\x05",
+    ]
+    found, told = read(
+        "msgpack", [*data, msgpack.packb({"punctuation": {"below": 1.5}}), msgpack.packb({"ts": 3})]
+    )
+    assert found == [[[1, 9], [None, "zz"], [None, None]], [[3], [None], [None]]]
+    assert sum(rows for _, rows in told) == 11
+    reasons = " | ".join(reason for reason, _ in told)
+    for part in (
+        "cannot read '1.5' as int64",
+        "cannot read '9223372036854775808'",
+        "ts is a list",
+        "key is a list",
+        "cannot read 'true'",
+        "ts is null",
+        "it is cut off behind byte",
+        "a map a row; got [5]",
+    ):
+        assert part in reasons, part
+
+
+def test_punctuation_and_wrong_columns_of_arrow() -> None:
+    def stream(columns: dict[str, Any], *bounds: int) -> bytes:
+        table, sink = pa.record_batch(columns), pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_batch(table)
+            for bound in bounds:
+                packed = b64encode(msgpack.packb(["linear", bound]))
+                writer.write_batch(table.slice(0, 0), custom_metadata={b"oop_engine.promise": packed})
+        return bytes(sink.getvalue())
+
+    good = {"ts": pa.array([1, None]), "key": pa.array(["a", "b"], pa.string_view()), "n": [1, 2]}
+    wrong = (
+        stream({"ts": ["1", "x"], "key": ["a", "b"]}),
+        stream({**good, "ts": pa.array([1, 2], pa.date32())}),
+    )
+    found, told = read("arrow", [stream(good, 1), *wrong, stream({**good, "n": ["1", "x"]})])
+    assert found == [[[1], ["a"], [1.0]], Linear(1), [[1], ["a"], [1.0]]]
+    assert [rows for _, rows in told] == [1, 1, 1, 1]
+    assert "no column 'n'" in told[1][0] or "no column 'n'" in told[0][0]
+
+
+ROWS = Schema(
+    {"ts": pa.timestamp("ms", "UTC"),
+     "key": pa.dictionary(pa.int32(), pa.string()), "n": pa.float64(),
+     "day": pa.date32(), "ok": pa.bool_(), "at": pa.time64("us"),
+     "local": pa.timestamp("ns"), "big": pa.uint64()}, "ts",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PAYLOADS)
+def test_what_a_sink_sends_a_source_reads(name: str) -> None:
+    ts = pa.array([-1, 0, 1_700_000_000_123], pa.int64())
+    page = Page.of(
+        ROWS,
+        {"ts": ts.cast(ROWS.type_of("ts")), "key": ['a,"\nä', "", None], "n": [float("nan"), 1e300, None],
+         "day": [date(2020, 2, 29), None, date(1969, 1, 1)], "ok": [True, None, False],
+         "at": pa.array([1, None, 86_399_999_999], pa.int64()).cast(pa.time64("us")),
+         "local": pa.array([1, None, -1], pa.int64()).cast(pa.timestamp("ns")), "big": [2**64 - 1, 0, None]},
+    )  # fmt: skip
+    told: list[str] = []
+    made = MESSAGE_FORMATS[name](ROWS, "source 'in'", lambda reason, record, rows: told.append(reason))
+    found = [
+        row for m in made.messages(payloads_of(page, name)) if isinstance(m, Page) for row in m.to_pylist()
+    ]
+    assert told == []
+    wanted = page.to_pylist()
+    if name == "csv":  # a message of CSV has no line feeds
+        wanted[0]["key"] = 'a," ä'
+    assert repr(found) == repr(wanted)
+
+
+def test_a_format_of_payloads_that_is_not_known_or_has_no_key_is_told() -> None:
+    with pytest.raises(GraphError, match="format must be one of jsonl, csv, msgpack, arrow; got 'xml'"):
+        check_payloads("sink", "xml")
+    with pytest.raises(GraphError, match="has many rows, so it can have no key"):
+        check_payloads("sink", "arrow", keyed=True)
+
+
+def test_random_bytes_and_damaged_messages_are_left_out_with_a_reason() -> None:
+    rng = Random(7)
+    table = pa.table({"ts": [5, 6], "key": ["a", None], "n": [1.0, 2.0]})
+    page = Page.of(SCHEMA, dict(zip(table.column_names, table.columns, strict=True)))
+    for name in ("msgpack", "jsonl", "csv"):
+        whole = b"".join(payloads_of(page, name))
+        data = [rng.randbytes(rng.randrange(40)) for _ in range(100)]
+        data += [whole[: rng.randrange(len(whole))] for _ in range(50)]
+        for _ in range(200):
+            changed = bytearray(whole)
+            changed[rng.randrange(len(changed))] = rng.choice([0, 0xC1, 0xDD, 0xDF, 0xFF, rng.randrange(256)])
+            data.append(bytes(changed))
+        found, told = read(name, *([each] for each in data))
+        assert told, name
+        assert all(len(reason) < 400 for reason, _ in told)
+        assert all(isinstance(m, list | Linear) for m in found)
+
+
+def test_a_row_of_a_moment_that_python_cannot_name_is_told() -> None:
+    far = pa.record_batch({"at": pa.array([2**62], pa.int64()).cast(pa.timestamp("ms")), "n": [1]})
+    assert "4611686018427387904" in shown(far) or "out of range" in shown(far)

@@ -1,0 +1,93 @@
+"""Payloads: the rows of a page as messages, in the formats in which sources read them.
+
+jsonl      an object a row
+csv        cells a row, in the order of the columns, without a line of names
+msgpack    a map a row; moments are timestamps of msgpack
+arrow      an Arrow IPC stream a page
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import msgpack
+import pyarrow as pa
+import pyarrow.csv
+
+from oop_engine.core.errors import GraphError
+from oop_engine.core.page import Page
+from oop_engine.core.registry import Registry
+from oop_engine.traces.format import Marks, is_textual, plain, require_textual
+from oop_engine.traces.formats.json_lines import JsonWriter
+
+__all__ = ["PAYLOADS", "check_payloads", "payloads_of"]
+
+_NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+
+
+def payloads_of(page: Page, format: str) -> list[bytes]:
+    """Return the rows of a page as messages.  O(rows)."""
+    fields = plain(page.schema.fields)
+    return PAYLOADS[format](page.batch.cast(fields) if fields != page.batch.schema else page.batch)
+
+
+def _json(rows: pa.RecordBatch) -> list[bytes]:
+    if not all(map(is_textual, rows.schema.types)):
+        return [json.dumps(row, default=str).encode() for row in rows.to_pylist()]
+    sink = pa.BufferOutputStream()
+    JsonWriter(sink, rows.schema, Marks()).write(rows)
+    return bytes(sink.getvalue()).splitlines()
+
+
+def _csv(rows: pa.RecordBatch) -> list[bytes]:
+    require_textual(rows.schema, "csv")
+    options = pyarrow.csv.WriteOptions(include_header=False)
+    found = []
+    for at in range(rows.num_rows):  # one by one: a cell may have line feeds
+        sink = pa.BufferOutputStream()
+        pyarrow.csv.write_csv(rows.slice(at, 1), sink, options)
+        found.append(bytes(sink.getvalue()))
+    return found
+
+
+def _msgpack(rows: pa.RecordBatch) -> list[bytes]:
+    names, columns = rows.schema.names, [_values(column) for column in rows.columns]
+    return [
+        msgpack.packb(dict(zip(names, row, strict=True)), default=str) for row in zip(*columns, strict=True)
+    ]
+
+
+def _arrow(rows: pa.RecordBatch) -> list[bytes]:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_batch(rows)
+    return [bytes(sink.getvalue())]
+
+
+PAYLOADS = Registry[Callable[[pa.RecordBatch], list[bytes]]]("format of results")
+"""Functions that make messages of rows, by the name of the format."""
+for _name, _made in (("jsonl", _json), ("csv", _csv), ("msgpack", _msgpack), ("arrow", _arrow)):
+    PAYLOADS.register(_name, _made, __name__)
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """Return the values as msgpack has them."""
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        scale, moment = _NANOSECONDS[kind.unit], msgpack.Timestamp.from_unix_nano
+        return [None if v is None else moment(v * scale) for v in column.cast(pa.int64()).to_pylist()]
+    if pa.types.is_temporal(kind) and is_textual(kind):
+        return list(column.cast(pa.string()).to_pylist())
+    return list(column.to_pylist())
+
+
+def check_payloads(place: str, format: str, *, keyed: bool = False) -> None:
+    """Raise ``GraphError`` in the name of ``place`` if there is no such format, or its messages can have no ``key``."""
+    if format not in PAYLOADS:
+        msg = f"{place}: format must be one of {', '.join(PAYLOADS)}; got {format!r}"
+        raise GraphError(msg)
+    if keyed and format == "arrow":
+        msg = f"{place}: a message of format 'arrow' has many rows, so it can have no key: leave out the key"
+        raise GraphError(msg)
