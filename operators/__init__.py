@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # operators
     from oop_engine.operators.in_order.sort import Sort as Sort
     from oop_engine.operators.levels.low_level_aggregate import LowLevelAggregate as LowLevelAggregate
     from oop_engine.operators.meld import Meld as Meld
+    from oop_engine.operators.multi_way_join import MultiJoin as MultiJoin
     from oop_engine.operators.oa_join import OAJoin as OAJoin
     from oop_engine.operators.levels.partial_aggregate import PartialAggregate as PartialAggregate
     from oop_engine.operators.project import Project as Project

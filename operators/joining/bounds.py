@@ -1,15 +1,17 @@
 """The bounds of a window join's inputs: which tuples they let go, and the bounds of the output.
 
-Bounds are held in one ``Progress`` of two inputs, in terms of the *left* timestamp of
-results: the left input's bound as it is, and of the right input's bound the least left
-timestamp that is still kept.  Their minimum, linear or of a group, is the output's bound.
-Key columns go by their position there, which both sides share, instead of by name.
+Bounds are held in one ``Progress`` of all inputs, in terms of the *left* timestamp of
+results: the left input's bound as it is, and of another input's bound the least left
+timestamp that its later tuples can match.  Their minimum, linear or of a group, is the output's bound.
+A left tuple is kept until that of all other inputs has passed it; one of another input until all left tuples
+are gone that it can match, which those of the remaining inputs tell.
+Key columns go by their position there, which all sides share, instead of by name.
 Of a full join the output's bound is on the earlier of both timestamps, so it is combined in a second one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ from oop_engine.core.progress import Progress
 from oop_engine.core.punctuation import NEVER, GroupWise, Linear, Punctuation, Watermark
 from oop_engine.core.saved import Saved
 from oop_engine.operators.joining.bands import Bound, Rule
-from oop_engine.operators.joining.terms import JoinTerms, all_valid
+from oop_engine.operators.joining.terms import all_valid
 
 __all__ = ["JoinBounds"]
 
@@ -28,14 +30,25 @@ Ints = NDArray[np.int64]
 
 
 class JoinBounds:
-    """``linear``: the bounds of both inputs for their whole streams.  Sides are 0 (left) and 1 (right)."""
+    """``linear``: the bounds of the inputs for their whole streams.  Sides are 0 (left), 1 (right), and so on.
 
-    def __init__(self, terms: JoinTerms, rule: Rule) -> None:
-        self.rule = rule
-        self.linear = [NEVER, NEVER]
-        self._keys = [terms.names(0), terms.names(1)]
-        self._left = Progress(inputs=2)
-        self._earlier = Progress(inputs=2) if all(terms.kind.alone) else None
+    ``keys``: the key columns of each side; ``rules``: those of each side but the left, with the left one.
+    ``earlier``: the output's time is the earlier of both.
+    """
+
+    def __init__(
+        self, keys: Sequence[Sequence[str]], rules: Sequence[Rule], *, earlier: bool = False
+    ) -> None:
+        self.rules = rules
+        self.linear = [NEVER] * len(keys)
+        self._keys = [list(names) for names in keys]
+        self._left = Progress(inputs=len(keys))
+        self._earlier = Progress(inputs=2) if earlier else None
+
+    @property
+    def rule(self) -> Rule:
+        """The rule of the left and the right side."""
+        return self.rules[0]
 
     @property
     def groups(self) -> int:
@@ -49,13 +62,24 @@ class JoinBounds:
 
     def keep_from(self, side: int) -> int:
         """Return the least timestamp with which a tuple of ``side`` can still match something."""
-        return self.rule.keep_from(side, self.linear[1 - side])
+        others = (self.on_left(port, below) for port, below in enumerate(self.linear) if port != side)
+        return self._kept_from(side, min(others))
 
-    def own(self, side: int, keys: pa.RecordBatch) -> Ints:
-        """Return ``keep_from`` of each row of keys, by the bounds of that key and of all."""
-        if side == 0:
-            return self._left.bounds(keys, port=1)
-        return self.rule.keep_from(1, self._left.bounds(keys, port=0))
+    def own(self, side: int, keys: pa.RecordBatch, raised: Mapping[int, Ints] | None = None) -> Ints:
+        """Return ``keep_from`` of each row of keys, by the bounds of that key and of all.
+
+        ``raised``: left timestamps, one a row, to which the bound of an input is about to be raised.
+        """
+        least: list[Ints] = []
+        for port in range(len(self.linear)):
+            if port != side:
+                bounds = self._left.bounds(keys, port=port)
+                least.append(np.maximum(bounds, raised[port]) if raised and port in raised else bounds)
+        return self._kept_from(side, np.minimum.reduce(least))
+
+    def on_left(self, port: int, below: Bound) -> Bound:
+        """Return the least left timestamp that tuples of input ``port`` can match by a bound of theirs."""
+        return below if port == 0 else self.rules[port - 1].keep_from(0, below)
 
     def is_on_keys(self, port: int, punctuation: GroupWise) -> bool:
         """Tell whether a punctuation is about key columns alone."""
@@ -69,7 +93,7 @@ class JoinBounds:
 
     def grown(self, port: int, punctuation: Linear | GroupWise | Watermark) -> list[Punctuation]:
         """Take a bound of input ``port``, groups by position; return new punctuation of the output."""
-        grown = self._left.advance(port, _moved(punctuation, lambda below: self._on_left(port, below)))
+        grown = self._left.advance(port, _moved(punctuation, lambda below: self.on_left(port, below)))
         if self._earlier is not None:
             grown = self._earlier.advance(
                 port, _moved(punctuation, lambda below: self._on_earlier(port, below))
@@ -84,7 +108,7 @@ class JoinBounds:
     def load(self, saved: Saved) -> None:
         """Take the state that ``save`` returned."""
         linear = saved.part("linear")
-        self.linear = [linear.integer(0), linear.integer(1)]
+        self.linear = [linear.integer(port) for port in range(len(self.linear))]
         kept = self._kept()
         for one, of in zip(kept, saved.parts("progress", len(kept)), strict=True):
             one.load(of)
@@ -92,8 +116,9 @@ class JoinBounds:
     def _kept(self) -> list[Progress]:
         return [self._left] if self._earlier is None else [self._left, self._earlier]
 
-    def _on_left(self, port: int, below: Bound) -> Bound:
-        return below if port == 0 else self.rule.keep_from(0, below)
+    def _kept_from(self, side: int, left: Bound) -> Bound:
+        """Return what is kept of a side by the least left timestamp that it can match yet."""
+        return left if side == 0 else self.rules[side - 1].keep_from(1, left)
 
     def _on_earlier(self, port: int, below: Bound) -> Bound:
         """Return the least time of later tuples of input ``port`` and of their partners."""

@@ -8,6 +8,7 @@ join wants that, before the punctuation that follows from its purging.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,13 @@ from numpy.typing import NDArray
 
 from oop_engine.core.operator import State
 from oop_engine.core.page import Page
-from oop_engine.core.progress import Progress
 from oop_engine.core.punctuation import FOREVER, GroupWise, Linear, Punctuation, Watermark, passed
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.joining.bounds import JoinBounds
 from oop_engine.operators.joining.index import PAGE_ROWS, Found, JoinIndex
 from oop_engine.operators.joining.output import JoinOutput, in_pages
+from oop_engine.operators.joining.purging import purge_groups
 from oop_engine.operators.joining.run import Marks, SortedRun
 from oop_engine.operators.joining.terms import JoinTerms, all_valid
 from oop_engine.operators.keys.key_codes import KeyCodes
@@ -37,7 +38,8 @@ class JoinState:
     """Sides are 0 (left) and 1 (right)."""
 
     def __init__(self, terms: JoinTerms, inputs: tuple[Schema, ...]) -> None:
-        self.bounds = JoinBounds(terms, terms.band.fitted(inputs[0], terms.operator))
+        rule = terms.band.fitted(inputs[0], terms.operator)
+        self.bounds = JoinBounds([terms.names(0), terms.names(1)], [rule], earlier=all(terms.kind.alone))
         self.kind = terms.kind
         self._terms = terms
         self._output = JoinOutput(terms, (inputs[0], inputs[1]))
@@ -213,42 +215,5 @@ class JoinState:
 
     def _purge_groups(self, side: int, punctuation: GroupWise) -> list[Found]:
         """Drop the tuples that group-wise punctuation of the other side lets go; return those that leave alone."""
-        before = self.bounds.own(side, punctuation.groups)
-        keep_from = self.bounds.rule.keep_from(side, punctuation.below)
-        grown = keep_from > before
-        if len(punctuation.attributes) < len(self._keys[side]):
-            return self._purge_some_keys(side, GroupWise(punctuation.groups, keep_from).filter(grown))
-        groups = [punctuation.groups.column(str(i)) for i in range(len(self._keys[side]))]
-        grown &= all_valid(groups, len(punctuation))
-        groups = [column.filter(pa.array(grown)) for column in groups]
-        return self._purge_keys(side, groups, before[grown], keep_from[grown])
-
-    def _purge_keys(self, side: int, groups: list[pa.Array], before: Ints, keep_from: Ints) -> list[Found]:
-        """Drop the tuples of groups with ``before <= time < keep_from``."""
-        if not before.size:
-            return []
-        codes = self._codes.of(groups, len(before), source=2)
-
-        def due(run: SortedRun) -> Rows:
-            found = list(run.matches(codes, before, keep_from - 1, PAGE_ROWS))
-            group, entries = (np.concatenate(part) for part in zip(*found, strict=True))
-            if self._codes.exact or not entries.size:
-                return entries
-            wanted = [column.take(pa.array(group)) for column in groups]
-            return entries[self._codes.equal(self._key_columns(side, run.take(entries)), wanted)]
-
-        return self._sides[side].purge_entries(due)
-
-    def _purge_some_keys(self, side: int, keep_from: GroupWise) -> list[Found]:
-        """Drop the same where the groups are of some of the key columns only: O(tuples)."""
-        if not len(keep_from):
-            return []
-        alone = Progress(remember_ended=True)
-        alone.advance(0, keep_from)
-
-        def due(run: SortedRun) -> Rows:
-            entries: Rows = run.alive()
-            bounds = alone.bounds(self.bounds.by_position(side, run.take(entries)))
-            return entries[run.times[entries] < bounds]
-
-        return self._sides[side].purge_entries(due)
+        index, columns = self._sides[side], partial(self._key_columns, side)
+        return purge_groups(index, side, 1 - side, punctuation, self.bounds, self._codes, columns)

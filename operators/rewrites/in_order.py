@@ -6,6 +6,7 @@
     WindowAggregate  ->  BufferingAggregate   of grids; windows that merge (sessions) are in order where tuples are;
                          those folded on the bound are themselves, and a Sort behind them
                          of several definitions: one for each, then Project, which names it, and Merge
+    MultiJoin        ->  itself, and a Sort behind it
     all others       ->  their ``Operator.twin``, or themselves if they keep order (``Operator.keeps_order``)
 
 The same tuples are late in both, so exact plans give equal results (thesis ch. 8,
@@ -31,6 +32,7 @@ from oop_engine.operators.in_order.opib_join import OPIBJoin
 from oop_engine.operators.in_order.opob_join import OPOBJoin
 from oop_engine.operators.in_order.sort import Sort
 from oop_engine.operators.meld import Meld
+from oop_engine.operators.multi_way_join import MultiJoin
 from oop_engine.operators.oa_join import OAJoin
 from oop_engine.operators.policies.late import Late, Slack
 from oop_engine.operators.policies.policies import Upstream
@@ -88,6 +90,8 @@ def _add(twin: Graph, plan: Plan, node: Node, operator: Operator, join: str, sla
         twin.add(node.name, Merge(len(named)), *named)
     elif isinstance(operator, WindowAggregate):
         _add_windows(twin, node.name, operator, inputs, plan.schema(node.inputs[0]), slack)
+    elif isinstance(operator, MultiJoin):
+        _add_sorted(twin, node.name, operator, inputs)
     else:
         twin.add(node.name, _twin(plan, node.name, join, slack), *inputs)
 
@@ -114,7 +118,11 @@ def _add_windows(
     alone = _windows(name, of, schema, slack)
     if not isinstance(_bound(of, schema), Folding):
         return twin.add(name, alone, *inputs)
-    return twin.add(name, Sort(Upstream()), twin.add(f"{name}_unsorted", alone, *inputs))
+    return _add_sorted(twin, name, alone, inputs)
+
+
+def _add_sorted(twin: Graph, name: str, operator: Operator, inputs: list[Stream]) -> Stream:
+    return twin.add(name, Sort(Upstream()), twin.add(f"{name}_unsorted", operator, *inputs))
 
 
 def _twin(plan: Plan, name: str, join: str, slack: Slack) -> Operator:

@@ -1,4 +1,4 @@
-"""A join of several streams as a chain of ``OAJoin``s."""
+"""A join of several streams, as a chain of ``OAJoin``s or as one ``MultiJoin``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TypeVar
 from oop_engine.core.errors import GraphError
 from oop_engine.core.graphs.graph import Graph, Stream
 from oop_engine.operators.joining.bands import Bands
+from oop_engine.operators.multi_way_join import MultiJoin
 from oop_engine.operators.oa_join import OAJoin
 
 __all__ = ["multi_join"]
@@ -24,6 +25,8 @@ def multi_join(
     keys: Keys | Mapping[str, Keys],
     bands: Bands | Mapping[str, Bands],
     kind: str | Mapping[str, str] = "inner",
+    *,
+    at_once: bool = False,
 ) -> Stream:
     """Add the join of ``anchor`` with each of ``others`` to a graph, and return its output.
 
@@ -32,6 +35,8 @@ def multi_join(
     attribute, so no tuple is held longer than by its own join, and intermediate results only where a
     later one has its partners still to come.  Columns of a stream whose names are taken get its name
     behind them (``v_prices``).  Put the join that lets the fewest through first.
+    ``at_once``: one ``MultiJoin`` instead, which finds that order by itself and makes no intermediate results; for
+    inner joins with two or more others that go by the same columns of the anchor.
     Raises ``GraphError`` if there are no others, a name has no keys or band, or a join does not fit.
 
     >>> import pyarrow as pa
@@ -57,12 +62,28 @@ def multi_join(
     keys_of = _of_each(keys, others, f"{place_of}: keys")
     band_of: Mapping[str, Bands] = _of_each(bands, others, f"{place_of}: bands")
     kind_of = _of_each(kind, others, f"{place_of}: kind")
+    if at_once:
+        together = _together(place_of, keys_of, kind_of)
+        join = MultiJoin("anchor", {other: band_of[other] for other in others}, together)
+        return graph.add(name, join, anchor, *others.values())
     joined: Stream | str = anchor
     for place, (other, stream) in enumerate(others.items(), start=1):
-        join = OAJoin(keys_of[other], band_of[other], suffix=f"_{other}", kind=kind_of[other])
-        joined = graph.add(name if place == len(others) else f"{name}_{other}", join, joined, stream)
+        pair = OAJoin(keys_of[other], band_of[other], suffix=f"_{other}", kind=kind_of[other])
+        joined = graph.add(name if place == len(others) else f"{name}_{other}", pair, joined, stream)
     assert isinstance(joined, Stream)
     return joined
+
+
+def _together(place: str, keys_of: Mapping[str, Keys], kind_of: Mapping[str, str]) -> list[tuple[str, ...]]:
+    """Return keys of all streams, from those of each other one with the anchor."""
+    by_anchor = [dict(keys) for keys in keys_of.values()]
+    if any(set(keys) != set(by_anchor[0]) for keys in by_anchor) or set(kind_of.values()) != {"inner"}:
+        msg = (
+            f"{place}: at_once is for inner joins by the same columns of the anchor; got keys {dict(keys_of)!r}, "
+            f"kind {dict(kind_of)!r}: leave at_once out"
+        )
+        raise GraphError(msg)
+    return [(column, *(keys[column] for keys in by_anchor)) for column in by_anchor[0]]
 
 
 def _of_each(given: T | Mapping[str, T], names: Iterable[str], place: str) -> Mapping[str, T]:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -9,9 +11,10 @@ from oop_engine import Schema
 from oop_engine.operators.in_order.opib_join import OPIBJoin
 from oop_engine.operators.in_order.opob_join import OPOBJoin
 from oop_engine.operators.joining.bands import AsOf, Band, TumblingBand, WindowIdBand
+from oop_engine.operators.multi_way_join import MultiJoin
 from oop_engine.operators.oa_join import OAJoin
 from tests.cases import Case, Row
-from tests.naive.joins import Times, as_of, band, joined, tumbling, window_ids, window_join
+from tests.naive.joins import Times, as_of, band, joined, multi_joined, tumbling, window_ids, window_join
 
 LEFT = Schema({"ts": pa.int64(), "k": pa.string(), "n": pa.int32()}, "ts", "s")
 RIGHT = Schema({"ts": pa.int64(), "key": pa.string(), "n": pa.int32(), "x": pa.float64()}, "ts", "s")
@@ -33,6 +36,10 @@ def of_kind(kind: str, keys: tuple[tuple[str, str], ...], times: Times, residual
 
 def latest(kind: str, keys: tuple[tuple[str, str], ...], within: int | None = None):
     return lambda inputs: as_of(kind, inputs[0], inputs[1], keys, (LEFT.names, RIGHT.names), within)
+
+
+def all_of(keys: Sequence[Sequence[str]], **bands: Times):
+    return lambda inputs: multi_joined(inputs, keys, bands)
 
 
 def less(row: Row) -> bool | None:
@@ -154,4 +161,26 @@ CASES = [
     Case("oa_join-as_of-left", OAJoin(ONE, AsOf(), kind="left"), (LEFT, RIGHT), latest("left", ONE)),
     Case("opob_join-as_of", OPOBJoin(ONE, AsOf(), kind="left"), (LEFT, RIGHT), latest("left", ONE)),
     Case("opib_join-as_of", OPIBJoin(ONE, AsOf(3)), (LEFT, RIGHT), latest("inner", ONE, 3)),
+    Case(
+        "multi_join-bands",
+        MultiJoin("a", {"b": Band(2, 5), "c": Band(4, -1)}, [("k", "key", "k")]),
+        (LEFT, RIGHT, LEFT),
+        all_of([("k", "key", "k")], b=band(2, 5), c=band(4, -1)),
+    ),
+    Case(
+        "multi_join-two_keys",
+        MultiJoin(
+            "a",
+            {"b": TumblingBand(7, 3), "c": Band(9, 9), "d": WindowIdBand(9, 4, 3)},
+            [("k", "k", "key", "k"), ("n",) * 4],
+        ),
+        (LEFT, LEFT, RIGHT, LEFT),
+        all_of([("k", "k", "key", "k"), ("n",) * 4], b=tumbling(7, 3), c=band(9, 9), d=window_ids(9, 4, 3)),
+    ),
+    Case(
+        "multi_join-no_keys",
+        MultiJoin("a", {"b": Band(1, 1), "c": TumblingBand(3)}, NO_KEYS),
+        (LEFT, RIGHT, LEFT),
+        all_of(NO_KEYS, b=band(1, 1), c=tumbling(3)),
+    ),
 ]

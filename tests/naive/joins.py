@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
-__all__ = ["as_of", "band", "joined", "tumbling", "window_ids", "window_join"]
+__all__ = ["as_of", "band", "joined", "multi_joined", "tumbling", "window_ids", "window_join"]
 
 Row = dict[str, Any]
 Times = Callable[[int, int], bool]
@@ -105,6 +105,30 @@ def joined(
         if j not in right_met
     ]
     return pairs + [{**row, "time": row[on[0]]} for row in lone] + of_right
+
+
+def multi_joined(
+    inputs: Sequence[list[Row]],
+    keys: Sequence[Sequence[str]],
+    bands: dict[str, Times],
+    on: Sequence[str] = (),
+) -> list[Row]:
+    """Return every combination of one row of each input, with keys equal to the first one's and times in its bands."""
+    on = on or ["ts"] * len(inputs)
+    found = []
+    for anchor, *others in product(*inputs):
+        fits = all(
+            times(anchor[on[0]], row[name])
+            for times, row, name in zip(bands.values(), others, on[1:], strict=True)
+        )
+        if fits and all(
+            equal(anchor[key[0]], row[n]) for key in keys for row, n in zip(others, key[1:], strict=True)
+        ):
+            joined = dict(anchor)
+            for name, row in zip(bands, others, strict=True):
+                joined |= {f"{n}_{name}" if n in joined else n: value for n, value in row.items()}
+            found.append(joined)
+    return found
 
 
 def equal(a: Any, b: Any) -> bool:

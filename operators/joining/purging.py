@@ -1,0 +1,85 @@
+"""What group-wise punctuation lets go of one side of a window join."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from oop_engine.core.progress import Progress
+from oop_engine.core.punctuation import NEVER, GroupWise
+from oop_engine.operators.joining.bounds import JoinBounds
+from oop_engine.operators.joining.index import PAGE_ROWS, Found, JoinIndex
+from oop_engine.operators.joining.run import SortedRun
+from oop_engine.operators.joining.terms import all_valid
+from oop_engine.operators.keys.key_codes import KeyCodes
+
+__all__ = ["purge_groups"]
+
+Ints = NDArray[np.int64]
+Rows = NDArray[np.int32]
+KeysOf = Callable[[pa.RecordBatch], Sequence[pa.Array]]
+"""The key columns of tuples of the side."""
+
+
+def purge_groups(
+    index: JoinIndex, side: int, port: int, punctuation: GroupWise, bounds: JoinBounds, codes: KeyCodes,
+    keys_of: KeysOf,
+) -> list[Found]:  # fmt: skip
+    """Drop the tuples of ``side`` that a punctuation of input ``port`` lets go, of key columns by their positions.
+
+    To be called before ``bounds`` takes it.  Returns the tuples that leave alone, as ``JoinIndex.purge`` does.
+    """
+    on_left: Ints = bounds.on_left(port, punctuation.below)
+    before = bounds.own(side, punctuation.groups)
+    keep_from = bounds.own(side, punctuation.groups, {port: on_left})
+    grown, names = keep_from > before, [str(place) for place in range(codes.columns)]
+    if (
+        len(bounds.linear) > 2
+    ):  # a linear bound of a third input may have raised some, and those stay until now
+        before = np.full_like(before, NEVER)
+    if len(punctuation.attributes) < codes.columns:
+        raised = GroupWise(punctuation.groups, on_left).filter(grown)
+        return _purge_some_keys(index, side, port, raised, bounds, keys_of)
+    groups = [punctuation.groups.column(name) for name in names]
+    grown &= all_valid(groups, len(punctuation))
+    groups = [column.filter(pa.array(grown)) for column in groups]
+    return _purge_keys(index, groups, before[grown], keep_from[grown], codes, keys_of)
+
+
+def _purge_keys(
+    index: JoinIndex, groups: list[pa.Array], before: Ints, keep_from: Ints, codes: KeyCodes, keys_of: KeysOf
+) -> list[Found]:
+    """Drop the tuples of groups with ``before <= time < keep_from``."""
+    if not before.size:
+        return []
+    of_groups = codes.of(groups, len(before), source=-1)
+
+    def due(run: SortedRun) -> Rows:
+        found = list(run.matches(of_groups, before, keep_from - 1, PAGE_ROWS))
+        group, entries = (np.concatenate(part) for part in zip(*found, strict=True))
+        if codes.exact or not entries.size:
+            return entries
+        wanted = [column.take(pa.array(group)) for column in groups]
+        return entries[codes.equal(keys_of(run.take(entries)), wanted)]
+
+    return index.purge_entries(due)
+
+
+def _purge_some_keys(
+    index: JoinIndex, side: int, port: int, raised: GroupWise, bounds: JoinBounds, keys_of: KeysOf
+) -> list[Found]:
+    """Drop the same where the groups are of some of the key columns only: O(tuples)."""
+    if not len(raised):
+        return []
+    alone = Progress(remember_ended=True)
+    alone.advance(0, raised)
+
+    def due(run: SortedRun) -> Rows:
+        entries: Rows = run.alive()
+        keys = bounds.by_position(side, run.take(entries))
+        return entries[run.times[entries] < bounds.own(side, keys, {port: alone.bounds(keys)})]
+
+    return index.purge_entries(due)
