@@ -43,7 +43,7 @@ from oop_engine import (
 from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.punctuation import passed
 from oop_engine.core.saved import Saved
-from oop_engine.operators.kernels.first_seen import add
+from oop_engine.operators.kernels.hashing import add_pairs
 from oop_engine.operators.keys.key_table import KeyTable
 from oop_engine.operators.revisions.net_rows import NetRows
 
@@ -113,7 +113,7 @@ class Distinct(Operator):
             return
         slots = self._index.encode([keys.column(n) for n in self._names], rows=len(keys))
         self._reserve(len(keys))
-        new = add(self._slots, self._times, slots, keys.times)
+        new = add_pairs(self._slots, self._times, slots, keys.times)
         count = int(np.count_nonzero(new))
         self._held += count
         if count:
@@ -193,5 +193,5 @@ class Distinct(Operator):
         """Make a table of these pairs, at most half full with ``more`` to come."""
         capacity = 1 << max(2 * (slots.size + more), _LEAST).bit_length()
         self._slots, self._times = np.full(capacity, _FREE), np.empty(capacity, np.int64)
-        add(self._slots, self._times, slots, times)
+        add_pairs(self._slots, self._times, slots, times)
         self._held = slots.size

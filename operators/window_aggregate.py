@@ -24,7 +24,7 @@ into windows all the same.  ``slicing/strategy.py`` chooses between these ways, 
 groups are kept instead (AdaptWID).
 
 Several definitions in one operator share slices where they lie on grids (``slicing/stores/slice_ring.py``); sessions
-are runs that merge (``slicing/stores/run_store.py``).  All of them close in ``slicing/closing.py``.
+are runs that merge (``slicing/stores/session_store.py``).  All of them close in ``slicing/closing.py``.
 
 Tuple-based windows of the whole stream close as pages come, all at once: their aggregates slide over it
 (``operators/slicing/rows/row_windows.py``).

@@ -1,4 +1,4 @@
-"""Kernels that mix the columns of a key into one integer a row."""
+"""Kernels that mix the columns of a key into one integer a row, and a set of pairs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["mix_bytes", "mix_integers"]
+__all__ = ["add_pairs", "mix_bytes", "mix_integers"]
 
 Ints = NDArray[np.int64]
 
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio
 _AGAIN = np.uint64(0xD6E8FEB86659FD93)
+_OTHER = np.uint64(0xC2B2AE3D27D4EB4F)
 
 
 @njit(cache=True, nogil=True, inline="always")  # type: ignore[untyped-decorator]
@@ -45,3 +46,30 @@ def mix_bytes(codes: Ints, offsets: Ints | NDArray[np.int32], data: NDArray[np.u
             code = _mixed(code, word)
             at += ahead
         codes[row] = np.int64(code)
+
+
+@njit(cache=True, nogil=True)
+def add_pairs(
+    held_slots: NDArray[np.int64],
+    held_times: NDArray[np.int64],
+    slots: NDArray[np.int64],
+    times: NDArray[np.int64],
+) -> NDArray[np.bool_]:
+    """Add pairs to the set; return which of them were not there before, bool (rows,).
+
+    ``held_slots``, ``held_times``: int64 (capacity,), the set, written to; capacity a power
+    of two and more than all pairs there will be; a free place has slot -1.  ``slots``,
+    ``times``: int64 (rows,), slots >= 0.  O(rows).  Called by ``Distinct``.
+    """
+    mask = np.uint64(held_slots.size - 1)
+    new = np.zeros(slots.size, np.bool_)
+    for row in range(slots.size):
+        slot, time = slots[row], times[row]
+        mixed = (np.uint64(slot) * _SPREAD) ^ (np.uint64(time) * _OTHER)
+        place = (mixed ^ (mixed >> np.uint64(29))) * _SPREAD >> np.uint64(20) & mask
+        while held_slots[place] != -1 and (held_slots[place] != slot or held_times[place] != time):
+            place = (place + np.uint64(1)) & mask
+        if held_slots[place] == -1:
+            held_slots[place], held_times[place] = slot, time
+            new[row] = True
+    return new

@@ -62,6 +62,11 @@ class States:
         """Return the states of the rows from each of ``starts`` (ascending, the first 0) to the next, together."""
         return [c.reduce(state, starts) for c, state in zip(self._accumulators, states, strict=True)]
 
+    def folded(self, steps: Integers) -> None:
+        """Take ``steps`` int64 (3, n) by turns: what the rows in the second and the third have goes to the first."""
+        for c, state in zip(self._accumulators, self.columns, strict=True):
+            c.fold_steps(state, steps, 0)
+
     def take(self, rows: Integers) -> list[Arrays]:
         """Return a copy of some rows."""
         return [tuple(column[rows] for column in state) for state in self.columns]
@@ -150,17 +155,11 @@ class Partials:
         starts = np.concatenate([[0], np.cumsum(widths)])
         inputs = self.states.prepare(page, times)
         for lo, hi in _blocks(starts):
-            part = slice(lo, hi)
-            self._add(slots[part], spans, first[part], starts[lo : hi + 1] - starts[lo],
-                      [tuple(a[part] for a in arrays) for arrays in inputs])  # fmt: skip
-
-    def _add(
-        self, slots: Integers, spans: Integers, first: Integers, starts: Integers,
-        inputs: Sequence[Arrays],
-    ) -> None:  # fmt: skip
-        rows = np.empty(starts[-1], np.int64)
-        for begin, done in self._located(slots, spans, first, starts, rows):
-            self.states.update(rows, starts, begin, done, inputs)
+            part, some = slice(lo, hi), starts[lo : hi + 1] - starts[lo]
+            given = [tuple(a[part] for a in arrays) for arrays in inputs]
+            rows = np.empty(some[-1], np.int64)
+            for begin, done in self._located(slots[part], spans, first[part], some, rows):
+                self.states.update(rows, some, begin, done, given)
 
     def merge(self, slots: Integers, wids: Integers, states: Sequence[Arrays], spans: Integers) -> None:
         """Take in states of windows, all different, as if their tuples had come here."""

@@ -8,14 +8,13 @@
     ordered   tuples that a bound passes, in time order: ranks, markers, frames (``slicing/ordered``)
     bins      windows that end with each tuple, where asked for: two partial aggregates a tuple (fig. 6-7)
 
-``auto`` takes panes where they are sooner by the cost model (``slicing/panes/pane_costs.py``), and adapts
-once groups turn out to be sparse; else windows.  Definitions of a mapping share slices where that suits them
-(``slicing/panes/shared_slices.py``); each other one has a store of its own.
+``auto`` takes panes where they are sooner by the cost model (``slicing/panes/pane_costs.py``), and adapts once groups
+turn out to be sparse; else windows.  Definitions share slices where that suits (``slicing/panes/shared_slices.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
@@ -38,6 +37,7 @@ from oop_engine.operators.slicing.stores.bin_store import BinStore
 from oop_engine.operators.slicing.stores.landmark_store import LandmarkStore
 from oop_engine.operators.slicing.stores.pane_store import PaneStore
 from oop_engine.operators.slicing.stores.run_store import RunStore
+from oop_engine.operators.slicing.stores.session_store import SessionStore
 from oop_engine.operators.slicing.stores.slice_ring import SliceRing
 from oop_engine.operators.slicing.stores.tuple_tail import Tail
 from oop_engine.operators.slicing.stores.window_store import WindowStore
@@ -136,7 +136,7 @@ def numbered_stores(query: Query) -> Iterator[tuple[list[int], Store]]:
     for slicing in query.slicings:
         yield slicing.shape[3].tolist(), SliceRing(query.output, slicing, query.assembly)
     if gaps := query.gaps:
-        yield list(gaps), RunStore(gaps, query.parts, query.output.stamp)
+        yield list(gaps), _runs(query, gaps)
     folded = {n: one for n in query.alone if isinstance(one := query.output.definitions[n], Folding)}
     held = {} if query.changing else shares(folded, query.schema, query.read, query.output.tie)
     for number in query.alone:
@@ -158,16 +158,15 @@ def checked_query(query: Query) -> None:
             raise GraphError(msg)
     for number in query.alone:
         extents = query.output.definitions[number]
-        if not isinstance(extents, Extents):
-            if not in_bins(query, extents):
-                _check_merging(query, query.names[number])
-        else:
+        if isinstance(extents, Extents):
             _check_strategy(query, extents)
             kept = chosen(query, extents).kept
             in_table = not (kept == "adaptive" and is_compiled(query.parts))
             check_overlap(
                 extents, f"{place}: {query.names[number]!r}" if query.share else place, in_table=in_table
             )
+        elif not in_bins(query, extents):
+            _check_merging(query, query.names[number])
 
 
 def _check_merging(query: Query, name: str) -> None:
@@ -216,13 +215,17 @@ def _store(query: Query, number: int, held: Share | None = None) -> Store:
         of = query.output
         return OrderedStore(number, definition, query.parts, of.stamp, query.schema, query.read, of.tie, held)
     if not isinstance(definition, Merging):
-        kind = type(definition).__name__
-        msg = (
-            f"{query.output.place}: no store keeps windows of {kind}; give Extents, a Folding, or one with the methods "
-            "of Merging"
-        )
+        kind, way = type(definition).__name__, "give Extents, a Folding, or one with the methods of Merging"
+        msg = f"{query.output.place}: no store keeps windows of {kind}; {way}"
         raise GraphError(msg)
-    return RunStore({number: definition}, query.parts, query.output.stamp)
+    return _runs(query, {number: definition})
+
+
+def _runs(query: Query, merging: Mapping[int, Merging]) -> Store:
+    """Return the store of windows that merge: sessions without lists have one of their own."""
+    rest = query.parts, query.output.stamp
+    gaps = {} if is_ragged(query.parts) else nested(merging)
+    return SessionStore(gaps, *rest) if gaps else RunStore(merging, *rest)
 
 
 _STORES: dict[Kept, Callable[[Query, int, Extents], WindowStore]] = {

@@ -16,6 +16,7 @@ from oop_engine.operators import (
     BufferingAggregate,
     Count,
     LastRows,
+    Median,
     PartialAggregate,
     Session,
     Sum,
@@ -141,9 +142,8 @@ def test_memory_is_that_of_open_sessions():
 def test_a_sum_that_does_not_fit_names_the_session():
     driver = Driver(WindowAggregate(Session(10), {"s": Sum("v")}, ("k",)), KEYED)
     driver.feed(0, keyed(5, "a", 2**62))
-    driver.feed(0, keyed(9, "a", 2**62))
-    with pytest.raises(ContractError, match=r"\[\d+, \d+\) of group \{'k': 'a'\}"):
-        driver.feed(0, Linear(100))
+    with pytest.raises(ContractError, match=r"\[5, 19\) of group \{'k': 'a'\}"):
+        driver.feed(0, keyed(9, "a", 2**62))
 
 
 @pytest.mark.parametrize("gap", [0, -1, "1 fortnight", 2**61])
@@ -185,10 +185,44 @@ def test_a_snapshot_with_runs_that_overlap_is_refused():
     operator = WindowAggregate(Session(10), {"n": Count()}).opened(KEYED)
     list(operator.on_page(0, keyed(5)))
     list(operator.on_page(0, keyed(50)))
+    operator._closing.stores[0]._table.first[:] = 12, 12, *[0] * 14
+    with pytest.raises(SnapshotError, match="apart"):
+        WindowAggregate(Session(10), {"n": Count()}).opened(KEYED).restore(operator.snapshot())
+
+
+def test_a_snapshot_with_runs_of_lists_that_overlap_is_refused():
+    operator = WindowAggregate(Session(10), {"n": Median("v")}).opened(KEYED)
+    list(operator.on_page(0, keyed(5)))
+    list(operator.on_page(0, keyed(50)))
     held = operator._closing.stores[0]._runs
     held.put(held.merged()._replace(first=np.array([5, 12])))
     with pytest.raises(SnapshotError, match="disjoint"):
-        WindowAggregate(Session(10), {"n": Count()}).opened(KEYED).restore(operator.snapshot())
+        WindowAggregate(Session(10), {"n": Median("v")}).opened(KEYED).restore(operator.snapshot())
+
+
+@pytest.mark.parametrize("keys", [1, 40])
+def test_runs_far_back_are_found_in_sorted_pages(keys):
+    """Sessions of one tuple each, backwards and forwards: lists are long, and lists of new runs come out of room."""
+    rng = np.random.default_rng(keys)
+    times = rng.permutation(np.arange(0, 12_000, 4)) + rng.integers(0, 2, 3000)
+    names = rng.integers(0, keys, 3000).astype(str)
+    given = [{"ts": t, "k": k, "v": 1} for t, k in zip(times.tolist(), names.tolist(), strict=True)]
+    driver = Driver(
+        WindowAggregate({"a": Session(3), "b": Session(9)}, {"n": Count(), "s": Sum("ts")}, ("k",)), KEYED
+    )
+    driver.feed(0, Page.of(KEYED, {"ts": times[:900], "k": names[:900], "v": [1] * 900}))
+    driver.feed(0, Page.of(KEYED, {"ts": times[900:], "k": names[900:], "v": [1] * 2100}))
+    driver.feed(0, Linear(6000))
+    driver.feed(0, Linear(FOREVER))
+    functions = {"n": len, "s": lambda rows: sum(row["ts"] for row in rows)}
+    for name, gap in (("a", 3), ("b", 9)):
+        found = [
+            {key: row[key] for key in row if key != "window"}
+            for row in driver.rows()
+            if row["window"] == name
+        ]
+        assert multiset(found) == multiset(sessions(given, "ts", ("k",), functions, gap))
+    assert driver.operator.state().in_use == (0, 0, 0)
 
 
 def test_gaps_share_runs_which_stay_until_the_longest_has_closed():

@@ -13,25 +13,25 @@ from oop_engine.operators.keys.key_table import KeyTable
 from oop_engine.operators.slicing.partials import NO_WINDOW
 from oop_engine.operators.slicing.revised.version_table import within
 from oop_engine.operators.slicing.store import Store
-from oop_engine.operators.slicing.stores.run_store import RunStore
+from oop_engine.operators.slicing.stores.session_store import SessionStore
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import WindowStates
 
 __all__ = ["Readable", "closing_between", "opened", "readable", "touched"]
 
 Integers = NDArray[np.int64]
-Readable = WindowStore | RunStore
-"""The stores whose windows can be read: partial aggregates of windows in a table, and runs of one definition."""
+Readable = WindowStore | SessionStore
+"""The stores whose windows can be read: partial aggregates of windows in a table, and sessions of one gap."""
 
 
 def readable(store: Store) -> TypeGuard[Readable]:
     """Tell whether windows can be read: of a grid from the table, and sessions."""
-    return type(store) is WindowStore or (isinstance(store, RunStore) and store.of_gaps)
+    return type(store) is WindowStore or isinstance(store, SessionStore)
 
 
 def opened(store: Readable, slots: Integers) -> WindowStates:
     """Return all open windows of some groups."""
-    if isinstance(store, RunStore):
+    if isinstance(store, SessionStore):
         return store.windows_of(slots)
     slots = slots[slots < len(store.spans)]
     low, high = store.spans[slots].T
@@ -41,7 +41,7 @@ def opened(store: Readable, slots: Integers) -> WindowStates:
 
 def touched(store: Readable, times: Integers, slots: Integers) -> WindowStates:
     """Return the windows that tuples have just gone into.  O(windows of the tuples), of sessions O(runs held)."""
-    if isinstance(store, RunStore):
+    if isinstance(store, SessionStore):
         found = store.windows_of(occurring(slots, int(slots.max(initial=-1)) + 1))
         assert found.starts is not None
         none = np.zeros_like(found.slots), np.zeros_like(slots)
@@ -63,7 +63,7 @@ def touched(store: Readable, times: Integers, slots: Integers) -> WindowStates:
 
 def closing_between(store: Readable, slots: Integers, after: Integers, until: Integers) -> WindowStates:
     """Return the windows of ``slots[i]`` that are complete by ``until[i]`` and not by ``after[i]``."""
-    if isinstance(store, RunStore):
+    if isinstance(store, SessionStore):
         found = store.windows_of(slots)
         bounds = np.full((2, int(slots.max(initial=-1)) + 1), 0)
         bounds[:, slots] = after, until

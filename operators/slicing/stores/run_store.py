@@ -1,4 +1,4 @@
-"""The run store: window state of definitions whose windows merge, such as sessions.
+"""The run store: window state of definitions whose windows merge, and of sessions of lists of values.
 
 A run is a partial aggregate of some tuples of a group with their first and last time; runs that belong
 together by the definition are merged (``slicing/stores/runs.py``).  The definition alone tells which are complete.
@@ -86,11 +86,6 @@ class RunStore:
     def alive(self) -> int:
         return self._alive
 
-    @property
-    def of_gaps(self) -> bool:
-        """Whether windows are sessions, whose extents are apart."""
-        return isinstance(self._narrowest, Gap)
-
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         self._check(times)
         runs = self.runs_of(page, times, slots)
@@ -159,20 +154,6 @@ class RunStore:
             runs = self._runs.reduced(runs, np.flatnonzero(begins), _overflow(definition))
             [left] = runs.marks
         return runs
-
-    def windows_of(self, slots: Integers) -> WindowStates:
-        """Return the open windows of some groups as they are now, of a store of one definition.  O(runs)."""
-        held, [(number, definition)] = self._runs.merged(), self._definitions
-        wanted = np.zeros(max(int(held.slots.max(initial=-1)), int(slots.max(initial=-1))) + 1, np.bool_)
-        wanted[slots] = True
-        found = held.take(wanted[held.slots])
-        return WindowStates(found.slots, definition.ends(found.last), found.states, number, found.first)
-
-    def complete(self, found: WindowStates, bounds: Integers) -> NDArray[np.bool_]:
-        """Tell which windows no later tuple can join, by the bounds of their groups."""
-        [(_, definition)] = self._definitions
-        zero = definition.ends(np.zeros(1, np.int64))
-        return definition.complete(found.ends - zero, bounds)
 
     def least_stamp(self, bound: int) -> int:
         """The end of a later window is that of an open run, or of later tuples alone."""

@@ -28,7 +28,7 @@ from oop_engine.operators.slicing.accumulators import is_ragged
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.window_states import narrow
 
-__all__ = ["EQUAL", "HeldRuns", "Identity", "Overflow", "Runs", "overlapping"]
+__all__ = ["EQUAL", "HeldRuns", "Identity", "Overflow", "Runs", "order_of", "overlapping"]
 
 Integers = NDArray[np.int64]
 Begins = Callable[[Integers, Integers, Integers], NDArray[np.bool_]]
@@ -263,7 +263,7 @@ def _new_panes(slots: Integers, first: Integers, last: Integers) -> NDArray[np.b
     return begins
 
 
-EQUAL = Identity(lambda slots, first, last: _order(first + last, slots), _new_panes)
+EQUAL = Identity(lambda slots, first, last: order_of(first + last, slots), _new_panes)
 """Panes of a group are one if they are the same, in the order of panes.
 
 Both ends of panes grow with time, so no two have the same sum.
@@ -272,10 +272,10 @@ Both ends of panes grow with time, so no two have the same sum.
 
 def overlapping(begins: Begins) -> Identity:
     """Return the identity of runs that join by ``begins``, of rows by slot, then first."""
-    return Identity(lambda slots, first, _: _order(slots, first), begins)
+    return Identity(lambda slots, first, _: order_of(slots, first), begins)
 
 
-def _order(major: Integers, minor: Integers) -> Integers:
+def order_of(major: Integers, minor: Integers) -> Integers:
     """Return the stable order by one, then the other; by radix where both fit one number."""
     if not major.size:
         return np.empty(0, np.int64)
