@@ -5,7 +5,8 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SOURCE := oop_engine operators scenarios benchmarks tests conftest.py
-JOBS   ?= auto
+# One process more than cores: tests that start Spark, a service or a server wait much of the time.
+JOBS   ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 1) + 1)
 
 PEERS  := bytewax pathway pyflink pyspark
 PACKAGES_bytewax := bytewax==0.21.*
