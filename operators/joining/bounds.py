@@ -117,7 +117,7 @@ class JoinBounds:
         return [self._left] if self._earlier is None else [self._left, self._earlier]
 
     def _kept_from(self, side: int, left: Bound) -> Bound:
-        """Return what is kept of a side by the least left timestamp that it can match yet."""
+        """Return the least timestamp of a side that is kept, by the least left timestamp that it can match yet."""
         return left if side == 0 else self.rules[side - 1].keep_from(1, left)
 
     def _on_earlier(self, port: int, below: Bound) -> Bound:

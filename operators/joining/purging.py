@@ -1,4 +1,4 @@
-"""What group-wise punctuation lets go of one side of a window join."""
+"""Purging one side of a window join by group-wise punctuation."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class StarState:
         """How many they have found."""
 
     def arrive(self, side: int, page: Page) -> Iterator[list[pa.RecordBatch]]:
-        """Yield the results of a page, those of each stream row by row; then store what can match something later."""
+        """Yield the results of a page, of each stream row by row; then store tuples that can match something later."""
         valid = all_valid(self._key_columns(side, page.batch), len(page))
         page = page if valid.all() else page.filter(valid)
         codes = self._codes.of(self._key_columns(side, page.batch), len(page), source=side)
