@@ -46,7 +46,10 @@ from oop_engine.core.schema import Schema
 from oop_engine.operators.joining.as_of import join_state
 from oop_engine.operators.joining.bands import AsOf, Bands
 from oop_engine.operators.joining.terms import JoinTerms, Residual
+from oop_engine.operators.ordering.due_rows import DueRows, check_flush
 from oop_engine.operators.revisions.joined import joined_changes, with_changes
+from oop_engine.operators.values.describe_value import describe_value
+from oop_engine.operators.values.flush import Flush
 
 __all__ = ["OAJoin"]
 
@@ -67,6 +70,9 @@ class OAJoin(Operator):
     be null for want of a match can make no progress.
     ``punctuation``: the kinds that go out: ``"individual"`` on either timestamp,
     ``"joint"`` on both together, or ``"both"``.
+    ``flush``: ``Slow(every, within)`` spreads the rows that a punctuation lets go (tuples that match nothing, and all
+    of an ``AsOf`` band) over the messages that follow: one for each ``every`` tuples, at least one a message, all
+    before the ``within``-th punctuation behind that lets some go is answered.  The bound stays at the earliest of them.
     The output has all left columns, then all right ones, with ``suffix`` where a name is
     taken (semi, anti: left ones alone); the left progressing attribute stays the progressing one.
     Raises ``GraphError`` if columns, types or units do not fit, or the residual is no predicate.
@@ -92,6 +98,7 @@ class OAJoin(Operator):
         punctuation: str = "individual",
         suffix: str = "_right",
         kind: str = "inner",
+        flush: Flush | None = None,
     ) -> None:
         if punctuation not in _KINDS:
             msg = f"OAJoin: punctuation must be one of {', '.join(_KINDS)}; got {punctuation!r}"
@@ -101,6 +108,10 @@ class OAJoin(Operator):
             msg = f"OAJoin: a {kind} join has no right time; punctuation must be 'individual'; got {punctuation!r}"
             raise GraphError(msg)
         self.punctuation = punctuation
+        self.flush = check_flush(flush, "OAJoin")
+        if self.flush is not None and not (any(self.terms.kind.alone) or isinstance(band, AsOf)):
+            msg = f"OAJoin: flush is for rows that wait for punctuation, which are none of kind={kind!r}; got {flush!r}"
+            raise GraphError(msg)
         self.revisions = "takes" if kind == "inner" and not isinstance(band, AsOf) else "refuses"
 
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
@@ -122,14 +133,23 @@ class OAJoin(Operator):
         self._held = join_state(self.terms, self.schemas_in)
         joined = self.terms.output_schema(*self.schemas_in)
         self._changes = [name for name in joined.names if name not in self.schemas_out[0].names]
+        self._due = None if self.flush is None else DueRows(self.schemas_out[0], self.flush)
         self._right_out = NEVER
         self._box_out = [NEVER, NEVER]
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
+        answer = self._of_page(port, page)
+        return answer if self._due is None else self._due.behind_page(answer, len(page))
+
+    def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
+        answer = self._of_punctuation(port, punctuation)
+        return answer if self._due is None else self._due.behind_punctuation(answer)
+
+    def _of_page(self, port: int, page: Page) -> Iterator[Emission]:
         for joined in self._held.arrive(port, page):
             yield 0, Page(self.schemas_out[0], with_changes(joined, self.schemas_out[0], self._changes))
 
-    def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
+    def _of_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
         for out in self._held.advance(port, punctuation):
             if isinstance(out, pa.RecordBatch):
                 yield 0, Page(self.schemas_out[0], out)
@@ -143,18 +163,22 @@ class OAJoin(Operator):
             yield from self._on_both_times()
 
     def state(self) -> State:
-        return self._held.state()
+        held = self._held.state()
+        return held if self._due is None else held + State(tuples=len(self._due), nbytes=self._due.nbytes)
 
     def save(self) -> dict[str, Any]:
-        return {"held": self._held.save(), "right_out": self._right_out, "box_out": self._box_out}
+        saved = {"held": self._held.save(), "right_out": self._right_out, "box_out": self._box_out}
+        return saved if self._due is None else saved | {"due": self._due.save()}
 
     def load(self, state: Saved) -> None:
         self._held.load(state.part("held"))
         self._right_out, box = state.integer("right_out"), state.part("box_out")
         self._box_out = [box.integer(0), box.integer(1)]
+        if self._due is not None:
+            self._due.load(state.part("due"))
 
     def describe(self) -> str:
-        return f"OAJoin {self.terms}"
+        return f"OAJoin {self.terms}" + ("" if self.flush is None else f", {describe_value(self.flush)}")
 
     def _on_right_time(self) -> Iterator[Emission]:
         _, bound = self._held.bounds.rule.output_bounds(*self._held.bounds.linear)

@@ -59,6 +59,7 @@ from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation
 from oop_engine.operators.levels.consolidate import Consolidate
 from oop_engine.operators.levels.partial_aggregate import PartialAggregate
+from oop_engine.operators.ordering.due_rows import DueRows, check_flush
 from oop_engine.operators.slicing.changing import Changing, changed_windows, read_change
 from oop_engine.operators.slicing.checks import by_name, checked, one_of
 from oop_engine.operators.slicing.closing import Closing
@@ -73,6 +74,7 @@ from oop_engine.operators.slicing.strategy import Assembly, Query, Strategy, che
 from oop_engine.operators.slicing.tagger import Tagger, bind
 from oop_engine.operators.triggers import Emit
 from oop_engine.operators.values.describe_value import describe_value
+from oop_engine.operators.values.flush import Flush
 from oop_engine.operators.values.written import written
 from oop_engine.operators.windows import Definition, Extents, Over, PartitionedTupleBased, TupleBased, Windows
 
@@ -102,6 +104,10 @@ class WindowAggregate(Operator):
     "nested" (from shorter windows), or "auto".
     ``emit``: versions of results before they are final (``Emit``), of all windows but those by arrival; the output is
     then a revision stream, of ``change`` +1 and -1.  ``OnRequest`` among its triggers adds the input ``ask``.
+    ``flush``: ``Slow(every, within)`` spreads the results that a punctuation completes over the messages that follow:
+    one for each ``every`` tuples, at least one a message, by their windows' ends, and all of them before the
+    ``within``-th punctuation behind that completes windows is answered.  The bound of the output stays at the
+    earliest result that is due.  Default: at once.
     ``changing``: named definitions may come and go while the query runs (``Change``); the bound of the results is
     then at most that of the input.
     Raises ``GraphError`` if lengths, columns, types or names do not fit; ``ContractError`` if an
@@ -128,7 +134,7 @@ class WindowAggregate(Operator):
     def __init__(
         self, windows: Windows | Mapping[str, Windows], aggregates: Mapping[str, Aggregation],
         by: Sequence[str] = (), *, empty: bool = False, stamp: Stamp = "end", strategy: Strategy = "auto",
-        assembly: Assembly = "auto", changing: bool = False, emit: Emit | None = None,
+        assembly: Assembly = "auto", changing: bool = False, emit: Emit | None = None, flush: Flush | None = None,
     ) -> None:  # fmt: skip
         self.by = checked(aggregates, by, stamp, _WHAT)
         self.named = isinstance(windows, Mapping)
@@ -146,7 +152,10 @@ class WindowAggregate(Operator):
         self.assembly: Assembly = one_of(Assembly, assembly, f"{_WHAT}: assembly")
         self.changing, self._first = changing, self.definitions
         self._asked: Query | None = None
-        self.emit = emit
+        self.emit, self.flush = emit, check_flush(flush, f"{_WHAT}")
+        if self.flush is not None and (by_rows or changing or emit is not None):
+            msg = f"{_WHAT}: flush is for results that wait for punctuation, without emit and changing; got {flush!r}"
+            raise GraphError(msg)
         self.for_sinks = "" if emit is None else emit.for_sinks
         self.inputs = ("in",) if emit is None else emit.inputs
         if emit is not None and (changing or empty or strategy != "auto"):
@@ -213,7 +222,7 @@ class WindowAggregate(Operator):
         return (column if column in self.by else None, *(None for _ in inputs[1:]))
 
     def halves(self, inputs: tuple[Schema, ...]) -> tuple[Operator, Operator] | None:
-        if self.changing or self.emit is not None or inputs[0].change is not None:
+        if self.changing or self.emit is not None or self.flush is not None or inputs[0].change is not None:
             return None
         first = PartialAggregate(self.windows, self.aggregates, self.by)
         try:
@@ -229,6 +238,7 @@ class WindowAggregate(Operator):
         if self.changing:
             self.definitions = self.windows = self._first
         query = self._query(schema)
+        self._due = None if self.flush is None else DueRows(self.schemas_out[0], self.flush)
         first, self._rows = query.output.definitions[0], None
         if self._slides(query) and isinstance(first, Extents):
             self._rows = RowWindows(query.output, first, schema)
@@ -281,6 +291,10 @@ class WindowAggregate(Operator):
         return iter(()) if self._versions is None else self._versions.clock(now)
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
+        answer = self._of_page(port, page)
+        return answer if self._due is None else self._due.behind_page(answer, len(page))
+
+    def _of_page(self, port: int, page: Page) -> Iterator[Emission]:
         if self._rows is not None:
             yield from self._rows.add(page)
         elif port and self._versions is not None:
@@ -296,6 +310,10 @@ class WindowAggregate(Operator):
                 yield from self._closing.take(ended)
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
+        answer = self._of_punctuation(port, punctuation)
+        return answer if self._due is None else self._due.behind_punctuation(answer)
+
+    def _of_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
         if port:
             return iter(())  # requests say nothing of windows
         if self._rows is None and self._tagger is None:
@@ -312,6 +330,8 @@ class WindowAggregate(Operator):
         if self._rows is not None:
             return self._rows.state()
         held = self._closing.state()
+        if self._due is not None:
+            held += State(partials=len(self._due), nbytes=self._due.nbytes)
         return held if self._tagger is None else held + State(nbytes=self._tagger.nbytes)
 
     def slowest_groups(self, most: int) -> list[tuple[dict[str, Any], int]]:
@@ -321,7 +341,8 @@ class WindowAggregate(Operator):
         if self._rows is not None:
             return {"rows": self._rows.save()}
         tagger = None if self._tagger is None else self._tagger.save()
-        return {"tagger": tagger, "closing": self._closing.save()}
+        saved = {"tagger": tagger, "closing": self._closing.save()}
+        return saved if self._due is None else saved | {"due": self._due.save()}
 
     def load(self, state: Saved) -> None:
         if self._rows is not None:
@@ -330,6 +351,8 @@ class WindowAggregate(Operator):
         if self._tagger is not None:
             self._tagger.load(state.part("tagger"))
         self._closing.load(state.part("closing"))
+        if self._due is not None:
+            self._due.load(state.part("due"))
         if isinstance(self._closing, Changing):
             self.definitions = self.windows = self._closing.windows
 
@@ -341,6 +364,7 @@ class WindowAggregate(Operator):
         asked = ", ".join(f"{name}={describe_value(one)}" for name, one in self.aggregates.items())
         by = f"; by {', '.join(self.by)}" if self.by else ""
         how = "" if self.strategy == "auto" else f"; by {self.strategy}"
+        how += "" if self.flush is None else f"; {describe_value(self.flush)}"
         return f"{_WHAT}({windows}; {asked}{by}{how})"
 
 

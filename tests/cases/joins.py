@@ -13,6 +13,7 @@ from oop_engine.operators.in_order.opob_join import OPOBJoin
 from oop_engine.operators.joining.bands import AsOf, Band, TumblingBand, WindowIdBand
 from oop_engine.operators.multi_way_join import MultiJoin
 from oop_engine.operators.oa_join import OAJoin
+from oop_engine.operators.values.flush import Slow
 from tests.cases import Case, Row
 from tests.naive.joins import Times, as_of, band, joined, multi_joined, tumbling, window_ids, window_join
 
@@ -161,6 +162,18 @@ CASES = [
     Case("oa_join-as_of-left", OAJoin(ONE, AsOf(), kind="left"), (LEFT, RIGHT), latest("left", ONE)),
     Case("opob_join-as_of", OPOBJoin(ONE, AsOf(), kind="left"), (LEFT, RIGHT), latest("left", ONE)),
     Case("opib_join-as_of", OPIBJoin(ONE, AsOf(3)), (LEFT, RIGHT), latest("inner", ONE, 3)),
+    Case(
+        "oa_join-full-slow",
+        OAJoin(TWO, Band(3, -1), punctuation="both", kind="full", flush=Slow(every=3, within=2)),
+        (LEFT, RIGHT),
+        of_kind("full", TWO, band(3, -1)),
+    ),
+    Case(
+        "oa_join-as_of-slow",
+        OAJoin(ONE, AsOf(), kind="left", flush=Slow(every=1)),
+        (LEFT, RIGHT),
+        latest("left", ONE),
+    ),
     Case(
         "multi_join-bands",
         MultiJoin("a", {"b": Band(2, 5), "c": Band(4, -1)}, [("k", "key", "k")]),

@@ -12,6 +12,7 @@ from oop_engine.operators.aggregate import Aggregate
 from oop_engine.operators.aggregates import Avg, Count, First, Last, Max, Min, Stddev, Sum
 from oop_engine.operators.bucket import Bucket
 from oop_engine.operators.in_order.buffering_aggregate import BufferingAggregate
+from oop_engine.operators.values.flush import Slow
 from oop_engine.operators.window_aggregate import SlicedAggregate, WindowAggregate
 from oop_engine.operators.windows import (
     Global,
@@ -134,6 +135,15 @@ def _mixed(of: list[Row]) -> list[Row]:
 
 
 CASES = [
+    Case(
+        "tumbling-slow",
+        WindowAggregate(Tumbling(7), MANY, ("k", "j"), flush=Slow(every=2, within=2)), (SCHEMA,),
+        _of(lambda of: naive.sliding(of, "ts", ("k", "j"), FUNCTIONS, 7, 7)), DOMAINS,
+    ),
+    Case(
+        "sessions-slow", WindowAggregate(Session(7), MANY, ("k", "j"), stamp="start", flush=Slow(every=9)), (SCHEMA,),
+        _of(lambda of: sessions(of, "ts", ("k", "j"), FUNCTIONS, 7)), DOMAINS,
+    ),
     Case(
         "sessions", WindowAggregate(Session(7), MANY, ("k", "j")), (SCHEMA,),
         _of(lambda of: sessions(of, "ts", ("k", "j"), FUNCTIONS, 7)), DOMAINS,
