@@ -157,6 +157,9 @@ class Aggregate(Operator):
     def state(self) -> State:
         return self._closing.state()
 
+    def counts(self) -> dict[str, int]:
+        return self._closing.counts()
+
     def save(self) -> dict[str, Any]:
         return self._closing.save()
 

@@ -44,6 +44,7 @@ from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.punctuation import passed
 from oop_engine.core.saved import Saved
 from oop_engine.operators.kernels.hashing import add_pairs
+from oop_engine.operators.keys.behind import Behind
 from oop_engine.operators.keys.key_table import KeyTable
 from oop_engine.operators.revisions.net_rows import NetRows
 
@@ -103,6 +104,7 @@ class Distinct(Operator):
         self._index = GroupIndex([schema.type_of(n) for n in self._names], KeyTable)
         self._hold(np.empty(0, np.int64), np.empty(0, np.int64))
         self._net = None if schema.change is None else NetRows(schema)
+        self._behind = Behind() if self._net is None else self._net.behind
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         [schema] = self.schemas_out
@@ -111,6 +113,7 @@ class Distinct(Operator):
             if (revised := self._net.distinct(keys)) is not None:
                 yield 0, revised
             return
+        keys = self._behind.timely(keys)
         slots = self._index.encode([keys.column(n) for n in self._names], rows=len(keys))
         self._reserve(len(keys))
         new = add_pairs(self._slots, self._times, slots, keys.times)
@@ -126,8 +129,10 @@ class Distinct(Operator):
                     return
                 self._net.forget(punctuation)
             case Linear(below):
+                self._behind.hear(punctuation)
                 self._purge(np.full(len(self._index), below))
             case GroupWise() if set(punctuation.attributes) <= set(self._names):
+                self._behind.hear(punctuation)
                 self._purge(self._bounds(punctuation))
             case Joint() | Watermark() if self.schemas_out[0].has(punctuation.attributes):
                 pass
@@ -141,16 +146,20 @@ class Distinct(Operator):
         held = self._slots.nbytes + self._times.nbytes + self._index.nbytes
         return State(tuples=self._held, groups=len(self._index), nbytes=held)
 
+    def counts(self) -> dict[str, int]:
+        return {"behind": self._behind.count}
+
     def save(self) -> dict[str, Any]:
         if self._net is not None:
             return {"net": self._net.save()}
         slots, times = self._pairs()
-        return {"index": self._index.save(), "slots": slots, "times": times}
+        return {"index": self._index.save(), "slots": slots, "times": times, "behind": self._behind.save()}
 
     def load(self, state: Saved) -> None:
         if self._net is not None:
             self._net.load(state.part("net"))
             return
+        self._behind.load(state.part("behind"))
         self._index.load(state.part("index"))
         slots = state.integers("slots", (None,), least=0, below=len(self._index))
         self._hold(slots, state.integers("times", slots.shape))

@@ -82,6 +82,9 @@ class Finalize(Operator):
     def state(self) -> State:
         return State() if self._net is None else self._net.state()
 
+    def counts(self) -> dict[str, int]:
+        return {} if self._net is None else {"behind": self._net.behind.count}
+
     def save(self) -> dict[str, Any]:
         return {} if self._net is None else {"net": self._net.save()}
 

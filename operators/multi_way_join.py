@@ -120,7 +120,7 @@ class MultiJoin(Operator):
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         [schema] = self.schemas_out
-        for batches in self._held.arrive(port, page):
+        for batches in self._held.arrive(port, self._held.bounds.timely(port, page)):
             columns = [column for batch in batches for column in batch.columns]
             joined = pa.RecordBatch.from_arrays(columns, schema=schema.fields)
             if joined.num_rows:
@@ -134,7 +134,7 @@ class MultiJoin(Operator):
         return self._held.state()
 
     def counts(self) -> dict[str, int]:
-        counts = dict[str, int]()
+        counts = {"behind": self._held.bounds.behind}
         for port, name in enumerate(self.inputs[1:], start=1):
             counts |= {f"probes_{name}": self._held.probes[port], f"matches_{name}": self._held.matches[port]}
         return counts

@@ -146,7 +146,7 @@ class OAJoin(Operator):
         return answer if self._due is None else self._due.behind_punctuation(answer)
 
     def _of_page(self, port: int, page: Page) -> Iterator[Emission]:
-        for joined in self._held.arrive(port, page):
+        for joined in self._held.arrive(port, self._held.bounds.timely(port, page)):
             yield 0, Page(self.schemas_out[0], with_changes(joined, self.schemas_out[0], self._changes))
 
     def _of_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
@@ -165,6 +165,9 @@ class OAJoin(Operator):
     def state(self) -> State:
         held = self._held.state()
         return held if self._due is None else held + State(tuples=len(self._due), nbytes=self._due.nbytes)
+
+    def counts(self) -> dict[str, int]:
+        return {"behind": self._held.bounds.behind}
 
     def save(self) -> dict[str, Any]:
         saved = {"held": self._held.save(), "right_out": self._right_out, "box_out": self._box_out}

@@ -334,6 +334,9 @@ class WindowAggregate(Operator):
             held += State(partials=len(self._due), nbytes=self._due.nbytes)
         return held if self._tagger is None else held + State(nbytes=self._tagger.nbytes)
 
+    def counts(self) -> dict[str, int]:
+        return {"behind": 0} if self._rows is not None else self._closing.counts()
+
     def slowest_groups(self, most: int) -> list[tuple[dict[str, Any], int]]:
         return [] if self._rows is not None else self._closing.slowest(most)
 

@@ -193,6 +193,10 @@ def _show(variant: Variant, outcome: Outcome, rows: int, output: Path | None) ->
     )
     if outcome.late.total:
         console.print(advised(outcome.late), markup=False)
+    if outcome.behind.total:
+        console.print(
+            f"{outcome.behind}: somebody before it announces too much; --check finds it", markup=False
+        )
     if output is not None:
         console.print(f"results: {output}", markup=False)
 

@@ -50,6 +50,11 @@ class Outcome:
         """The tuples that came behind a bound: how many (``total``), and at which operators."""
         return self.statistics.late
 
+    @property
+    def behind(self) -> LateTuples:
+        """The tuples that came behind punctuation inside the graph, which somebody in it has broken."""
+        return self.statistics.behind
+
     def final(self, sink: str) -> pa.Table:
         """Return the net content of a revision stream: the rows that were put out more often than taken back.
 

@@ -70,3 +70,8 @@ class SparkOutcome:
     def late(self) -> LateTuples:
         """The late tuples since the query was first started: their number at each operator."""
         return self.statistics.late
+
+    @property
+    def behind(self) -> LateTuples:
+        """The tuples that came behind punctuation inside the graph, likewise."""
+        return self.statistics.behind

@@ -18,8 +18,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from oop_engine.core.page import Page
 from oop_engine.core.progress import Progress
-from oop_engine.core.punctuation import NEVER, GroupWise, Linear, Punctuation, Watermark
+from oop_engine.core.punctuation import NEVER, GroupWise, Linear, Punctuation, Watermark, passed
 from oop_engine.core.saved import Saved
 from oop_engine.operators.joining.bands import Bound, Rule
 from oop_engine.operators.joining.terms import all_valid
@@ -32,6 +33,7 @@ Ints = NDArray[np.int64]
 class JoinBounds:
     """``linear``: the bounds of the inputs for their whole streams.  Sides are 0 (left), 1 (right), and so on.
 
+    ``highest``: those of any group; ``behind``: how many tuples came behind a bound of theirs.
     ``keys``: the key columns of each side; ``rules``: those of each side but the left, with the left one.
     ``earlier``: the output's time is the earlier of both.
     """
@@ -40,7 +42,8 @@ class JoinBounds:
         self, keys: Sequence[Sequence[str]], rules: Sequence[Rule], *, earlier: bool = False
     ) -> None:
         self.rules = rules
-        self.linear = [NEVER] * len(keys)
+        self.linear, self.highest = [NEVER] * len(keys), [NEVER] * len(keys)
+        self.behind = 0
         self._keys = [list(names) for names in keys]
         self._left = Progress(inputs=len(keys))
         self._earlier = Progress(inputs=2) if earlier else None
@@ -81,6 +84,21 @@ class JoinBounds:
         """Return the least left timestamp that tuples of input ``port`` can match by a bound of theirs."""
         return below if port == 0 else self.rules[port - 1].keep_from(0, below)
 
+    def timely(self, side: int, page: Page) -> Page:
+        """Return a page without the tuples that come behind a bound, for their partners may be gone; count these.
+
+        Of right tuples behind the bound of a group: those that no left tuple could need but for the bound.
+        """
+        times = page.times
+        if not times.size or np.minimum.reduce(times) >= self.highest[side]:
+            return page
+        late = passed(times, self.linear[side])
+        if self.highest[side] > self.linear[side]:
+            own = self._left.bounds(self.by_position(side, page.batch), port=side)
+            late |= passed(self.on_left(side, times), own)
+        self.behind += int(late.sum())
+        return page.filter(~late) if late.any() else page
+
     def is_on_keys(self, port: int, punctuation: GroupWise) -> bool:
         """Tell whether a punctuation is about key columns alone."""
         return 0 < len(set(punctuation.attributes) & set(self._keys[port])) == len(punctuation.attributes)
@@ -93,6 +111,10 @@ class JoinBounds:
 
     def grown(self, port: int, punctuation: Linear | GroupWise | Watermark) -> list[Punctuation]:
         """Take a bound of input ``port``, groups by position; return new punctuation of the output."""
+        if isinstance(punctuation, Linear):
+            self.highest[port] = max(self.highest[port], punctuation.below)
+        elif isinstance(punctuation, GroupWise) and len(punctuation):
+            self.highest[port] = max(self.highest[port], int(punctuation.below.max()))
         grown = self._left.advance(port, _moved(punctuation, lambda below: self.on_left(port, below)))
         if self._earlier is not None:
             grown = self._earlier.advance(
@@ -103,12 +125,15 @@ class JoinBounds:
 
     def save(self) -> dict[str, Any]:
         """Return the bounds for a snapshot."""
-        return {"linear": self.linear, "progress": [kept.save() for kept in self._kept()]}
+        bounds = {"linear": self.linear, "highest": self.highest, "behind": self.behind}
+        return {**bounds, "progress": [kept.save() for kept in self._kept()]}
 
     def load(self, saved: Saved) -> None:
         """Take the state that ``save`` returned."""
-        linear = saved.part("linear")
-        self.linear = [linear.integer(port) for port in range(len(self.linear))]
+        linear, highest = saved.part("linear"), saved.part("highest")
+        ports = range(len(self.linear))
+        self.linear, self.highest = ([of.integer(port) for port in ports] for of in (linear, highest))
+        self.behind = saved.integer("behind", least=0)
         kept = self._kept()
         for one, of in zip(kept, saved.parts("progress", len(kept)), strict=True):
             one.load(of)

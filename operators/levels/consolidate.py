@@ -118,6 +118,9 @@ class Consolidate(Operator):
     def slowest_groups(self, most: int) -> list[tuple[dict[str, Any], int]]:
         return self._closing.slowest(most)
 
+    def counts(self) -> dict[str, int]:
+        return self._closing.counts()
+
     def save(self) -> dict[str, Any]:
         return self._closing.save()
 

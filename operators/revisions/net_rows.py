@@ -13,9 +13,10 @@ from oop_engine.core.groups.group_index import GroupIndex, occurring
 from oop_engine.core.operator import State
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import GroupWise, Linear
-from oop_engine.core.punctuation import passed as behind
+from oop_engine.core.punctuation import passed as passed_by
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
+from oop_engine.operators.keys.behind import Behind
 from oop_engine.operators.keys.group_match import matching
 from oop_engine.operators.keys.key_table import KeyTable
 
@@ -49,7 +50,8 @@ def changes_of(page: Page) -> Integers:
 class NetRows:
     """How often each distinct row of a stream of ``schema`` is there, ``change`` left out; ``plain`` is the rest.
 
-    O(rows) a page.  Rows that are there no more are forgotten once they are most of all.
+    O(rows) a page.  Rows that are there no more are forgotten once they are most of all; those that come ``behind`` a
+    bound that has passed them change nothing.
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -58,9 +60,11 @@ class NetRows:
         self._counts = np.zeros(0, np.int64)  # (room,)
         self._times = np.zeros(0, np.int64)  # (room,)
         self._tuples = 0  # rows that are there, each once
+        self.behind = Behind()
 
     def add(self, page: Page) -> NetCounts:
         """Count the changes of a page; return the rows it touched."""
+        page = self.behind.timely(page)
         changes = changes_of(page)
         slots = self._index.encode([page.column(name) for name in self.plain.names], len(page))
         more = self._index.size - self._counts.size
@@ -108,6 +112,7 @@ class NetRows:
         Raises ``ContractError`` if one was taken back more often than it was put out.
         """
         passed = self._passed(bound)
+        self.behind.hear(bound)
         some = np.flatnonzero(passed)
         counts = self._counts[some]
         if (counts < 0).any():
@@ -122,6 +127,7 @@ class NetRows:
 
     def forget(self, bound: Linear | GroupWise) -> None:
         """Forget the rows that a punctuation passes."""
+        self.behind.hear(bound)
         self._keep(~self._passed(bound))
 
     def knows(self, bound: Linear | GroupWise) -> bool:
@@ -132,10 +138,10 @@ class NetRows:
         known = self._index.size
         times, passed = self._times[:known], np.zeros(known, np.bool_)
         if isinstance(bound, Linear):
-            passed[:] = behind(times, bound.below)
+            passed[:] = passed_by(times, bound.below)
         elif known:
             slots, of = matching(self._index, self.plain.names, bound)
-            passed[slots] = behind(times[slots], bound.below[of])
+            passed[slots] = passed_by(times[slots], bound.below[of])
         return passed
 
     def _keep(self, kept: NDArray[np.bool_]) -> None:
@@ -153,11 +159,13 @@ class NetRows:
     def save(self) -> dict[str, Any]:
         """Return all for a snapshot."""
         known = self._index.size
-        return {"rows": self._index.save(), "counts": self._counts[:known], "times": self._times[:known]}
+        kept = {"counts": self._counts[:known], "times": self._times[:known]}
+        return {"rows": self._index.save(), "behind": self.behind.save(), **kept}
 
     def load(self, saved: Saved) -> None:
         """Take the state that ``save`` returned."""
         self._index.load(saved.part("rows"))
         shape = (self._index.size,)
         self._counts, self._times = saved.integers("counts", shape), saved.integers("times", shape)
+        self.behind.load(saved.part("behind"))
         self._tuples = int(np.count_nonzero(self._counts))

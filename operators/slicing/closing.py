@@ -12,6 +12,9 @@ too: whether those exist is known only when a later tuple has come, so until the
 Windows leave by their end, then in the order of definitions, then of groups, whichever store they come from.  Where one
 bound completes very many, it is taken in steps, so that memory has the results of a step, not of all.
 
+A tuple that comes behind a bound all the same (``behind_groups.py``) counts in windows of a grid that are still open,
+and is left out of all others, for a result that has left is final.
+
 Stores (``store.py``) keep the window state and find the windows that are complete; they know neither keys nor results.
 """
 
@@ -35,6 +38,7 @@ from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.keys.group_match import matching
 from oop_engine.operators.keys.key_table import KeyTable
+from oop_engine.operators.slicing.behind_groups import BehindGroups
 from oop_engine.operators.slicing.checks import AT_ONCE, LongGapError, pauses
 from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.slicing.store import Store
@@ -55,11 +59,16 @@ class Closing:
         self.stores = list(stores)
         self._groups = GroupIndex([schema.type_of(name) for name in by], KeyTable)
         self._progress = Progress()
+        self.behind = BehindGroups(by, self._groups)
+
+    def counts(self) -> dict[str, int]:
+        """Return how many tuples came behind a bound."""
+        return {"behind": self.behind.count}
 
     def state(self) -> State:
         """Return the state: tuples, partial aggregates, the groups that have some, bytes."""
         tuples = partials = alive = 0
-        held = self._groups.nbytes + self._progress.nbytes
+        held = self._groups.nbytes + self._progress.nbytes + self.behind.nbytes
         for store in self.stores:
             tuples, partials, held = tuples + store.tuples, partials + len(store), held + store.nbytes
             alive = max(alive, store.alive)
@@ -83,12 +92,27 @@ class Closing:
         slots = self._groups.encode(list(map(page.batch.column, self._by)), times.size)
         known = self._groups.size
         try:
+            if np.minimum.reduce(times) < self.behind.highest:
+                page, times, slots = self._timely(page, times, slots, known)
             for store in self.stores:
                 store.add(page, times, slots, known)
         except WindowOverflowError as error:
             raise self._overflow(error) from None
         if known > _DEAD:
             self._forget_dead()
+
+    def _timely(
+        self, page: Page, times: Integers, slots: Integers, known: int
+    ) -> tuple[Page, Integers, Integers]:
+        """Return the tuples that are behind no bound; of the others let those count that can."""
+        behind = self.behind.of(times, slots)
+        if not behind.any():
+            return page, times, slots
+        late, bounds = (page.filter(behind), times[behind], slots[behind]), self.behind.bounds(slots[behind])
+        for store in self.stores:
+            store.add(page.slice(0, 0), times[:0], slots[:0], known)  # let it have room for the groups
+            store.add_late(*late, bounds)
+        return page.filter(~behind), times[~behind], slots[~behind]
 
     def take(self, punctuation: Punctuation) -> Iterator[Emission]:
         """Put out the windows that a punctuation completes, and the punctuation behind them."""
@@ -102,7 +126,7 @@ class Closing:
         return iter(())
 
     def _linear(self, below: int) -> Iterator[Emission]:
-        due = False
+        behind, due = self.behind, False
         for store in self.stores:
             due = due or store.due(below)
         if due:
@@ -114,6 +138,10 @@ class Closing:
             least = min(least, store.least_stamp(below))
         for grown in self._progress.advance(0, Linear(least)):
             yield 0, grown
+        if below > behind.linear:
+            behind.linear = below
+            if below > behind.highest:
+                behind.highest = below
         self._forget_dead()
 
     def _group_wise(self, punctuation: GroupWise) -> Iterator[Emission]:
@@ -123,6 +151,7 @@ class Closing:
         behind = GroupWise(punctuation.groups, np.minimum(least, self.ceiling(punctuation.below)))
         for grown in self._progress.advance(0, behind):
             yield 0, grown
+        self.behind.raise_to(slots, of, punctuation)
         self._forget_dead()
 
     def ceiling(self, bounds: Any) -> Any:
@@ -197,6 +226,7 @@ class Closing:
         if alive > 0 and known <= 2 * alive + _DEAD:
             return
         kept = np.flatnonzero(self.living(known))
+        self.behind.forget(kept)
         self._groups.keep(kept)
         slots = np.full(known, -1)
         slots[kept] = np.arange(kept.size)
@@ -221,7 +251,8 @@ class Closing:
     def save(self) -> dict[str, Any]:
         """Return everything for a snapshot."""
         stores = [store.save() for store in self.stores]
-        return {"groups": self._groups.save(), "stores": stores, "progress": self._progress.save()}
+        own = {"progress": self._progress.save(), "behind": self.behind.save()}
+        return {"groups": self._groups.save(), "stores": stores, **own}
 
     def load(self, saved: Saved) -> None:
         """Restore a snapshot."""
@@ -229,3 +260,4 @@ class Closing:
         groups, states = len(self._groups), saved.parts("stores", len(self.stores))
         self.stores = [store.load(state, groups) for store, state in zip(self.stores, states, strict=True)]
         self._progress.load(saved.part("progress"))
+        self.behind.load(saved.part("behind"))

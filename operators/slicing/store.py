@@ -12,7 +12,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.saved import Saved
 from oop_engine.operators.slicing.window_states import WindowStates
 
-__all__ = ["Reach", "Store"]
+__all__ = ["OnTime", "Reach", "Store"]
 
 Integers = NDArray[np.int64]
 Reach = tuple[Integers, Integers, NDArray[np.float64]]
@@ -43,6 +43,13 @@ class Store(Protocol):
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         """Fold tuples in; there are ``groups`` groups.  Raises ``WindowOverflowError``."""
+        ...
+
+    def add_late(self, page: Page, times: Integers, slots: Integers, bounds: Integers) -> None:
+        """Fold tuples that came behind ``bounds``, int64 (rows,), into the windows these leave open, if that can be.
+
+        Raises ``WindowOverflowError``.
+        """
         ...
 
     def due(self, bound: int) -> bool:
@@ -95,3 +102,10 @@ class Store(Protocol):
     def load(self, saved: Saved, groups: int) -> Store:
         """Restore a snapshot of so many groups; return the store that keeps it."""
         ...
+
+
+class OnTime:
+    """A store whose windows follow from their tuples: one that comes late would change windows that have left."""
+
+    def add_late(self, page: Page, times: Integers, slots: Integers, bounds: Integers) -> None:
+        """Leave the tuples out."""

@@ -129,7 +129,7 @@ def test_the_stream_with_the_fewest_matches_is_asked_first() -> None:
     driver.feed(0, Page.of(SPARSE, page))  # nothing of "few", after it has been found in "many"
     driver.feed(0, Page.of(SPARSE, page))
     assert driver.operator.counts() == {
-        "probes_many": 3, "matches_many": 9, "probes_few": 6, "matches_few": 0,
+        "behind": 0, "probes_many": 3, "matches_many": 9, "probes_few": 6, "matches_few": 0,
     }  # fmt: skip
     assert driver.operator.state().tuples == 9
     driver.feed(2, Linear(30))

@@ -62,6 +62,8 @@ class Sample:
 class LateTuples:
     """Tuples that were late: ``by_operator`` that looks out for them, of how many that ``came`` (0: not known).
 
+    ``verb``: words for that; tuples that came behind punctuation inside the graph break a bound.
+
     >>> late = LateTuples({"east": 3, "west": 0}, {"east": 2_000, "west": 900})
     >>> late.total, str(late)
     (3, "3 of 2,000 tuples were late at 'east' (0.15 %)")
@@ -69,6 +71,7 @@ class LateTuples:
 
     by_operator: dict[str, int]
     came: dict[str, int]
+    verb: str = "were late"
 
     @property
     def total(self) -> int:
@@ -78,12 +81,12 @@ class LateTuples:
     def __str__(self) -> str:
         """Return where tuples were late, in one line."""
         lines = [self._at(name, late) for name, late in self.by_operator.items() if late]
-        return "; ".join(lines) or "no tuple was late"
+        return "; ".join(lines) or f"no tuples {self.verb}"
 
     def _at(self, name: str, late: int) -> str:
         if not (came := self.came.get(name, 0)):
-            return f"{late:,} tuples were late at {name!r}"
-        return f"{late:,} of {came:,} tuples were late at {name!r} ({100 * late / came:.2g} %)"
+            return f"{late:,} tuples {self.verb} at {name!r}"
+        return f"{late:,} of {came:,} tuples {self.verb} at {name!r} ({100 * late / came:.2g} %)"
 
 
 @dataclass
@@ -123,10 +126,16 @@ class Statistics:
     @property
     def late(self) -> LateTuples:
         """The tuples that were late, by operator; known when the stream has ended.  O(operators x edges)."""
-        late = {
-            name: found.counts["late"] for name, found in self.operators.items() if "late" in found.counts
-        }
-        return LateTuples(late, {name: self._came(name) for name in late})
+        return self._counted("late", "were late")
+
+    @property
+    def behind(self) -> LateTuples:
+        """The tuples that came behind punctuation inside the graph, likewise: final results are without them."""
+        return self._counted("behind", "came behind a bound")
+
+    def _counted(self, count: str, verb: str) -> LateTuples:
+        found = {name: of.counts[count] for name, of in self.operators.items() if count in of.counts}
+        return LateTuples(found, {name: self._came(name) for name in found}, verb)
 
     def _came(self, name: str) -> int:
         return sum(edge.tuples for way, edge in self.edges.items() if way.endswith(f" -> {name}"))

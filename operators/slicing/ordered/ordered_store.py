@@ -29,7 +29,7 @@ from oop_engine.operators.slicing.ordered.held import Held, Share, Taken, column
 from oop_engine.operators.slicing.ordered.slice_table import SliceRows, begins_of, in_groups, read_ranges
 from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.partials import States
-from oop_engine.operators.slicing.store import Reach, Store
+from oop_engine.operators.slicing.store import OnTime, Reach, Store
 from oop_engine.operators.slicing.tagger import ranks
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
 from oop_engine.operators.windows.folding import Due, FinalTuples, Folding, SliceView
@@ -40,7 +40,7 @@ Integers = NDArray[np.int64]
 _DONE, _CUT, _CAME = range(3)  # rows of the numbers of groups
 
 
-class OrderedStore:
+class OrderedStore(OnTime):
     """Tuples and slices of ``definition``, which has the ``number``; of ``schema`` the columns ``read`` are needed.
 
     ``tie``: more columns that order tuples of one time.  Where windows are over rows, a tuple's number is its time.

@@ -30,6 +30,11 @@ class Netting(Closing):
         super().__init__(output, schema.plain(), by, stores)
         self._net = None if schema.change is None else NetRows(schema)
 
+    def counts(self) -> dict[str, int]:
+        if self._net is None:
+            return super().counts()
+        return {"behind": self._net.behind.count}
+
     def state(self) -> State:
         return super().state() + (State() if self._net is None else self._net.state())
 

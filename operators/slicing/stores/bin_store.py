@@ -26,7 +26,7 @@ from oop_engine.operators.aggregates import Part
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.partials import States
-from oop_engine.operators.slicing.store import Reach, Store
+from oop_engine.operators.slicing.store import OnTime, Reach, Store
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
 from oop_engine.operators.windows.folding import checked_times
 from oop_engine.operators.windows.slide_by_tuple import Asked
@@ -37,7 +37,7 @@ Integers = NDArray[np.int64]
 _PAIRS = 1 << 20  # of a tuple and a bin, added at once
 
 
-class BinStore:
+class BinStore(OnTime):
     """Bins of ``definition``, which has the ``number``: group, time of their beginning, how many tuples ask there."""
 
     tuples = 0

@@ -70,10 +70,17 @@ class LimitedStore:
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         if not self._whole and times.size:
-            inside = (times >= self._since) & (times < self.until)
+            inside = self._inside(times)
             if not inside.all():
                 page, times, slots = page.filter(inside), times[inside], slots[inside]
         self._store.add(page, times, slots, groups)
+
+    def _inside(self, times: Integers) -> NDArray[np.bool_]:
+        return (times >= self._since) & (times < self.until)
+
+    def add_late(self, page: Page, times: Integers, slots: Integers, bounds: Integers) -> None:
+        of = self._inside(times)
+        self._store.add_late(page.filter(of), times[of], slots[of], self._bounds(bounds[of]))
 
     def _bounds(self, bounds: Any) -> Any:
         """Return bounds of the tuples of its life: of these none comes once its end is reached."""

@@ -74,6 +74,11 @@ class PaneStore(WindowStore):
         super().reopen(_NONE, _NONE)
         self._rows.add(panes)
 
+    def add_late(self, page: Page, times: Integers, slots: Integers, bounds: Integers) -> None:
+        self.add(page, times, slots, len(self.spans))
+        slots, of = np.unique(slots, return_index=True)
+        self.close_some(slots, bounds[of])  # panes are of many windows: those that have left do so once more
+
     def _of_tuples(
         self, page: Page, times: Integers, slots: Integers, first: Integers, last: Integers
     ) -> Runs:

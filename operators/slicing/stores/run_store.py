@@ -24,7 +24,7 @@ from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Part
 from oop_engine.operators.kernels.runs import open_windows
 from oop_engine.operators.slicing.output import Stamp
-from oop_engine.operators.slicing.store import Reach, Store
+from oop_engine.operators.slicing.store import OnTime, Reach, Store
 from oop_engine.operators.slicing.stores.runs import HeldRuns, Overflow, Runs, overlapping
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
 from oop_engine.operators.windows import Gap, Merging
@@ -34,7 +34,7 @@ __all__ = ["RunStore"]
 Integers = NDArray[np.int64]
 
 
-class RunStore:
+class RunStore(OnTime):
     """Open runs of nested ``definitions``, the narrowest first, by their numbers; ``stamp`` is that of results."""
 
     tuples = 0

@@ -36,7 +36,7 @@ from oop_engine.operators.kernels.sessions import (
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.partials import States
-from oop_engine.operators.slicing.store import Reach, Store
+from oop_engine.operators.slicing.store import OnTime, Reach, Store
 from oop_engine.operators.slicing.stores.runs import order_of
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow
 from oop_engine.operators.windows import Gap
@@ -50,7 +50,7 @@ _STEPS = 8  # a tuple along a list, on the average, before the rest of a page is
 _ANY = 1 << 40
 
 
-class SessionStore:
+class SessionStore(OnTime):
     """Open runs of sessions by their numbers, the narrowest first; states of ``parts`` are no lists."""
 
     tuples = 0

@@ -76,6 +76,11 @@ class SliceRing(WindowStore):
             raise WindowOverflowError(error.column, error.slot, *window) from None
         self._windows.touch(times)
 
+    def add_late(self, page: Page, times: Integers, slots: Integers, bounds: Integers) -> None:
+        self._done[slots] = np.maximum(self._done[slots], self.slicing.base.closed_by(bounds))
+        self._ahead = True
+        self.add(page, times, slots, len(self.spans))
+
     def most_until(self, bound: int) -> float:
         """Return how many windows can leave at most when no later tuple is below ``bound``; O(1)."""
         of, longest = self.ring, self.slicing.longest

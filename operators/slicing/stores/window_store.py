@@ -78,16 +78,19 @@ class WindowStore:
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         if groups > len(self.spans):
             self.grow(groups)
-        if self.panes is None:
+        if self.panes is None or not times.size:
             self.add_to_table(page, times, slots, *self.wids(page, times))
             return
         left = self.panes.add(page, times, slots, self.spans, self.partials.counts)
-        self._seen += slots.size
+        self._seen, self._refused = self._seen + slots.size, self._refused + left.size
         if left.size:
-            self._refused += left.size
             self.add_to_table(page.take(left), times[left], slots[left], *self.extents.wids(times[left]))
             if left.size > self.panes.used:  # it has the wrong panes: let it begin anew
                 self.give_up_panes()
+
+    def add_late(self, page: Page, times: Integers, slots: Integers, bounds: Integers) -> None:
+        first, last = self.wids(page, times)
+        self.add_to_table(page, times, slots, np.maximum(first, self.extents.closed_by(bounds)), last)
 
     def wids(self, page: Page, times: Integers) -> tuple[Integers, Integers]:
         """Return the first and the last window of each tuple."""
@@ -225,17 +228,13 @@ class WindowStore:
 
     def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
         cuts = self.extents.closed_by(bounds)
-        if self.every:
-            self._check_gaps(slots, cuts)
+        if self.every:  # a group may put out too many windows without a tuple
+            of = np.arange(len(self.spans)) if slots is None else slots
+            low, high = self.spans[of].T
+            check_gap(self.extents, of, low, self._stop(cuts, high), len(self))
         if self.by_spans:
             return self.reaching([(*self._between(cuts), self.alive)] if self.alive else [])
         return self.reaching([] if self.panes is None else [self.panes.reach])
-
-    def _check_gaps(self, slots: Integers | None, cuts: Integers) -> None:
-        """Raise ``LongGapError`` if a group would put out too many windows without a tuple."""
-        slots = np.arange(len(self.spans)) if slots is None else slots
-        low, high = self.spans[slots].T
-        check_gap(self.extents, slots, low, self._stop(cuts, high), len(self))
 
     def _stop(self, cuts: Integers, high: Integers) -> Integers:
         """Return behind which windows groups put out none, by their cuts and highest windows."""
