@@ -20,10 +20,13 @@ from oop_engine.system.lazy_names import lazy_names
 
 if TYPE_CHECKING:  # to use
     from oop_engine.connectors.sinks.callback import Callback as Callback
+    from oop_engine.connectors.sinks.delta_folder import DeltaFolder as DeltaFolder
+    from oop_engine.connectors.sinks.jet_stream_subject import JetStreamSubject as JetStreamSubject
     from oop_engine.connectors.sinks.kafka_topic import KafkaTopic as KafkaTopic
     from oop_engine.connectors.sinks.memory import Gathered as Gathered
     from oop_engine.connectors.sinks.part_files import PartFiles as PartFiles
     from oop_engine.connectors.sinks.postgres_table import PostgresTable as PostgresTable
+    from oop_engine.connectors.sinks.redis_entries import RedisEntries as RedisEntries
     from oop_engine.connectors.sources.file_tail import FileTail as FileTail
     from oop_engine.connectors.sources.generated import Generated as Generated, Replayed as Replayed
     from oop_engine.connectors.sources.growing_folder import GrowingFolder as GrowingFolder

@@ -11,9 +11,12 @@ from urllib.parse import parse_qsl, urlencode
 from oop_engine.connectors.formats import MESSAGE_FORMATS
 from oop_engine.connectors.sink import LiveSink
 from oop_engine.connectors.sinks.callback import Callback
+from oop_engine.connectors.sinks.delta_folder import DeltaFolder
+from oop_engine.connectors.sinks.jet_stream_subject import JetStreamSubject
 from oop_engine.connectors.sinks.kafka_topic import KafkaTopic
 from oop_engine.connectors.sinks.part_files import PartFiles
 from oop_engine.connectors.sinks.postgres_table import PostgresTable
+from oop_engine.connectors.sinks.redis_entries import RedisEntries
 from oop_engine.connectors.source import LiveSource
 from oop_engine.connectors.sources.file_tail import FileTail
 from oop_engine.connectors.sources.growing_folder import GrowingFolder
@@ -217,9 +220,34 @@ for _name in FORMATS:
 
 @register_sink("kafka")
 def _kafka_topic(address: str, options: dict[str, str]) -> LiveSink:
-    _only(f"kafka:{address}", options, "key")
+    _only(f"kafka:{address}", options, "key", "format")
     servers, topic = _server(f"sink 'kafka:{address}'", address, "kafka:127.0.0.1:9092/results")
-    return KafkaTopic(servers, topic, options.get("key"))
+    return KafkaTopic(servers, topic, options.get("key"), _format("", options))
+
+
+@register_sink("redis")
+def _redis_entries(address: str, options: dict[str, str]) -> LiveSink:
+    _only(f"redis:{address}", options, "format", "field", "db", "most")
+    place = f"sink 'redis:{address}'"
+    server, stream = _server(place, address, "redis:127.0.0.1:6379/results")
+    if not (most := options.get("most", "0")).isdigit():
+        msg = f"{place}: most must be a number of entries; got {most!r}"
+        raise UsageError(msg)
+    url, field = f"redis://{server}/{options.get('db', '0')}", options.get("field", "data")
+    return RedisEntries(url, stream, _format("", options), field=field, most=int(most) or None)
+
+
+@register_sink("nats")
+def _jet_stream_subject(address: str, options: dict[str, str]) -> LiveSink:
+    _only(f"nats:{address}", options, "format")
+    server, subject = _server(f"sink 'nats:{address}'", address, "nats:127.0.0.1:4222/results.per-minute")
+    return JetStreamSubject(f"nats://{server}", subject, _format("", options))
+
+
+@register_sink("delta")
+def _delta(address: str, options: dict[str, str]) -> LiveSink:
+    _only(f"delta:{address}", options)
+    return DeltaFolder(address)
 
 
 @register_sink("postgres")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from oop_engine.core.errors import SetupError
+from oop_engine.core.errors import not_installed
 
 __all__ = ["library"]
 
@@ -13,12 +13,11 @@ __all__ = ["library"]
 def library(module: str, extra: str, place: str) -> Any:
     """Return a module.  Raises ``SetupError`` in the name of ``place`` if it is not installed.
 
-    >>> library("no_such_module", "mqtt", "Mqtt")
+    >>> library("no_such", "mqtt", "Mqtt")
     Traceback (most recent call last):
-    oop_engine.core.errors.SetupError: Mqtt needs another package: pip install 'oop-engine[mqtt]'
+    oop_engine.core.errors.SetupError: Mqtt needs no-such, not installed here: pip install 'oop-engine[mqtt]', ...
     """
     try:
         return import_module(module)
     except ImportError as error:
-        msg = f"{place} needs another package: pip install 'oop-engine[{extra}]'"
-        raise SetupError(msg) from error
+        raise not_installed(place, module.partition(".")[0].replace("_", "-"), extra) from error

@@ -29,6 +29,7 @@ __all__ = [
     "TraceError",
     "UnitError",
     "UsageError",
+    "not_installed",
 ]
 
 
@@ -73,3 +74,13 @@ class UsageError(EngineError, ValueError):
 
 class SetupError(EngineError):
     """A requirement of a runner (a Java, a package, a setting of a session) is missing or too old."""
+
+
+def not_installed(place: str, packages: str, extra: str) -> SetupError:
+    """Return the error that ``place`` needs packages which an extra of this project brings.
+
+    >>> print(not_installed("Mqtt", "paho", "mqtt"))
+    Mqtt needs paho, not installed here: pip install 'oop-engine[mqtt]', or in a clone pip install '.[mqtt]'
+    """
+    msg = f"{place} needs {packages}, not installed here: pip install 'oop-engine[{extra}]', or in a clone "
+    return SetupError(f"{msg}pip install '.[{extra}]'")

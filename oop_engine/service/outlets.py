@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
+from zlib import crc32
 
 from oop_engine.connectors.sink import LiveSink, Prepared
 from oop_engine.connectors.sinks.callback import Callback
@@ -44,7 +45,7 @@ class Outlets:
         self.epoch = epoch
         for name, sink in self._sinks.items():
             known = prepared.get(name)
-            await sink.open(self._schemas[name], run, [] if known is None else [known])
+            await sink.open(self._schemas[name], _run_of(run, name), [] if known is None else [known])
         await self.commit(prepared)
 
     async def take(self, result: Result) -> None:
@@ -75,6 +76,11 @@ class Outlets:
         """Close all sinks."""
         for sink in self._sinks.values():
             await sink.close()
+
+
+def _run_of(run: str, sink: str) -> str:
+    """Return the name under which a sink knows a run: it tells two sinks apart that write to one place."""
+    return f"{run}{crc32(sink.encode()):08x}"
 
 
 def _sink(graph: str, name: str, given: Any) -> LiveSink:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from oop_engine.core.errors import SetupError
+from oop_engine.core.errors import not_installed
 from oop_engine.system.lazy_names import lazy_names
 
 if TYPE_CHECKING:
@@ -29,5 +29,5 @@ else:
         try:
             return _load(name)
         except ModuleNotFoundError as error:
-            msg = f"oop_engine.testing.{name} needs {error.name}: pip install 'oop-engine[testing]'"
-            raise SetupError(msg) from error
+            place = f"oop_engine.testing.{name}"
+            raise not_installed(place, str(error.name), "testing") from error

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import pyarrow as pa
 
-from oop_engine.core.errors import GraphError, SetupError
+from oop_engine.core.errors import GraphError, not_installed
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates.base import Arrays, OfColumn, Part
 from oop_engine.operators.aggregates.ragged import Ragged
@@ -55,9 +55,8 @@ class _OfLibrary(OfColumn):
 
     def result_type(self, schema: Schema, operator: str) -> pa.DataType:
         if find_spec("datasketches") is None:
-            name = type(self).__name__
-            msg = f"{operator}: {name} needs datasketches, not installed here: pip install 'oop-engine[sketches]'"
-            raise SetupError(msg)
+            place = f"{operator}: {type(self).__name__}"
+            raise not_installed(place, "datasketches", "sketches")
         return super().result_type(schema, operator)
 
     @property

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Collection
 from typing import Any
 
 from oop_engine.connectors.library import library
-from oop_engine.connectors.sink import LiveSink, Prepared
+from oop_engine.connectors.sinks.held import HeldSink, Keyed
 from oop_engine.core.errors import SetupError
-from oop_engine.core.page import Page
-from oop_engine.core.schema import Schema
 
 __all__ = ["KafkaTopic"]
 
 _ANSWER_S = 10.0
 
 
-class KafkaTopic(LiveSink):
-    """Sends each row as JSON to ``topic`` of the brokers ``servers``; needs confluent-kafka.
+class KafkaTopic(HeldSink):
+    """Sends each row to ``topic`` of the brokers ``servers``, in ``format``; needs confluent-kafka.
 
     ``key``: the column that is the key of a message.  The messages of an epoch are one transaction, and the number of
     the epoch is an offset that is committed in it: so each is there once for those who read committed messages.  A
@@ -29,35 +25,20 @@ class KafkaTopic(LiveSink):
     """
 
     def __init__(
-        self, servers: str, topic: str, key: str | None = None, *, options: dict[str, Any] | None = None
-    ) -> None:
-        self._servers, self._topic, self._key, self._options = servers, topic, key, options or {}
-        self._rows: dict[int, list[list[str | None]]] = {}
+        self, servers: str, topic: str, key: str | None = None, format: str = "jsonl", *,
+        options: dict[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(format, key)
+        self._servers, self._topic, self._options = servers, topic, options or {}
         self._producer: Any = None
 
-    async def open(self, schema: Schema, run: str, prepared: Collection[Prepared]) -> None:
+    async def connect(self) -> None:
         """Begin to be the only one who sends under the name of this run."""
-        if self._key is not None and self._key not in schema.names:
-            msg = f"{self._place}: key must be one of {', '.join(schema.names)}; got {self._key!r}"
-            raise SetupError(msg)
-        self._run = run
         await asyncio.to_thread(self._connect)
 
-    async def write(self, epoch: int, page: Page) -> None:
-        """Keep the messages of a page."""
-        rows = self._rows.setdefault(epoch, [])
-        for row in page.to_pylist():
-            key = None if self._key is None or row[self._key] is None else str(row[self._key])
-            rows.append([key, json.dumps(row, default=str)])
-
-    async def prepare(self, epoch: int) -> Prepared:
-        """Hand the messages to the checkpoint."""
-        rows = self._rows.pop(epoch, None)
-        return None if rows is None else [self._run, epoch, rows]
-
-    async def commit(self, prepared: Prepared) -> None:
+    async def send(self, run: str, epoch: int, messages: list[Keyed], mark: Any) -> None:
         """Send the messages of an epoch, unless that was done."""
-        await asyncio.to_thread(self._send, *prepared)
+        await asyncio.to_thread(self._send, epoch, messages)
 
     async def close(self) -> None:
         """Let the broker know that nothing more comes."""
@@ -73,16 +54,16 @@ class KafkaTopic(LiveSink):
         try:
             topic = self._producer.list_topics(self._topic, timeout=_ANSWER_S).topics[self._topic]
             if topic.error is not None:
-                msg = f"{self._place}: {topic.error.str()}: check its name, or make it"
+                msg = f"{self.place}: {topic.error.str()}: check its name, or make it"
                 raise SetupError(msg)
             self._producer.init_transactions(_ANSWER_S)
         except kafka.KafkaException as error:
             msg = (
-                f"{self._place}: no broker answers ({error.args[0].str()}): give the address of one that runs"
+                f"{self.place}: no broker answers ({error.args[0].str()}): give the address of one that runs"
             )
             raise SetupError(msg) from error
 
-    def _send(self, run: str, epoch: int, rows: list[list[str | None]]) -> None:
+    def _send(self, epoch: int, rows: list[Keyed]) -> None:
         kafka = library("confluent_kafka", "kafka", "KafkaTopic")
         mark = kafka.TopicPartition(self._topic, 0, epoch)
         done = self._consumer.committed([mark], timeout=_ANSWER_S)[0].offset
@@ -106,5 +87,6 @@ class KafkaTopic(LiveSink):
             raise
 
     @property
-    def _place(self) -> str:
+    def place(self) -> str:
+        """The topic."""
         return f"Kafka topic {self._topic!r} at {self._servers}"

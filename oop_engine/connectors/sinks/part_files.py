@@ -106,10 +106,14 @@ class PartFiles(LiveSink):
             files.append(f"{epoch:07d}-{len(files)}-{self._run}-{self._own}.{self._format.name}")
             self._disk.write(self.folder / _hidden(files[-1]), self._bytes_of(pages, epoch))
 
+    def _stored(self, fields: pa.Schema) -> pa.Schema:
+        """Return the columns as they are in a file."""
+        return plain(fields)
+
     def _bytes_of(self, pages: list[Page], epoch: int) -> bytes:
         sink, at_s = pa.BufferOutputStream(), self._clock()
         given = self._schema.fields if self._schema.change is None else feed_fields(self._schema)
-        fields = plain(given)
+        fields = self._stored(given)
         writer = self._format.writer(sink, fields, self._marks)
         for page in pages:
             batch = page.batch if self._schema.change is None else change_feed(page, self._key, epoch, at_s)

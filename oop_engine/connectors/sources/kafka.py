@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any, ClassVar
 
+from oop_engine.connectors.library import library
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.core.errors import SetupError, TraceError
 
@@ -122,9 +123,4 @@ class Kafka(LiveSource):
 
 
 def _library() -> Any:
-    try:
-        import confluent_kafka
-    except ImportError as error:
-        msg = "Kafka needs the package confluent-kafka: pip install 'oop-engine[kafka]'"
-        raise SetupError(msg) from error
-    return confluent_kafka
+    return library("confluent_kafka", "kafka", "Kafka")

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
 
 from oop_engine.connectors.change_feed import no_revisions
-from oop_engine.core.errors import SetupError, UsageError
+from oop_engine.connectors.delta_log import add_action, add_files, first_line, stored, version_of
+from oop_engine.connectors.library import library
 from oop_engine.core.schema import Schema
 from oop_engine.spark.io.parquet import ResultTable, WriteFiles, by_table, folder_of, sizes_of
 from oop_engine.spark.io.result_folder import ResultFolder, Written, batch_of
@@ -46,12 +42,12 @@ class Delta:
         """
         for name, schema in schemas.items():
             no_revisions(schema, f"sink {name!r}: Delta", "a table gets rows, and none is taken back")
-        if find_spec("deltalake") is None:
-            msg = "sink Delta needs deltalake, not installed here: pip install 'oop-engine[delta]'"
-            raise SetupError(msg)
+        library("deltalake", "delta", "sink Delta")
         self._query = query
         self._tables = {
-            name: ResultTable(folder_of("Delta", self.folder, name), schema, _stored(name, schema.fields))
+            name: ResultTable(
+                folder_of("Delta", self.folder, name), schema, stored(f"sink {name!r}", schema.fields)
+            )
             for name, schema in schemas.items()
         }
         for table in self._tables.values():
@@ -90,7 +86,7 @@ class Delta:
             done = table.transaction_version(self._query)
             there = set(table.get_add_actions(flatten=True).column("path").to_pylist())
         except DeltaError as error:
-            msg = f"its log cannot be read ({_line(error)}): {_PUT_BACK}"
+            msg = f"its log cannot be read ({first_line(error)}): {_PUT_BACK}"
             raise folder.error(msg) from error
         if done is None or done < newest:
             msg = f"its log lacks the files of micro-batch {newest}: {_PUT_BACK}"
@@ -99,67 +95,11 @@ class Delta:
 
     def _add(self, batch: int, table: ResultTable, files: list[Written]) -> bool:
         """Add files to a table; tell if they were not there already."""
-        from deltalake import CommitProperties, DeltaTable, Schema, Transaction
-        from deltalake.transaction import create_table_with_add_actions
-
-        where = str(table.folder.path)
-        known = DeltaTable(where) if DeltaTable.is_deltatable(where) else None
-        done = None if known is None else known.transaction_version(self._query)
-        if done is not None and done >= batch:
+        where = table.folder.path
+        if version_of(where, self._query) >= batch:
             table.folder.drop(files)
             return False
         table.folder.put(files)
-        actions = [_action(table.folder.path, file) for file in files]
-        tagged = CommitProperties(app_transactions=[Transaction(self._query, batch)])
-        if known is None:
-            columns = Schema.from_arrow(table.fields)
-            create_table_with_add_actions(where, columns, actions, mode="error", commit_properties=tagged)
-        elif actions:
-            known.create_write_transaction(actions, "append", known.schema(), commit_properties=tagged)
+        added = [add_action(where, file.place, file.rows) for file in files]
+        add_files(where, table.fields, added, self._query, batch)
         return True
-
-
-def _action(folder: Path, file: Written) -> Any:
-    from deltalake.transaction import AddAction
-
-    found = (folder / file.place).stat()
-    statistics = json.dumps({"numRecords": file.rows})
-    return AddAction(file.place, found.st_size, {}, int(found.st_mtime * 1000), True, statistics)
-
-
-def _stored(name: str, fields: pa.Schema) -> pa.Schema:
-    """Return the columns as a Delta table has them."""
-    return pa.schema([_stored_column(name, column) for column in fields])
-
-
-def _stored_column(name: str, column: pa.Field) -> pa.Field:
-    from deltalake import Schema
-
-    wanted = column.with_type(_plain(column.type))
-    try:
-        held = pa.schema(Schema.from_arrow(pa.schema([wanted])).to_arrow()).field(0).type
-    except Exception as error:  # the package raises no class of its own for it
-        raise _refusal(name, column) from error
-    if held != wanted.type or pa.types.is_null(held) or held == pa.timestamp("ns"):
-        raise _refusal(name, column)
-    return wanted
-
-
-def _line(error: Exception) -> str:
-    return str(error).partition("\n")[0]
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    """Return the type in which Delta can hold all values of ``kind``, if there is one."""
-    if pa.types.is_timestamp(kind) and kind.unit != "ns":
-        return pa.timestamp("us", "UTC" if kind.tz else None)
-    if pa.types.is_dictionary(kind):
-        return _plain(kind.value_type)
-    if pa.types.is_large_string(kind):
-        return pa.string()
-    return pa.binary() if pa.types.is_large_binary(kind) else kind
-
-
-def _refusal(name: str, column: pa.Field) -> UsageError:
-    msg = f"sink {name!r}: Delta cannot hold column {column.name!r} of type {column.type}: leave it out or cast it"
-    return UsageError(msg)

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from oop_engine.core.errors import SetupError
+from oop_engine.core.errors import SetupError, not_installed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -97,8 +97,8 @@ def check_packages() -> None:
     """Raise ``SetupError`` if a Python package that Spark needs is not installed."""
     missing = [name for module, name in PACKAGES.items() if not _is_installed(module)]
     if missing:
-        msg = f"Spark needs {', '.join(missing)}, not installed here: {_INSTALL}"
-        raise SetupError(msg)
+        place = "Spark"
+        raise not_installed(place, ", ".join(missing), "spark,java")
 
 
 def _is_installed(module: str) -> bool:

@@ -34,6 +34,13 @@ def test_a_source_has_what_its_text_tells(text: str, kind: str, fields: dict[str
     [
         ("kafka:127.0.0.1:9092/out?key=host", "KafkaTopic", {"_topic": "out", "_key": "host"}),
         (
+            "redis:h:6379/out?most=9&format=csv",
+            "RedisEntries",
+            {"_stream": "out", "_most": 9, "_format": "csv"},
+        ),
+        ("nats:h:4222/out.a", "JetStreamSubject", {"_server": "nats://h:4222", "_subject": "out.a"}),
+        ("delta:out", "DeltaFolder", {}),
+        (
             "postgres:127.0.0.1:5432/shop?table=t&key=a,b",
             "PostgresTable",
             {"_table": "t", "_key": ["a", "b"]},

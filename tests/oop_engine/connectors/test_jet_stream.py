@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import Iterator
 from typing import Any
 
+import msgpack
+import pyarrow as pa
 import pytest
 
-from oop_engine import JetStream, SetupError, TraceError
+from oop_engine import JetStream, JetStreamSubject, Page, Schema, SetupError, TraceError
 from oop_engine.runners.event_loop import run_async
 from tests.oop_engine.connectors.servers import free_port, program, served
+
+SCHEMA = Schema({"ts": pa.int64(), "key": pa.string()}, "ts", "s")
+
+
+def page(*times: int) -> Page:
+    return Page.of(SCHEMA, {"ts": [*times], "key": ["a"] * len(times)})
 
 
 def test_without_the_package_the_way_out_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,3 +101,63 @@ def test_a_wrong_server_or_stream_is_told_in_a_line(server: str) -> None:
         read(JetStream(server, "none"))
     with pytest.raises(SetupError, match=r"no server answers .*give the address of one that runs"):
         read(JetStream(f"nats://127.0.0.1:{free_port()}", "one"))
+
+
+@pytest.mark.parametrize("format", ["jsonl", "msgpack"])
+def test_rows_of_an_epoch_are_published_once(server: str, format: str) -> None:
+    name = f"out-{format}"
+    send(server, name)
+    subject = f"{name}.results"
+
+    async def opened(prepared: list[Any]) -> JetStreamSubject:
+        sink = JetStreamSubject(server, subject, format)
+        await sink.open(SCHEMA, "run", prepared)
+        return sink
+
+    async def main() -> None:
+        sink = await opened([])
+        await sink.write(1, page(5, 6, 7))
+        prepared = json.loads(json.dumps(await sink.prepare(1)))
+        await sink.write(2, page(8))
+        await sink.prepare(2)
+        await sink.close()  # killed: epoch 1 is in the checkpoint, epoch 2 is not
+        sink = await opened([prepared])
+        await sink.commit(prepared)
+        await sink.commit(prepared)  # within the time for that, the server knows the messages again
+        await sink.close()
+        await forget(server, name, "run-1-1")  # as if it had died behind the first message, long ago
+        sink = await opened([prepared])
+        await sink.commit(prepared)
+        await sink.write(2, page(9))
+        await sink.commit(await sink.prepare(2))
+        assert await sink.prepare(3) is None
+        await sink.close()
+
+    run_async(main())
+    pieces_of = run_async(pieces(JetStream(server, name, format=format, follow=False), None))
+    unpacked = {"jsonl": json.loads, "msgpack": msgpack.unpackb}[format]
+    assert [unpacked(m)["ts"] for data, _ in pieces_of for m in data] == [5, 7, 6, 9]
+
+
+async def forget(server: str, stream: str, name: str) -> None:
+    """Let a stream take up all ids again, and delete a message by its id."""
+    import nats
+
+    client = await nats.connect(server)
+    jetstream = client.jetstream()
+    for number in range(1, (await jetstream.stream_info(stream)).state.last_seq + 1):
+        message = await jetstream.get_msg(stream, number)
+        if (message.headers or {}).get("Nats-Msg-Id") == name:
+            await jetstream.delete_msg(stream, number)
+    config = (await jetstream.stream_info(stream)).config
+    config.duplicate_window = 0.1
+    await jetstream.update_stream(config)
+    await asyncio.sleep(0.3)
+    await client.close()
+
+
+def test_a_sink_tells_of_a_subject_that_no_stream_has(server: str) -> None:
+    with pytest.raises(SetupError, match=r"NATS subject 'none.x' at nats.*: no stream takes it up"):
+        run_async(JetStreamSubject(server, "none.x").open(SCHEMA, "run", []))
+    with pytest.raises(SetupError, match="no server answers"):
+        run_async(JetStreamSubject(f"nats://127.0.0.1:{free_port()}", "x").open(SCHEMA, "run", []))

@@ -7,11 +7,19 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+import msgpack
+import pyarrow as pa
 import pytest
 
-from oop_engine import LiveSource, RedisStream, SetupError, TraceError
+from oop_engine import LiveSource, Page, RedisEntries, RedisStream, Schema, SetupError, TraceError
 from oop_engine.runners.event_loop import run_async
 from tests.oop_engine.connectors.servers import free_port, program, served
+
+SCHEMA = Schema({"ts": pa.int64(), "key": pa.string()}, "ts", "s")
+
+
+def page(*times: int) -> Page:
+    return Page.of(SCHEMA, {"ts": [*times], "key": ["a"] * len(times)})
 
 
 def test_without_the_package_the_way_out_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,3 +122,43 @@ def test_a_wrong_server_or_stream_is_told_in_a_line(server: str, client: Any) ->
         read(RedisStream(server, "text"))
     with pytest.raises(SetupError, match="give the address of a server that runs"):
         read(RedisStream(f"redis://127.0.0.1:{free_port()}", "one"))
+
+
+async def opened(server: str, stream: str, prepared: list[Any], **options: Any) -> RedisEntries:
+    sink = RedisEntries(server, stream, **options)
+    await sink.open(SCHEMA, "run", prepared)
+    return sink
+
+
+@pytest.mark.parametrize("format", ["jsonl", "msgpack"])
+def test_rows_of_an_epoch_are_added_once(server: str, client: Any, format: str) -> None:
+    stream = f"out-{format}"
+
+    async def main() -> None:
+        sink = await opened(server, stream, [], format=format)
+        await sink.write(1, page(5, 6))
+        prepared = json.loads(json.dumps(await sink.prepare(1)))
+        await sink.write(2, page(7))
+        await sink.prepare(2)
+        await sink.close()  # killed: epoch 1 is in the checkpoint, epoch 2 is not
+        again, sink = [await opened(server, stream, [prepared], format=format) for _ in range(2)]
+        for each in (again, sink, again):
+            await each.commit(prepared)
+        await sink.write(2, page(8))
+        await sink.commit(await sink.prepare(2))
+        assert await sink.prepare(3) is None
+        await again.commit(prepared)  # an older process wakes up
+        await again.close()
+        await sink.close()
+
+    run_async(main())
+    unpacked = {"jsonl": json.loads, "msgpack": msgpack.unpackb}[format]
+    assert [unpacked(fields[b"data"])["ts"] for _, fields in client.xrange(stream)] == [5, 6, 8]
+
+
+def test_a_sink_tells_of_a_wrong_server_or_a_name_that_is_taken(server: str, client: Any) -> None:
+    client.set("taken", "no stream")
+    with pytest.raises(SetupError, match=r"'taken' at .* must be a stream; there is a string: take"):
+        run_async(opened(server, "taken", []))
+    with pytest.raises(SetupError, match="give the address of a server that runs"):
+        run_async(opened(f"redis://127.0.0.1:{free_port()}", "one", []))

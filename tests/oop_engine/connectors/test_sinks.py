@@ -11,12 +11,14 @@ import pytest
 
 from oop_engine import (
     ContractError,
+    DeltaFolder,
     Gathered,
     GraphError,
     Page,
     PartFiles,
     PostgresTable,
     Schema,
+    SetupError,
     SnapshotError,
     TraceError,
     UsageError,
@@ -140,3 +142,49 @@ def test_a_format_that_cannot_hold_the_columns_is_told_at_the_start(tmp_path: Pa
         run_async(PartFiles(tmp_path, "csv").open(nested, "run", []))
     with pytest.raises(UsageError, match="unknown trace format 'xls'"):
         PartFiles(tmp_path, "xls")
+
+
+def test_rows_of_an_epoch_are_in_a_delta_table_once(tmp_path: Path) -> None:
+    def there() -> list[int]:
+        return sorted(deltalake.DeltaTable(str(tmp_path)).to_pyarrow_table()["ts"].to_pylist())
+
+    async def opened(prepared: list[Any]) -> DeltaFolder:
+        sink = DeltaFolder(tmp_path)
+        await sink.open(SCHEMA, "run", prepared)
+        return sink
+
+    async def main() -> None:
+        sink = await opened([])
+        await sink.write(1, page(1))
+        await sink.commit(await sink.prepare(1))
+        assert there() == [1]
+        await sink.write(2, page(2))
+        second = await sink.prepare(2)
+        await sink.write(3, page(3))
+        await sink.prepare(3)
+        assert there() == [1]
+        again, other = (
+            await opened([second]),
+            await opened([second]),
+        )  # killed: the third epoch is in no checkpoint
+        for each in (again, other, sink, again):
+            await each.commit(second)
+        assert there() == [1, 2]
+        assert await again.prepare(4) is None
+        assert len(list(tmp_path.glob("*.parquet"))) + len(list(tmp_path.glob(".*.parquet"))) == 2
+
+    deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed (the extra delta)")
+    run_async(main())
+    assert deltalake.DeltaTable(str(tmp_path)).version() == 1
+
+
+def test_a_delta_table_of_other_columns_is_told(tmp_path: Path) -> None:
+    deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed (the extra delta)")
+    deltalake.write_deltalake(str(tmp_path), pa.table({"ts": [1]}))
+    with pytest.raises(
+        SetupError, match="must have the columns ts int64, key string; got ts int64: take another"
+    ):
+        run_async(DeltaFolder(tmp_path).open(SCHEMA, "run", []))
+    changes = Schema({"ts": pa.int64(), "change": pa.int8()}, "ts", "s", change="change")
+    with pytest.raises(GraphError, match="none is taken back"):
+        run_async(DeltaFolder(tmp_path).open(changes, "run", []))

@@ -27,6 +27,7 @@ from oop_engine import (
     PartFiles,
     Replayed,
     Schema,
+    Stream,
     UsageError,
     serve,
 )
@@ -410,3 +411,33 @@ def test_a_source_and_a_sink_of_ones_own(tmp_path: Path) -> None:
     )
     assert source.acknowledged == 3
     assert counted([row for page in pages for row in page.to_pylist()]) == full(10, 20, 30)
+
+
+def test_two_sinks_of_a_graph_may_write_to_one_folder(tmp_path: Path) -> None:
+    """One must not take the files that the other one has prepared for those of nobody."""
+
+    class Dies(PartFiles):
+        async def commit(self, prepared: Any) -> None:
+            raise ConnectionAbortedError
+
+    def both() -> Graph:
+        graph = counts()
+        graph.sink("copy", Stream("count"))
+        return graph
+
+    for kind in (Dies, PartFiles):
+        sinks = {name: kind(tmp_path / "out", "jsonl") for name in ("out", "copy")}
+        sources = {"in": Replayed(lambda start: feed_of(rows(0, 25)[start:]))}
+        served = serve(both(), sources, sinks, checkpoint=tmp_path / "state", signals=False)
+        error = (
+            ConnectionAbortedError if kind is Dies else UsageError
+        )  # all results are out: nothing is left to do
+        with pytest.raises(error):
+            run_async(served)
+    lines = [line for path in (tmp_path / "out").iterdir() for line in path.read_text().splitlines()]
+    assert sorted(lines) == sorted(2 * [*dict.fromkeys(lines)])
+
+
+async def feed_of(items: list[Any]) -> AsyncIterator[Any]:
+    for item in items:
+        yield item

@@ -1,0 +1,87 @@
+"""Held: the base of sinks whose messages of an epoch are in the checkpoint until they are committed."""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Collection, Sequence
+from typing import Any, TypeAlias
+
+from oop_engine.connectors.formats.payloads import check_payloads, payloads_of
+from oop_engine.connectors.sink import LiveSink, Prepared
+from oop_engine.core.errors import SetupError
+from oop_engine.core.page import Page
+from oop_engine.core.schema import Schema
+
+__all__ = ["HeldSink", "Keyed"]
+
+Keyed: TypeAlias = tuple[str | None, bytes]
+"""The key of a message, if it has one, and its payload."""
+
+
+class HeldSink(LiveSink):
+    """Sends messages in ``format``, a row each (``arrow``: a page), when their epoch is committed.
+
+    ``key``: the column whose value is the key of a message.  Of a system that keeps no unfinished work of a process
+    nothing can be prepared, so until the commit the messages are in the checkpoint: results are for this, raw streams
+    are not.  Subclasses connect in ``connect``, and send in ``send``.
+    """
+
+    def __init__(self, format: str, key: str | None = None) -> None:
+        self._format, self._key = format, key
+        self._messages: dict[int, list[Keyed]] = {}
+        self._run, self._repeated = "", set[int]()
+
+    async def open(self, schema: Schema, run: str, prepared: Collection[Prepared]) -> None:
+        """Check the format and the key, and connect."""
+        check_payloads(self.place, self._format, keyed=self._key is not None)
+        if self._key is not None and self._key not in schema.names:
+            msg = f"{self.place}: key must be one of {', '.join(schema.names)}; got {self._key!r}"
+            raise SetupError(msg)
+        self._run = run
+        self._repeated = {epoch for of, epoch, *_ in prepared if of == run}
+        await self.connect()
+
+    async def write(self, epoch: int, page: Page) -> None:
+        """Keep the messages of a page."""
+        payloads = payloads_of(page, self._format)
+        keys: Sequence[Any] = [None] * len(payloads)
+        if self._key is not None:
+            keys = page.column(self._key).to_pylist()
+        found = [(None if key is None else str(key), each) for key, each in zip(keys, payloads, strict=True)]
+        self._messages.setdefault(epoch, []).extend(found)
+
+    async def prepare(self, epoch: int) -> Prepared:
+        """Hand the messages to the checkpoint."""
+        if (messages := self._messages.pop(epoch, None)) is None:
+            return None
+        try:
+            coding, texts = "utf-8", [payload.decode() for _, payload in messages]
+        except UnicodeDecodeError:
+            coding, texts = "base64", [b64encode(payload).decode() for _, payload in messages]
+        rows = [[key, text] for (key, _), text in zip(messages, texts, strict=True)]
+        return [self._run, epoch, rows, coding, await self.mark()]
+
+    async def commit(self, prepared: Prepared) -> None:
+        """Send the messages of an epoch, unless that was done."""
+        run, epoch, rows, coding, mark = prepared
+        decoded = b64decode if coding == "base64" else str.encode
+        messages = [(key, decoded(text)) for key, text in rows]
+        await self.send(run, epoch, messages, mark if epoch in self._repeated else None)
+        self._repeated.discard(epoch)
+
+    @property
+    def place(self) -> str:
+        """The sink, as messages name it."""
+        raise NotImplementedError
+
+    async def connect(self) -> None:
+        """Connect; raises ``SetupError`` if nobody answers."""
+        raise NotImplementedError
+
+    async def mark(self) -> Any:
+        """Return a value of JSON that ``send`` is given again if the commit may be a repeated one."""
+        return None
+
+    async def send(self, run: str, epoch: int, messages: list[Keyed], mark: Any) -> None:
+        """Send the messages of an epoch, unless that was done; ``mark``: None if it surely was not."""
+        raise NotImplementedError

@@ -1,0 +1,101 @@
+"""JetStream subject: rows of an epoch, each under an id of its own, by which the server knows it again."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from oop_engine.connectors.library import library
+from oop_engine.connectors.sinks.held import HeldSink, Keyed
+from oop_engine.core.errors import SetupError
+
+__all__ = ["JetStreamSubject"]
+
+_AT_ONCE, _ANSWER_S = 256, 10.0
+_ID = "Nats-Msg-Id"
+
+
+class JetStreamSubject(HeldSink):
+    """Publishes each row to ``subject`` at ``server`` (``"nats://127.0.0.1:4222"``), in ``format``; needs nats-py.
+
+    A stream must take up the subject.  The id of a message is made of the run, the epoch and its number, so the server
+    leaves out one that comes twice within the stream's time for that (2 minutes).  A service that starts again after a
+    longer time first reads from the stream which messages of its last epoch are there, and sends the others: so each
+    is there once as long as the stream keeps it.  ``options`` are those of ``nats.connect``.  Raises ``SetupError`` if
+    no server answers, or no stream has the subject.
+    """
+
+    def __init__(
+        self, server: str, subject: str, format: str = "jsonl", *, options: dict[str, Any] | None = None
+    ) -> None:
+        super().__init__(format)
+        self._server, self._subject, self._options = server, subject, options or {}
+        self._client: Any = None
+
+    async def connect(self) -> None:
+        """Connect, and look for the stream that takes up the subject."""
+        nats = library("nats", "nats", "JetStreamSubject")
+        errors = library("nats.errors", "nats", "JetStreamSubject")
+        self._errors = library("nats.js.errors", "nats", "JetStreamSubject")
+
+        async def quiet(error: Exception) -> None:
+            return
+
+        options = {
+            "connect_timeout": 5,
+            "reconnect_time_wait": 0.5,
+            "max_reconnect_attempts": 3,
+            "error_cb": quiet,
+        }
+        try:
+            self._client = await nats.connect(self._server, **{**options, **self._options})
+            self._jetstream = self._client.jetstream(timeout=_ANSWER_S)
+            self._stream = await self._jetstream.find_stream_name_by_subject(self._subject)
+        except (errors.Error, OSError) as error:
+            await self.close()
+            msg = f"{self.place}: {self._reason(error)}"
+            raise SetupError(msg) from error
+
+    def _reason(self, error: Exception) -> str:
+        if isinstance(error, self._errors.NotFoundError):
+            return "no stream takes it up: check its name, or make a stream with this subject"
+        if isinstance(error, self._errors.ServiceUnavailableError):
+            return "this server has no JetStream: start it with -js"
+        return f"no server answers ({error}): give the address of one that runs"
+
+    async def mark(self) -> int:
+        """Return the number of the last message of the stream: those of the epoch come behind it."""
+        return int((await self._jetstream.stream_info(self._stream)).state.last_seq)
+
+    async def send(self, run: str, epoch: int, messages: list[Keyed], mark: int | None) -> None:
+        """Publish the messages of an epoch that are not there, in their order."""
+        named = {f"{run}-{epoch}-{number}": payload for number, (_, payload) in enumerate(messages)}
+        for known in await self._there(named, mark) if mark is not None else ():
+            del named[known]
+        left = [*named.items()]
+        for at in range(0, len(left), _AT_ONCE):
+            some = left[at : at + _AT_ONCE]
+            sent = (self._jetstream.publish(self._subject, data, headers={_ID: name}) for name, data in some)
+            await asyncio.gather(*sent)
+
+    async def _there(self, named: dict[str, bytes], mark: int) -> set[str]:
+        """Return the ids that messages behind ``mark`` have."""
+        found = set[str]()
+        while len(found) < len(named):
+            try:
+                message = await self._jetstream.get_msg(self._stream, mark + 1, self._subject, next=True)
+            except self._errors.NotFoundError:
+                break
+            mark = message.seq
+            found |= {(message.headers or {}).get(_ID, "")} & named.keys()
+        return found
+
+    async def close(self) -> None:
+        """Disconnect."""
+        if self._client is not None:
+            await self._client.close()
+
+    @property
+    def place(self) -> str:
+        """The subject."""
+        return f"NATS subject {self._subject!r} at {self._server.rpartition('@')[2]}"

@@ -1,0 +1,72 @@
+"""Redis entries: rows of an epoch, and its number, in one transaction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oop_engine.connectors.library import library
+from oop_engine.connectors.sinks.held import HeldSink, Keyed
+from oop_engine.core.errors import SetupError
+
+__all__ = ["RedisEntries"]
+
+
+class RedisEntries(HeldSink):
+    """Adds each row to ``stream`` at ``url`` (``"redis://127.0.0.1:6379/0"``), in ``format``; needs the package redis.
+
+    ``field``: that of an entry which has the payload.  ``most``: the stream is trimmed to about so many entries; None:
+    never.  The entries of an epoch and its number, in the key ``oop-engine:{stream}:...``, are one transaction: so each
+    is there once, as long as Redis keeps its data.  Raises ``SetupError`` if no server answers, or there is no stream
+    under that name but something else.
+    """
+
+    def __init__(
+        self, url: str, stream: str, format: str = "jsonl", *, field: str = "data", most: int | None = None
+    ) -> None:
+        super().__init__(format)
+        self._url, self._stream, self._field, self._most = url, stream, field, most
+        self._client: Any = None
+
+    async def connect(self) -> None:
+        """Connect, and look for the stream."""
+        redis = library("redis.asyncio", "redis", "RedisEntries")
+        self._errors = library("redis.exceptions", "redis", "RedisEntries")
+        self._client = redis.Redis.from_url(self._url, decode_responses=True)
+        try:
+            kind = await self._client.type(self._stream)
+        except (self._errors.RedisError, OSError) as error:
+            await self.close()
+            msg = f"{self.place}: {' '.join(str(error).split())}: give the address of a server that runs"
+            raise SetupError(msg) from error
+        if kind not in ("stream", "none"):
+            await self.close()
+            msg = f"{self.place}: must be a stream; there is a {kind}: take another name"
+            raise SetupError(msg)
+
+    async def send(self, run: str, epoch: int, messages: list[Keyed], mark: Any) -> None:
+        """Add the entries of an epoch, unless that was done."""
+        done = f"oop-engine:{{{self._stream}}}:{run}"  # of one slot in a cluster, by the braces
+        async with self._client.pipeline(transaction=True) as pipe:
+            while True:
+                try:
+                    await pipe.watch(done)
+                    if int(await pipe.get(done) or -1) >= epoch:
+                        return
+                    pipe.multi()
+                    for _, payload in messages:
+                        pipe.xadd(self._stream, {self._field: payload}, maxlen=self._most, approximate=True)
+                    pipe.set(done, epoch)
+                    await pipe.execute()
+                except self._errors.WatchError:  # an older process repeats the same commit
+                    continue
+                return
+
+    async def close(self) -> None:
+        """Disconnect."""
+        if self._client is not None:
+            await self._client.aclose()
+
+    @property
+    def place(self) -> str:
+        """The stream."""
+        return f"Redis stream {self._stream!r} at {self._url.rpartition('@')[2]}"
