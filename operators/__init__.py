@@ -90,6 +90,7 @@ if TYPE_CHECKING:  # values: windows, aggregates, policies, and what yours are m
         PerGroup as PerGroup,
         Upstream as Upstream,
     )
+    from oop_engine.operators.policies.timer import Timer as Timer
     from oop_engine.operators.policies.running_bound import (
         Lag as Lag,
         Policy as Policy,

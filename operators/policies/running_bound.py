@@ -40,10 +40,12 @@ Late = NDArray[np.bool_]
 class RunningBound:
     """The bound that holds after each tuple of one stream; this one knows of none.
 
-    ``clock_every``: how often ``on_clock`` is wanted, in units of the attribute.
+    ``clock_every``: how often ``on_clock`` is wanted, in units of the attribute.  ``exact_ticks``: the bound of a
+    tick is put out as it is, not as a multiple of the granularity.
     """
 
     clock_every: int | None = None
+    exact_ticks: bool = False
 
     def after(self, page: Page) -> Bounds:
         """Return the bound after each row, int64 (rows,), never decreasing within the page."""

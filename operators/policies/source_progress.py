@@ -138,7 +138,9 @@ class SourceProgress:
 
     def clock(self, now: int) -> Iterator[Punctuation]:
         """Learn that the arrival clock shows ``now``; yield the punctuation that follows."""
-        below = int(floored(np.array([self._running.on_clock(now)]), self._every)[0])
+        below = self._running.on_clock(now)
+        if not self._running.exact_ticks:
+            below = int(floored(np.array([below]), self._every)[0])
         if below > self._progress.linear:
             yield from self._advance(below)
             if self._groups is not None:

@@ -20,6 +20,7 @@ from oop_engine.operators.policies.policies import (
     PerGroup,
     Upstream,
 )
+from oop_engine.operators.policies.timer import Timer
 from tests.cases import Case, Row
 from tests.naive.progress import guard_by_stream
 
@@ -76,6 +77,7 @@ GENERATORS = [
     Case("sort-disorder", Sort(BoundedDisorder(30), 5, "generous"), (PLAIN,), everything),
     Case("sort-count", Sort(BoundedCount(10)), (STAMPED,), stamped),
     Case("sort-upstream", Sort(Upstream(), late="consistent"), (PLAIN,), everything),
+    Case("sort-timer", Sort(Timer(BoundedDisorder(30), 2), 5), (PLAIN,), everything),
     Case("sort-heartbeat", Sort(Heartbeat(Upstream(), 2, 60), 5), (PLAIN,), everything),
     Case(
         "sort-groups",

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from oop_engine import FOREVER, NEVER, GraphError, Linear, Page, Schema
+from oop_engine import FOREVER, NEVER, Graph, GraphError, Linear, Page, Schema
+from oop_engine.operators import Count, Tumbling, WindowAggregate
 from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.policies.policies import (
     BoundedCount,
@@ -19,6 +20,8 @@ from oop_engine.operators.policies.policies import (
     Upstream,
 )
 from oop_engine.operators.policies.running_bound import RunningBound, cut_rows, floored
+from oop_engine.operators.policies.timer import Timer
+from oop_engine.runners.replay import replay
 from oop_engine.testing import Driver
 from tests.naive.progress import bounded_count, bounded_disorder, least_next, ordered
 
@@ -120,6 +123,40 @@ def test_heartbeat_of_drift_holds_nobody_up():
     assert driver.operator.counts() == {"late": 1}
 
 
+def test_a_timer_puts_the_exact_bound_out_at_each_tick():
+    driver = Driver(Punctuate(Timer(BoundedDisorder(5), every=10), granularity=100), SCHEMA)
+    assert driver.operator.clock_every == 10
+    driver.feed(0, page([40, 61], [41, 62]))
+    assert [driver.clock(now) for now in (70, 80)] == [[(0, Linear(56))], []]
+    driver.move()
+    driver.feed(0, page([55, 64], [81, 82]))  # one is behind the bound of the tick
+    assert driver.operator.counts() == {"late": 1}
+    assert driver.clock(90) == [(0, Linear(59))]
+    assert driver.feed(0, page([210], [91]))[1:] == [(0, Linear(200))]
+
+
+def test_a_timer_goes_on_with_a_heartbeat_in_it():
+    running = Timer(Heartbeat(Ordered(), threshold=10, slack=3, every=4), every=6).running(SCHEMA, "test")
+    assert running.clock_every == 4
+    assert running.after(page([100], [100])).tolist() == [100]
+    assert [running.on_clock(now) for now in (108, 112)] == [100, 109]
+
+
+def test_a_timer_is_the_same_in_every_runner():
+    found = []
+    for on in ("inline", "local"):
+        graph = Graph("timed")
+        edge = graph.add("edge", Punctuate(Timer(Ordered(), every=10), 1000), graph.source("in", SCHEMA))
+        graph.sink("out", graph.add("count", WindowAggregate(Tumbling(7), {"n": Count()}), edge))
+        times = list(range(100))
+        outcome = replay(graph, {"in": [page(times[:50], times[:50]), page(times[50:], times[50:])]}, on=on)
+        found.append((outcome.results["out"].to_pylist(), outcome.emitted["out"].tolist()))
+    assert found[0] == found[1]
+    waits = [at - row["window_end"] for row, at in zip(*found[0], strict=True)]
+    assert max(waits) <= 10  # a tick, where the granularity lets them wait for the end
+    assert len(waits) == 15
+
+
 def test_heartbeat_when_nothing_ever_came():
     watermark = Heartbeat(Upstream(), threshold=10, slack=3).running(SCHEMA, "test")
     assert watermark.clock_every == 10
@@ -168,6 +205,8 @@ def test_policies_are_values():
         (lambda: Heartbeat(Ordered(), -1, 0), "threshold must be at least 0"),
         (lambda: Heartbeat(Ordered(), 1, "-2 s"), "slack must be at least 0"),
         (lambda: Heartbeat(Ordered(), 1, 0, every=0), "every must be at least 1 s; got 0"),
+        (lambda: Timer(Ordered(), every=0), "every must be at least 1 s; got 0"),
+        (lambda: Timer(PerGroup(Ordered(), ("k",)), 1), "got PerGroup in it: write PerGroup"),
         (lambda: Heartbeat(PerGroup(Ordered(), ("k",)), 1, 0), "got PerGroup in it: write PerGroup"),
         (
             lambda: PerGroup(Upstream(), ("k",)),
