@@ -5,7 +5,8 @@
     _commit_timestamp  when its file was written
 
 A row that is taken back and one that is put out with the same key in one page are the two images of an update.
-A sink that can neither write such a feed nor keep the column of changes refuses the stream (``no_revisions``).
+A sink that can neither write such a feed nor keep the column of changes refuses the stream (``no_revisions``); one
+whose rows have a key may keep the net content instead (``net_changes``).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from oop_engine.core.groups.group_index import GroupIndex
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 
-__all__ = ["change_feed", "feed_fields", "no_revisions"]
+__all__ = ["change_feed", "feed_fields", "net_changes", "no_revisions"]
 
 _STAMP = pa.timestamp("us", "UTC")
 _TYPES = ("insert", "delete", "update_postimage", "update_preimage")
@@ -66,3 +67,24 @@ def change_feed(page: Page, key: Sequence[str], version: int, at_s: float) -> pa
     types = pa.array(_TYPES).take(pa.array(kind))  # not of the module: it would load pandas
     columns = [*batch.columns, types, pa.repeat(version, rows), pa.repeat(stamp, rows)]
     return pa.RecordBatch.from_arrays(columns, schema=feed_fields(schema))
+
+
+def net_changes(
+    rows: pa.RecordBatch, changes: NDArray[np.int64], key: Sequence[str]
+) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    """Return which rows are taken back and which are put out, once equal rows of opposite ``changes`` are left out.
+
+    Of a ``key`` at most one row is put out, the last one, and none is taken back beside it: it is replaced.  O(rows).
+    """
+    index = GroupIndex(rows.schema.types)
+    slots = index.encode(rows.columns, rows.num_rows)
+    net, last = np.zeros((2, len(index)), np.int64)
+    np.add.at(net, slots, changes)
+    np.maximum.at(last, slots, np.arange(slots.size))
+    put, gone = np.sort(last[net > 0]), rows.take(pa.array(np.sort(last[net < 0])))
+    keys = GroupIndex([rows.schema.field(name).type for name in key])
+    of = keys.encode([rows.column(name).take(pa.array(put)) for name in key], put.size)
+    newest = np.zeros(len(keys), np.int64)
+    np.maximum.at(newest, of, put)
+    alone = keys.find([gone.column(name) for name in key], gone.num_rows) < 0
+    return gone.filter(pa.array(alone)), rows.take(pa.array(newest))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from oop_engine.connectors.change_feed import no_revisions
 from oop_engine.connectors.library import library
 from oop_engine.connectors.sink import LiveSink, Prepared
 from oop_engine.core.errors import SetupError, SnapshotError
@@ -14,11 +13,16 @@ from oop_engine.core.schema import Schema
 
 __all__ = ["PostgresTable"]
 
-_ORDER, _EPOCH, _RUN = "oop_order", "oop_epoch", "oop_run"
+_ORDER, _EPOCH, _RUN, _CHANGE = "oop_order", "oop_epoch", "oop_run", "oop_change"
 _EPOCHS = "oop_epochs"
 _STAGED = "oop_staged_{}"
 _COLUMNS = "run text, place text, epoch bigint, primary key (run, place)"
-_DELETION = "delete from {staged} where oop_run = %s and oop_epoch = %s"
+_OF_EPOCH = "from {staged} where oop_run = %s and oop_epoch = %s"
+_DELETION = f"delete {_OF_EPOCH}"
+_NET = (
+    f"select {{columns}}, max(oop_order) as oop_order {_OF_EPOCH} group by {{columns}} having sum(oop_change)"
+)
+_TAKING_BACK = f"delete from {{table}} as kept using ({_NET} < 0) as gone where {{same}}"
 
 
 class PostgresTable(LiveSink):
@@ -30,7 +34,9 @@ class PostgresTable(LiveSink):
     dies.  Raises ``SetupError`` if no server answers, or the table does not fit.
 
     Of a revision stream each change is a row, with the column of changes, which the table then has.  With a ``key``
-    rows are replaced and none is taken back: that is a ``GraphError``.
+    the table is the net content of the stream after each epoch, without that column: the changes of an epoch that
+    cancel each other are left out, a row that is put out replaces the one of its key, and one that is taken back is
+    removed, unless another has replaced it.  The key must tell rows apart that are there at one time, and have no null.
     """
 
     def __init__(self, dsn: str, table: str, key: Sequence[str] = ()) -> None:
@@ -40,11 +46,11 @@ class PostgresTable(LiveSink):
 
     async def open(self, schema: Schema, run: str, prepared: Collection[Prepared]) -> None:
         """Connect, make the tables beside this one, and remove rows that belong to no checkpoint."""
-        if self._key:
-            no_revisions(schema, self._place, f"rows of one key ({', '.join(self._key)}) replace each other")
         psycopg = library("psycopg", "postgres", "PostgresTable")
         self._sql, self._run = library("psycopg.sql", "postgres", "PostgresTable"), run
-        self._names = schema.names
+        self._net = schema.change is not None and bool(self._key)
+        self._names = schema.plain().names if self._net else schema.names
+        self._read = [*self._names, *(name for name in schema.names if name not in self._names)]
         try:
             self._connection = await psycopg.AsyncConnection.connect(
                 self._dsn, autocommit=True, connect_timeout=10
@@ -67,14 +73,15 @@ class PostgresTable(LiveSink):
         pages = self._pages.pop(epoch, [])
         if not pages:
             return None
-        columns = self._listed([*self._names, _RUN, _EPOCH, _ORDER])
+        columns = self._listed([*self._names, *([_CHANGE] if self._net else []), _RUN, _EPOCH, _ORDER])
         statement = self._written("copy {staged} ({columns}) from stdin", columns=columns)
         order = 0
         async with self._connection.transaction(), self._connection.cursor() as cursor:
             await cursor.execute(self._written(_DELETION), [self._run, epoch])
             async with cursor.copy(statement) as copy:
                 for page in pages:
-                    for row in zip(*(column.to_pylist() for column in page.batch.columns), strict=True):
+                    values = (page.column(name).to_pylist() for name in self._read)
+                    for row in zip(*values, strict=True):
                         await copy.write_row([*row, self._run, epoch, order])
                         order += 1
         return [self._run, epoch]
@@ -88,32 +95,35 @@ class PostgresTable(LiveSink):
                 "on conflict (run, place) do update set epoch = excluded.epoch where {epochs}.epoch < excluded.epoch",
                 [run, self._table, epoch],
             )
-            if done == 1 and not await self._do(self._insertion(), [run, epoch]):
+            for statement in self._statements() if done == 1 else ():
+                await self._do(statement, [run, epoch])
+            if not await self._do(_DELETION, [run, epoch]) and done == 1:
                 msg = f"{self._place}: results of epoch {epoch} that a checkpoint has recorded are gone"
                 raise SnapshotError(msg)
-            await self._do(_DELETION, [run, epoch])
 
     async def close(self) -> None:
         """Disconnect."""
         if self._connection is not None:
             await self._connection.close()
 
-    def _insertion(self) -> str:
-        rows = "select {columns} from {staged} where oop_run = %s and oop_epoch = %s order by oop_order"
+    def _statements(self) -> list[str]:
+        """Return how the rows of an epoch get into the table, one statement after the other."""
+        insertion = "insert into {table} ({columns}) select "
         if not self._key:
-            return "insert into {table} ({columns}) " + rows
-        last = "select distinct on ({key}) {columns} from {staged} where oop_run = %s and oop_epoch = %s "
-        last += "order by {key}, oop_order desc on conflict ({key}) do {replace}"
-        return "insert into {table} ({columns}) " + last
+            return [f"{insertion} {{columns}} {_OF_EPOCH} order by oop_order"]
+        rows = f"from ({_NET} > 0) as net" if self._net else _OF_EPOCH
+        upsert = "order by {key}, oop_order desc on conflict ({key}) do {replace}"
+        insertion = f"{insertion} distinct on ({{key}}) {{columns}} {rows} {upsert}"
+        return [_TAKING_BACK, insertion] if self._net else [insertion]
 
     async def _make(self, schema: Schema) -> None:
         await self._do(f"create table if not exists {{epochs}} ({_COLUMNS})")
         await self._do("create table if not exists {staged} as select {columns} from {table} limit 0")
-        for name, kind in ((_RUN, "text"), (_EPOCH, "bigint"), (_ORDER, "bigint")):
+        for name, kind in ((_RUN, "text"), (_EPOCH, "bigint"), (_ORDER, "bigint"), (_CHANGE, "bigint")):
             await self._do(f"alter table {{staged}} add column if not exists {name} {kind}")
         await self._do("select {columns}, oop_run, oop_epoch, oop_order from {staged} limit 0")
-        if self._key:
-            await self._do(f"explain {self._insertion()}", [self._run, 0])
+        for statement in self._statements() if self._key else ():
+            await self._do(f"explain {statement}", [self._run, 0])
 
     async def _do(self, text: str, values: Sequence[Any] = ()) -> int:
         """Execute a statement; return how many rows it has changed."""
@@ -121,7 +131,7 @@ class PostgresTable(LiveSink):
         return int(cursor.rowcount)
 
     def _written(self, text: str, **more: Any) -> Any:
-        names = {
+        places = {
             "table": self._table,
             "staged": _STAGED.format(self._table.rpartition(".")[2]),
             "epochs": _EPOCHS,
@@ -131,8 +141,18 @@ class PostgresTable(LiveSink):
             self._sql.SQL("{0} = excluded.{0}").format(self._sql.Identifier(name)) for name in others
         )
         replace = self._sql.SQL("update set {}").format(sets) if others else self._sql.SQL("nothing")
-        found = {name: self._sql.Identifier(*value.split(".")) for name, value in names.items()}
-        found |= {"columns": self._listed(self._names), "key": self._listed(self._key), "replace": replace}
+        equal = [("kept.{0} = gone.{0}", self._key), ("kept.{0} is not distinct from gone.{0}", others)]
+        terms = [
+            self._sql.SQL(term).format(self._sql.Identifier(name)) for term, names in equal for name in names
+        ]
+        same = self._sql.SQL(" and ").join(terms)
+        found = {name: self._sql.Identifier(*value.split(".")) for name, value in places.items()}
+        found |= {
+            "columns": self._listed(self._names),
+            "key": self._listed(self._key),
+            "replace": replace,
+            "same": same,
+        }
         return self._sql.SQL(text).format(**{**found, **more})
 
     def _listed(self, names: Sequence[str]) -> Any:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from oop_engine.connectors.change_feed import no_revisions
+import pyarrow as pa
+
+from oop_engine.connectors.change_feed import feed_fields, no_revisions
 from oop_engine.connectors.delta_log import add_action, add_files, first_line, stored, version_of
 from oop_engine.connectors.library import library
 from oop_engine.core.schema import Schema
+from oop_engine.spark.io.delta_merge import merge
 from oop_engine.spark.io.parquet import ResultTable, WriteFiles, by_table, folder_of, sizes_of
 from oop_engine.spark.io.result_folder import ResultFolder, Written, batch_of
 from oop_engine.spark.io.sink import BatchResults
@@ -26,10 +29,14 @@ class Delta:
     Tasks write Parquet files; the commit of a batch is one transaction of the table, which carries the
     number of the batch: a batch that the table has already is left out.  So a reader of the table
     sees each batch whole or not at all.  Timestamps become microseconds, in UTC if they have a zone.
-    Files are added to a table and never rewritten, so a revision stream is refused.
+
+    ``key``: columns that tell rows apart; a batch is then merged into the table, so that a row replaces the one of its
+    key.  Of a revision stream the table is the net content after each batch: rows that are taken back are removed,
+    unless others have replaced them.  Without a key files are added and never rewritten, so such a stream is refused.
     """
 
     folder: str | Path
+    key: Sequence[str] = ()
     exactly_once: str = "exactly once, a batch at a time"
     _query: str = field(default="", init=False)
     _tables: dict[str, ResultTable] = field(default_factory=dict, init=False)
@@ -41,12 +48,14 @@ class Delta:
         rest.
         """
         for name, schema in schemas.items():
-            no_revisions(schema, f"sink {name!r}: Delta", "a table gets rows, and none is taken back")
+            if not self.key:
+                no_revisions(schema, f"sink {name!r}: Delta", "without key=(...) no row is taken back")
+            schema.plain().require(self.key, f"sink {name!r}: Delta: key")
         library("deltalake", "delta", "sink Delta")
         self._query = query
         self._tables = {
             name: ResultTable(
-                folder_of("Delta", self.folder, name), schema, stored(f"sink {name!r}", schema.fields)
+                folder_of("Delta", self.folder, name), schema, stored(f"sink {name!r}", _written(schema))
             )
             for name, schema in schemas.items()
         }
@@ -67,12 +76,14 @@ class Delta:
                 self._check(self._tables[name].folder, files)
 
     def commit(self, batch: int, results: BatchResults) -> Mapping[str, int]:
-        """Add the files of a batch to the tables, one transaction each."""
+        """Add the files of a batch to the tables, or merge them into these, one transaction each."""
         made: dict[str, int] = {}
         for name, table in self._tables.items():
             files = [Written.of(receipt) for receipt in results.of(name)]
             table.folder.claim(self._query)
-            if self._add(batch, table, files):
+            if self.key:
+                merge(table, self.key, files, self._query, batch)
+            elif self._add(batch, table, files):
                 made |= sizes_of(name, table.folder, files)
         return made
 
@@ -103,3 +114,8 @@ class Delta:
         added = [add_action(where, file.place, file.rows) for file in files]
         add_files(where, table.fields, added, self._query, batch)
         return True
+
+
+def _written(schema: Schema) -> pa.Schema:
+    """Return the columns of files: of a revision stream they are a change feed, to be merged."""
+    return schema.fields if schema.change is None else feed_fields(schema)

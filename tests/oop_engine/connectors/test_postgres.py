@@ -128,6 +128,41 @@ def test_rows_of_a_key_are_replaced(dsn: str) -> None:
     assert do(dsn, "select * from latest order by 1") == [("a", 3, 120), ("b", 4, 180)]
 
 
+REVISED = Schema(
+    {**{f.name: f.type for f in SCHEMA.fields}, "back": pa.int8()}, "window_end", "s", change="back"
+)
+Change = tuple[int, str, int | None, int]
+
+
+def test_with_a_key_the_table_is_the_net_content_of_a_revision_stream(dsn: str) -> None:
+    do(dsn, "create table net (window_end bigint, host text, n int, primary key (window_end, host))")
+    epochs: list[list[Change]] = [
+        [(60, "a", 1, 1), (60, "b", None, 1)],
+        [(60, "a", 1, -1), (60, "a", 2, 1), (60, "b", None, -1)],
+        [(120, "a", 5, 1), (120, "a", 5, -1), (60, "a", 7, 1)],
+        [(60, "a", 2, -1), (180, "c", 1, 1), (180, "c", 1, -1), (180, "c", 2, 1)],
+        [(60, "a", 7, -1), (180, "c", 2, -1)],
+    ]
+    wanted = [
+        [("a", 1, 60), ("b", None, 60)], [("a", 2, 60)], [("a", 7, 60)], [("a", 7, 60), ("c", 2, 180)], [],
+    ]  # fmt: skip
+
+    async def main() -> None:
+        for epoch, (changes, there) in enumerate(zip(epochs, wanted, strict=True)):
+            sink = PostgresTable(dsn, "net", ("window_end", "host"))
+            await sink.open(REVISED, "run", [])
+            await sink.write(
+                epoch, Page.of(REVISED, dict(zip(REVISED.names, zip(*changes, strict=True), strict=True)))
+            )
+            prepared = await sink.prepare(epoch)
+            for _ in range(2):
+                await sink.commit(prepared)
+            await sink.close()
+            assert do(dsn, "select host, n, window_end from net order by 1, 2") == there
+
+    run_async(main())
+
+
 def test_a_wrong_server_or_table_is_told_in_a_line(dsn: str) -> None:
     do(dsn, "create table small (host text)")
     for address, table, key, words in (

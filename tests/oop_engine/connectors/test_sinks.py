@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,7 +17,6 @@ from oop_engine import (
     GraphError,
     Page,
     PartFiles,
-    PostgresTable,
     Schema,
     SetupError,
     SnapshotError,
@@ -24,7 +24,7 @@ from oop_engine import (
     UsageError,
     open_trace,
 )
-from oop_engine.connectors.change_feed import change_feed
+from oop_engine.connectors.change_feed import change_feed, net_changes
 from oop_engine.connectors.sinks import part_files
 from oop_engine.runners.event_loop import run_async
 
@@ -119,11 +119,12 @@ def test_a_change_that_is_none_and_a_key_that_is_no_column_are_told(tmp_path: Pa
         run_async(PartFiles(tmp_path, key=("k",)).open(schema, "run", []))
 
 
-def test_a_table_whose_rows_replace_each_other_takes_no_revisions() -> None:
-    schema = Schema({"ts": pa.int64(), "k": pa.string(), "change": pa.int8()}, "ts", "s", change="change")
-    table = PostgresTable("postgresql://127.0.0.1:1/x", "t", key=["k"])
-    with pytest.raises(GraphError, match=r"table 't': rows of one key \(k\) .*changes change.* put Finalize"):
-        run_async(table.open(schema, "run", []))
+def test_net_changes_leave_one_row_of_a_key() -> None:
+    rows = {"k": ["a", "a", "b", "b", "c", None, "d", "d"], "n": [1, 2, 3, 3, 4, 5, 6, 7]}
+    batch = pa.RecordBatch.from_pydict(rows)
+    gone, put = net_changes(batch, np.array([-1, 1, 1, -1, -1, 1, 1, 1]), ("k",))
+    assert gone.to_pylist() == [{"k": "c", "n": 4}]
+    assert put.to_pylist() == [{"k": "a", "n": 2}, {"k": None, "n": 5}, {"k": "d", "n": 7}]
 
 
 def test_results_that_were_removed_are_told(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +20,7 @@ from pyspark import cloudpickle
 
 from oop_engine import Page, Schema
 from oop_engine.core.errors import GraphError, SetupError, UnitError, UsageError
-from oop_engine.spark.io import delta, parquet
+from oop_engine.spark.io import parquet
 from oop_engine.spark.io.result_folder import ResultFolder
 from oop_engine.spark.io.sinks import BatchResults, Delta, ForeachBatch, Memory, Parquet, Sink
 from oop_engine.spark.io.to_sink import ToSink
@@ -356,7 +357,7 @@ def test_a_column_with_the_name_of_the_folders_is_told(tmp_path: Path) -> None:
 
 
 def test_delta_without_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delta, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "deltalake", None)
     with pytest.raises(SetupError, match=r"pip install 'oop-engine\[delta\]'"):
         Delta(tmp_path).start({"out": SCHEMA}, "q")
 
@@ -393,11 +394,54 @@ def test_files_of_a_revision_stream_are_a_change_feed(tmp_path: Path, by_window:
     assert {row["_commit_version"] for row in found} == {3}
 
 
+def test_by_key_a_delta_table_is_the_net_content_after_each_batch(tmp_path: Path) -> None:
+    versions: list[list[tuple[int, str | None, int, int]]] = [
+        [(10, "a", 1, 1), (10, None, 5, 1)],
+        [(10, "a", 1, -1), (10, "a", 2, 1), (10, None, 5, -1)],
+        [(20, "b", 3, 1), (20, "b", 3, -1), (10, "a", 7, 1)],
+        [(10, "a", 2, -1), (20, "b", 4, 1)],
+        [],
+    ]
+    wanted: list[list[tuple[str | None, int]]] = [
+        [("a", 1), (None, 5)],
+        [("a", 2)],
+        [("a", 7)],
+        [("a", 7), ("b", 4)],
+        [("a", 7), ("b", 4)],
+    ]
+    for batch, (rows, there) in enumerate(zip(versions, wanted, strict=True)):
+        for _ in range(2):  # a batch comes again
+            sink = Delta(tmp_path, key=("end", "k"))
+            sink.start({"out": VERSIONS}, "q")
+            page = Page.of(
+                VERSIONS, {name: [row[i] for row in rows] for i, name in enumerate(VERSIONS.names)}
+            )
+            sink.commit(batch, BatchResults(tuple(sink.worker()(batch, 0, [("out", page)]))))
+        found = DeltaTable(tmp_path / "out").to_pyarrow_table()
+        assert found.column_names == ["end", "k", "n"]
+        assert {(row["k"], row["n"]) for row in found.to_pylist()} == set(there)
+        assert not list((tmp_path / "out" / "_unfinished").iterdir())
+
+
+def test_by_key_rows_of_a_delta_table_are_replaced(tmp_path: Path) -> None:
+    plain = VERSIONS.plain()
+    for batch, rows in enumerate(
+        [{"end": [10, 20], "k": ["a", "b"], "n": [1, 2]}, {"end": [30], "k": ["a"], "n": [3]}]
+    ):
+        sink = Delta(tmp_path, key=("k",))
+        sink.start({"out": plain}, "q")
+        sink.commit(batch, BatchResults(tuple(sink.worker()(batch, 0, [("out", Page.of(plain, rows))]))))
+    found = DeltaTable(tmp_path / "out").to_pyarrow_table().select(["k", "n"]).to_pylist()
+    assert sorted((row["k"], row["n"]) for row in found) == [("a", 3), ("b", 2)]
+
+
 def test_sinks_of_a_revision_stream_refuse_at_the_start(tmp_path: Path) -> None:
     with pytest.raises(GraphError, match=r"sink 'out': Delta: .*changes change.* put Finalize"):
         Delta(tmp_path / "delta").start({"out": VERSIONS}, "q")
     with pytest.raises(GraphError, match="sink 'out': Parquet: key: no column 'change'"):
         Parquet(tmp_path / "parquet", key=("change",)).start({"out": VERSIONS}, "q")
+    with pytest.raises(GraphError, match="sink 'out': Delta: key: no column 'change'"):
+        Delta(tmp_path / "delta", key=("change",)).start({"out": VERSIONS}, "q")
     assert not list(tmp_path.iterdir())
     memory = Memory()
     memory.start({"out": VERSIONS}, "q")
