@@ -18,7 +18,7 @@ from oop_engine.operators.project import Project
 from oop_engine.operators.select import Select
 from oop_engine.operators.split import Split
 from tests.cases import Case, Row
-from tests.naive.stateless import apply, arrived, distinct, expiring, project, select, split
+from tests.naive.stateless import apply, arrived, distinct, expiring, project, select, split, within_budget
 
 PLAIN = Schema({"ts": pa.int64(), "k": pa.string(), "n": pa.int32()}, "ts", "s")
 METRES = Schema({"at": pa.int32(), "k": pa.string(), "x": pa.float64()}, "at", "m")
@@ -44,7 +44,11 @@ def double(row: Row) -> int | None:
 
 def is_one_of_three(row: Row) -> bool:
     """Tell whether a key is in a third of all, by the upper half of its hash."""
-    return (int(key_hashes([pa.array([row["k"]], pa.string())], 1)[0]) % 2**64 >> 32) % 3 == 0
+    return key_hash(row) % 3 == 0
+
+
+def key_hash(row: Row) -> int:
+    return int(key_hashes([pa.array([row["k"]], pa.string())], 1)[0]) % 2**64 >> 32
 
 
 ARRIVAL = "arrivals follow from the order in which tuples come"
@@ -94,6 +98,14 @@ CASES = [
         (PLAIN,),
         lambda i: apply(select(i[0], is_one_of_three), {"weight": lambda row: 3}),
         {"k": [*"abcdefghij", None]},
+    ),
+    Case(
+        "shed-budget",
+        Shed(by=("k",), budget=0.3),
+        (PLAIN,),
+        lambda i: within_budget(i[0], 0.3, key_hash),
+        {"k": [*"abcdefghij", None]},
+        BY_ARRIVAL,
     ),
     Case("expire", Expire(7), (PLAIN,), lambda i: expiring(i[0], "ts", 7)),
     Case("split-rest", Split(PREDICATES, rest="other"), (PLAIN,), lambda i: split(i[0], [is_a, positive])[0]),

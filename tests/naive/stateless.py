@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["apply", "arrived", "distinct", "expiring", "project", "select", "split"]
+__all__ = ["apply", "arrived", "distinct", "expiring", "project", "select", "split", "within_budget"]
 
 Row = dict[str, Any]
 Value = Callable[[Row], Any]
@@ -45,6 +45,18 @@ def distinct(rows: Sequence[Row], names: Sequence[str]) -> list[Row]:
 def arrived(rows: Sequence[Row], column: str) -> list[Row]:
     """Rows that arrive at 0, 1, 2..., with their arrivals."""
     return [row | {column: number} for number, row in enumerate(rows)]
+
+
+def within_budget(rows: Sequence[Row], budget: float, hash_of: Callable[[Row], int]) -> list[Row]:
+    """Rows that arrive one a second, of which a second lets ``budget`` through, a power of two of them at a time."""
+    found = []
+    for number, row in enumerate(rows):
+        one_in = 1
+        while number and 1 / one_in > budget:
+            one_in *= 2
+        if hash_of(row) % one_in == 0:
+            found.append(row | {"weight": one_in})
+    return found
 
 
 def expiring(rows: Sequence[Row], time: str, length: int) -> list[Row]:

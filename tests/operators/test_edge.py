@@ -110,9 +110,36 @@ def test_the_error_of_a_weighted_count_is_that_which_explain_names():
     )
 
 
+def test_a_budget_keeps_about_so_many_a_second_and_weights_are_right_in_the_mean():
+    driver, rates = Driver(Shed(budget=1000), SCHEMA), [500, 8000, 8000, 8000, 200, 3000, 3000]
+    stayed = []
+    for second, rate in enumerate(rates):
+        times = list(range(second * 10_000, second * 10_000 + rate))
+        for part in range(0, rate, 300):  # pages of a second
+            some = times[part : part + 300]
+            driver.feed(0, Page.of(SCHEMA, {"ts": some, "k": some}, [second] * len(some)))
+        stayed.append(sum(1 for row in driver.rows() if row["ts"] // 10_000 == second))
+    assert stayed[0] == 500
+    assert stayed[4] == pytest.approx(200 / 8, abs=20)  # it begins at the rate of the second before
+    assert stayed[1] < 4 * 1000  # a burst: thousand a doubling
+    assert max(stayed[2:4] + stayed[6:]) < 1150
+    weights = [row["weight"] for row in driver.rows()]
+    error = sum(weight * (weight - 1) for weight in weights) ** 0.5
+    assert abs(sum(weights) - sum(rates)) <= 3 * error
+    assert driver.operator.counts() == {"shed": sum(rates) - len(weights), "one_in": 16}
+    assert driver.operator.explain((SCHEMA,)).endswith("the standard error sqrt(sum of w (w - 1))")
+
+
+def test_a_budget_needs_arrivals():
+    with pytest.raises(ContractError, match="with a budget tuples must have arrivals"):
+        Driver(Shed(budget=9), SCHEMA).feed(0, page([1]))
+
+
 @pytest.mark.parametrize(
     ("make", "named"),
     [
+        (lambda: Shed(budget=0), "budget must be more than 0 tuples a second; got 0"),
+        (lambda: Shed(budget=5).opened(Schema({"ts": pa.int64()}, "ts", "rows")), "got the unit 'rows'"),
         (lambda: Shed(0), "one_in must be a whole number from 1"),
         (lambda: Shed(2, "k"), "write by="),
         (lambda: Shed(2, ("gone",)).opened(SCHEMA), "gone"),
