@@ -181,8 +181,9 @@ class SimulatedDisk(Disk):
 
     def names(self, folder: Path) -> list[str]:
         self._process.step()
-        below = [path.relative_to(folder) for path in self._platter.now if path.is_relative_to(folder)]
-        return sorted({path.parts[0] for path in below})
+        start = f"{folder}/"
+        below = [name.removeprefix(start) for name in map(str, self._platter.now) if name.startswith(start)]
+        return sorted({name.partition("/")[0] for name in below})
 
     def remove(self, path: Path) -> None:
         self._process.step()
