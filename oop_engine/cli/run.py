@@ -44,9 +44,9 @@ __all__ = ["run"]
 )
 @click.option(
     "--checkpoint",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=click.Path(file_okay=False),
     metavar="DIR",
-    help="Keep the state here, and go on from it.",
+    help="Keep the state here, and go on from it; also s3://BUCKET/FOLDER.",
 )
 @click.option(
     "--every",
@@ -82,7 +82,7 @@ def run(
     policy: str | None,
     sources: tuple[str, ...],
     sinks: tuple[str, ...],
-    checkpoint: Path | None,
+    checkpoint: str | None,
     every: float,
     drain: bool,
     page: int | None,
@@ -131,7 +131,7 @@ def _live(
     path: Path,
     sources: tuple[str, ...],
     sinks: tuple[str, ...],
-    checkpoint: Path | None,
+    checkpoint: str | None,
     every: float,
     dead_letters: str | None,
     anew: tuple[str, ...],

@@ -38,6 +38,7 @@ from oop_engine.service.epochs import (
     write_entry,
 )
 from oop_engine.system.disk import Disk
+from oop_engine.system.object_disk import disk_of
 
 __all__ = ["CheckpointFolder", "OwnerGone"]
 
@@ -53,6 +54,9 @@ class OwnerGone(UsageError):  # noqa: N818  (the state of another process)
 class CheckpointFolder:
     """The checkpoints in ``folder``; the last ``keep`` of them can be restored.
 
+    ``folder``: a path, or the address of an object store (``s3://bucket/folder``), which needs obstore; ``place`` is
+    the same as a text.
+
     Methods raise ``SnapshotError`` for a file that is missing or damaged, ``UsageError`` for a folder of another one.
     """
 
@@ -65,8 +69,9 @@ class CheckpointFolder:
         clock: Callable[[], float] = time,
         owner: str | None = None,
     ) -> None:
-        self.folder = Path(folder)
-        self._keep, self._disk, self._clock = keep, disk or Disk(), clock
+        self.place = str(folder)
+        self._disk, self.folder = disk_of(folder) if disk is None else (disk, Path(folder))
+        self._keep, self._clock = keep, clock
         self._owner = owner or f"process {os.getpid()} on {socket.gethostname()}"
         self._last: Entry | None = None  # the last entry, which is ours
         self._manifests: dict[str, CheckpointManifest] = {}
@@ -130,7 +135,7 @@ class CheckpointFolder:
 
     def manifest_of(self, entry: Entry) -> CheckpointManifest:
         """Return the manifest of an entry that has one."""
-        place = str(self.folder / entry.manifest)
+        place = f"{self.place}/{entry.manifest}"
         if entry.manifest in self._manifests:
             return self._manifests[entry.manifest]
         data = self._read(entry.manifest)
@@ -145,7 +150,7 @@ class CheckpointFolder:
         for name, state in manifest.states.items():
             found[name] = self._read(state.file)
             if _digest(found[name]) != state.sha256:
-                msg = f"{self.folder / state.file}: the state of {name!r} is damaged: put it back as it was"
+                msg = f"{self.place}/{state.file}: the state of {name!r} is damaged: put it back as it was"
                 raise SnapshotError(msg)
         return found
 
@@ -202,7 +207,7 @@ class CheckpointFolder:
 
     def _mine(self) -> Entry:
         if self._last is None:
-            msg = f"checkpoint {self.folder}: must be claimed first"
+            msg = f"checkpoint {self.place}: must be claimed first"
             raise UsageError(msg)
         return self._last
 
@@ -215,7 +220,7 @@ class CheckpointFolder:
         others = [e for e in self.entries().values() if e is not None and e.number > self._mine().number]
         by = others[0].owner if others else "another process"
         return OwnerGone(
-            f"checkpoint {self.folder}: {by} has taken it over; this process has stopped, and its results since its "
+            f"checkpoint {self.place}: {by} has taken it over; this process has stopped, and its results since its "
             f"last checkpoint are not visible: run one process at a time, or give each a folder of its own"
         )
 
@@ -240,7 +245,7 @@ class CheckpointFolder:
         except FileNotFoundError as error:
             if self._last is not None and self._disk.exists(self._file(self._last.number + 1)):
                 raise self._gone() from error
-            msg = f"{self.folder / file}: is missing, and the checkpoint needs it: put it back, or begin anew"
+            msg = f"{self.place}/{file}: is missing, and the checkpoint needs it: put it back, or begin anew"
             raise SnapshotError(msg) from error
 
     def _files(self) -> list[str]:

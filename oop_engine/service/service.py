@@ -116,7 +116,7 @@ class Service:
         folder = self._folder
         newest = await self._aside(folder.newest)
         if newest is None:
-            check_names(f"checkpoint {folder.folder}", list(described(self.plan)), self._without)
+            check_names(f"checkpoint {folder.place}", list(described(self.plan)), self._without)
         if newest is not None and not newest.over:
             self._check(newest)  # before the claim, which stops the process that has the checkpoint now
         manifest = await self._aside(folder.claim)
@@ -254,7 +254,7 @@ class Service:
     def _check(self, manifest: CheckpointManifest) -> None:
         assert self._folder is not None
         versions = {name: operator.state_version for name, operator in self.local.operators.items()}
-        place = f"checkpoint {self._folder.folder}"
+        place = f"checkpoint {self._folder.place}"
         check_graph(place, manifest, self.plan.name, described(self.plan), versions, self._without)
 
     def _restore(self, manifest: CheckpointManifest, states: dict[str, bytes]) -> None:

@@ -1,0 +1,108 @@
+"""Object disk: the operations of a ``Disk`` on an object store (S3, Google, Azure, memory), by the package obstore.
+
+An object appears whole, with its name, so nothing is left to sync.  ``create`` is a conditional put: of all processes
+that race for a name, on any machine, one makes the object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from oop_engine.core.errors import UsageError, not_installed
+from oop_engine.system.disk import Disk
+
+__all__ = ["ObjectDisk", "disk_of"]
+
+
+@contextmanager
+def _as_of_a_disk() -> Iterator[None]:
+    """Turn an error of a store (no rights, no such bucket) into an ``OSError`` of one line."""
+    from obstore.exceptions import AlreadyExistsError, BaseError
+
+    try:
+        yield
+    except AlreadyExistsError:
+        raise
+    except BaseError as error:
+        raise OSError(str(error).partition("\n")[0]) from error
+
+
+class ObjectDisk(Disk):
+    """The objects of ``store``, a store of obstore; paths are its keys.  Raises ``OSError``."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+
+    def write(self, path: Path, data: bytes) -> None:
+        """Put an object."""
+        with _as_of_a_disk():
+            self._store.put(path.as_posix(), data)
+
+    def create(self, path: Path, data: bytes) -> bool:
+        """Put an object that is not there yet; return whether it was this call that did."""
+        from obstore.exceptions import AlreadyExistsError
+
+        try:
+            with _as_of_a_disk():
+                self._store.put(path.as_posix(), data, mode="create")
+        except AlreadyExistsError:  # perhaps by this call, whose first answer was lost
+            return self.read(path) == data
+        return True
+
+    def replace(self, old: Path, new: Path) -> None:
+        """Give an object another name."""
+        with _as_of_a_disk():
+            self._store.rename(old.as_posix(), new.as_posix())
+
+    def sync(self, folder: Path) -> None:
+        """Do nothing: a put is there when it has returned."""
+
+    def make(self, folder: Path) -> None:
+        """Do nothing: keys have no folders."""
+
+    def read(self, path: Path) -> bytes:
+        """Return the bytes of an object."""
+        with _as_of_a_disk():
+            return bytes(self._store.get(path.as_posix()).bytes())
+
+    def exists(self, path: Path) -> bool:
+        """Tell whether there is such an object."""
+        with suppress(FileNotFoundError), _as_of_a_disk():
+            self._store.head(path.as_posix())
+            return True
+        return False
+
+    def names(self, folder: Path) -> list[str]:
+        """Return the names below a prefix, sorted."""
+        with _as_of_a_disk():
+            found = self._store.list_with_delimiter(f"{folder.as_posix()}/")
+        keys = [*found["common_prefixes"], *(each["path"] for each in found["objects"])]
+        return sorted({key.rstrip("/").rpartition("/")[2] for key in keys})
+
+    def remove(self, path: Path) -> None:
+        """Remove an object, if it is there."""
+        with suppress(FileNotFoundError), _as_of_a_disk():
+            self._store.delete(path.as_posix())
+
+
+def disk_of(where: str | Path) -> tuple[Disk, Path]:
+    """Return the disk and the folder on it that a path, or the address of an object store, names.
+
+    Raises ``SetupError`` if an address needs obstore and it is not installed, ``UsageError`` if it cannot be read.
+    """
+    if "://" not in str(where):
+        return Disk(), Path(where)
+    try:
+        from obstore.exceptions import BaseError
+        from obstore.store import from_url
+    except ImportError as error:
+        place = f"checkpoint {where}"
+        raise not_installed(place, "obstore", "objects") from error
+    try:
+        return ObjectDisk(from_url(str(where))), Path()
+    except (BaseError, ValueError) as error:
+        msg = f"checkpoint {where}: {' '.join(str(error).split())[:200]}: give an address like s3://bucket/folder"
+        raise UsageError(msg) from error

@@ -1,0 +1,73 @@
+"""Checkpoints in an object store: the same order and the same fence as in a folder."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from oop_engine import Gathered, SetupError, UsageError, serve
+from oop_engine.runners.event_loop import run_async
+from oop_engine.service.checkpoint_folder import CheckpointFolder, OwnerGone
+from oop_engine.service.listing import checkpoints
+from oop_engine.system.object_disk import ObjectDisk, disk_of
+from tests.oop_engine.service.test_checkpoint_folder import KINDS, manifest
+from tests.oop_engine.service.test_serve import counted, counts, endless, full, rows
+
+
+def test_without_the_package_the_way_out_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "obstore.store", None)
+    with pytest.raises(SetupError, match=r"checkpoint s3://a/b needs obstore, .* \'oop-engine\[objects\]\'"):
+        CheckpointFolder("s3://a/b")
+
+
+@pytest.fixture(params=["memory", "local"])
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectDisk:
+    store = pytest.importorskip("obstore.store", reason="obstore is not installed (the extra objects)")
+    return ObjectDisk(store.MemoryStore() if request.param == "memory" else store.LocalStore(tmp_path))
+
+
+def opened(disk: ObjectDisk, owner: str) -> CheckpointFolder:
+    return CheckpointFolder("state", keep=2, disk=disk, clock=lambda: 1.0, owner=owner)
+
+
+def test_records_are_found_and_an_older_owner_records_nothing(disk: ObjectDisk) -> None:
+    old, new = opened(disk, "old"), opened(disk, "new")
+    assert old.claim() is None
+    for state in (b"one", b"two", b"two", b"three"):
+        old.record(manifest(), {"count": state, "": b"runner"}, KINDS)
+        old.collect()
+    found = new.claim()
+    assert found is not None
+    assert new.states_of(found) == {"count": b"three", "": b"runner"}
+    with pytest.raises(OwnerGone, match="new has taken it over"):
+        old.record(manifest(), {"count": b"four", "": b""}, KINDS)
+    assert not disk.create(Path("state/epochs/0000001.json"), b"another")
+    assert disk.create(Path("a"), b"x")
+    assert disk.create(Path("a"), b"x")  # the answer to the first was lost
+    names = disk.names(Path("state/states"))
+    assert [name.partition("-")[0] for name in names] == ["0000002", "0000003", "0000004", "0000005"]
+    [left] = disk.names(Path("state/states") / names[0])  # the state and the manifest are gone
+    assert left.startswith("runner.")
+
+
+def test_a_service_goes_on_from_an_object_store(disk: ObjectDisk) -> None:
+    sink = Gathered()
+    for items in (rows(0, 35), rows(0, 60)):
+        done = asyncio.Event()
+        made: Any = {"in": endless(items, done)}
+        run_async(
+            serve(counts(), made, {"out": sink}, checkpoint=opened(disk, "one"), stop=done, signals=False)
+        )
+    assert counted(sink.rows) == full(10, 20, 30, 40, 50)
+
+
+def test_an_address_that_cannot_be_read_is_told() -> None:
+    pytest.importorskip("obstore", reason="obstore is not installed (the extra objects)")
+    with pytest.raises(UsageError, match=r"checkpoint foo://x: .*give an address like s3://bucket/folder"):
+        disk_of("foo://x")
+    with pytest.raises(UsageError, match="memory:///: there is no checkpoint in it"):
+        checkpoints("memory:///")
