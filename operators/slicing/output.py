@@ -121,8 +121,8 @@ class Output:
             if not aggregate.commutative:
                 msg = (
                     f"{self.place}: {name!r} is not commutative, so all windows must be folded in order, which only "
-                    "WindowAggregate does, and not for windows that merge but sessions: take these, or grids, or "
-                    "another kind there"
+                    "WindowAggregate does, and not for a Merging of your own, whose windows follow from tuples in any "
+                    "order: take windows of the library, or a Folding, there"
                 )
                 raise GraphError(msg)
 

@@ -18,7 +18,7 @@ from oop_engine.core.punctuation import FOREVER, shift
 from oop_engine.core.schema import Schema
 from oop_engine.operators.windows.grid import Over
 
-__all__ = ["Global"]
+__all__ = ["Global", "Whole"]
 
 Integers = NDArray[np.int64]
 
@@ -39,13 +39,13 @@ class Global:
     [{'window_start': 3, 'window_end': 8, 'n': 2}]
     """
 
-    def bound(self, schema: Schema, place: str = "Global") -> _Whole:
+    def bound(self, schema: Schema, place: str = "Global") -> Whole:
         """Return the definition in units of ``schema``'s progressing attribute, of which it needs none."""
-        return _Whole()
+        return Whole()
 
 
 @dataclass(frozen=True)
-class _Whole:
+class Whole:
     """The window of all tuples of a group, for the store of windows that merge."""
 
     over: Over = Over.ATTRIBUTE

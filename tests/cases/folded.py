@@ -13,6 +13,7 @@ from oop_engine.operators import (
     Count,
     Delimited,
     Frames,
+    Global,
     Intervals,
     Landmark,
     LastRows,
@@ -29,6 +30,7 @@ from oop_engine.operators import (
 from tests.cases import Case, Row
 from tests.cases.windows import ARRIVALS, COUNT, DOMAINS, FUNCTIONS, MANY, SCHEMA, SUM
 from tests.naive import folded as naive
+from tests.naive.sessions import whole
 from tests.naive.windows import aggregate, landmark, result, sliding
 from tests.naive.windows import number as number_of
 
@@ -152,6 +154,10 @@ def _together(of: list[Row]) -> list[Row]:
 
 
 CASES = [
+    Case(
+        "folded-user-global", WindowAggregate(Global(), {"r": SPELT, "n": Count()}, ("k",)), (SCHEMA,),
+        _of(lambda of: whole(of, "ts", ("k",), {"r": spelt, "n": aggregate("count")})), DOMAINS,
+    ),
     Case(
         "folded-user-landmark", WindowAggregate(Landmark(15, -20), {"r": SPELT, "n": Count()}, ("k",)), (SCHEMA,),
         _of(lambda of: landmark(of, "ts", ("k",), {"r": spelt, "n": aggregate("count")}, 15, -20)), DOMAINS,

@@ -49,7 +49,7 @@ from oop_engine.operators import (
 from oop_engine.operators.windows import Due, FinalTuples, Folding, SliceView
 from oop_engine.testing import END, Case, Driver, contract_suite, multiset
 from tests.naive import folded as naive
-from tests.naive.sessions import sessions
+from tests.naive.sessions import sessions, whole
 from tests.naive.windows import Row, aggregate, result, sliding
 from tests.test_matrix import AGGREGATES, ROWS, SCHEMA, close, function, played
 
@@ -187,6 +187,14 @@ def test_sessions_are_folded_in_time_order_where_order_matters() -> None:
     assert multiset(found) == multiset(rows)
 
 
+@pytest.mark.parametrize("stamp", ["end", "start"])
+@pytest.mark.parametrize("by", [(), K])
+def test_a_global_window_is_folded_in_time_order_where_order_matters(by: tuple[str, ...], stamp: str) -> None:
+    of = played(WindowAggregate(Global(), {"r": ORDERED}, by, stamp=stamp))  # type: ignore[arg-type]
+    assert multiset(of.rows()) == multiset(whole(ROWS, "ts", by, {"r": spelt_in_order}))
+    assert of.operator.state().in_use == (0, 0, 0)
+
+
 @pytest.mark.parametrize(
     ("windows", "aggregate"),
     [
@@ -224,7 +232,6 @@ def test_bins_hold_no_tuple_and_say_a_sum_that_is_too_large() -> None:
 @pytest.mark.parametrize(
     ("windows", "aggregates", "words"),
     [
-        (Global(), {"r": ORDERED}, "'r' is not commutative, so all windows must be folded in order"),
         (Tumbling(5), {"r": dataclasses.replace(ROLLING, tie=("v",))}, "add commutative=False"),
         (Tumbling(5), {"r": dataclasses.replace(ORDERED, tie=("w",))}, "no column 'w'"),
         (Tumbling(5), {"r": ORDERED, "s": dataclasses.replace(ORDERED, tie=())}, "must have the same tie"),
@@ -233,6 +240,8 @@ def test_bins_hold_no_tuple_and_say_a_sum_that_is_too_large() -> None:
 def test_orders_that_cannot_be_kept_are_refused(windows: Windows, aggregates: Any, words: str) -> None:
     with pytest.raises(GraphError, match=words):
         WindowAggregate(windows, aggregates).opened(SCHEMA)
+    with pytest.raises(GraphError, match="'r' is not commutative, so all windows must be folded in order"):
+        PartialAggregate(Session(5), {"r": ORDERED}, K).output_schemas((SCHEMA,))
     if isinstance(windows, Tumbling):
         with pytest.raises(GraphError):
             PartialAggregate(windows, aggregates).output_schemas((SCHEMA,))

@@ -1,4 +1,4 @@
-"""Grids and sessions that are folded on the bound, for aggregates that depend on the order of their tuples.
+"""Grids, sessions and whole groups that are folded on the bound, for aggregates that depend on the order of tuples.
 
 Elsewhere their tuples go into partial aggregates as they come.  A state that does not commute has to have its tuples in
 order of time, so they are held until a bound has passed them; in windows by arrival, in order of their numbers, which
@@ -28,6 +28,7 @@ from oop_engine.operators.windows.folding import (
 )
 from oop_engine.operators.windows.grid import Definition, Extents, Over
 from oop_engine.operators.windows.session import Gap
+from oop_engine.operators.windows.whole import Whole
 
 __all__ = ["Gridded", "agreed_tie", "folded"]
 
@@ -36,9 +37,11 @@ _FAR = 1 << 62
 
 
 def folded(definition: Definition) -> Definition:
-    """Return a grid or sessions as folded on the bound; any other definition as it is."""
+    """Return a grid, sessions or whole groups as folded on the bound; any other definition as it is."""
     if isinstance(definition, Gap):
         return Capped(definition.gap)
+    if isinstance(definition, Whole):
+        return Ended()
     if isinstance(definition, Extents):
         return Since(definition) if definition.landmark else Gridded(definition)
     return definition
@@ -149,3 +152,19 @@ class Since(Folding):
 
     def least_later(self, bounds: Integers, stamp: str) -> Integers:
         return self.extents.ends(self.extents.closed_by(bounds))
+
+
+@dataclass(frozen=True)
+class Ended(Folding):
+    """Windows ``[first, last + 1)`` of whole groups.  A group has one slice."""
+
+    def words(self) -> str:
+        return "a group each, complete when it ends"
+
+    def places(self, final: FinalTuples) -> Integers:
+        return np.zeros_like(final.times)
+
+    def due(self, view: SliceView) -> Due:
+        groups, begins = np.flatnonzero(view.ended), view.begins[:-1]
+        rows = begins[groups]
+        return Due(groups, view.first[rows], view.last[rows] + 1, rows, rows + 1, begins, view.cut)
