@@ -210,13 +210,13 @@ def stream() -> list[Row]:
 ROWS = stream()
 
 
-def played(operator: WindowAggregate) -> Driver:
+def played(operator: WindowAggregate, rows: list[Row] = ROWS) -> Driver:
     """The rows in pages, with a punctuation as high as may be behind every other one."""
     driver = Driver(operator, SCHEMA)
-    for number, begin in enumerate(range(0, len(ROWS), 7)):
-        some = ROWS[begin : begin + 7]
+    for number, begin in enumerate(range(0, len(rows), 7)):
+        some = rows[begin : begin + 7]
         driver.feed(0, Page.of(SCHEMA, {name: [row[name] for row in some] for name in SCHEMA.names}))
-        if number % 2 and (rest := ROWS[begin + 7 :]):
+        if number % 2 and (rest := rows[begin + 7 :]):
             driver.feed(0, Linear(min(row["ts"] for row in rest)))
     driver.feed(0, END)
     return driver

@@ -81,35 +81,32 @@ def place(table, slots, times, gap, begin, most, of, pairs):
 
 
 @njit(cache=True, nogil=True)
-def leave(table, slots, bounds, gap, place, rows, out):
-    """Mark the windows of a definition that are complete by ``bounds`` int64 (n,) of groups.
+def leave(table, slots, bounds, gaps, place, rows, out):
+    """Mark the windows, of definitions from ``place`` on, that are complete by ``bounds`` int64 (n,) of groups.
 
-    It is the one with the number ``place``.  Fills ``rows`` with the runs of windows, one window behind the other, and
-    ``out`` int64 (4, ...): where a window's runs begin, its slot, first and last time.  Returns how many windows and
-    runs there are.  O(runs of the groups).
+    Fills ``rows`` with the runs of windows, one window behind the other, and ``out`` int64 (5, ...): where a window's
+    runs begin, its slot, first and last time, and the number of its definition.  Returns how many windows and runs
+    there are.  O(runs of the groups x gaps).
     """
     heads, older, first, last, left = table[:5]
     windows, runs = 0, 0
     for i in range(len(slots)):
-        run = heads[slots[i]]
-        while run >= 0:
-            reach, begin = last[run], runs
-            complete = left[run] <= place and reach + gap < bounds[i]
-            while True:
+        for at in range(place, place + len(gaps)):
+            run, gap = heads[slots[i]], gaps[at - place]
+            while run >= 0:
+                reach, begin = last[run], runs
+                complete = left[run] <= at and reach + gap < bounds[i]
+                while True:
+                    if complete:
+                        rows[runs], left[run] = run, at + 1
+                        runs += 1
+                    low, run = first[run], older[run]
+                    if run < 0 or low - last[run] > gap:
+                        break
                 if complete:
-                    rows[runs], left[run] = run, place + 1
-                    runs += 1
-                low, run = first[run], older[run]
-                if run < 0 or low - last[run] > gap:
-                    break
-            if complete:
-                out[0, windows], out[1, windows], out[2, windows], out[3, windows] = (
-                    begin,
-                    slots[i],
-                    low,
-                    reach,
-                )
-                windows += 1
+                    out[0, windows], out[1, windows], out[2, windows] = begin, slots[i], low
+                    out[3, windows], out[4, windows] = reach, at
+                    windows += 1
     return windows, runs
 
 

@@ -89,9 +89,9 @@ class LastBefore(Folding):
         least = np.maximum(view.cut, first)
         below = self.grid.boundary(view.bounds)
         stop = np.where(view.ended, last, below if self.lulls else np.minimum(last, below))
-        many = np.maximum((stop.astype(float) - least) // self.grid.slide + 1, 0)
-        checked_many(many, least, self.grid.slide, "LastRows")
-        number = many.astype(np.int64)
+        apart = stop.astype(float) - least  # not exact, but it may not fit 64 bits
+        checked_many(apart // self.grid.slide + 1, least, self.grid.slide, "LastRows")
+        number = np.where(apart < 0, 0, np.maximum((stop - least) // self.grid.slide + 1, 0))
         groups = np.repeat(np.arange(number.size), number)
         nth = np.arange(groups.size) - np.repeat(np.cumsum(number) - number, number)
         ends = least[groups] + nth * self.grid.slide

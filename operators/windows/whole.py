@@ -52,20 +52,25 @@ class Whole:
     whole_stream: bool = False
 
     def check(self, times: Integers) -> None:
+        """Raise ``ContractError`` if the windows of these times would not fit 64 bits."""
         if times.size and int(times.max()) >= FOREVER - 1:
             msg = f"windows: positions must be below {FOREVER - 1} for ends to fit 64 bits; got {times.max()}"
             raise ContractError(msg)
 
     def begins(self, slots: Integers, first: Integers, last: Integers) -> NDArray[np.bool_]:
+        """Tell which runs, sorted by slot, then first, begin a window: the first of each slot."""
         new = np.ones(slots.size, np.bool_)
         new[1:] = slots[1:] != slots[:-1]
         return new
 
     def ends(self, last: Integers) -> Integers:
+        """Return the ends of windows, by their last times."""
         return last + 1
 
     def complete(self, last: Integers, bounds: Integers | int) -> NDArray[np.bool_]:
+        """Tell which runs no later tuple can join: those of groups that are over."""
         return np.broadcast_to(np.equal(bounds, FOREVER), last.shape)
 
     def least_end(self, bounds: Integers) -> Integers:
+        """Return the least end of a window of later tuples alone; sentinels stay."""
         return shift(bounds, 1)

@@ -187,6 +187,13 @@ def test_sessions_are_folded_in_time_order_where_order_matters() -> None:
     assert multiset(found) == multiset(rows)
 
 
+@pytest.mark.parametrize("base", [2**62 - 5000, 1001 - 2**62])
+def test_last_rows_are_exact_where_floats_are_not(base: int) -> None:
+    rows = [{**row, "ts": base + row["ts"]} for row in ROWS]
+    found = played(WindowAggregate(LastRows(3, 7, tie=TIE), {"n": Count()}, K), rows).rows()
+    assert multiset(found) == multiset(naive.last_rows(rows, K, {"n": len}, 3, 7, tie=TIE))
+
+
 @pytest.mark.parametrize("stamp", ["end", "start"])
 @pytest.mark.parametrize("by", [(), K])
 def test_a_global_window_is_folded_in_time_order_where_order_matters(by: tuple[str, ...], stamp: str) -> None:

@@ -48,6 +48,7 @@ Integers = NDArray[np.int64]
 _LEAST = 16  # runs there is room for
 _STEPS = 8  # a tuple along a list, on the average, before the rest of a page is sorted
 _ANY = 1 << 40
+_PAIRS = 1 << 20  # of open runs and definitions that are looked at together, or one definition
 
 
 class SessionStore(OnTime):
@@ -59,6 +60,7 @@ class SessionStore(OnTime):
         self._definitions, self._stamp = list(definitions.items()), stamp
         self._widest = self._definitions[-1][1]
         self._gaps = np.array([one.gap for one in definitions.values()])
+        self._numbers = np.array(list(definitions))
         self._least = self._earliest = FOREVER
         self._states = States(parts)
         none = np.empty(0, np.int64)
@@ -187,19 +189,19 @@ class SessionStore(OnTime):
 
     def _leave(self, slots: Integers, bounds: Integers) -> list[WindowStates]:
         """Return the windows that are complete by ``bounds`` of groups, and mark their runs."""
-        found, rows, out = [], np.empty(len(self), np.int64), np.empty((4, len(self)), np.int64)
-        for at, (number, definition) in enumerate(self._definitions):
-            windows, runs = leave(self._table, slots, bounds, definition.gap, at, rows, out)
+        found, step = [], min(max(_PAIRS // max(len(self), 1), 1), self._gaps.size)
+        rows, out = np.empty(step * len(self), np.int64), np.empty((5, step * len(self)), np.int64)
+        for at in range(0, self._gaps.size, step):
+            gaps = self._gaps[at : at + step]
+            windows, runs = leave(self._table, slots, bounds, gaps, at, rows, out)
             if windows:
-                starts, of, first, last = out[:, :windows].copy()
-                states = self._states.take(rows[:runs])
-                ends = definition.ends(last)
+                starts, of, first, last, numbers = out[:, :windows].copy()
+                states, ends = self._states.take(rows[:runs]), last + self._gaps[numbers]
                 try:
                     states = self._states.reduced(states, starts) if windows < runs else states
-                except SumOverflowError as error:
-                    w = error.at
-                    raise WindowOverflowError(error.column, of[w], first[w], ends[w]) from None
-                found.append(WindowStates(of, ends, states, number, first))
+                except SumOverflowError as e:
+                    raise WindowOverflowError(e.column, of[e.at], first[e.at], ends[e.at]) from None
+                found.append(WindowStates(of, ends, states, self._numbers[numbers], first))
         return found
 
     def _settle(self, slots: Integers) -> Integers:
