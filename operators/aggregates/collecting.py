@@ -96,7 +96,7 @@ def tallied(sample: Ragged) -> Ragged:
 
 def listed_if(part: Part, *kinds: pa.DataType) -> Part:
     """Return ``part``, which chooses by columns of these types, as one of lists if some have no order codes."""
-    return part if all(map(order_codes.has_order, kinds)) else part._replace(kind=f"{part.kind}_listed")
+    return part if all(map(order_codes.has_codes, kinds)) else part._replace(kind=f"{part.kind}_listed")
 
 
 def listed(state: Sequence[Any]) -> Ragged | None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from oop_engine.operators.aggregates.base import Arrays, of_words
 
-__all__ = ["codes_of", "has_order", "is_narrow", "least", "values_of", "words_of"]
+__all__ = ["codes_of", "has_codes", "is_narrow", "least", "values_of", "words_of"]
 
 _FLIP = np.int64(np.iinfo(np.int64).min)
 _LIMITS = np.iinfo(np.int64)
@@ -28,7 +28,7 @@ def is_narrow(kind: pa.DataType) -> bool:
     return bool(signed or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
 
 
-def has_order(kind: pa.DataType) -> bool:
+def has_codes(kind: pa.DataType) -> bool:
     """Tell whether values of a type have codes."""
     return bool(is_narrow(kind) or pa.types.is_uint64(kind) or pa.types.is_decimal(kind))
 
