@@ -212,14 +212,12 @@ def _run(
     recorded: bool,
 ) -> Run:
     recording = Recording(variant.graph.plan()) if recorded else None
-    sink = variant.graph.plan().of_kind("sink")[0]
-    schema = variant.graph.plan().schema(sink.inputs[0])
-    heard = None if schema.change is None else Heard(sink.name, recording)
+    plan = variant.graph.plan()
+    sink = plan.of_kind("sink")[0]
+    schema, heard = plan.schema(sink.inputs[0]), Heard.of(plan, sink, scenario.keys, recording)
     outcome = replay(variant.graph, scenario.feeds(point), on_tuples=on_tuples, watch=heard or recording)
     plain = Answers(outcome.results[sink.name], outcome.emitted[sink.name])
-    first, final, revised = (
-        Corrected(plain, plain, 0) if heard is None else heard.corrected(schema, scenario.keys)
-    )
+    first, final, revised = Corrected(plain, plain, 0) if heard is None else heard.corrected()
     table, emitted = final
     truth = table if measure.truth is None else measure.truth
     match = Match(table, truth, scenario.keys)

@@ -1,26 +1,29 @@
 """Corrected answers: the first and the final answer of each result, where results are put out and taken back.
 
-A row of a revision stream is final once punctuation has passed it at the sink.  Of each result, found by its keys,
+A row of a revision stream is final once punctuation has passed it at the sink.  So is one of new versions alone, or of
+differences (``Emit(mode=...)``), which replaces the row of its keys, or adds to it.  Of each result, found by its keys,
 the first row that was put out is the first answer, right or wrong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine.core.graphs.graph import Stream
+from oop_engine.core.graphs.graph import Node, Plan, Stream
 from oop_engine.core.groups.group_index import GroupIndex
 from oop_engine.core.operator import Message, State
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, GroupWise, Linear
 from oop_engine.core.schema import Schema
 from oop_engine.lab.recording import Recording
+from oop_engine.lab.replaced import Replaced
 from oop_engine.operators.revisions.net_rows import NetRows, changes_of
+from oop_engine.operators.window_aggregate import WindowAggregate
 
 __all__ = ["Answers", "Corrected", "Heard"]
 
@@ -43,11 +46,29 @@ class Corrected(NamedTuple):
 
 
 class Heard:
-    """A ``Watch`` that keeps the messages of ``sink``, in references alone, for a look when the run is over."""
+    """A ``Watch`` that keeps the messages of ``sink``, in references alone, for a look when the run is over.
 
-    def __init__(self, sink: str, recording: Recording | None) -> None:
-        self._sink, self._recording = sink, recording
+    Results have ``keys``, and are of ``schema``; rows that replace each other become changes (``replaced``).
+    """
+
+    def __init__(
+        self, sink: str, schema: Schema, keys: Sequence[str], recording: Recording | None, replaced: Replaced | None
+    ) -> None:  # fmt: skip
+        self._sink, self._schema, self._keys, self._recording = sink, schema, keys, recording
+        self._replaced = replaced
         self._heard: list[tuple[Message, int]] = []
+
+    @classmethod
+    def of(cls, plan: Plan, sink: Node, keys: Sequence[str], recording: Recording | None) -> Heard | None:
+        """Return that of a sink to which versions of results go; None: all rows are final."""
+        schema, before = plan.schema(sink.inputs[0]), plan.node(sink.inputs[0].node).operator
+        if schema.change is not None:
+            return cls(sink.name, schema, keys, recording, None)
+        if not isinstance(before, WindowAggregate) or not before.for_sinks or before.emit is None:
+            return None
+        adds = list(before.aggregates) if before.emit.mode == "discarding" else []
+        replaced = Replaced(schema, keys, adds)
+        return cls(sink.name, replaced.revised, keys, recording, replaced)
 
     def passed(self, stream: Stream, node: str, message: Message, now: int) -> None:
         """Note a message."""
@@ -61,20 +82,25 @@ class Heard:
         if self._recording is not None:
             self._recording.kept(now, state)
 
-    def corrected(self, schema: Schema, keys: Sequence[str]) -> Corrected:
-        """Return the answers of a revision stream of ``schema``.  O(rows)."""
-        net, revised = NetRows(schema), 0
+    def corrected(self) -> Corrected:
+        """Return the answers.  O(rows)."""
+        schema, net, revised = self._schema, NetRows(self._schema), 0
         put_out, final = _Rows(schema.plain()), _Rows(schema.plain())
         end = self._heard[-1][1] if self._heard else 0
         for message, now in (*self._heard, (Linear(FOREVER), end)):
-            if isinstance(message, Page):
-                changes = changes_of(message)
+            for page in self._changes(message):
+                changes = changes_of(page)
                 revised += int(np.count_nonzero(changes < 0))
-                put_out.add(message.filter(changes > 0), now)
-                net.add(message)
-            elif isinstance(message, Linear | GroupWise) and net.knows(message):
+                put_out.add(page.filter(changes > 0), now)
+                net.add(page)
+            if isinstance(message, Linear | GroupWise) and net.knows(message):
                 final.add(net.take(message), now)
-        return Corrected(_firsts(put_out.answers(), keys), final.answers(), revised)
+        return Corrected(_firsts(put_out.answers(), self._keys), final.answers(), revised)
+
+    def _changes(self, message: Message) -> Iterable[Page]:
+        if not isinstance(message, Page):
+            return ()
+        return (message,) if self._replaced is None else self._replaced.changes(message)
 
 
 class _Rows:

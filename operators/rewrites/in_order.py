@@ -6,6 +6,7 @@
     WindowAggregate  ->  BufferingAggregate   of grids; windows that merge (sessions) are in order where tuples are;
                          those folded on the bound are themselves, and a Sort behind them
                          of several definitions: one for each, then Project, which names it, and Merge
+                         without ``emit``: in order there is no answer before the final one
     MultiJoin        ->  itself, and a Sort behind it
     all others       ->  their ``Operator.twin``, or themselves if they keep order (``Operator.keeps_order``)
 
@@ -73,6 +74,8 @@ def in_order(
 
 def _add(twin: Graph, plan: Plan, node: Node, operator: Operator, join: str, slack: Slack) -> None:
     inputs = list(node.inputs)
+    if isinstance(operator, WindowAggregate) and operator.emit is not None:
+        operator, inputs = _once(operator), inputs[:1]
     if operator.changing:
         msg = (
             f"node {node.name!r}: windows that change while the query runs have no twin in order: leave changing out, "
@@ -94,6 +97,11 @@ def _add(twin: Graph, plan: Plan, node: Node, operator: Operator, join: str, sla
         _add_sorted(twin, node.name, operator, inputs)
     else:
         twin.add(node.name, _twin(plan, node.name, join, slack), *inputs)
+
+
+def _once(of: WindowAggregate) -> WindowAggregate:
+    """Return the operator that puts out final results alone."""
+    return WindowAggregate(of.windows, of.aggregates, of.by, stamp=of.stamp, assembly=of.assembly)
 
 
 def _add_definition(

@@ -8,11 +8,13 @@ import pytest
 from oop_engine import Graph, Page, Schema
 from oop_engine.operators.aggregates import Count, Sum
 from oop_engine.operators.edge.punctuate import Punctuate
+from oop_engine.operators.finalize import Finalize
 from oop_engine.operators.policies.late import Slack
 from oop_engine.operators.policies.policies import BoundedDisorder
 from oop_engine.operators.rewrites.in_order import in_order
-from oop_engine.operators.window_aggregate import SlicedAggregate
-from oop_engine.operators.windows import Sliding, Tumbling, Windows
+from oop_engine.operators.triggers import AfterCount, Emit
+from oop_engine.operators.window_aggregate import SlicedAggregate, WindowAggregate
+from oop_engine.operators.windows import Session, Sliding, Tumbling, Windows
 from oop_engine.runners.replay import replay
 from oop_engine.testing import multiset
 
@@ -42,3 +44,19 @@ def test_the_twin_gives_the_same_rows_in_order(stamp, slack):
     assert multiset(twin.to_pylist()) == multiset(results(graph).to_pylist())
     stamps = twin.column(f"window_{stamp}").to_pylist()
     assert stamps == sorted(stamps)
+
+
+@pytest.mark.parametrize(
+    "windows", [{"tens": Tumbling(10), "sessions": Session(3)}, Session(3)], ids=["named", "one"]
+)
+def test_versions_leave_once_in_order(windows) -> None:
+    graph = Graph("versions")
+    edge = Punctuate(BoundedDisorder(5), watermark=BoundedDisorder(1))
+    versions = WindowAggregate(
+        windows, {"n": Count(), "s": Sum("v")}, ("k",), emit=Emit(early=AfterCount(1), info=True)
+    )
+    counted = graph.add("count", versions, graph.add("edge", edge, graph.source("tuples", SCHEMA)))
+    names = ["k", "window_start", "window_end", "n", "s", *(["window"] if isinstance(windows, dict) else [])]
+    graph.sink("out", graph.add("final", Finalize(), counted))
+    found, alone = (results(each).select(names) for each in (graph, in_order(graph)))
+    assert multiset(alone.to_pylist()) == multiset(found.to_pylist())
