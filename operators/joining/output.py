@@ -51,15 +51,21 @@ class JoinOutput:
 
 
 def in_pages(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of all ``batches`` in batches of ``PAGE_ROWS``, the last one smaller."""
+    """Yield all rows in batches of at most ``PAGE_ROWS``: small ones together, large ones not copied."""
     waiting: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
-        waiting.append(batch)
-        rows += batch.num_rows
-        while rows >= PAGE_ROWS:
-            together = pa.concat_batches(waiting)
-            yield together.slice(0, PAGE_ROWS)
-            waiting, rows = [together.slice(PAGE_ROWS)], rows - PAGE_ROWS
+        if rows and rows + batch.num_rows > PAGE_ROWS:
+            yield _together(waiting)
+            waiting, rows = [], 0
+        for begin in range(0, batch.num_rows - PAGE_ROWS + 1, PAGE_ROWS):
+            yield batch.slice(begin, PAGE_ROWS)
+        if left := batch.num_rows % PAGE_ROWS:
+            waiting.append(batch.slice(batch.num_rows - left))
+            rows += left
     if rows:
-        yield pa.concat_batches(waiting)
+        yield _together(waiting)
+
+
+def _together(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)

@@ -24,7 +24,7 @@ from oop_engine.operators.joining.bounds import JoinBounds
 from oop_engine.operators.joining.index import PAGE_ROWS, Found, JoinIndex
 from oop_engine.operators.joining.output import JoinOutput, in_pages
 from oop_engine.operators.joining.purging import purge_groups
-from oop_engine.operators.joining.run import Marks, SortedRun
+from oop_engine.operators.joining.run import Marks, SortedRun, taken
 from oop_engine.operators.joining.terms import JoinTerms, all_valid
 from oop_engine.operators.keys.key_codes import KeyCodes
 
@@ -187,7 +187,7 @@ class JoinState:
         """Return those matches by code and time whose keys are equal and residual holds, joined if anyone asks."""
         if not self.kind.pairs and self._codes.exact and self._terms.residual is None:
             return probes, entries, None
-        own, stored = page.batch.take(pa.array(probes)), run.take(entries)
+        own, stored = taken(page.batch, probes), run.take(entries)
         left, right = (own, stored) if side == 0 else (stored, own)
         holds = self._equal_keys(left, right)
         joined = (

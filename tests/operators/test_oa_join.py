@@ -110,7 +110,10 @@ def test_many_results_are_cut_into_pages() -> None:
     d = driver(OAJoin(ON_K, Band(0, 0)))
     d.feed(0, Page.of(LEFT, {"ts": [1] * 300, "k": ["a"] * 300}))
     d.feed(1, Page.of(RIGHT, {"ts": [1] * 500, "k": ["a"] * 500}))
-    assert [len(p) for p in d.pages()] == [65_536, 65_536, 150_000 - 2 * 65_536]
+    sizes = [len(p) for p in d.pages()]
+    assert sum(sizes) == 150_000
+    assert len(sizes) == 3
+    assert 65_000 < max(sizes) <= 65_536
 
 
 def test_one_key_with_many_tuples_out_of_the_band() -> None:
