@@ -14,6 +14,8 @@ As in the paper the tuples cost slicing the same for any number of windows, and 
 windows; only results cost more the more there are.  Disorder makes little difference.  Not as there: windows of counts
 need no tuple to be shifted from slice to slice, for they are folded once a bound has passed their tuples.  So they cost
 no more when tuples are late.  But our definitions of counts have a store each: they are sliced, and not shared.
+So 10 of them take 3 times as long as 10 operators of time, and 30 times as long as 10 definitions of time in one
+operator: each ranks and folds the tuples for itself.
 """
 
 from __future__ import annotations
@@ -213,8 +215,8 @@ def _one(case: Queries) -> list[WindowAggregate]:
 def _by_number(points: dict[str, Values]) -> Claim:
     one, many = (spent(points[case], {SLICING: _one})[SLICING] for case in ("1", "1000"))
     return Claim(
-        "1000 definitions in one operator take less than 6 times as long as one, results included",
-        many < 6 * one,
+        "1000 definitions in one operator take less than 4 times as long as one, results included",
+        many < 4 * one,
         {"1": round(one, 4), "1000": round(many, 4), "ratio": round(many / one, 1)},
     )
 
@@ -222,8 +224,8 @@ def _by_number(points: dict[str, Values]) -> Claim:
 def _against_wid(points: dict[str, Values]) -> Claim:
     found = spent(points["100"], {SLICING: _one, WID: _each})
     return Claim(
-        "with 100 definitions WID takes at least 20 times as long as slicing",
-        found[WID] > 20 * found[SLICING],
+        "with 100 definitions WID takes at least 50 times as long as slicing",
+        found[WID] > 50 * found[SLICING],
         {**{name: round(s, 3) for name, s in found.items()}, "ratio": round(found[WID] / found[SLICING], 1)},
     )
 
@@ -241,8 +243,8 @@ def _by_count(points: dict[str, Values]) -> Claim:
     counted = spent(points["10 count"], {SLICING: _one})[SLICING]
     timed = spent(points["10"], {WID: _each})[WID]
     return Claim(
-        "10 definitions of counts in one operator take at most 8 times as long as 10 operators of time",
-        counted < 8 * timed,
+        "10 definitions of counts in one operator take at most 5 times as long as 10 operators of time",
+        counted < 5 * timed,
         {
             "counts": round(counted, 3),
             "time, an operator each": round(timed, 3),

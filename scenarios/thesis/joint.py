@@ -37,6 +37,7 @@ SCHEMA = Schema({"ts": pa.int64(), "connection": pa.int64()}, "ts", "s")
 LINKS = ("S0", "S1")
 INDIVIDUAL, JOINT = "individual", "joint"
 PAGE = 1024
+LONG, TENTH = 600, 0.1  # s; share of groups
 Integers = NDArray[np.int64]
 
 
@@ -132,13 +133,16 @@ def _sooner(by_band: dict[int, dict[str, Run]]) -> Claim:
 
 
 def _open(by_band: dict[int, dict[str, Run]]) -> Claim:
+    shortest = min(run.parameters["seconds"] for of in by_band.values() for run in of.values())
+    share = TENTH if shortest >= LONG else 2 * TENTH  # the fewer there are, the more of them are at the ends
     held = {
         f"band {band} s": {kind: run.peak_partials for kind, run in of.items()}
         for band, of in by_band.items()
     }
+    words = "tenth" if share == TENTH else "fifth"
     return Claim(
-        "with joint punctuation less than a fifth as many groups of the count are open",
-        all(of[JOINT] < of[INDIVIDUAL] / 5 for of in held.values()),
+        f"with joint punctuation less than a {words} as many groups of the count are open",
+        all(of[JOINT] < of[INDIVIDUAL] * share for of in held.values()),
         held,
     )
 
