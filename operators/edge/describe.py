@@ -11,11 +11,12 @@ nothing.  A punctuation that is dropped or rounded down is weaker, and so sound.
                group-wise  the same, if its attributes are among those wanted
                watermark   as punctuation of the same kind
                each only when it has grown; joint as it is.  Kinds that are not kept: never.
-    Cost       O(1) a page, O(its groups) a punctuation.
+    Cost       O(1) a page, O(its groups) a punctuation; with ``groups`` O(these).
     Source     thesis 8.1, third point, after Tucker's Describe operator.
 
 Where all groups are known (``groups``), group-wise punctuation is rolled up: the least bound of them all is one of the
-whole stream.  A tuple of another group would break it, and is refused.
+whole stream, and of those with the same values of ``attributes`` one of a coarser group.  A tuple of another
+group would break it, and is refused.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from oop_engine.core.errors import ContractError, GraphError
 from oop_engine.core.groups.group_index import GroupIndex
@@ -50,8 +52,10 @@ class Describe(Operator):
     ``attributes``: group-wise punctuation is kept if all of its attributes are among them
     (those that operators behind group or join by); None: any.  ``granularity``: bounds are
     rounded down to its multiples.  ``groups``: a record batch of all groups there are; the least bound of them
-    goes out as a linear one too, for a look-up a tuple.  Raises ``GraphError`` for an unknown kind or column, and
-    if the granularity is not positive; ``ContractError`` for a tuple of a group that is not in ``groups``.
+    goes out as a linear one too, for a look-up a tuple; and where ``attributes`` are some of their columns, the least
+    bound of the groups that agree in these as group-wise punctuation on them.  Raises ``GraphError`` for an unknown
+    kind or column, and if the granularity is not positive; ``ContractError`` for a tuple of a group that is not in
+    ``groups``.
 
     >>> import pyarrow as pa
     >>> from oop_engine.testing import Driver
@@ -112,6 +116,12 @@ class Describe(Operator):
                 [self._groups.column(n).cast(of) for n, of in zip(self._by, types, strict=True)]
             )
         self._bounds = np.full(len(self._known), NEVER)
+        self._coarse = tuple(name for name in self._by if name in (self._attributes or ()))
+        if len(self._coarse) == len(self._by):
+            self._coarse = ()
+        keys = dict(zip(self._by, self._known.keys(np.arange(len(self._known))), strict=True))
+        self._wider = GroupIndex([self.schemas_in[0].type_of(name) for name in self._coarse])
+        self._wider_of = self._wider.encode([keys[name] for name in self._coarse], len(self._known))
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         if (
@@ -129,14 +139,24 @@ class Describe(Operator):
                 for grown in self._progress.advance(0, self._rounded(one)):
                     yield 0, grown
 
-    def _rolled_up(self, punctuation: Punctuation) -> Iterator[Linear]:
-        """Yield the bound of the whole stream that follows, where all groups are known."""
+    def _rolled_up(self, punctuation: Punctuation) -> Iterator[Linear | GroupWise]:
+        """Yield the bounds of coarser groups and of the whole stream that follow, where all groups are known."""
         if isinstance(punctuation, Linear):
             np.maximum(self._bounds, punctuation.below, out=self._bounds)
         elif isinstance(punctuation, GroupWise) and self._by and set(punctuation.attributes) <= set(self._by):
             slots, of = matching(self._known, self._by, punctuation)
             self._bounds[slots] = np.maximum(self._bounds[slots], punctuation.below[of])
+            if self._coarse and slots.size:
+                yield self._of_wider(np.unique(self._wider_of[slots]))
             yield Linear(int(self._bounds.min()))
+
+    def _of_wider(self, touched: NDArray[np.int64]) -> GroupWise:
+        """Return the least bound of each of some coarser groups, where there is one."""
+        least = np.full(len(self._wider), FOREVER)
+        np.minimum.at(least, self._wider_of, self._bounds)
+        touched = touched[least[touched] > NEVER]
+        groups = pa.RecordBatch.from_arrays(self._wider.keys(touched), names=list(self._coarse))
+        return GroupWise(groups, least[touched])
 
     def _wanted(self, punctuation: Punctuation) -> bool:
         match punctuation:
@@ -162,7 +182,13 @@ class Describe(Operator):
                 return punctuation
 
     def state(self) -> State:
-        held = self._progress.nbytes + self._known.nbytes + self._bounds.nbytes
+        held = (
+            self._progress.nbytes
+            + self._known.nbytes
+            + self._wider.nbytes
+            + self._wider_of.nbytes
+            + self._bounds.nbytes
+        )
         return State(groups=self._progress.groups, nbytes=held)
 
     def save(self) -> dict[str, Any]:

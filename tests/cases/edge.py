@@ -108,6 +108,11 @@ CASES = [
         Describe(10, groups=pa.record_batch({"k": ["a", "b"], "n": pa.array([0, 0], pa.int32())})),
         (PLAIN,), everything, {"k": ["a", "b"], "n": [0]},
     ),
+    Case(
+        "describe-fewer_attributes",
+        Describe(attributes=["k"], groups=pa.record_batch({"k": ["a", "a"], "n": pa.array([0, 1], pa.int32())})),
+        (PLAIN,), everything, {"k": ["a"], "n": [0, 1]},
+    ),
     Case("describe-groups", Describe(keep=["groups"]), (PLAIN,), everything),
     Case("merge-1", Merge(1), (PLAIN,), everything),
     Case("merge-3", Merge(3), (STAMPED,) * 3, stamped),

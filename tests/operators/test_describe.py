@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from oop_engine import FOREVER, ContractError, GraphError, GroupWise, Joint, Linear, Page, Schema
 from oop_engine.core.graphs.contract import EdgeContract
+from oop_engine.operators import Count, Tumbling, WindowAggregate
 from oop_engine.operators.edge.describe import Describe
 from oop_engine.testing import END, Driver
 from tests.naive.progress import Promised
@@ -79,6 +80,43 @@ def test_where_all_groups_are_known_their_least_bound_is_one_of_the_stream(promi
         of.add(promise)
         least = min(sum((group, time) in of.cells for time in TIMES) for group in groups)
         assert max(linear, 0) == least // (granularity or 1) * (granularity or 1)
+
+
+BY_BOTH = st.tuples(st.sampled_from("ab"), st.integers(0, 1), st.integers(0, 12)).map(
+    lambda p: GroupWise.of({"n": [p[1]], "k": [p[0]]}, [p[2]])
+)
+
+
+@given(st.lists(st.one_of(BY_BOTH, BY_N, BY_K, st.integers(0, 12).map(Linear)), max_size=15))
+def test_where_all_groups_are_known_their_bounds_are_rolled_up_to_fewer_attributes(promises):
+    rolled, of, contract = (
+        driver(attributes=["k"], groups=KNOWN),
+        Promised(GROUPS, TIMES),
+        EdgeContract("out"),
+    )
+    known, out = [tuple(row.values()) for row in KNOWN.to_pylist()], Promised(GROUPS, TIMES)
+    for promise in promises:
+        of.add(promise)
+        for _, message in rolled.feed(0, promise):
+            contract.check(message)
+            assert not isinstance(message, GroupWise) or message.attributes == ("k",)
+            out.add(message)
+        rolled.move()
+        for key in "ab":
+            least = min(
+                sum((group, time) in of.cells for time in TIMES) for group in known if group[0] == key
+            )
+            assert sum(((key, 0), time) in out.cells for time in TIMES) == least
+
+
+def test_bounds_of_finer_groups_close_the_windows_of_coarser_ones():
+    count = Driver(WindowAggregate(Tumbling(10), {"n": Count()}, ("k",)), SCHEMA)
+    rolled = driver(attributes=["k"], groups=KNOWN)
+    count.feed(0, Page.of(SCHEMA, {"ts": [1, 2, 3], "k": ["a", "a", "b"], "n": [0, 1, 0]}))
+    for n in (0, 1):
+        for _, message in rolled.feed(0, GroupWise.of({"k": ["a"], "n": [n]}, [15])):
+            count.feed(0, message)
+    assert count.rows() == [{"k": "a", "window_start": 0, "window_end": 10, "n": 2}]
 
 
 def test_a_tuple_of_another_group_is_refused():
