@@ -223,6 +223,23 @@ def test_definitions_that_need_the_order_of_time_hold_tuples_once() -> None:
     held = Driver(WindowAggregate(windows, {"n": Count()}, K), SCHEMA)
     held.feed(0, Page.of(SCHEMA, {name: [row[name] for row in ROWS] for name in SCHEMA.names}))
     assert held.operator.state().tuples == 2 * len(ROWS)
+    ranks = {"three": TupleBased(3, 3, order="time"), "five": TupleBased(5, 2, order="time", tie=TIE)}
+    held = Driver(WindowAggregate(ranks, {"n": Count()}, K), SCHEMA)
+    held.feed(0, Page.of(SCHEMA, {name: [row[name] for row in ROWS] for name in SCHEMA.names}))
+    assert held.operator.state().tuples == len(ROWS)
+
+
+def test_windows_of_ranks_in_the_stream_share_tuples_and_are_those_of_each() -> None:
+    ranks = {"three": (3, 3), "five": (5, 2), "eight": (8, 4)}
+    windows = {name: TupleBased(*of, order="time", tie=TIE) for name, of in ranks.items()}
+    aggregates, functions = {"n": Count(), "s": Sum("v")}, {"n": len, "s": aggregate("sum", "v")}
+    found = played(WindowAggregate(windows, aggregates, K)).rows()
+    wanted = [
+        {**row, "window": name}
+        for name, of in ranks.items()
+        for row in naive.ranked(ROWS, K, functions, *of, TIE, grouped=False)
+    ]
+    assert multiset(found) == multiset(wanted)
 
 
 def test_bins_hold_no_tuple_and_say_a_sum_that_is_too_large() -> None:

@@ -242,11 +242,13 @@ def shares(
 ) -> dict[int, Share]:
     """Return shares in tuples that are held once, for the definitions (by number) that can share them.
 
-    Those with tags of their own hold their own, and so do those that wait for tuples of all groups.
+    Those with tags of their own hold their own; those that wait for tuples of all groups share with such alone.
     """
-    some = {number: one for number, one in definitions.items() if not (one.tagged or one.whole_stream)}
-    if len(some) < 2:
-        return {}
-    names = set[str]().union(*(columns_of(one, read, tie) for one in some.values()))
-    held, of = Held(schema, names, next(iter(some.values())).over, tagged=False), list[Share]()
-    return {number: Share(held, of) for number in some}
+    found = dict[int, Share]()
+    for whole in (False, True):
+        some = {n: one for n, one in definitions.items() if one.whole_stream is whole and not one.tagged}
+        if len(some) > 1:
+            names = set[str]().union(*(columns_of(one, read, tie) for one in some.values()))
+            held, of = Held(schema, names, next(iter(some.values())).over, tagged=False), list[Share]()
+            found |= {number: Share(held, of) for number in some}
+    return found
