@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # operators
     from oop_engine.operators.in_order.opib_join import OPIBJoin as OPIBJoin
     from oop_engine.operators.in_order.opob_join import OPOBJoin as OPOBJoin
     from oop_engine.operators.in_order.sort import Sort as Sort
+    from oop_engine.operators.latest import Latest as Latest
     from oop_engine.operators.levels.low_level_aggregate import LowLevelAggregate as LowLevelAggregate
     from oop_engine.operators.meld import Meld as Meld
     from oop_engine.operators.multi_way_join import MultiJoin as MultiJoin

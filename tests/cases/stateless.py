@@ -14,11 +14,22 @@ from oop_engine.operators.edge.shed import Shed
 from oop_engine.operators.edge.stamp import Stamp
 from oop_engine.operators.expire import Expire
 from oop_engine.operators.keys.key_codes import key_hashes
+from oop_engine.operators.latest import Latest
 from oop_engine.operators.project import Project
 from oop_engine.operators.select import Select
 from oop_engine.operators.split import Split
 from tests.cases import Case, Row
-from tests.naive.stateless import apply, arrived, distinct, expiring, project, select, split, within_budget
+from tests.naive.stateless import (
+    apply,
+    arrived,
+    distinct,
+    expiring,
+    latest,
+    project,
+    select,
+    split,
+    within_budget,
+)
 
 PLAIN = Schema({"ts": pa.int64(), "k": pa.string(), "n": pa.int32()}, "ts", "s")
 METRES = Schema({"at": pa.int32(), "k": pa.string(), "x": pa.float64()}, "at", "m")
@@ -106,6 +117,19 @@ CASES = [
         lambda i: within_budget(i[0], 0.3, key_hash),
         {"k": [*"abcdefghij", None]},
         BY_ARRIVAL,
+    ),
+    Case(
+        "latest",
+        Latest(("k",), is_positive),
+        (PLAIN,),
+        lambda i: latest(i[0], "ts", ["k"], positive),
+    ),
+    Case(
+        "latest-few",
+        Latest(("n", "k"), pc.field("k") == "a"),
+        (PLAIN,),
+        lambda i: latest(i[0], "ts", ["n", "k"], is_a),
+        FEW,
     ),
     Case("expire", Expire(7), (PLAIN,), lambda i: expiring(i[0], "ts", 7)),
     Case("split-rest", Split(PREDICATES, rest="other"), (PLAIN,), lambda i: split(i[0], [is_a, positive])[0]),

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["apply", "arrived", "distinct", "expiring", "project", "select", "split", "within_budget"]
+__all__ = [
+    "apply",
+    "arrived",
+    "distinct",
+    "expiring",
+    "latest",
+    "project",
+    "select",
+    "split",
+    "within_budget",
+]
 
 Row = dict[str, Any]
 Value = Callable[[Row], Any]
@@ -56,6 +66,20 @@ def within_budget(rows: Sequence[Row], budget: float, hash_of: Callable[[Row], i
             one_in *= 2
         if hash_of(row) % one_in == 0:
             found.append(row | {"weight": one_in})
+    return found
+
+
+def latest(
+    rows: Sequence[Row], time: str, by: Sequence[str], where: Callable[[Row], bool | None]
+) -> list[Row]:
+    """Each row that fits once at its time, and once more at the next time of its key, if there is one."""
+    found = []
+    for row in filter(where, rows):
+        key = [row[name] for name in by]
+        later = [r[time] for r in rows if [r[name] for name in by] == key and r[time] > row[time]]
+        found.append(row | {"at": row[time], "weight": 1})
+        if later:
+            found.append(row | {"at": min(later), "weight": -1})
     return found
 
 
