@@ -11,7 +11,7 @@ from benchmarks.contender import Contender
 from benchmarks.data import Columns
 from benchmarks.workload import PAGE, Workload
 from benchmarks.workloads import WORKLOADS
-from benchmarks.workloads.w3 import PacketsByAddress
+from benchmarks.workloads.w3 import PacketsByAddress, PacketsBySender
 from benchmarks.workloads.w5 import TwentyWindowsApart, TwentyWindowsChained
 from oop_engine import Graph, Page
 from oop_engine.operators.rewrites.in_order import in_order as twin
@@ -39,6 +39,8 @@ def contender(name: str, workload: str, columns: Columns) -> Contender:
             return engine(asked, columns, page=256, pushed=True)
         case "engine, text keys":
             return engine(PacketsByAddress(workload), columns)
+        case "engine, final results alone":
+            return engine(PacketsBySender(workload), columns)
         case "engine, cascade":
             return engine(TwentyWindowsChained(workload), columns)
         case "engine, nothing shared":

@@ -6,7 +6,7 @@ from benchmarks.workload import Workload
 from benchmarks.workloads.nexmark import BidsBySession, HighestBid, HotItems
 from benchmarks.workloads.w1 import PacketsOfFiveMinutes
 from benchmarks.workloads.w2 import BytesBySender
-from benchmarks.workloads.w3 import PacketsBySender
+from benchmarks.workloads.w3 import PacketsBySender, PacketsCorrected
 from benchmarks.workloads.w4 import FlowsSeenTwice
 from benchmarks.workloads.w5 import TwentyWindows
 from benchmarks.workloads.w5_many import ManyWindows
@@ -23,6 +23,7 @@ WORKLOADS: dict[str, Workload] = {
         PacketsOfFiveMinutes("W1"),
         BytesBySender("W2"),
         PacketsBySender("W3"),
+        PacketsCorrected("W3-late"),
         FlowsSeenTwice("W4"),
         FlowsSeenTwice("W4-left", kind="left"),
         FlowsSeenTwice("W4-wide", band_s=60, rows=200_000, flows=10, per_second=20),

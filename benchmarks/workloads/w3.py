@@ -12,9 +12,17 @@ from benchmarks.data import ORIGIN, SECOND, Columns, links
 from benchmarks.workload import Workload, pages_of, values
 from benchmarks.workloads.w1 import SLACK
 from oop_engine import Graph, Page, Schema
-from oop_engine.operators import BoundedDisorder, Count, Punctuate, Tumbling, WindowAggregate
+from oop_engine.operators import (
+    AfterCount,
+    BoundedDisorder,
+    Count,
+    Emit,
+    Punctuate,
+    Tumbling,
+    WindowAggregate,
+)
 
-__all__ = ["PacketsByAddress", "PacketsBySender"]
+__all__ = ["PacketsByAddress", "PacketsBySender", "PacketsCorrected"]
 
 
 class PacketsBySender(Workload):
@@ -76,6 +84,35 @@ class PacketsByAddress(PacketsBySender):
         numbers = np.array([number(text) for text in coded.dictionary.to_pylist()], np.int64)
         src = numbers[coded.indices.to_numpy()]
         return {"window_start": values(table, "window_start"), "src": src, "count": values(table, "count")}
+
+
+class PacketsCorrected(PacketsBySender):
+    """The same with a first answer at a watermark, and corrected ones as late tuples come, which 5 % are."""
+
+    question = (
+        "count per key, tumbling 1 s, 10 k keys; first answers at a watermark, corrected by 5 % late tuples"
+    )
+    ours = (*Workload.ours, "engine, final results alone")
+
+    def graph(self) -> Graph:
+        graph = Graph(self.name)
+        edge = Punctuate(BoundedDisorder("7 s"), "1 s", watermark=BoundedDisorder("5.4 s"))
+        versions = WindowAggregate(
+            Tumbling("1 s"), {"count": Count()}, by=("src",), emit=Emit(late=AfterCount(1))
+        )
+        progress = graph.add("progress", edge, graph.source("tuples", self.schema))
+        graph.sink("results", graph.add("windows", versions, progress))
+        return graph
+
+    def results(self, found: dict[str, pa.Table]) -> Columns:
+        if "change" not in found["results"].column_names:
+            return super().results(found)
+        start, src, counts, change = (
+            values(found["results"], n) for n in ("window_start", "src", "count", "change")
+        )
+        windows, of = np.unique(np.stack([start, src]), axis=1, return_inverse=True)
+        net = np.bincount(of.ravel(), counts * change).astype(np.int64)
+        return {"window_start": windows[0], "src": windows[1], "count": net}
 
 
 def address(key: int) -> str:
