@@ -8,6 +8,8 @@ from typing import Any
 from tests.naive.revisions import Row
 
 Window = tuple[int, int]
+Fires = int | Callable[[list[tuple[int, int]]], bool] | None
+"""When so many tuples came since the last version, or as a function of these; None: never."""
 FOREVER = 2**63 - 1
 
 
@@ -45,12 +47,13 @@ class NaiveVersions:
     """Counts and sums of ``v`` in windows, with versions after ``early`` and ``late`` tuples (None: never)."""
 
     def __init__(
-        self, windows: Callable[[list[int]], list[Window]], early: int | None, on_time: bool, late: int | None,
+        self, windows: Callable[[list[int]], list[Window]], early: Fires, on_time: bool, late: Fires,
         *, strict: bool,
     ) -> None:  # fmt: skip
         self.windows, self.early, self.on_time, self.late, self.strict = windows, early, on_time, late, strict
         self.tuples: list[tuple[int, int]] = []
         self.out: dict[Window, tuple[int, Row]] = {}  # tuples, row
+        self.put: dict[Window, int] = {}  # how many tuples there were at its last version
         self.promised = self.expected = -(2**63)
 
     def _passed(self, window: Window, bound: int) -> bool:
@@ -63,7 +66,12 @@ class NaiveVersions:
             if any(window[0] <= time < window[1] for time, _ in tuples):
                 wanted = self.late if self._passed(window, self.expected) else self.early
                 came = self._row(window)["n"] - sum(n for n, _ in self._inside(window).values())
-                if wanted is not None and came >= wanted:
+                if callable(wanted):
+                    new = self.tuples[self.put.get(window, 0) :]
+                    fires = wanted([(time, v) for time, v in new if window[0] <= time < window[1]])
+                else:
+                    fires = wanted is not None and came >= wanted
+                if fires:
                     changes += self._put(window)
         return changes
 
@@ -101,6 +109,7 @@ class NaiveVersions:
 
     def _put(self, window: Window) -> list[Row]:
         row, inside = self._row(window), self._inside(window)
+        self.put[window] = len(self.tuples)
         self.out = {w: held for w, held in self.out.items() if w not in inside} | {window: (row["n"], row)}
         if [held for _, held in inside.values()] == [row]:
             return []

@@ -135,6 +135,30 @@ def test_sums_of_sums() -> None:
 CHOICES = [(1, True, 1), (2, True, 1), (None, True, 2), (3, False, None), (None, False, 1)]
 
 
+@pytest.mark.parametrize("on_time", [False, True])
+@pytest.mark.parametrize(("range_", "slide"), [(10, 10), (20, 5)])
+def test_versions_after_a_match_are_those_of_the_definition(range_: int, slide: int, on_time: bool) -> None:
+    twos = AfterMatch(pc.field("v") == 2)
+    for seed in range(3):
+        draw, promised = random.Random(seed), 0
+        naive = NaiveVersions(grid(range_, slide), _has_two, on_time, _has_two, strict=False)
+        emit = Emit(early=twos, on_time=on_time, late=twos)
+        driver = Driver(WindowAggregate(Sliding(range_, slide), ASKED, emit=emit), SCHEMA)
+        for _ in range(25):
+            tuples = [(promised + draw.randrange(30), draw.randrange(3)) for _ in range(draw.randrange(1, 4))]
+            columns = {"ts": [t for t, _ in tuples], "v": [v for _, v in tuples]}
+            assert multiset(put_out(driver, Page.of(SCHEMA, columns))) == multiset(naive.page(tuples))
+            bound = promised + draw.randrange(30)
+            assert multiset(put_out(driver, soft(bound))) == multiset(naive.watermark(bound))
+            promised += draw.randrange(12)
+            assert multiset(put_out(driver, Linear(promised))) == multiset(naive.promise(promised))
+            driver.move()
+
+
+def _has_two(tuples: list[tuple[int, int]]) -> bool:
+    return any(v == 2 for _, v in tuples)
+
+
 @pytest.mark.parametrize(("early", "on_time", "late"), CHOICES)
 @pytest.mark.parametrize("kind", ["tumbling", "sliding", "sessions"])
 def test_every_version_is_that_of_the_definition(
