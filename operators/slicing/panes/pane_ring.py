@@ -235,7 +235,7 @@ class PaneRing:
         """Restore a snapshot."""
         panes, groups = saved.integers("shape", (2,), least=0, below=_FAR).tolist()
         held = saved.bits("held", panes * groups).reshape(panes, groups)
-        turns = np.minimum(saved.integers("turns", (3, groups), least=0), panes)  # of who is asleep: anything
+        turns = saved.integers("turns", (3, groups), least=0)  # of who is asleep: anything
         backs = saved.bits("backs", groups)
         at, slots = held.nonzero()
         tuples = saved.integers("tuples", (slots.size + int(np.count_nonzero(backs)),), least=0, below=_MOST)
@@ -248,14 +248,19 @@ class PaneRing:
         self.low = saved.integer("low", least=-_FAR, most=_FAR)
         self.high = self.low + panes - 1
         self._allot(_power(panes), groups)
-        self.turns[:3] = np.where(turns[0] > 0, turns + self.low, NEVER)  # 0: there is no front
+        np.minimum(turns, panes, out=self.turns[:3])
+        fronts = self.turns[0] > 0
+        self.turns[:3] += self.low
+        if not fronts.all():
+            self.turns[:3, ~fronts] = NEVER
         self.turns[3] = backs
         self.used = slots.size
         cells = np.concatenate([self.cells(at + self.low, slots), self.room * groups + np.flatnonzero(backs)])
-        self.tuples[cells] = tuples
+        where = _as_slice(cells)
+        self.tuples[where] = tuples
         for columns, state in zip(self.columns, states, strict=True):
             for number, column in enumerate(columns or ()):
-                column[cells] = state.numbers(number, cells.shape, column.dtype)
+                column[where] = state.numbers(number, cells.shape, column.dtype)
 
     def _allot(self, room: int, groups: int) -> None:
         """Make an empty rectangle; zeros that are not written to take no memory."""
@@ -376,3 +381,10 @@ class PaneRing:
 def _power(size: int) -> int:
     """Return the least power of two that is not less, 0 for 0."""
     return 1 << (size - 1).bit_length() if size else 0
+
+
+def _as_slice(cells: Integers) -> Integers | slice:
+    """Return the same cells as a slice where they are one after the other, as of many groups they mostly are."""
+    if not cells.size or cells[-1] - cells[0] != cells.size - 1 or np.any(np.diff(cells) != 1):
+        return cells
+    return slice(int(cells[0]), int(cells[-1]) + 1)
