@@ -21,7 +21,7 @@ DOCUMENTED := oop_engine oop_engine.traces oop_engine.testing oop_engine.testing
   oop_engine.runners.inline oop_engine.runners.local oop_engine.spark.run oop_engine.spark.io.sinks \
   oop_engine.operators oop_engine.operators.rewrites.in_order oop_engine.core.halves oop_engine.scenarios.truth
 
-.PHONY: warm simulate test-servers help demo demo-spark scenarios test fuzz lint types format clean bench bench-smoke bench-spark bench-profile bench-peers api
+.PHONY: warm simulate kills test-servers help demo demo-spark scenarios test fuzz lint types format clean bench bench-smoke bench-spark bench-profile bench-peers api
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,10 @@ test-servers: $(VENV)/.dev ## connectors against servers on loopback: installs t
 	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(SERVERS); } > /dev/null || \
 	  echo 'not all servers could be installed: some tests are skipped'
 	$(BIN)/python -m pytest tests/oop_engine/connectors tests/oop_engine/service/test_object_store.py $(ARGS)
+
+kills: $(VENV)/.dev ## services that are killed over files and, where they are installed, brokers: make kills TIMES=50
+	OOP_ENGINE_KILLS=$(or $(TIMES),50) $(BIN)/python -m pytest tests/oop_engine/service/test_kills.py \
+	  tests/oop_engine/connectors/test_kills_over_brokers.py $(ARGS)
 
 simulate: $(VENV)/.dev ## a service in worlds that kill it, tear its disk, wake its past: make simulate SEEDS=1000 FROM=0
 	FROM=$(or $(FROM),0) $(BIN)/python -m tests.simulation $(or $(SEEDS),1000)

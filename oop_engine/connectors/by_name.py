@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
 
 from oop_engine.connectors.formats import MESSAGE_FORMATS
@@ -209,6 +210,9 @@ def _sse(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
 def _part_files(format: str) -> SinkMaker:
     def made(address: str, options: dict[str, str]) -> LiveSink:
         _only(f"{format}:{address}", options)
+        if Path(address).is_file():
+            msg = f"sink '{format}:{address}': must be a folder, to which each checkpoint adds a file; got a file"
+            raise UsageError(msg)
         return PartFiles(address, format)
 
     return made

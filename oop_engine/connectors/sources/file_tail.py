@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -66,10 +67,12 @@ class FileTail(LiveSource):
 
     async def _opened(self, position: Position) -> BinaryIO:
         if position is None:
-            while not self._path.is_file():
+            if not self._path.is_file():
                 if not self._follow:
                     msg = f"{self._path}: does not exist: give the path of a file"
                     raise TraceError(msg)
+                logging.getLogger("oop_engine").warning("%s: does not exist yet: waiting for it", self._path)
+            while not self._path.is_file():
                 await asyncio.sleep(self._every_s)
             return self._path.open("rb")
         inode, offset = position

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 
@@ -67,6 +69,12 @@ def test_a_sink_has_what_its_text_tells(text: str, kind: str, fields: dict[str, 
 def test_a_source_that_lacks_something_is_told(text: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         source_of(text, SCHEMA)
+
+
+def test_a_file_where_a_folder_must_be_is_told(tmp_path: Path) -> None:
+    (tmp_path / "out").touch()
+    with pytest.raises(UsageError, match=r"sink 'parquet:.*out': must be a folder, .*got a file"):
+        sink_of(f"parquet:{tmp_path / 'out'}")
 
 
 def test_a_sink_without_a_table_is_told() -> None:
