@@ -240,6 +240,7 @@ class WindowAggregate(Operator):
         query = self._query(schema)
         self._due = None if self.flush is None else DueRows(self.schemas_out[0], self.flush)
         first, self._rows = query.output.definitions[0], None
+        self._straight = False  # tuples go into the windows as they are, results leave as they close
         if self._slides(query) and isinstance(first, Extents):
             self._rows = RowWindows(query.output, first, schema)
             return
@@ -256,6 +257,7 @@ class WindowAggregate(Operator):
         else:
             kind = Closing if given.change is None else Netting
             self._closing = kind(query.output, given, self.by, stores(query))
+        self._straight = self._versions is None and self._tagger is None and self._due is None
 
     def wants(self, inputs: tuple[Schema, ...], behind: Wants) -> tuple[Wants, ...]:
         if self.emit is not None or self.changing or self.waits is None:
@@ -291,6 +293,9 @@ class WindowAggregate(Operator):
         return iter(()) if self._versions is None else self._versions.clock(now)
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
+        if self._straight:
+            self._closing.add(page, page.times)
+            return iter(())
         answer = self._of_page(port, page)
         return answer if self._due is None else self._due.behind_page(answer, len(page))
 
@@ -310,6 +315,8 @@ class WindowAggregate(Operator):
                 yield from self._closing.take(ended)
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
+        if self._straight:
+            return self._closing.take(punctuation)
         answer = self._of_punctuation(port, punctuation)
         return answer if self._due is None else self._due.behind_punctuation(answer)
 
