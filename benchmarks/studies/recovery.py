@@ -1,9 +1,8 @@
 """Recovery: costs of checkpoints and of a restart, in CPU seconds.
 
-    python -m benchmarks.studies.recovery ROWS
+    python -m benchmarks.studies.recovery [ROWS]
 
 A stream stands still while states are copied; a restart reads files, checks their hashes, unpacks and finds keys again.
-``slowed``: throughput of W2 and W3 that checkpoints take, as a part, if one is taken every 10 seconds.
 """
 
 from __future__ import annotations
