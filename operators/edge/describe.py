@@ -121,7 +121,8 @@ class Describe(Operator):
             self._coarse = ()
         keys = dict(zip(self._by, self._known.keys(np.arange(len(self._known))), strict=True))
         self._wider = GroupIndex([self.schemas_in[0].type_of(name) for name in self._coarse])
-        self._wider_of = self._wider.encode([keys[name] for name in self._coarse], len(self._known))
+        of_wider = self._wider.encode([keys[name] for name in self._coarse], len(self._known))
+        self._wider_of = of_wider.copy()  # of no columns it is a part of something large
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         if (
