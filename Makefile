@@ -5,8 +5,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SOURCE := oop_engine operators scenarios benchmarks tests conftest.py
-# One process more than cores: tests that start Spark, a service or a server wait much of the time.
-JOBS   ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 1) + 1)
+JOBS   ?= auto
 
 PEERS  := bytewax pathway pyflink pyspark
 PACKAGES_bytewax := bytewax==0.21.*
@@ -26,9 +25,10 @@ DOCUMENTED := oop_engine oop_engine.traces oop_engine.testing oop_engine.testing
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.demo ## run the flights of New York in order and out of order, and compare
+DAYS ?= 40
+demo: $(VENV)/.demo ## run the flights of New York in order and out of order, and compare; the whole year: DAYS=365
 	@mkdir -p out
-	$(BIN)/oop-engine compare nyc_flights --report out/nyc_flights.html
+	$(BIN)/oop-engine compare nyc_flights --set days=$(DAYS) --report out/nyc_flights.html
 
 scenarios: $(VENV)/.demo ## compare the plans of every scenario, check all claims, write out/<scenario>.html; takes minutes
 	@mkdir -p out

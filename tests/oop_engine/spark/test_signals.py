@@ -33,7 +33,7 @@ def test_a_signal_ends_a_query_that_follows(
         assert len(running.lines(1)) == 1
         os.killpg(running.process.pid, sent)
         code = -sent if sent == signal.SIGINT else 128 + sent
-        assert running.wait(30) == code, running.log.read_text()
+        assert running.wait(120) == code, running.log.read_text()
         assert running.left_after(10) == []
     said = running.log.read_text()
     if sent == signal.SIGINT:

@@ -310,6 +310,6 @@ def test_what_the_laws_need_is_told() -> None:
     code = "import sys; sys.modules['hypothesis'] = None; from oop_engine.testing import check"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (
-        "SetupError: oop_engine.testing.check needs hypothesis: pip install 'oop-engine[testing]'"
+        "SetupError: oop_engine.testing.check needs hypothesis, not installed here: pip install 'oop-engine[testing]'"
         in done.stderr
     )
