@@ -103,7 +103,8 @@ def test_compare_says_that_results_are_equal() -> None:
     ]  # fmt: skip
     assert len({run["results"]["delays"] for run in said["runs"]}) == 1
     assert said["runs"][2]["batches"]
-    assert done.stderr == ""
+    lines = done.stderr.splitlines()
+    assert [line for line in lines if not line.startswith("compil")] == []  # once on a machine
 
 
 def test_settings_may_be_in_a_file(tmp_path: Path) -> None:
