@@ -8,6 +8,7 @@ nobody behind it meets one.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from oop_engine.core.errors import ContractError
 
 __all__ = ["arrivals", "is_arrow", "plain_column", "plain_type", "record_batches"]
 
+_FRACTIONS = (float, np.floating, Decimal)
 _VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 
 
@@ -53,7 +55,7 @@ def plain_column(values: Any, kind: pa.DataType, place: str) -> pa.Array:
     an array of the type can hold (2 GiB of texts).
     """
     try:
-        column = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values, kind)
+        column = values if isinstance(values, pa.Array | pa.ChunkedArray) else _made(values, kind)
         if isinstance(column, pa.ChunkedArray):
             column = _in_one(column)
         if pa.types.is_run_end_encoded(column.type):
@@ -87,6 +89,18 @@ def record_batches(data: Any) -> Iterator[pa.RecordBatch]:
         yield from pa.RecordBatchReader.from_stream(data)
     else:
         yield pa.record_batch(data)
+
+
+def _made(values: Any, kind: pa.DataType) -> pa.Array:
+    """Return an array; a fraction among integers or moments is refused, which Arrow would cut off."""
+    column = pa.array(values, kind)
+    if isinstance(values, list | tuple) and (pa.types.is_integer(kind) or pa.types.is_temporal(kind)):
+        some = tuple(of for of in set(map(type, values)) if issubclass(of, _FRACTIONS))
+        for value in values if some else ():
+            if isinstance(value, some) and value != int(value):
+                msg = f"{value} has a fraction"
+                raise pa.ArrowInvalid(msg)
+    return column
 
 
 def _in_one(column: pa.ChunkedArray) -> pa.Array:

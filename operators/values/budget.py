@@ -58,7 +58,9 @@ class Budget:
     def load(self, saved: Saved) -> None:
         """Take the state that ``save`` returned."""
         rate = saved.part("rate")
-        self.one_in, self.most, self._came, self._stayed = (rate.integer(i, least=0) for i in range(4))
+        self.one_in, self.most, self._came, self._stayed = (
+            rate.integer(i, least=int(i < 2)) for i in range(4)
+        )
         self._now = None if saved["now"] is None else saved.integer("now")
 
     def _enter(self, second: int) -> None:

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from decimal import Decimal
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -104,3 +107,16 @@ def test_pages_are_joined() -> None:
     assert concat(SCHEMA, [one, two.without_arrival()]).arrival is None
     assert concat(SCHEMA, [one]) is one
     assert len(concat(SCHEMA, [])) == 0
+
+
+@pytest.mark.parametrize("value", [1.5, -0.25, np.float32(2.5), Decimal("1.5")], ids=repr)
+@pytest.mark.parametrize("kind", [pa.int64(), pa.uint8(), pa.timestamp("s")], ids=str)
+def test_a_fraction_is_no_integer_and_no_moment(value: Any, kind: pa.DataType) -> None:
+    """As in an array of NumPy; Arrow would cut it off where it comes in a list."""
+    schema = Schema({"ts": pa.int64(), "x": kind}, "ts", "s")
+    with pytest.raises(ContractError, match=rf"page: 'x' must be {kind}".replace("[", r"\[")):
+        Page.of(schema, {"ts": [1, 2], "x": [value, None]})
+    assert (
+        Page.of(schema, {"ts": [1.0], "x": [3.0]}).to_pylist()
+        == Page.of(schema, {"ts": [1], "x": [3]}).to_pylist()
+    )

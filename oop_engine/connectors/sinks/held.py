@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Sequence
 from typing import Any, TypeAlias
@@ -18,7 +19,7 @@ Keyed: TypeAlias = tuple[str | None, bytes]
 """The key of a message, if it has one, and its payload."""
 
 
-class HeldSink(LiveSink):
+class HeldSink(LiveSink, ABC):
     """Sends messages in ``format``, a row each (``arrow``: a page), when their epoch is committed.
 
     ``key``: the column whose value is the key of a message.  Of a system that keeps no unfinished work of a process
@@ -70,18 +71,18 @@ class HeldSink(LiveSink):
         self._repeated.discard(epoch)
 
     @property
+    @abstractmethod
     def place(self) -> str:
         """The sink, as messages name it."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def connect(self) -> None:
         """Connect; raises ``SetupError`` if nobody answers."""
-        raise NotImplementedError
 
     async def mark(self) -> Any:
         """Return a value of JSON that ``send`` is given again if the commit may be a repeated one."""
         return None
 
+    @abstractmethod
     async def send(self, run: str, epoch: int, messages: list[Keyed], mark: Any) -> None:
         """Send the messages of an epoch, unless that was done; ``mark``: None if it surely was not."""
-        raise NotImplementedError
