@@ -7,7 +7,8 @@ nobody behind it meets one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -21,6 +22,7 @@ from oop_engine.core.errors import ContractError
 __all__ = ["arrivals", "is_arrow", "plain_column", "plain_type", "record_batches"]
 
 _FRACTIONS = (float, np.floating, Decimal)
+_MOMENTS = (date, time, timedelta)  # and datetime, which is a date
 _VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 
 
@@ -92,15 +94,38 @@ def record_batches(data: Any) -> Iterator[pa.RecordBatch]:
 
 
 def _made(values: Any, kind: pa.DataType) -> pa.Array:
-    """Return an array; a fraction among integers or moments is refused, which Arrow would cut off."""
+    """Return an array; fractions and times below the unit are refused, which Arrow cuts off in a list."""
     column = pa.array(values, kind)
     if isinstance(values, list | tuple) and (pa.types.is_integer(kind) or pa.types.is_temporal(kind)):
-        some = tuple(of for of in set(map(type, values)) if issubclass(of, _FRACTIONS))
-        for value in values if some else ():
-            if isinstance(value, some) and value != int(value):
+        types = set(map(type, values))
+        for value in _of(_FRACTIONS, values, types):
+            if value != int(value):
                 msg = f"{value} has a fraction"
                 raise pa.ArrowInvalid(msg)
+        _refuse_finer(_of(_MOMENTS, values, types), kind)
     return column
+
+
+def _of(wanted: tuple[type, ...], values: Sequence[Any], types: set[type]) -> list[Any]:
+    """Return the values of the types wanted; costs a look at ``types`` where there are none."""
+    some = tuple(of for of in types if issubclass(of, wanted))
+    return [value for value in values if isinstance(value, some)] if some else []
+
+
+def _refuse_finer(moments: list[Any], kind: pa.DataType) -> None:
+    """Raise ``ArrowInvalid`` if a moment has a part below the unit of ``kind``: microseconds in a column of seconds."""
+    unit = "ns" if any(hasattr(moment, "value") for moment in moments) else "us"  # pandas keeps nanoseconds
+    if pa.types.is_timestamp(kind):
+        pa.array(moments, pa.timestamp(unit, kind.tz)).cast(kind)
+    elif pa.types.is_duration(kind):
+        pa.array(moments, pa.duration(unit)).cast(kind)
+    elif pa.types.is_time(kind):
+        pa.array(moments, pa.time64(unit)).cast(kind)
+    else:
+        for moment in moments:
+            if isinstance(moment, datetime) and moment.time() != time():
+                msg = f"{moment} has a time of day"
+                raise pa.ArrowInvalid(msg)
 
 
 def _in_one(column: pa.ChunkedArray) -> pa.Array:

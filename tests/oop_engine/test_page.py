@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -120,3 +121,41 @@ def test_a_fraction_is_no_integer_and_no_moment(value: Any, kind: pa.DataType) -
         Page.of(schema, {"ts": [1.0], "x": [3.0]}).to_pylist()
         == Page.of(schema, {"ts": [1], "x": [3]}).to_pylist()
     )
+
+
+NOON = datetime(2024, 1, 1, 12, 0, 0, 5_000)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (NOON, pa.timestamp("s")),
+        (NOON.replace(tzinfo=UTC), pa.timestamp("s", "UTC")),
+        (NOON, pa.date32()),
+        (NOON.time(), pa.time32("s")),
+        (timedelta(milliseconds=5), pa.duration("s")),
+    ],
+    ids=lambda value: str(value).replace(" ", "_"),
+)
+def test_a_moment_finer_than_its_column_is_refused(value: Any, kind: pa.DataType) -> None:
+    schema = Schema({"ts": pa.int64(), "x": kind}, "ts", "s")
+    with pytest.raises(ContractError, match="page: 'x' must be"):
+        Page.of(schema, {"ts": [1, 2], "x": [None, value]})
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (NOON, pa.timestamp("ms")),
+        (NOON.replace(microsecond=0), pa.timestamp("s")),
+        (datetime.max, pa.timestamp("us")),
+        (datetime(2024, 1, 1), pa.date64()),
+        (NOON.time(), pa.time32("ms")),
+        (timedelta(days=2), pa.duration("s")),
+    ],
+    ids=lambda value: str(value).replace(" ", "_"),
+)
+def test_a_moment_that_its_column_holds_is_taken(value: Any, kind: pa.DataType) -> None:
+    schema = Schema({"ts": pa.int64(), "x": kind}, "ts", "s")
+    page = Page.of(schema, {"ts": [1, 2], "x": [None, value]})
+    assert page.column("x") == pa.array([None, value], kind)
