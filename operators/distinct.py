@@ -20,7 +20,7 @@ Tucker et al., TKDE 15(3), 2003.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,8 +43,9 @@ from oop_engine import (
 from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.punctuation import passed
 from oop_engine.core.saved import Saved
+from oop_engine.core.snapshot import changing
 from oop_engine.operators.kernels.hashing import add_pairs
-from oop_engine.operators.keys.behind import Behind
+from oop_engine.operators.keys.behind import Behind, with_bounds
 from oop_engine.operators.keys.key_table import KeyTable
 from oop_engine.operators.revisions.net_rows import NetRows
 
@@ -52,6 +53,10 @@ __all__ = ["Distinct"]
 
 _FREE = -1
 _LEAST = 64
+
+
+def _with_bounds(state: dict[Any, Any]) -> dict[Any, Any]:
+    return changing(with_bounds, "net" if "net" in state else "")(state)
 
 
 class Distinct(Operator):
@@ -70,6 +75,9 @@ class Distinct(Operator):
     >>> list(distinct.on_punctuation(0, Linear(2))), distinct.state().tuples
     ([(0, Linear(below=2))], 1)
     """
+
+    state_version = 2
+    migrations: ClassVar = {1: _with_bounds}
 
     revisions = "takes"
     waits = "every value is kept"

@@ -20,7 +20,7 @@ tuples in all other streams, in the one with the fewest matches first, before an
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -30,7 +30,9 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import Punctuation, Wants
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
+from oop_engine.core.snapshot import changing
 from oop_engine.operators.joining.bands import AsOf, Bands
+from oop_engine.operators.joining.bounds import with_highest
 from oop_engine.operators.joining.star import StarState
 from oop_engine.operators.joining.terms import JoinTerms
 
@@ -63,6 +65,9 @@ class MultiJoin(Operator):
     >>> page.to_pylist()
     [{'ts': 7, 'k': 'x', 'ts_b': 8, 'k_b': 'x', 'ts_c': 3, 'k_c': 'x'}]
     """
+
+    state_version = 2
+    migrations: ClassVar = {1: changing(with_highest, "bounds")}
 
     waits = "every tuple is kept"
 

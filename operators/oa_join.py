@@ -33,7 +33,7 @@ on its own.  Nothing waits for order: punctuation alone purges the state.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -43,8 +43,10 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER, Joint, Linear, Punctuation, Wants
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
+from oop_engine.core.snapshot import changing
 from oop_engine.operators.joining.as_of import join_state
 from oop_engine.operators.joining.bands import AsOf, Bands
+from oop_engine.operators.joining.bounds import with_highest
 from oop_engine.operators.joining.terms import JoinTerms, Residual
 from oop_engine.operators.ordering.due_rows import DueRows, check_flush
 from oop_engine.operators.revisions.joined import joined_changes, with_changes
@@ -86,6 +88,9 @@ class OAJoin(Operator):
     >>> page.to_pylist()
     [{'ts': 7, 'k': 'a', 'ts_right': 8, 'k_right': 'a'}]
     """
+
+    state_version = 2
+    migrations: ClassVar = {1: changing(with_highest, "held.bounds")}
 
     inputs = ("left", "right")
     waits = "every tuple is kept"

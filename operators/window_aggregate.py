@@ -47,7 +47,7 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from oop_engine.core.change import Change
 from oop_engine.core.errors import GraphError
@@ -56,7 +56,9 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import EVERYTHING, Punctuation, Wants
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
+from oop_engine.core.snapshot import changing
 from oop_engine.operators.aggregates import Aggregation
+from oop_engine.operators.keys.behind import with_bounds
 from oop_engine.operators.levels.consolidate import Consolidate
 from oop_engine.operators.levels.partial_aggregate import PartialAggregate
 from oop_engine.operators.ordering.due_rows import DueRows, check_flush
@@ -130,6 +132,9 @@ class WindowAggregate(Operator):
     >>> page.to_pylist()[1], behind
     ({'window': 'long', 'window_start': -15, 'window_end': 15, 'n': 2}, (0, Linear(below=20)))
     """
+
+    state_version = 2
+    migrations: ClassVar = {1: changing(with_bounds, "closing", "closing.net")}
 
     def __init__(
         self, windows: Windows | Mapping[str, Windows], aggregates: Mapping[str, Aggregation],

@@ -8,7 +8,7 @@ Spark task and in a plain loop in a test.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from oop_engine.core.change import Change
@@ -17,7 +17,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import EVERYTHING, FOREVER, Linear, Punctuation, Wants
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
-from oop_engine.core.snapshot import pack, unpack
+from oop_engine.core.snapshot import Migration, pack, unpack
 
 __all__ = ["Emission", "Message", "Operator", "State"]
 
@@ -100,7 +100,9 @@ class Operator:
     for_sinks: str = ""
     """Why its rows are for sinks alone, in a few words ("they replace earlier rows"); "": any operator may follow."""
     state_version: ClassVar[int] = 1
-    """Raise it where ``save`` returns something that an earlier ``load`` does not understand, or another meaning."""
+    """Raise it where ``save`` returns other parts or another meaning, or ``__init__`` keeps other attributes."""
+    migrations: ClassVar[Mapping[int, Migration]] = {}
+    """By the version whose ``save`` each takes: a function to the values that ``save`` of the next version returns."""
     waits: str | None = None
     """The output that waits for punctuation, in a few words ("results"); None: none does."""
 
@@ -265,7 +267,7 @@ class Operator:
 
     def snapshot(self) -> bytes:
         """Return the whole state as bytes."""
-        return pack(type(self).__name__, self.whole())
+        return pack(type(self).__name__, self.whole(), self.state_version)
 
     def whole(self) -> dict[str, Any]:
         """Return the state (``save``) with the versions of changes, as ``snapshot`` packs it."""
@@ -273,12 +275,12 @@ class Operator:
         return {**state, _VERSIONS: self.versions} if self.versions else state
 
     def restore(self, data: bytes) -> None:
-        """Take over a snapshot of the same operator with the same parameters.
+        """Take over a snapshot of the same operator with the same parameters, perhaps of an older version.
 
         Raises ``SnapshotError`` if the bytes are something else; the operator is then as it was opened.
         """
         name = type(self).__name__
-        state = unpack(name, data)
+        state = unpack(name, data, self.state_version, self.migrations)
         try:
             versions = state.part(_VERSIONS) if _VERSIONS in state else Saved()
             self.versions = {name: versions.integer(name) for name in versions}

@@ -9,8 +9,9 @@ over (``saved``).
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import msgpack
@@ -21,7 +22,10 @@ from oop_engine.core.errors import SnapshotError
 from oop_engine.core.saved import Saved
 from oop_engine.core.sizes import copied
 
-__all__ = ["Later", "frozen", "pack", "unpack"]
+__all__ = ["Later", "Migration", "changing", "frozen", "pack", "readable", "unpack"]
+
+Migration = Callable[[dict[Any, Any]], dict[Any, Any]]
+"""Takes the state that ``save`` returned in one version, and returns that of the next."""
 
 _ARRAY, _BATCH, _BIG = 1, 2, 3
 _FORMAT = b"oop-engine/3"
@@ -39,6 +43,25 @@ class Later:
     make: Callable[[], Any]
 
 
+def changing(change: Migration, *paths: str) -> Migration:
+    """Return the migration that changes the parts at ``paths`` (``closing.net``; "": the whole), where there are any.
+
+    >>> changing(lambda part: {"late": 0, **part}, "edge")({"edge": {"below": 3}})
+    {'edge': {'late': 0, 'below': 3}}
+    """
+    return partial(_changed, change, paths)
+
+
+def _changed(change: Migration, paths: tuple[str, ...], state: dict[Any, Any]) -> dict[Any, Any]:
+    for path in paths:
+        name, _, rest = path.partition(".")
+        if not name:
+            state = change(state)
+        elif name in state:
+            state = {**state, name: _changed(change, (rest,), state[name])}
+    return state
+
+
 def frozen(value: Any) -> Any:
     """Return a state that shares no memory with its operator, which may go on.  O(bytes), at the speed of memory."""
     if isinstance(value, np.ndarray):
@@ -52,8 +75,8 @@ def frozen(value: Any) -> Any:
     return value
 
 
-def pack(owner: str, state: dict[str, Any]) -> bytes:
-    """Return ``state`` as bytes in the name of ``owner`` (the operator's class).
+def pack(owner: str, state: dict[str, Any], version: int = 1) -> bytes:
+    """Return ``state`` as bytes in the name of ``owner`` (the operator's class), of this ``version``.
 
     Values: None, bool, int, float, str, bytes, lists, tuples (they come back as lists),
     dictionaries, NumPy arrays of fixed-width dtype and Arrow record batches; keys of
@@ -63,7 +86,7 @@ def pack(owner: str, state: dict[str, Any]) -> bytes:
     array([1, 2])
     """
     try:
-        body = bytes(msgpack.packb([owner, state], default=_encode, strict_types=False))
+        body = bytes(msgpack.packb([owner, state, version], default=_encode, strict_types=False))
     except (ValueError, OverflowError) as error:
         if isinstance(error, SnapshotError):
             raise
@@ -72,8 +95,22 @@ def pack(owner: str, state: dict[str, Any]) -> bytes:
     return _FORMAT + zlib.crc32(body).to_bytes(_SUM, "little") + body
 
 
-def unpack(owner: str, data: bytes) -> Saved:
-    """Return the state that ``pack`` was given.  Raises ``SnapshotError`` if it is not ``owner``'s, or was damaged."""
+def readable(version: int, migrations: Mapping[int, Migration]) -> range:
+    """Return the versions from which migrations lead to ``version``, one by one, and itself as the last."""
+    oldest = version
+    while oldest - 1 in migrations:
+        oldest -= 1
+    return range(oldest, version + 1)
+
+
+def unpack(
+    owner: str, data: bytes, version: int = 1, migrations: Mapping[int, Migration] | None = None
+) -> Saved:
+    """Return the state that ``pack`` was given, as one of ``version``.
+
+    ``migrations``: by the version that each takes.  Raises ``SnapshotError`` if it is not ``owner``'s, was damaged, or
+    is of a version from which no migration leads here.
+    """
     start = len(_FORMAT)
     if data[:start] != _FORMAT:
         got = f"got {bytes(data[:start])!r}: is it of another version?"
@@ -83,22 +120,44 @@ def unpack(owner: str, data: bytes) -> Saved:
     if zlib.crc32(body).to_bytes(_SUM, "little") != data[start : start + _SUM]:
         msg = f"snapshot of {owner}: {len(data)} bytes whose checksum is wrong: they were damaged or cut off"
         raise SnapshotError(msg)
-    return _read(owner, body)
+    found, state = _read(owner, body)
+    return Saved(_migrated(owner, state, found, version, migrations or {}))
 
 
-def _read(owner: str, body: memoryview) -> Saved:
+def _migrated(
+    owner: str, state: dict[Any, Any], found: int, version: int, migrations: Mapping[int, Migration]
+) -> dict[Any, Any]:
+    """Return a state of the version ``found`` as one of ``version``."""
+    if found not in readable(version, migrations):
+        way = "a newer one" if found > version else "an older one, from which there is no migration"
+        msg = f"snapshot of {owner}: is of version {found}, {way}; this program's is {version}: use the program that wrote it"
+        raise SnapshotError(msg)
+    for step in range(found, version):
+        try:
+            state = migrations[step](state)
+        except Exception as error:  # whatever foreign values make it stumble over
+            msg = f"snapshot of {owner}: its state of version {step} cannot be migrated ({error!r})"
+            raise SnapshotError(msg) from error
+    return state
+
+
+def _read(owner: str, body: memoryview) -> tuple[int, dict[Any, Any]]:
+    """Return the version and the state in a snapshot; before versions there were two entries."""
     try:
         found = msgpack.unpackb(body, ext_hook=_decode, strict_map_key=False)
     except Exception as error:  # whatever foreign bytes make msgpack, NumPy and Arrow stumble over
         msg = f"snapshot of {owner}: not readable ({error})"
         raise SnapshotError(msg) from error
-    if not (isinstance(found, list) and len(found) == 2 and isinstance(found[1], dict)):
+    if isinstance(found, list) and len(found) == 2:
+        found.append(1)
+    sound = isinstance(found, list) and len(found) == 3 and isinstance(found[1], dict)
+    if not sound or type(found[2]) is not int or found[2] < 1:
         msg = f"snapshot of {owner}: not a snapshot"
         raise SnapshotError(msg)
     if found[0] != owner:
         msg = f"snapshot of {owner}: expected one of {owner!r}, got one of {found[0]!r}"
         raise SnapshotError(msg)
-    return Saved(found[1])
+    return found[2], found[1]
 
 
 def _encode(value: Any) -> Any:

@@ -29,9 +29,11 @@ def captured(
 
     O(bytes) to copy them; the rest is left to the functions.
     """
-    of_operators = {name: (type(op).__name__, op.whole()) for name, op in operators.items()}
-    every = of_operators | {RUNNER: (runner, own)}
-    return {name: partial(pack, owner, frozen(state)) for name, (owner, state) in every.items()}
+    found: dict[str, Callable[[], bytes]] = {
+        name: partial(pack, type(op).__name__, frozen(op.whole()), op.state_version)
+        for name, op in operators.items()
+    }
+    return found | {RUNNER: partial(pack, runner, frozen(own))}
 
 
 def restore(

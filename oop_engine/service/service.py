@@ -20,6 +20,7 @@ from oop_engine.connectors.sink import LiveSink
 from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.fingerprint import described
 from oop_engine.core.graphs.graph import Graph, Stream
+from oop_engine.core.snapshot import readable
 from oop_engine.core.units import TIME_UNITS
 from oop_engine.runners.faults import first_of
 from oop_engine.runners.local import Local
@@ -253,7 +254,9 @@ class Service:
 
     def _check(self, manifest: CheckpointManifest) -> None:
         assert self._folder is not None
-        versions = {name: operator.state_version for name, operator in self.local.operators.items()}
+        versions = {
+            name: readable(op.state_version, op.migrations) for name, op in self.local.operators.items()
+        }
         place = f"checkpoint {self._folder.place}"
         check_graph(place, manifest, self.plan.name, described(self.plan), versions, self._without)
 

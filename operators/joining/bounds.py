@@ -25,7 +25,7 @@ from oop_engine.core.saved import Saved
 from oop_engine.operators.joining.bands import Bound, Rule
 from oop_engine.operators.joining.terms import all_valid
 
-__all__ = ["JoinBounds"]
+__all__ = ["JoinBounds", "with_highest"]
 
 Ints = NDArray[np.int64]
 
@@ -173,3 +173,8 @@ def _moved(
     if isinstance(punctuation, Linear):
         return Linear(by(punctuation.below))
     return GroupWise(punctuation.groups, by(punctuation.below))
+
+
+def with_highest(state: dict[Any, Any]) -> dict[Any, Any]:
+    """Return a state that was saved without the highest bounds of groups, with them (a ``Migration``)."""
+    return {"highest": state["linear"], "behind": 0, **state}

@@ -17,7 +17,7 @@ from oop_engine.core.progress import Progress
 from oop_engine.core.punctuation import NEVER, GroupWise, Linear, passed
 from oop_engine.core.saved import Saved
 
-__all__ = ["Behind"]
+__all__ = ["Behind", "with_bounds"]
 
 Integers = NDArray[np.int64]
 
@@ -71,3 +71,8 @@ class Behind:
         self.linear, self.highest = bounds.integer(0), bounds.integer(1)
         self.count = bounds.integer(2, least=0)
         self._of_groups.load(saved.part("groups"))
+
+
+def with_bounds(state: dict[Any, Any]) -> dict[Any, Any]:
+    """Return a state that was saved without such bounds, with them (a ``Migration``): they are known from now on."""
+    return {"behind": {**Behind().save(), "own": np.empty(0, np.int64)}, **state}

@@ -116,13 +116,13 @@ def goes_on_or_refuses(case: Case, data: st.DataObject) -> None:
     driver = Driver(case.operator, *case.inputs)
     for port, message in messages[:midway]:
         driver.feed(port, message)
-    name = type(case.operator).__name__
-    state = copy.deepcopy(unpack(name, driver.operator.snapshot()))
+    name, now = type(case.operator).__name__, case.operator.state_version
+    state = copy.deepcopy(unpack(name, driver.operator.snapshot(), now))
     for _ in range(data.draw(st.integers(1, 2))):
         change(state, data)
     try:
         driver.operator = case.operator.opened(*case.inputs)
-        driver.operator.restore(pack(name, state))
+        driver.operator.restore(pack(name, state, data.draw(st.integers(1, now))))
     except SnapshotError:
         assert driver.operator.state() == case.operator.opened(*case.inputs).state()
         return

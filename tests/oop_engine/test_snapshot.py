@@ -99,6 +99,29 @@ def test_the_snapshot_of_another_operator_or_version_is_refused() -> None:
         unpack("Meld", b"oop-engine/2" + pack("Meld", {})[len(b"oop-engine/2") :])
 
 
+def test_a_state_of_an_older_version_is_migrated_step_by_step() -> None:
+    migrations = {2: lambda state: {**state, "y": state["x"] + 1}, 3: lambda state: {"z": state["y"]}}
+    assert unpack("Meld", pack("Meld", {"x": 1}, 2), 4, migrations) == {"z": 2}
+    assert unpack("Meld", pack("Meld", {"y": 5}, 3), 4, migrations) == {"z": 5}
+    assert unpack("Meld", pack("Meld", {"z": 5}, 4), 4, migrations) == {"z": 5}
+    assert unpack("Meld", summed(["Meld", {"x": 1}]), 2, {1: lambda state: {"of": state}}) == {"of": {"x": 1}}
+
+
+@pytest.mark.parametrize(
+    ("version", "reason"),
+    [
+        (1, "is of version 1, an older one, from which there is no migration; this program's is 4"),
+        (5, "is of version 5, a newer one; this program's is 4: use the program that wrote it"),
+        (2, r"its state of version 2 cannot be migrated \(KeyError\('y'\)\)"),
+    ],
+)
+def test_a_version_that_cannot_be_migrated_is_refused_in_one_line(version: int, reason: str) -> None:
+    migrations = {2: lambda state: {"x": state["y"]}, 3: dict}
+    with pytest.raises(SnapshotError, match=f"snapshot of Meld: {reason}") as told:
+        unpack("Meld", pack("Meld", {}, version), 4, migrations)
+    assert "\n" not in str(told.value)
+
+
 def checked(body: bytes) -> bytes:
     """Return what is a snapshot as far as its checksum goes."""
     return b"oop-engine/3" + zlib.crc32(body).to_bytes(4, "little") + body
@@ -123,6 +146,9 @@ class Trap:
         summed(["Meld"]),
         summed(["Meld", [1]]),
         summed(["Meld", {"x": msgpack.ExtType(9, b"")}]),
+        summed(["Meld", {}, 0]),
+        summed(["Meld", {}, True]),
+        summed(["Meld", {}, 1, 1]),
         summed(
             [
                 "Meld",
@@ -137,7 +163,7 @@ class Trap:
         checked(b"\x91" * 5000),
         pack("Meld", STATE) + b"more",
     ],
-    ids=range(15),
+    ids=range(18),
 )
 def test_foreign_bytes_are_refused(data: bytes) -> None:
     with pytest.raises(SnapshotError, match="snapshot of Meld"):

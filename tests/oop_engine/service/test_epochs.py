@@ -112,9 +112,12 @@ def test_a_damaged_manifest_is_told(data: bytes, reason: str) -> None:
         read_manifest("here", data)
 
 
+OTHER = {**NODES, "count": [*NODES["count"][:2], "another fingerprint"]}
+
+
 def checked(**changes: object) -> None:
     told: dict = {
-        "manifest": MANIFEST, "graph": "g", "nodes": NODES, "versions": {"count": 2}, "without_state_of": [],
+        "manifest": MANIFEST, "graph": "g", "nodes": NODES, "versions": {"count": range(2, 3)}, "without_state_of": [],
     } | changes  # fmt: skip
     check_graph("here", **told)
 
@@ -129,7 +132,16 @@ def checked(**changes: object) -> None:
         ),
         ({"nodes": {"in": NODES["in"]}}, "'count' is no longer there"),
         ({"nodes": {**NODES, "more": ["x", "", ""]}}, "'more' was not there"),
-        ({"versions": {"count": 3}}, "state of 'count' is of version 2, this program's is 3"),
+        (
+            {"versions": {"count": range(3, 4)}},
+            "version 2, from which there is no migration; this program's is 3",
+        ),
+        ({"versions": {"count": range(1, 2)}}, "is of version 2, a newer one; this program's is 1"),
+        ({"nodes": OTHER, "versions": {"count": range(2, 3)}}, "has other parameters or functions"),
+        (
+            {"nodes": {**NODES, "count": ["Sum()", "in", "f"]}, "versions": {"count": range(2, 4)}},
+            "and is Sum",
+        ),
         ({"without_state_of": ["none"]}, "no node 'none'"),
         ({"manifest": CheckpointManifest("g", NODES, {}, over=True)}, "streams have ended"),
     ],
@@ -144,4 +156,9 @@ def test_nodes_that_begin_anew_may_differ() -> None:
     checked()
     checked(nodes={**NODES, "count": ["Sum()", "in", "f"]}, without_state_of=["count"])
     checked(nodes={"in": NODES["in"]}, without_state_of=["count"])
-    checked(versions={"count": 3}, without_state_of=["count"])
+    checked(versions={"count": range(3, 4)}, without_state_of=["count"])
+
+
+def test_a_node_with_a_state_of_an_older_version_is_compared_by_words_and_inputs() -> None:
+    checked(versions={"count": range(1, 4)}, nodes=OTHER)
+    checked(versions={"count": range(2, 4)}, nodes=OTHER)

@@ -7,9 +7,9 @@ import json
 import logging
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,12 +17,14 @@ import pytest
 
 from oop_engine import (
     Callback,
+    Emission,
     FileTail,
     Gathered,
     Generated,
     Graph,
     LiveSink,
     LiveSource,
+    Operator,
     Page,
     PartFiles,
     Replayed,
@@ -31,6 +33,7 @@ from oop_engine import (
     UsageError,
     serve,
 )
+from oop_engine.core.saved import Saved
 from oop_engine.operators import (
     BoundedDisorder,
     Count,
@@ -230,6 +233,71 @@ def test_an_operator_that_has_changed_is_refused_unless_it_may_begin_anew(tmp_pa
     assert sorted(tmp_path.glob("**/epochs/*")) == log != []  # the process that has the checkpoint goes on
     run_async(until_silent(changed, rows(0, 47), sink, tmp_path, without_state_of=["count"]))
     assert [(row["window_end"], row["n"]) for row in sink.rows[4:]] == [(40, 4), (40, 3)]  # 33 on
+
+
+class Numbers(Operator):
+    """Puts a number beside each tuple: the first version of an operator."""
+
+    def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
+        return (Schema({"ts": pa.int64(), "number": pa.int64()}, "ts", "s"),)
+
+    def open(self) -> None:
+        self._next = 0
+
+    def on_page(self, port: int, page: Page) -> Iterator[Emission]:
+        numbers = [*range(self._next, self._next + len(page))]
+        self._next += len(page)
+        yield 0, Page.of(self.schemas_out[0], {"ts": page.times, "number": numbers})
+
+    def save(self) -> dict[str, Any]:
+        return {"next": self._next}
+
+    def load(self, state: Saved) -> None:
+        self._next = state.integer("next")
+
+
+def counting_from(first: int) -> type[Numbers]:
+    """Return the second version of the class: it has a parameter, and keeps what it counts from beside the count."""
+
+    class Later(Numbers):
+        state_version = 2
+        migrations: ClassVar = {1: lambda state: {"count": state["next"], "first": 0}}
+
+        def __init__(self) -> None:
+            self.first = first
+
+        def open(self) -> None:
+            self._next = self.first
+
+        def save(self) -> dict[str, Any]:
+            return {"count": self._next, "first": self.first}
+
+        def load(self, state: Saved) -> None:
+            self._next = state.integer("count")
+
+    Later.__name__ = Later.__qualname__ = "Numbers"
+    return Later
+
+
+def test_a_service_goes_on_from_a_checkpoint_of_an_older_version_of_an_operator(tmp_path: Path) -> None:
+    def graph(operator: Operator) -> Graph:
+        made = Graph("numbers")
+        made.sink("out", made.add("number", operator, made.source("in", SCHEMA)))
+        return made
+
+    sink, later = Gathered(), counting_from(100)
+    run_async(until_silent(graph(Numbers()), rows(0, 3), sink, tmp_path))
+    run_async(until_silent(graph(later()), rows(0, 5), sink, tmp_path))
+    assert [row["number"] for row in sink.rows] == [0, 1, 2, 3, 4]
+    with pytest.raises(
+        UsageError, match=r"state of 'number' is of version 2, a newer one; this program's is 1"
+    ):
+        run_async(until_silent(graph(Numbers()), rows(0, 6), sink, tmp_path))
+    later.state_version = 4
+    with pytest.raises(UsageError, match=r"is of version 2, from which there is no migration.* is 4"):
+        run_async(until_silent(graph(later()), rows(0, 6), sink, tmp_path))
+    run_async(until_silent(graph(later()), rows(0, 6), sink, tmp_path, without_state_of=["number"]))
+    assert sink.rows[-1]["number"] == 100
 
 
 def test_a_heartbeat_goes_by_the_clock_of_the_machine() -> None:
