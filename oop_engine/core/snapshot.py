@@ -130,8 +130,8 @@ def _migrated(
     """Return a state of the version ``found`` as one of ``version``."""
     if found not in readable(version, migrations):
         way = "a newer one" if found > version else "an older one, from which there is no migration"
-        told = f"is of version {found}, {way}; this program's is {version}"
-        msg = f"snapshot of {owner}: {told}: use the program that wrote it"
+        which = f"is of version {found}, {way}; this program's is {version}"
+        msg = f"snapshot of {owner}: {which}: use the program that wrote it"
         raise SnapshotError(msg)
     for step in range(found, version):
         try:
