@@ -129,7 +129,7 @@ class ApproxCountDistinct(CountDistinct):
         return (Part("registers", self.column, types=(kind,), parameter=self.registers),)
 
     def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
-        from oop_engine.operators.kernels.lists import harmonic
+        from oop_engine.operators.kernels.hashing import harmonic
 
         column, m = cast("Ragged", states[0][0]), self.registers
         total, unset = np.empty(len(column)), np.empty(len(column))

@@ -1,4 +1,7 @@
-"""Kernels that mix the columns of a key into one integer a row, and a set of pairs."""
+"""Kernels that mix the columns of a key into one integer a row, a set of pairs, and registers set by hashes.
+
+Source: registers after Flajolet, Fusy, Gandouet, Meunier, HyperLogLog, AofA 2007.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["add_pairs", "mix_bytes", "mix_integers"]
+__all__ = ["add_pairs", "harmonic", "lifted", "mix_bytes", "mix_integers", "registers"]
 
 Ints = NDArray[np.int64]
 
@@ -73,3 +76,68 @@ def add_pairs(
             held_slots[place], held_times[place] = slot, time
             new[row] = True
     return new
+
+
+@njit(cache=True, nogil=True)
+def lifted(hashes, count, out):
+    """Write for each hash the register that it sets, two bytes, and its value, a byte; out uint8 (n, 3).
+
+    The register is the lowest bits, as many as ``count``, a power of two, has; its value is
+    the place of the lowest bit set in the others.
+    """
+    digits = np.uint64(0)
+    while np.uint64(1) << digits < np.uint64(count):
+        digits += np.uint64(1)
+    for i in range(len(hashes)):
+        register = np.uint64(hashes[i]) & np.uint64(count - 1)
+        rest, place = np.uint64(hashes[i]) >> digits, 1
+        while not rest & np.uint64(1) and place <= 64 - np.int64(digits):
+            rest, place = rest >> np.uint64(1), place + 1
+        out[i, 0], out[i, 1], out[i, 2] = register & np.uint64(255), register >> np.uint64(8), place
+
+
+@njit(cache=True, nogil=True)
+def registers(begins, lengths, flat, starts, count, merged):
+    """Merge registers of the lists from each of ``starts`` to the next: the largest stays.
+
+    A list is ``lengths[i]`` bytes of ``flat`` from ``begins[i]`` on: ``count`` registers, or, of fewer than those,
+    three bytes as in ``lifted`` for each that is set, in order; so it is where at most an eighth is set.  Writes
+    the lengths ``merged`` (starts,); returns the bytes, with room behind them.
+    """
+    room = min(3 * lengths.sum(), count * len(starts))
+    out, held, at = np.empty(room, np.uint8), np.zeros(count, np.uint8), np.int64(0)
+    for i in range(len(starts)):
+        held[:] = 0
+        for row in range(starts[i], starts[i + 1] if i + 1 < len(starts) else len(begins)):
+            some = flat[begins[row] : begins[row] + lengths[row]]
+            if len(some) == count:
+                for k in range(count):
+                    held[k] = max(held[k], some[k])
+            else:
+                for k in range(0, len(some), 3):
+                    register = np.int64(some[k]) + 256 * np.int64(some[k + 1])
+                    held[register] = max(held[register], some[k + 2])
+        begin = at
+        if 8 * np.count_nonzero(held) > count:
+            out[at : at + count] = held
+            at += count
+        else:
+            for place in np.flatnonzero(held):
+                out[at], out[at + 1], out[at + 2] = place & 255, place >> 8, held[place]
+                at += 3
+        merged[i] = at - begin
+    return out
+
+
+@njit(cache=True, nogil=True)
+def harmonic(begins, lengths, flat, count, total, unset):
+    """Write the sum of 2^-register and how many registers are not set, of lists as in ``registers``; float64."""
+    for i in range(len(begins)):
+        some = flat[begins[i] : begins[i] + lengths[i]]
+        whole = len(some) == count
+        total[i], unset[i] = 0.0, (0.0 if whole else count - len(some) // 3)
+        for k in range(0 if whole else 2, len(some), 1 if whole else 3):
+            total[i] += 2.0 ** -np.float64(some[k])
+            unset[i] += some[k] == 0
+        if not whole:
+            total[i] += unset[i]

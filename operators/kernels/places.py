@@ -14,7 +14,7 @@ from numba import njit
 
 from oop_engine.operators.kernels.partials import NO_WINDOW
 
-__all__ = ["encode", "fill", "find", "place"]
+__all__ = ["encode", "fill", "find", "pairs", "place"]
 
 NEVER = np.iinfo(np.int64).min
 SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio
@@ -90,6 +90,24 @@ def fill(sizes, near, lowest, keys, places):
         if code != sizes[1]:
             at = keys[code] - lowest if near else _place(keys[code], shift, keys, places)
             places[at] = code
+
+
+@njit(cache=True, nogil=True)
+def pairs(one, two, lowest, wide, places, numbers, first):
+    """Number pairs of integers by first sight; return how many there are.
+
+    ``one``, ``two`` int64 (rows,) from ``lowest`` on, two integers, the second less than ``wide`` above; places
+    int32, -1 each, one for each pair that there may be.  Writes the number of each row, and the first row of each
+    number, int64 (rows,).
+    """
+    low, least, many = lowest[0], lowest[1], 0
+    for i in range(len(one)):
+        at = (one[i] - low) * wide + two[i] - least
+        if places[at] < 0:
+            places[at], first[many] = many, i
+            many += 1
+        numbers[i] = places[at]
+    return many
 
 
 @njit(cache=True, nogil=True)

@@ -13,13 +13,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.core.groups.group_index import GroupIndex
+from oop_engine.operators.kernels.places import pairs
 from oop_engine.operators.keys.key_table import KeyTable
 
 __all__ = ["row_codes"]
 
 Integers = NDArray[np.int64]
 
-_NEAR = 1 << 24  # so a pair of one and the number of a row fits 64 bits
+_PLACES = 4  # for each row: where pairs may have so many, they are not hashed
+_FITS = 1 << 62  # numbers of pairs
 
 
 def row_codes(columns: Sequence[pa.Array]) -> tuple[Integers, Integers]:
@@ -32,23 +34,58 @@ def row_codes(columns: Sequence[pa.Array]) -> tuple[Integers, Integers]:
     >>> row_codes([pa.array(["b", "a", "b", "b"]), pa.array([1, 1, 1, 2])])
     (array([0, 1, 0, 2]), array([0, 1, 3]))
     """
-    codes = _coded(columns[0]) if len(columns) == 1 else _near(columns[0])
+    if len(columns) == 1:
+        codes = _coded(columns[0])
+        return codes, _first_of(codes)
+    codes = _integers(columns[0])
     for column in columns[1:]:
-        more = _near(column)
-        codes = KeyTable().encode(codes * (int(more.max(initial=0)) + 1) + more)
-    first = np.empty(int(codes.max(initial=-1)) + 1, np.int64)
-    first[codes[::-1]] = np.arange(codes.size)[::-1]  # written backwards, so the first sight stays
+        codes, first = _paired(codes, _integers(column))
     return codes, first
 
 
-def _near(column: pa.Array) -> Integers:
-    """Number the values of a column in any way: integers that lie close together are numbers already."""
-    if pa.types.is_signed_integer(column.type) and not column.null_count and len(column):
-        values = column.to_numpy()
-        least = int(values.min())
-        if int(values.max()) - least < _NEAR:
-            near: Integers = values - np.int64(least)
-            return near
+def _paired(one: Integers, two: Integers) -> tuple[Integers, Integers]:
+    """Number the pairs of two columns of integers; as ``row_codes`` returns."""
+    if not one.size:
+        return one, one
+    low, wide_one = _span(one)
+    least, wide = _span(two)
+    if wide_one * wide > _FITS:
+        one, two = KeyTable().encode(one), KeyTable().encode(two)
+        (low, wide_one), (least, wide) = _span(one), _span(two)
+    if wide_one * wide > _PLACES * one.size:
+        codes = KeyTable().encode((one - low) * wide + (two - least))
+        return codes, _first_of(codes)
+    numbers, first = np.empty((2, one.size), np.int64)
+    free = np.full(wide_one * wide, -1, np.int32)
+    many = pairs(_fixed(one), _fixed(two), (low, least), wide, free, numbers, first)
+    return numbers, first[:many].copy()
+
+
+def _span(values: Integers) -> tuple[int, int]:
+    """Return the least value, and how many there may be from there to the greatest."""
+    least = int(values.min())
+    return least, int(values.max()) - least + 1
+
+
+def _fixed(values: Integers) -> Integers:
+    """Return a read-only view: one signature of the kernel will do."""
+    view = values.view()
+    view.flags.writeable = False
+    return view
+
+
+def _first_of(codes: Integers) -> Integers:
+    """Return the first row of each number."""
+    first = np.empty(int(codes.max(initial=-1)) + 1, np.int64)
+    first[codes[::-1]] = np.arange(codes.size)[::-1]  # written backwards, so the first sight stays
+    return first
+
+
+def _integers(column: pa.Array) -> Integers:
+    """Return a column of integers as it is, or numbers of its values."""
+    if pa.types.is_signed_integer(column.type) and not column.null_count:
+        values: Integers = column.to_numpy().astype(np.int64, copy=False)
+        return values
     return _coded(column)
 
 

@@ -117,6 +117,8 @@ class Extents:
         first = offset // self.slide
         if self.range is None:
             return first, np.where(offset >= 0, FOREVER, first - 1)
+        if self.range % self.slide == 0:
+            return first, first + (self.range // self.slide - 1)
         return first, (offset + self.range) // self.slide - 1
 
     def extent(self, wids: Integers) -> tuple[Integers, Integers]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from oop_engine.operators.aggregates.sketches import Bins
 from oop_engine.operators.kernels.lists import ascending, counted, tally
 from oop_engine.operators.kernels.runs import reaches
 from oop_engine.operators.keys.row_codes import row_codes
@@ -14,13 +17,30 @@ from oop_engine.operators.slicing.window_states import WindowStates
 FAR = 1 << 62
 
 
+@pytest.mark.parametrize("error", [0.5, 0.01, 0.0001])
+def test_a_value_has_the_bin_of_its_log(error: float) -> None:
+    bins, draw = Bins(error), np.random.default_rng(3)
+    limits = np.exp(np.arange(-20, 20) * math.log((1 + error) / (1 - error)))
+    near = np.concatenate(
+        [limits, np.nextafter(limits, 0), np.nextafter(limits, np.inf), 2.0 ** np.arange(-1074, 1024)]
+    )
+    far = draw.integers(-(1 << 63), (1 << 63) - 1, 4000).view(np.float64)
+    values = np.concatenate([near, -near, far[np.isfinite(far)], np.arange(1.0, 5000.0)])
+    scale, least = 1 / math.log((1 + error) / (1 - error)), bins.of(np.array([5e-324]))[0]
+    first = math.ceil(math.log(5e-324) * scale) - least
+    expected = [math.copysign(math.ceil(math.log(abs(v)) * scale) - first, v) for v in values.tolist()]
+    assert bins.of(values).tolist() == expected
+
+
 @pytest.mark.parametrize(("lists", "span", "rows"), [(1, 1, 3), (3, 5, 40), (4, 50, 20)])
 def test_pairs_are_counted_by_cells_as_by_a_sort(lists: int, span: int, rows: int) -> None:
-    pairs = np.random.default_rng(rows).integers(0, lists * span, rows)
+    draw = np.random.default_rng(rows)
+    of, keys = draw.integers(0, lists, rows), draw.integers(-7, span - 7, rows)
+    pairs = of * span + keys + 7
     found = []
-    for count, given in ((counted, pairs), (tally, ascending(pairs, int(pairs.max())))):
-        lengths, values, numbers = np.zeros(lists, np.int64), np.empty_like(pairs), np.empty_like(pairs)
-        many = count(given, span, -7, lengths, values, numbers)
+    for count, *given in ((counted, of, keys), (tally, ascending(pairs, int(pairs.max())))):
+        lengths, (values, numbers) = np.zeros(lists, np.int64), np.empty((2, rows + 1), np.int64)
+        many = count(*given, span, -7, lengths, values, numbers)
         found.append((lengths.tolist(), values[:many].tolist(), numbers[:many].tolist()))
     assert found[0] == found[1]
     assert sum(found[0][2]) == rows

@@ -20,8 +20,8 @@ from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.aggregates.ragged import Flat, Ragged
 from oop_engine.operators.aggregates.sketches import Bins
 from oop_engine.operators.aggregates.sort_keys import decoded, has_keys, keys_of, ranked, ranks_of
-from oop_engine.operators.kernels.hashing import mix_bytes, mix_integers
-from oop_engine.operators.kernels.lists import ascending, counted, lifted, merge, registers, tally
+from oop_engine.operators.kernels.hashing import lifted, mix_bytes, mix_integers, registers
+from oop_engine.operators.kernels.lists import ascending, counted, merge, tally
 from oop_engine.operators.slicing.accumulator import Accumulator
 from oop_engine.operators.slicing.accumulators.registry import register_accumulator
 from oop_engine.operators.slicing.compiled import fixed, numbers, valid
@@ -121,15 +121,16 @@ class ValueCounts(Lists):
         """Return the lists of tuples by their rows."""
         if not keys.size:
             return column_of(self.empty(size))
-        least, span, different = int(keys.min()), int(keys.max()) - int(keys.min()) + 1, None
+        least = int(keys.min())
+        span, different = int(keys.max()) - least + 1, None
         if span * size >= _MOST:
             different, keys = np.unique(keys, return_inverse=True)
             least, span = 0, different.size
-        pairs = rows * span + (keys - least)
-        lengths, values, numbers = np.zeros(size, np.int64), np.empty_like(pairs), np.empty_like(pairs)
-        if size * span <= _CELLS * pairs.size:
-            many = counted(pairs, span, least, lengths, values, numbers)
+        lengths, (values, numbers) = np.zeros(size, np.int64), np.empty((2, keys.size + 1), np.int64)
+        if size * span <= _CELLS * keys.size:
+            many = counted(rows, fixed(keys), span, least, lengths, values, numbers)
         else:
+            pairs = rows * span + (keys - least)
             many = tally(ascending(pairs, int(pairs.max())), span, least, lengths, values, numbers)
         values, numbers = _trimmed(values, many), _trimmed(numbers, many)
         return Ragged.of(lengths, (values if different is None else different[values], numbers), self.kind)
