@@ -51,7 +51,9 @@ def codes_of(column: pa.Array) -> Arrays:
     if pa.types.is_temporal(kind):
         column = column.view(pa.int32() if kind.bit_width == 32 else pa.int64())
     wide = pa.float64() if pa.types.is_floating(kind) else pa.int64()
-    column = pc.fill_null(column.cast(wide, safe=False), 0)
+    column = column.cast(wide, safe=False)
+    if column.null_count:  # else Arrow copies all the same
+        column = pc.fill_null(column, 0)
     return (column.to_numpy(zero_copy_only=False),)
 
 

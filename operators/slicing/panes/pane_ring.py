@@ -18,7 +18,7 @@ panes of two lengths: Krishnamurthy, Wu, Franklin, On-the-fly sharing, SIGMOD 20
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from typing import Any
 
@@ -329,28 +329,36 @@ class PaneRing:
             windows = min(-(-self.length // self.step), _WINDOWS)
             if room * groups > max(_FLOOR // self.cell_bytes, _SPARSE * windows * (self.used + rows)):
                 return False
-            self._move(max(_power(room), self.room), groups, np.arange(self.groups))
+            self._move(max(_power(room), self.room), groups)
         elif self.room * self.groups > _SMALL and self.room > 8 * _power(room):
-            self._move(_power(room), groups, np.arange(self.groups))
+            self._move(_power(room), groups)
         self.low = low
         return True
 
-    def _move(self, room: int, groups: int, slots: Integers) -> None:
-        """Move everything to a rectangle of other measures; group ``g`` gets slot ``slots[g]``, -1: none."""
-        cells, panes, of = self._in_use()
-        alive = slots[of] >= 0  # all, unless the state is that of a changed snapshot
-        cells, panes, of = cells[alive], panes[alive], of[alive]
-        tuples, columns, turns, backs = self.tuples, self.columns, self.turns, self.room * self.groups
-        old = np.flatnonzero(slots >= 0)
+    def _move(self, room: int, groups: int, slots: Integers | None = None) -> None:
+        """Move everything to a rectangle of other measures; group ``g`` gets slot ``slots[g]``, -1: none, else its own.
+
+        Panes are moved as a whole, so a cell that no later window asks for keeps the state it has.  O(cells).
+        """
+        before, count, used, swept = self.room, self.groups, self.used, self.swept
+        turns, tuples, columns = self.turns, self.tuples, self.columns
+        some: slice | Integers = slice(count)
+        to = some
+        if slots is not None:
+            some = np.flatnonzero(slots >= 0)
+            to = slots[some]
         self._allot(room, groups)
-        self.used = cells.size
-        self.turns[:, slots[old]] = turns[:, old]
-        to = np.concatenate([self.cells(panes, slots[of]), room * groups + slots[old]])
-        cells = np.concatenate([cells, backs + old])
-        self.tuples[to] = tuples[cells]
-        for state, before in zip(self.columns, columns, strict=True):
-            for column, values in zip(state or (), before or (), strict=True):
-                column[to] = values[cells]
+        self.turns[:, to] = turns[:, some]
+        high = self.high if used else self.low - 1
+        moves = [(before, 1, room), *_stretches(self.low, high, before, room)]  # the row of backs, panes
+        for state, given in zip((*self.columns, (self.tuples,)), (*columns, (tuples,)), strict=True):
+            for column, values in zip(state or (), given or (), strict=True):
+                rows, there = column.reshape(room + 1, -1), values.reshape(before + 1, -1)
+                for first, length, row in moves:
+                    rows[row : row + length, to] = there[first : first + length, some]
+        self.used, self.swept = used, swept
+        if slots is not None:
+            self.used = int(np.count_nonzero(self.rows(self.tuples)))
 
     def _in_use(self) -> tuple[Integers, Integers, Integers]:
         """Return the cells that have tuples, with their panes and slots."""
@@ -376,6 +384,18 @@ class PaneRing:
                     for column, nothing in zip(state or (), of.identity, strict=state is not None):
                         column[cells] = nothing
                 first += behind - start
+
+
+def _stretches(low: int, high: int, old: int, new: int) -> Iterator[tuple[int, int, int]]:
+    """Yield where panes ``low`` to ``high`` are one after the other in rectangles of ``old`` and ``new`` rows.
+
+    Their first row in the old one, how many they are, and their first row in the new one.  Three times at most.
+    """
+    while low <= high:
+        first, to = low & (old - 1), low & (new - 1)
+        length = min(high + 1 - low, old - first, new - to)
+        yield first, length, to
+        low += length
 
 
 def _power(size: int) -> int:
