@@ -44,10 +44,13 @@ class _Run:
 
 
 class ReorderBuffer:
-    """Holds pages of ``schema``; ``tuples`` and ``nbytes`` tell how much."""
+    """Holds pages of ``schema``; ``tuples`` and ``nbytes`` tell how much.
 
-    def __init__(self, schema: Schema) -> None:
-        self._schema = schema
+    ``owned``: a page is copied where it keeps alive more than twice its bytes (one that is not sorted is made anew).
+    """
+
+    def __init__(self, schema: Schema, *, owned: bool = False) -> None:
+        self._schema, self._owned = schema, owned
         self._settled = SortedKeyList(key=_first)
         self._recent: list[_Run] = []  # small, in the order they came, after all that is settled
         self._serial = 0
@@ -59,7 +62,8 @@ class ReorderBuffer:
             return
         page = page.without_arrival()
         ordered = sorted_page(page)
-        kept = KeptPage.of(page) if ordered is page else KeptPage.made(ordered)
+        same = ordered is page
+        kept = KeptPage.of(page.owned() if self._owned else page) if same else KeptPage.made(ordered)
         self._recent.append(self._run(self._serial, kept))
         self._serial += 1
         while len(self._recent) > 1 and len(self._recent[-2]) <= 2 * len(self._recent[-1]) < 2 * _SMALL:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from oop_engine.core.errors import ContractError
 from oop_engine.core.page import Page, concat
@@ -12,7 +15,7 @@ from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.schema import Schema
 from oop_engine.operators.kernels.time_order import time_order
 
-__all__ = ["last_time", "merged_pages", "sorted_page"]
+__all__ = ["last_time", "merged_pages", "reordered", "sorted_page"]
 
 
 def sorted_page(page: Page) -> Page:
@@ -20,7 +23,7 @@ def sorted_page(page: Page) -> Page:
 
     O(rows) where the page does not span too much (see the kernel).
     """
-    return page if _is_sorted(page) else page.take(time_order(page.times))
+    return page if _is_sorted(page) else reordered(page, time_order(page.times))
 
 
 def merged_pages(schema: Schema, pages: Sequence[Page]) -> Page:
@@ -29,7 +32,13 @@ def merged_pages(schema: Schema, pages: Sequence[Page]) -> Page:
     O(rows x log pages): NumPy's stable sort finds the stretches that are sorted and merges them.
     """
     page = concat(schema, pages)
-    return page if _is_sorted(page) else page.take(np.argsort(page.times, kind="stable"))
+    return page if _is_sorted(page) else reordered(page, np.argsort(page.times, kind="stable"))
+
+
+def reordered(page: Page, order: NDArray[np.int64]) -> Page:
+    """Return the rows in an order, which names rows that there are: that is not checked."""
+    arrival = None if page.arrival is None else page.arrival[order]
+    return Page(page.schema, pc.take(page.batch, pa.array(order), boundscheck=False), arrival)
 
 
 def last_time(page: Page, bound: int, place: str) -> int:

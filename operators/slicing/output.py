@@ -78,13 +78,14 @@ class Output:
     """The form of the results of ``definitions`` (name to definition): schema, parts, and how pages are made.
 
     ``named``: with the column ``window``.  A definition has a number, which is its place in ``names``.
+    ``grouped``: whether there is a key, and not one group alone.
     """
 
     def __init__(
         self, definitions: Mapping[str, Definition], aggregates: Mapping[str, Aggregation], schema: Schema,
         by: tuple[str, ...], stamp: Stamp, place: str, *, named: bool = False,
     ) -> None:  # fmt: skip
-        self.place, self.stamp = place, stamp
+        self.place, self.stamp, self.grouped = place, stamp, bool(by)
         self.names, self.definitions = list[str](), list[Definition]()
         self._aggregates, self._named = dict(aggregates), named
         self.add(definitions)

@@ -138,10 +138,10 @@ def numbered_stores(query: Query) -> Iterator[tuple[list[int], Store]]:
     if gaps := query.gaps:
         yield list(gaps), _runs(query, gaps)
     folded = {n: one for n in query.alone if isinstance(one := query.output.definitions[n], Folding)}
-    held = {} if query.changing else shares(folded, query.schema, query.read, query.output.tie)
+    shared = {} if query.changing else shares(folded, query.schema, query.read, query.output)
     for number in query.alone:
         if number not in gaps:
-            yield [number], _store(query, number, held.get(number))
+            yield [number], _store(query, number, shared.get(number))
 
 
 def checked_query(query: Query) -> None:
@@ -212,8 +212,7 @@ def _store(query: Query, number: int, held: Share | None = None) -> Store:
     if isinstance(definition, Asked) and in_bins(query, definition):
         return BinStore(number, definition, query.parts, query.output.stamp)
     if isinstance(definition, Folding):
-        of = query.output
-        return OrderedStore(number, definition, query.parts, of.stamp, query.schema, query.read, of.tie, held)
+        return OrderedStore(number, definition, query.output, query.schema, query.read, held)
     if not isinstance(definition, Merging):
         kind, way = type(definition).__name__, "give Extents, a Folding, or one with the methods of Merging"
         msg = f"{query.output.place}: no store keeps windows of {kind}; {way}"

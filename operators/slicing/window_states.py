@@ -61,6 +61,8 @@ class WindowStates(NamedTuple):
         together = found[0] if len(found) == 1 else cls.joined(found)
         if together.in_order or together.ends.size < 2:
             return together
+        if isinstance(together.number, int) and together._ascend():
+            return together._replace(in_order=True)
         return together.take(together._order(ascending=ascending))._replace(in_order=True)
 
     @classmethod
@@ -82,6 +84,12 @@ class WindowStates(NamedTuple):
             starts = np.concatenate([some.ends if some.starts is None else some.starts for some in found])
         more = tuple(map(pa.concat_arrays, zip(*(some.more for some in found), strict=True)))
         return cls(slots, ends, states, number, starts, more=more)
+
+    def _ascend(self) -> bool:
+        """Tell whether windows of one definition are in order."""
+        before, ends = self.ends[:-1], self.ends[1:]
+        later = ends > before
+        return bool(later.all() or (later | ((ends == before) & (self.slots[1:] >= self.slots[:-1]))).all())
 
     def _order(self, *, ascending: bool) -> Integers:
         """Return the order, by radix.  ``ascending``: those of a window are by slot."""

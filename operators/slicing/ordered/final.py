@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from oop_engine.core.page import Page
 from oop_engine.operators.kernels.time_order import time_order
+from oop_engine.operators.ordering.time_sorted import reordered
 from oop_engine.operators.slicing.ordered.held import Taken
 from oop_engine.operators.slicing.ordered.slice_table import SliceRows, begins_of
 from oop_engine.operators.windows.folding import FinalTuples
@@ -28,7 +29,7 @@ def in_order_of(taken: Taken, tie: tuple[str, ...], *, by_group: bool) -> Taken:
         order = time_order(slots)
     else:
         return taken
-    return Taken(page.take(order), slots[order], taken.tags[order] if taken.tags.size else taken.tags)
+    return Taken(reordered(page, order), slots[order], taken.tags[order] if taken.tags.size else taken.tags)
 
 
 def numbered(taken: Taken, slots: Integers, done: Integers, table: SliceRows) -> tuple[FinalTuples, Integers]:
@@ -39,12 +40,15 @@ def numbered(taken: Taken, slots: Integers, done: Integers, table: SliceRows) ->
     starts = begins_of(slots)
     of = slots[starts]
     lengths = np.diff(starts, append=slots.size)
-    ranks = np.arange(slots.size) + np.repeat(done[of] - starts, lengths)
+    if of.size == 1:
+        ranks, groups = np.arange(int(done[of[0]]), int(done[of[0]]) + slots.size), np.zeros_like(slots)
+    else:
+        ranks = np.arange(slots.size) + np.repeat(done[of] - starts, lengths)
+        groups = np.repeat(np.arange(of.size), lengths)
     last = np.searchsorted(table.slots, of, side="right") - 1
     there = (last >= 0) & (table.slots[last] == of) if table.slots.size else np.zeros(of.size, np.bool_)
     opened, since, until = np.full((3, of.size), -1)
     at = last[there]
     opened[there], since[there], until[there] = table.places[at], table.first[at], table.last[at]
-    groups = np.repeat(np.arange(of.size), lengths)
     page: Page = taken.page
     return FinalTuples(groups, starts, page.times, ranks, taken.tags, page, opened, since, until), of

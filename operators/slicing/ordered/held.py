@@ -15,6 +15,7 @@ from oop_engine.core.punctuation import passed
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.ordering.reorder_buffer import ReorderBuffer
+from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.windows import Folding, Over
 
 __all__ = ["Held", "Share", "Taken", "columns_of", "shares"]
@@ -40,11 +41,13 @@ def columns_of(definition: Folding, read: Collection[str], tie: Collection[str])
 class Held:
     """Tuples of ``schema``: the progressing attribute and the columns ``read``; ``tagged``: with tags.
 
-    They lie in sorted pages, with the slot and the tag of each as columns behind its own.  Where windows are ``over``
-    rows, the number of a tuple is its time.
+    They lie in sorted pages, with the slot (if they are ``grouped``) and the tag of each as columns behind its own.
+    Where windows are ``over`` rows, the number of a tuple is its time.
     """
 
-    def __init__(self, schema: Schema, read: Collection[str], over: Over, *, tagged: bool) -> None:
+    def __init__(
+        self, schema: Schema, read: Collection[str], over: Over, *, tagged: bool, grouped: bool
+    ) -> None:
         numbered = over is not Over.ATTRIBUTE
         times = () if numbered else (schema.progressing,)
         self._names = [name for name in schema.names if name in read or name in times]
@@ -52,11 +55,11 @@ class Held:
         if numbered:
             fields = [*map(schema.fields.field, self._names), pa.field("\0number", pa.int64())]
             self._schema = Schema(pa.schema(fields), "\0number", "rows")
-        own = [("slot", pa.int32()), ("tag", pa.int8())][: 2 if tagged else 1]
+        own = [("slot", pa.int32())] * grouped + [("tag", pa.int8())] * tagged
         fields = [*self._schema.fields, *(pa.field(f"\0{name}", kind) for name, kind in own)]
         self._whole = Schema(pa.schema(fields), self._schema.progressing, self._schema.unit)
-        self._tagged = tagged
-        self._buffer = ReorderBuffer(self._whole)
+        self._tagged, self._grouped = tagged, grouped
+        self._buffer = ReorderBuffer(self._whole, owned=True)
         self._of = np.zeros(0, np.int64)  # (slots,) how many each group has
 
     def __len__(self) -> int:
@@ -84,11 +87,12 @@ class Held:
         self._count(slots, 1)
         columns = [page.column(name) for name in self._names]
         columns += [pa.array(times)] * self._numbered
-        columns.append(pa.array(slots.astype(np.int32)))
+        if self._grouped:
+            columns.append(pa.array(slots.astype(np.int32)))
         if self._tagged:
             columns.append(pa.array(tags))
         batch = pa.RecordBatch.from_arrays(columns, schema=self._whole.fields)
-        self._buffer.add(Page(self._whole, batch).owned())
+        self._buffer.add(Page(self._whole, batch))
 
     def take(self, bound: int) -> Taken | None:
         """Take out the tuples that a bound of all groups has passed.  O(taken + log held)."""
@@ -100,7 +104,7 @@ class Held:
             return None
         everything = self._buffer.release(_EVERY)
         assert everything is not None
-        of = everything.column("\0slot").to_numpy()
+        of = self._slots(everything)
         below = np.full(self._of.size, -_EVERY - 1)
         below[slots] = bounds
         gone = passed(everything.times, below[of])
@@ -114,19 +118,26 @@ class Held:
     def tagged_at_some(self, below: Integers) -> Integers:
         """Do so for bounds of groups, (slots,).  O(held)."""
         pages = self._buffer.pages()
-        return self._tagged_of((page, below[page.column("\0slot").to_numpy()]) for page in pages)
+        return self._tagged_of((page, below[self._slots(page)]) for page in pages)
 
     def _tagged_of(self, pages: Iterable[tuple[Page, Any]]) -> Integers:
         found = [np.empty(0, np.int64)]
         for page, bounds in pages:
             some = (page.times == bounds) & (page.column("\0tag").to_numpy() != 0)
-            found.append(page.column("\0slot").to_numpy()[some].astype(np.int64))
+            found.append(self._slots(page)[some])
         return np.concatenate(found)
+
+    def _slots(self, page: Page) -> Integers:
+        """Return the slot of each tuple of a page."""
+        if not self._grouped:
+            return np.zeros(len(page), np.int64)
+        slots: Integers = page.column("\0slot").to_numpy().astype(np.int64)
+        return slots
 
     def _taken(self, page: Page | None) -> Taken | None:
         if page is None:
             return None
-        slots = page.column("\0slot").to_numpy().astype(np.int64)
+        slots = self._slots(page)
         self._count(slots, -1)
         tags = page.column("\0tag").to_numpy() if self._tagged else np.empty(0, np.int8)
         return Taken(Page(self._schema, page.batch.select(self._schema.names)), slots, tags)
@@ -137,8 +148,11 @@ class Held:
         self._of = self.of(slots.size)[kept]
         if everything is None:
             return
+        if not self._grouped:
+            self._buffer.add(everything)
+            return
         place = everything.batch.schema.get_field_index("\0slot")
-        renamed = pa.array(slots[everything.column("\0slot").to_numpy()].astype(np.int32))
+        renamed = pa.array(slots[self._slots(everything)].astype(np.int32))
         self._buffer.add(Page(self._whole, everything.batch.set_column(place, "\0slot", renamed)))
 
     def save(self) -> dict[str, Any]:
@@ -147,15 +161,15 @@ class Held:
 
     def load(self, saved: Saved, groups: int) -> None:
         """Restore a snapshot of so many groups."""
-        self._buffer = ReorderBuffer(self._whole)
+        self._buffer = ReorderBuffer(self._whole, owned=True)
         self._buffer.load(saved)
         self._of = np.zeros(groups, np.int64)
         for page in self._buffer.pages():
-            slots = page.column("\0slot").to_numpy(zero_copy_only=False)
-            if page.column("\0slot").null_count or slots.min() < 0 or slots.max() >= groups:
+            known = not (self._grouped and page.column("\0slot").null_count)
+            if not known or not 0 <= (slots := self._slots(page)).min() <= slots.max() < groups:
                 msg = f"held tuples must be of the {groups} groups there are; got slots that are not"
                 raise SnapshotError(msg)
-            self._count(slots.astype(np.int64), 1)
+            self._count(slots, 1)
 
     def _count(self, slots: Integers, sign: int) -> None:
         if self._of.size == 1:
@@ -238,7 +252,7 @@ class Share:
 
 
 def shares(
-    definitions: Mapping[int, Folding], schema: Schema, read: Collection[str], tie: Collection[str]
+    definitions: Mapping[int, Folding], schema: Schema, read: Collection[str], output: Output
 ) -> dict[int, Share]:
     """Return shares in tuples that are held once, for the definitions (by number) that can share them.
 
@@ -248,7 +262,8 @@ def shares(
     for whole in (False, True):
         some = {n: one for n, one in definitions.items() if one.whole_stream is whole and not one.tagged}
         if len(some) > 1:
-            names = set[str]().union(*(columns_of(one, read, tie) for one in some.values()))
-            held, of = Held(schema, names, next(iter(some.values())).over, tagged=False), list[Share]()
+            names = set[str]().union(*(columns_of(one, read, output.tie) for one in some.values()))
+            over = next(iter(some.values())).over
+            held, of = Held(schema, names, over, tagged=False, grouped=output.grouped), list[Share]()
             found |= {number: Share(held, of) for number in some}
     return found

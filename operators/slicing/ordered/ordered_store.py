@@ -10,7 +10,6 @@ definition names.  Windows are ranges of slices, and are read without changing t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,13 +20,14 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
-from oop_engine.operators.aggregates import Part
+from oop_engine.operators.kernels.runs import numbered as number_runs
 from oop_engine.operators.kernels.time_order import time_order
 from oop_engine.operators.slicing.accumulator import SumOverflowError
+from oop_engine.operators.slicing.compiled import fixed
 from oop_engine.operators.slicing.ordered.final import in_order_of, numbered
 from oop_engine.operators.slicing.ordered.held import Held, Share, Taken, columns_of
 from oop_engine.operators.slicing.ordered.slice_table import SliceRows, begins_of, in_groups, read_ranges
-from oop_engine.operators.slicing.output import Stamp
+from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.store import OnTime, Reach, Store
 from oop_engine.operators.slicing.tagger import ranks
@@ -43,17 +43,18 @@ _DONE, _CUT, _CAME = range(3)  # rows of the numbers of groups
 class OrderedStore(OnTime):
     """Tuples and slices of ``definition``, which has the ``number``; of ``schema`` the columns ``read`` are needed.
 
-    ``tie``: more columns that order tuples of one time.  Where windows are over rows, a tuple's number is its time.
-    ``held``: tuples are held together with other stores.
+    Tuples of one time are ordered by the tie of the definition, then of the ``output``.  Where windows are over rows, a
+    tuple's number is its time.  ``held``: tuples are held together with other stores.
     """
 
     def __init__(
-        self, number: int, definition: Folding, parts: Sequence[Part], stamp: Stamp, schema: Schema, read: set[str],
-        tie: tuple[str, ...], held: Share | None = None,
+        self, number: int, definition: Folding, output: Output, schema: Schema, read: set[str], held: Share | None,
     ) -> None:  # fmt: skip
-        self._number, self._definition, self._parts, self._stamp = number, definition, list(parts), stamp
-        self._tie, names = tuple(dict.fromkeys((*definition.tie, *tie))), columns_of(definition, read, tie)
-        own = Held(schema, names, definition.over, tagged=definition.tagged)
+        self._number, self._definition = number, definition
+        self._parts, self._stamp = output.parts, output.stamp
+        self._tie = tuple(dict.fromkeys((*definition.tie, *output.tie)))
+        names = columns_of(definition, read, output.tie)
+        own = Held(schema, names, definition.over, tagged=definition.tagged, grouped=output.grouped)
         self._held: Held | Share = own if held is None else held
         kept = pa.schema(map(schema.fields.field, definition.keeps)) if definition.keeps else None
         self._slices, self._edges = SliceRows.none(self._parts, kept), SliceRows.none((), None)
@@ -139,9 +140,9 @@ class OrderedStore(OnTime):
         final, of = numbered(taken, by, self._numbers[_DONE], self._table)
         places = self._definition.places(final)
         self._numbers[_DONE][of] += np.diff(final.starts, append=by.size)
-        slots, inside = taken.slots, np.flatnonzero(places >= 0)
-        some = final
-        if inside.size < places.size:
+        slots, some = taken.slots, final
+        if places.min(initial=0) < 0:
+            inside = np.flatnonzero(places >= 0)
             some, places, slots = final.take(inside), places[inside], slots[inside]
         if whole:
             starts = begins_of(places)
@@ -155,15 +156,14 @@ class OrderedStore(OnTime):
 
     def _fold_in(self, page: Page, slots: Integers, places: Integers) -> None:
         """Fold tuples into slices, which they are in order of."""
-        starts = begins_of(slots, places)
+        starts, rows = np.empty((2, places.size), np.int64)
+        starts = starts[: number_runs(fixed(slots), fixed(places), starts, rows)].copy()
         states = States(self._parts, starts.size)
-        rows = np.zeros(places.size, np.int64)
-        rows[starts[1:]] = 1
         new = self._rows(slots[starts], places, page.times, starts, states.columns)
         if self._slices.kept is not None:
             new = new._replace(kept=page.batch.select(self._definition.keeps))
         try:
-            states.add(np.cumsum(rows), states.prepare(page, page.times))
+            states.add(rows, states.prepare(page, page.times))
             self._slices = self._slices.with_more(new, self._parts)
         except SumOverflowError as error:
             at = error.at
