@@ -20,6 +20,7 @@ from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.joining.bands import AsOf
 from oop_engine.operators.joining.index import Found, JoinIndex
+from oop_engine.operators.joining.matches import Matches, together
 from oop_engine.operators.joining.run import SortedRun
 from oop_engine.operators.joining.state import JoinState
 from oop_engine.operators.joining.terms import JoinTerms
@@ -108,9 +109,10 @@ class AsOfState(JoinState):
         while asked.size:
             best, found = self._sides[1].latest(codes[asked], low[asked], high[asked])
             asked, best = asked[found], best[found]
-            for probes, run, entries in self._sides[1].matches(codes[asked], best, best):
-                probes, _, joined = self._held_to_terms(0, page, asked[probes], run, entries)
-                matched[probes] = True
+            for candidates in together(self._sides[1].matches(codes[asked], best, best)):
+                of_page = Matches(asked[candidates.probes], candidates.found)
+                matches, joined = self._held_to_terms(0, page, of_page)
+                matched[matches.probes] = True
                 yield joined
             other = ~matched[asked] & (best > low[asked])  # another key has the code: look before its tuple
             asked, best = asked[other], best[other]

@@ -3,7 +3,9 @@
 Tuples lie in *runs*.  A run has a directory from the key's bucket to a stretch of entries
 sorted by key and time, so all matches of a tuple are one range, however many tuples its
 key has and wherever in time they are.  Four runs of a size become one: there are
-O(log tuples) runs, and a tuple is indexed O(log tuples) times.
+O(log tuples) runs, and a tuple is indexed O(log tuples) times.  The last few tuples are
+one run, the young one, which is made anew with each small page: to ask a run costs more than to
+index a thousand tuples.
 """
 
 from __future__ import annotations
@@ -20,17 +22,21 @@ from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.joining.run import Marks, SortedRun, merged
 
-__all__ = ["PAGE_ROWS", "Found", "JoinIndex"]
+__all__ = ["PAGE_ROWS", "Found", "JoinIndex", "Match"]
 
 PAGE_ROWS = 65_536
 """The most rows of a page of results."""
 
 _FAN_IN = 4
+_YOUNG = 1024
+"""The most tuples of the young run."""
 
 Ints = NDArray[np.int64]
 Rows = NDArray[np.int32]
 Found = tuple[SortedRun, Rows]
 """Some entries of a run."""
+Match = tuple[Rows, SortedRun, Rows]
+"""Some probes of a page, and the entry of a run that each has met."""
 
 
 class JoinIndex:
@@ -59,13 +65,18 @@ class JoinIndex:
         """
         if not rows.size:
             return
-        self._runs.append(SortedRun.of(batch, rows, codes, times, matched))
+        living = batch, rows, codes, times, matched
+        last = self._runs[-1] if self._runs else None
+        if last is not None and last.live + rows.size <= _YOUNG:
+            self._runs[-1] = merged([last.living(), living])
+        else:
+            self._runs.append(SortedRun.of(*living))
         while (same := self._of_a_size()) is not None:
             self._runs = [run for run in self._runs if run not in same]
-            self._runs.append(merged(same))
+            self._runs.append(merged([run.living() for run in same]))
         self._measure()
 
-    def matches(self, codes: Ints, low: Ints, high: Ints) -> Iterator[tuple[Rows, SortedRun, Rows]]:
+    def matches(self, codes: Ints, low: Ints, high: Ints) -> Iterator[Match]:
         """Yield the matches of probes: their numbers, and the entries of a run.
 
         At most ``PAGE_ROWS`` at a time.  O(log tuples) a probe and run, O(1) a match.
@@ -103,6 +114,8 @@ class JoinIndex:
 
         Return those of them that have matched nothing, if they are asked for.
         """
+        if keep_from <= self.first and keep_from < FOREVER:
+            return []
         lone = [(run, run.lone(run.before(keep_from))) for run in self._runs] if self._alone else []
         for run in self._runs:
             run.bury_before(keep_from)
@@ -135,6 +148,8 @@ class JoinIndex:
         self._measure()
 
     def _of_a_size(self) -> list[SortedRun] | None:
+        if len(self._runs) < _FAN_IN:
+            return None
         sizes = defaultdict(list)
         for run in self._runs:
             sizes[run.live.bit_length() // 2].append(run)

@@ -61,7 +61,7 @@ def in_pages(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for begin in range(0, batch.num_rows - PAGE_ROWS + 1, PAGE_ROWS):
             yield batch.slice(begin, PAGE_ROWS)
         if left := batch.num_rows % PAGE_ROWS:
-            waiting.append(batch.slice(batch.num_rows - left))
+            waiting.append(batch if left == batch.num_rows else batch.slice(batch.num_rows - left))
             rows += left
     if rows:
         yield _together(waiting)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -17,9 +17,11 @@ from oop_engine.core.sizes import owned
 from oop_engine.operators.kernels.join_index import latest, match, scatter, settle
 from oop_engine.operators.kernels.time_order import time_order
 
-__all__ = ["SortedRun", "merged", "taken"]
+__all__ = ["Marks", "Rows", "SortedRun", "merged", "taken"]
 
 _MOST_BITS = 26
+_FEW = 1024
+"""Entries that are counted in less time than they are sorted."""
 
 Ints = NDArray[np.int64]
 Rows = NDArray[np.int32]
@@ -47,7 +49,10 @@ class SortedRun:
         self._matched = None if matched is None else matched[at]
         self.batch = batch
         self.live = len(rows)
-        self._payload = int(batch.get_total_buffer_size())
+        made = int(self._first.nbytes + self._entries.nbytes + self._rows.nbytes)
+        self._nbytes: int = (
+            int(batch.get_total_buffer_size()) + made + (0 if matched is None else int(matched.nbytes))
+        )
         self._extent = np.array([times.min(), times.max()])  # dead entries are older
         self._by_time: Rows | None = None  # entries in time order
         self._buried = 0  # how many of these are dead
@@ -64,9 +69,8 @@ class SortedRun:
     @property
     def nbytes(self) -> int:
         """Bytes of the batch, and of all arrays that are there."""
-        arrays: list[NDArray[Any]] = [self._first, self._entries, self._rows]
-        arrays += [more for more in (self._by_time, self._alive, self._matched) if more is not None]
-        return self._payload + sum(int(array.nbytes) for array in arrays)
+        later: list[NDArray[Any]] = [more for more in (self._by_time, self._alive) if more is not None]
+        return self._nbytes + sum(int(array.nbytes) for array in later)
 
     @property
     def times(self) -> Ints:
@@ -102,7 +106,7 @@ class SortedRun:
 
     def take(self, entries: Rows) -> pa.RecordBatch:
         """Return the tuples of some entries."""
-        return taken(self.batch, pc.take(pa.array(self._rows), pa.array(entries), boundscheck=False))
+        return taken(self.batch, self._rows[entries])
 
     def mark(self, entries: Rows) -> None:
         """Remember that some entries have matched something."""
@@ -146,6 +150,8 @@ class SortedRun:
 
     def living(self) -> Living:
         """Return the live entries: a batch, and rows of it with their codes and times."""
+        if self.live == len(self._rows):
+            return self.batch, self._rows, *np.ascontiguousarray(self._entries.T), self._matched
         entries = self.alive()
         codes, times = np.ascontiguousarray(self._entries[entries].T)
         return (
@@ -192,8 +198,8 @@ class SortedRun:
     def _bury_oldest(self, keep_from: int) -> None:
         if self._by_time is None and self._alive is None:
             self.live = int(np.count_nonzero(self.times >= keep_from))
-            if 2 * self.live <= len(self._rows):
-                return  # it will be compacted, and that is cheaper than to sort first
+            if 2 * self.live <= len(self._rows) or len(self._rows) <= _FEW:
+                return  # it will be compacted, or is counted soon: both are cheaper than to sort first
         entries = self._in_time_order()
         upto = self._place(entries, keep_from)
         if self._alive is None:
@@ -212,9 +218,8 @@ class SortedRun:
         return bisect_left(by_time, keep_from, lo=self._buried, key=self.times.__getitem__)
 
 
-def merged(runs: list[SortedRun]) -> SortedRun:
-    """Return one run of all that is alive in ``runs``."""
-    living = [run.living() for run in runs]
+def merged(living: Sequence[Living]) -> SortedRun:
+    """Return one run of the entries of several, as ``SortedRun.living`` gives them."""
     batches, rows = zip(*(_dense(batch, rows) for batch, rows, *_ in living), strict=True)
     before = np.cumsum([0, *(batch.num_rows for batch in batches[:-1])])
     moved = [(part + start).astype(np.int32) for part, start in zip(rows, before, strict=True)]
@@ -224,7 +229,7 @@ def merged(runs: list[SortedRun]) -> SortedRun:
     return SortedRun(pa.concat_batches(batches), np.concatenate(moved), codes, times, matched)
 
 
-def taken(batch: pa.RecordBatch, rows: Rows | pa.Array) -> pa.RecordBatch:
+def taken(batch: pa.RecordBatch, rows: Rows) -> pa.RecordBatch:
     """Return some rows of a batch, all of which must be there: that is not looked at, which would take longer."""
     return pc.take(batch, pa.array(rows), boundscheck=False)
 

@@ -22,9 +22,10 @@ from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.joining.bounds import JoinBounds
 from oop_engine.operators.joining.index import PAGE_ROWS, Found, JoinIndex
+from oop_engine.operators.joining.matches import Matches, together
 from oop_engine.operators.joining.output import JoinOutput, in_pages
 from oop_engine.operators.joining.purging import purge_groups
-from oop_engine.operators.joining.run import Marks, SortedRun, taken
+from oop_engine.operators.joining.run import Marks, taken
 from oop_engine.operators.joining.terms import JoinTerms, all_valid
 from oop_engine.operators.keys.key_codes import KeyCodes
 
@@ -165,29 +166,35 @@ class JoinState:
         """Yield the rows that matches of a page make; note in ``matched``, and in the index, which tuples matched."""
         low, high = self.bounds.rule.reach(side, page.times)
         stored = self._sides[1 - side]
-        for probes, run, entries in stored.matches(codes, low, high):
-            probes, entries, joined = self._held_to_terms(side, page, probes, run, entries)
+        for candidates in together(stored.matches(codes, low, high)):
+            matches, joined = self._held_to_terms(side, page, candidates)
             if matched is not None:
-                matched[probes] = True
+                matched[matches.probes] = True
             if joined is not None and self.kind.pairs:
                 if self.kind.marks[1 - side]:
-                    run.mark(entries)
+                    for run, entries in matches.found:
+                        run.mark(entries)
                 yield joined
             elif side == 1:
-                first = run.lone(entries)
-                run.bury(first)
-                if not self.kind.alone[0]:
-                    yield run.take(first)
+                yield from self._matched_left(matches.found)
         if side == 1 and not self.kind.pairs:
             stored.compact()
 
+    def _matched_left(self, found: list[Found]) -> Iterator[pa.RecordBatch]:
+        """Let stored left tuples go at their first match; yield them if that is asked for."""
+        for run, entries in found:
+            first = run.lone(entries)
+            run.bury(first)
+            if not self.kind.alone[0]:
+                yield run.take(first)
+
     def _held_to_terms(
-        self, side: int, page: Page, probes: Rows, run: SortedRun, entries: Rows
-    ) -> tuple[Rows, Rows, pa.RecordBatch | None]:
+        self, side: int, page: Page, matches: Matches
+    ) -> tuple[Matches, pa.RecordBatch | None]:
         """Return those matches by code and time whose keys are equal and residual holds, joined if anyone asks."""
         if not self.kind.pairs and self._codes.exact and self._terms.residual is None:
-            return probes, entries, None
-        own, stored = taken(page.batch, probes), run.take(entries)
+            return matches, None
+        own, stored = taken(page.batch, matches.probes), matches.stored()
         left, right = (own, stored) if side == 0 else (stored, own)
         holds = self._equal_keys(left, right)
         joined = (
@@ -196,8 +203,8 @@ class JoinState:
         if joined is not None and (of_residual := self._terms.holds(joined)) is not None:
             holds = of_residual if holds is None else holds & of_residual
         if holds is None or holds.all():
-            return probes, entries, joined
-        return probes[holds], entries[holds], None if joined is None else joined.filter(pa.array(holds))
+            return matches, joined
+        return matches.where(holds), None if joined is None else joined.filter(pa.array(holds))
 
     def _equal_keys(self, left: pa.RecordBatch, right: pa.RecordBatch) -> Marks | None:
         if self._codes.exact:

@@ -419,6 +419,27 @@ def test_a_left_tuple_that_has_matched_is_not_kept_by_a_semi_join() -> None:
         assert d.operator.state().tuples == kept + 2
 
 
+def test_few_runs_are_kept_of_tuples_that_come_one_by_one() -> None:
+    d = driver(OAJoin(ON_K, Band(0, 0)))
+    for ts in range(3000):
+        d.feed(0, page((ts, "a")))
+    assert [len(side) for side in d.operator.save()["held"]["sides"]] == [3, 0]
+    d.feed(1, page((2999, "a"), (0, "a"), (1500, "b"), (1024, "a")))
+    assert sorted((r["ts"], r["ts_right"]) for r in d.rows()) == [(0, 0), (1024, 1024), (2999, 2999)]
+
+
+def test_a_residual_chooses_among_the_matches_of_all_runs() -> None:
+    later = pc.field("ts_right") > pc.field("ts")
+    d = driver(OAJoin(ON_K, Band(5, 5), later, kind="left"))
+    for start in (0, 2000):  # a run each: two are too many for a young one
+        d.feed(0, page(*((start + i, "a") for i in range(600))))
+    d.feed(1, page((1, "a"), (2599, "a"), (2001, "b")))
+    assert sorted(r["ts"] for r in d.rows()) == [0, 2594, 2595, 2596, 2597, 2598]
+    d.feed(1, Linear(FOREVER))
+    alone = [r["ts"] for r in d.rows() if r["ts_right"] is None]
+    assert len(alone) == len(set(alone)) == 1200 - 6
+
+
 def test_promises_of_a_null_key_stop_at_a_full_join() -> None:
     d = driver(OAJoin(ON_K, Band(0, 0), kind="full"))
     d.feed(0, GroupWise.of({"k": ["a", None]}, [50, 50]))

@@ -1,0 +1,54 @@
+"""Matches: the stored tuples that the tuples of a page have met, of all runs together.
+
+A small page meets a few tuples in each of several runs.  To take rows and to compare keys costs by the
+call, and is done once for all runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from oop_engine.operators.joining.index import PAGE_ROWS, Found, Match
+from oop_engine.operators.joining.run import Marks, Rows
+
+__all__ = ["Matches", "together"]
+
+
+class Matches(NamedTuple):
+    """``probes``: the row of the page of each match; ``found``: the stored tuples, run after run."""
+
+    probes: Rows
+    found: list[Found]
+
+    def stored(self) -> pa.RecordBatch:
+        """Return the stored tuple of each match."""
+        batches = [run.take(entries) for run, entries in self.found]
+        return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+    def where(self, holds: Marks) -> Matches:
+        """Return the matches for which ``holds``, bool (matches,)."""
+        ends = np.cumsum([len(entries) for _, entries in self.found])
+        parts = zip(self.found, np.split(holds, ends[:-1]), strict=True)
+        return Matches(self.probes[holds], [(run, entries[of_run]) for (run, entries), of_run in parts])
+
+
+def together(matches: Iterable[Match]) -> Iterator[Matches]:
+    """Yield all of ``matches``, at most ``PAGE_ROWS`` at a time; large ones are not copied."""
+    probes, found, rows = list[Rows](), list[Found](), 0
+    for rows_of_page, run, entries in matches:
+        if found and rows + len(entries) > PAGE_ROWS:
+            yield _gathered(probes, found)
+            probes, found, rows = [], [], 0
+        probes.append(rows_of_page)
+        found.append((run, entries))
+        rows += len(entries)
+    if found:
+        yield _gathered(probes, found)
+
+
+def _gathered(probes: list[Rows], found: list[Found]) -> Matches:
+    return Matches(probes[0] if len(probes) == 1 else np.concatenate(probes), found)
