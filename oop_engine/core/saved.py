@@ -26,7 +26,7 @@ class Saved(dict[Any, Any]):
     """The named values that ``save`` returned, or the values of a list by their numbers.
 
     Getters raise ``SnapshotError`` if there is no such value, or it is of another kind; arrays are the
-    caller's own.
+    caller's own, but for those of ``narrow`` and ``narrow_numbers``, which read the snapshot.
 
     >>> saved = Saved({"slots": np.array([0, 2, 1], np.int8), "size": 3})
     >>> saved.integers("slots", (3,), least=0, below=3)
@@ -87,28 +87,38 @@ class Saved(dict[Any, Any]):
         self, name: str | int, shape: Shape, *, least: int = _LEAST, below: int | None = None
     ) -> NDArray[np.int64]:
         """Return integers of any width as int64 ``shape`` (None: of any length), from ``least``, ``below`` a bound."""
+        return self.narrow(name, shape, least=least, below=below).astype(np.int64)
+
+    def narrow(
+        self, name: str | int, shape: Shape, *, least: int = _LEAST, below: int | None = None
+    ) -> NDArray[Any]:
+        """Return the same as wide as it was saved, to be read only: many numbers of few values take little memory."""
         found = self._array(name, "iu", shape)
         least_found, most_found = (int(found.min()), int(found.max())) if found.size else (_MOST, _LEAST)
         most = _MOST if below is None else below - 1
         if found.size and not (least <= least_found and most_found <= most):
             self._fail(name, f"integers from {least} to {most}", f"{least_found} to {most_found}")
-        return found.astype(np.int64)
+        return found
 
     def numbers(self, name: str | int, shape: Shape, dtype: DTypeLike) -> NDArray[Any]:
         """Return numbers or booleans of ``shape`` (None: of any length) as ``dtype``, which has to have them all."""
+        return self.narrow_numbers(name, shape, dtype).astype(dtype)
+
+    def narrow_numbers(self, name: str | int, shape: Shape, dtype: DTypeLike) -> NDArray[Any]:
+        """Return the same as they were saved, to be read only."""
         wanted = np.dtype(dtype)
         found = self._array(name, "biuf", shape)
         if found.dtype.kind == "f" and wanted.kind != "f":
             self._fail(name, f"of {wanted}", found.dtype)
-        cast: NDArray[Any] = found.astype(wanted)
-        if wanted.kind in "iub" and not (cast == found).all():
+        exact = np.can_cast(found.dtype, wanted) or wanted.kind not in "iub"
+        if not exact and not (found.astype(wanted) == found).all():
             self._fail(name, f"of {wanted}", found)
-        return cast
+        return found
 
     def bits(self, name: str | int, count: int) -> NDArray[np.bool_]:
         """Return ``count`` booleans that ``np.packbits`` has packed."""
         found = self._array(name, "u", (-(-count // 8),))
-        return np.unpackbits(found.astype(np.uint8), count=count).astype(np.bool_)
+        return np.unpackbits(found.astype(np.uint8, copy=False), count=count).view(np.bool_)
 
     def batch(
         self, name: str | int, fields: pa.Schema | None = None, rows: int | None = None

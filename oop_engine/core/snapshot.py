@@ -8,6 +8,7 @@ over (``saved``).
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from typing import Any
 import msgpack
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from oop_engine.core.errors import SnapshotError
 from oop_engine.core.saved import Saved
@@ -30,6 +32,8 @@ Migration = Callable[[dict[Any, Any]], dict[Any, Any]]
 _ARRAY, _BATCH, _BIG = 1, 2, 3
 _FORMAT = b"oop-engine/3"
 _SUM = 4  # bytes of the checksum, behind the name of the format
+_HEAD = 512  # bytes of an array that its type and shape are within
+_LENGTHS = ((1 << 8, 2), (1 << 16, 3), (1 << 32, 5))  # what is below has its length in so many bytes
 _FIXED = "biufUSMm"  # kinds of NumPy types whose values are their bytes
 
 
@@ -182,12 +186,7 @@ def _encode(value: Any) -> Any:
 
 def _decode(code: int, data: bytes) -> Any:
     if code == _ARRAY:
-        name, shape, raw = msgpack.unpackb(data)
-        dtype = np.dtype(name)
-        if dtype.kind not in _FIXED:
-            msg = f"an array must be of plain numbers or texts; got {dtype}"
-            raise SnapshotError(msg)
-        return np.frombuffer(raw, dtype).reshape(shape).copy()
+        return _array(data)
     if code == _BATCH:
         batch = pa.ipc.open_stream(data).read_next_batch()
         list(batch.schema.names)  # raises if a name is no text
@@ -197,3 +196,22 @@ def _decode(code: int, data: bytes) -> Any:
         return int(data)
     msg = f"unknown extension {code} in a snapshot"
     raise SnapshotError(msg)
+
+
+def _array(data: bytes) -> NDArray[Any]:
+    """Return an array that reads ``data``, which is not copied: only its head is unpacked."""
+    head = msgpack.Unpacker()
+    head.feed(data[:_HEAD])
+    if head.read_array_header() != 3:
+        msg = "an array must have a type, a shape and bytes"
+        raise SnapshotError(msg)
+    dtype, shape = np.dtype(head.unpack()), tuple(head.unpack())
+    if dtype.kind not in _FIXED:
+        msg = f"an array must be of plain numbers or texts; got {dtype}"
+        raise SnapshotError(msg)
+    length = dtype.itemsize * math.prod(shape)
+    start = head.tell() + next(more for most, more in _LENGTHS if length < most)
+    if len(data) != start + length:
+        msg = f"an array of {shape} {dtype} must have {start + length} bytes with its head; got {len(data)}"
+        raise SnapshotError(msg)
+    return np.frombuffer(data, dtype, offset=start).reshape(shape)

@@ -65,9 +65,9 @@ class KeyTable:
             if done == values.size:
                 return codes
             rest = slice(done, done + max(len(self) // 2, _CHUNK))
-            self._make_room(values[rest] if valid is None else values[rest][valid[rest]])
+            self.reserve(values[rest] if valid is None else values[rest][valid[rest]])
 
-    def _make_room(self, values: NDArray[Any]) -> None:
+    def reserve(self, values: NDArray[Any]) -> None:
         """Make room for ``values``, and a null."""
         wanted = len(self) + values.size + 1
         if wanted > self.keys.size:

@@ -50,11 +50,16 @@ def test_plain_values_come_back(state: dict[str, Any]) -> None:
     ],
     ids=lambda a: f"{a.dtype}{a.shape}",
 )
-def test_arrays_come_back_writable(array: np.ndarray) -> None:
-    found = unpack("Meld", pack("Meld", {"array": array}))["array"]
+def test_arrays_come_back_and_those_of_getters_are_the_callers_own(array: np.ndarray) -> None:
+    state = unpack("Meld", pack("Meld", {"array": array}))
+    found = state["array"]
     assert found.dtype == array.dtype
     np.testing.assert_array_equal(found, array)
-    assert found.flags.writeable
+    assert not found.flags.writeable  # it reads the snapshot, as it is
+    if array.dtype.kind in "biuf":
+        own = state.numbers("array", array.shape, array.dtype)
+        assert own.flags.writeable
+        assert own.flags.aligned
 
 
 @pytest.mark.parametrize(
@@ -157,13 +162,18 @@ class Trap:
         ),
         summed(["Meld", {"x": msgpack.ExtType(1, msgpack.packb(["<i8", [2**40], b"12345678"]))}]),
         summed(["Meld", {"x": msgpack.ExtType(1, msgpack.packb(["(((", [1], b""]))}]),
+        summed(["Meld", {"x": msgpack.ExtType(1, msgpack.packb(["<i8", [1], b"123456789"]))}]),
+        summed(["Meld", {"x": msgpack.ExtType(1, msgpack.packb(["<i8", [-1], b"12345678"]))}]),
+        summed(["Meld", {"x": msgpack.ExtType(1, msgpack.packb(["<i8", [1]]))}]),
+        summed(["Meld", {"x": msgpack.ExtType(1, msgpack.packb(["<i8", [1] * 600, b"12345678"]))}]),
+        summed(["Meld", {"x": msgpack.ExtType(1, msgpack.packb(["<i8", [1], b"1", b"12345678"]))}]),
         summed(["Meld", {"x": msgpack.ExtType(2, b"ARROW1")}]),
         summed(["Meld", {"x": msgpack.ExtType(2, b"")}]),
         summed(["Meld", {"x": msgpack.ExtType(3, b"one")}]),
         checked(b"\x91" * 5000),
         pack("Meld", STATE) + b"more",
     ],
-    ids=range(18),
+    ids=range(23),
 )
 def test_foreign_bytes_are_refused(data: bytes) -> None:
     with pytest.raises(SnapshotError, match="snapshot of Meld"):

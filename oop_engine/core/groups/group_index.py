@@ -39,6 +39,7 @@ _WHOLE = frozenset(
 )
 _CODE_BYTES = 28  # of a Python integer
 _SHARED = 257  # integers below are there once, whoever has them
+_PAGE = 1 << 16  # rows that are learnt together, of a snapshot
 _FEW = 64  # rows; fewer are looked up one by one, which costs less than a call into Arrow
 _FIRST = np.zeros(1 << 16, np.int64)  # the slot of every row where there are no keys
 _FIRST.flags.writeable = False
@@ -52,6 +53,9 @@ class CodeTable(Protocol):
     def nbytes(self) -> int: ...
     def find(self, values: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> Integers: ...
     def encode(self, values: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> Integers: ...
+
+    def reserve(self, values: NDArray[Any]) -> None:
+        """Make room for new keys."""
 
     @property
     def keys(self) -> Integers:
@@ -174,6 +178,10 @@ class GroupIndex:
         columns = saved.batch("keys", fields, size).columns if self._types else []
         if len(columns) == 1 and isinstance(level := self._levels[0], _Codes) and level.learn(columns[0]):
             self._remember(columns, size)
+        elif self._whole is not None and not columns[0].null_count:
+            self._whole.reserve(columns[0].to_numpy())  # at once, not as if they came one after the other
+            for at in range(0, size, _PAGE):
+                self.encode([columns[0].slice(at, _PAGE)])
         else:
             self.encode(columns, rows=size)
         if len(self) != size:

@@ -102,7 +102,7 @@ class IntegerTable:
     def _learn(self, values: Integers, valid: NDArray[np.bool_] | None) -> None:
         """Give codes to values none of which is known, some of which may be equal."""
         rows = np.arange(values.size) if valid is None else np.flatnonzero(valid)
-        self._reserve(values[rows], values.size)
+        self.reserve(values[rows], values.size)
         first, places = self._claim(values, rows)
         null = np.empty(0, np.int64) if valid is None else np.flatnonzero(~valid)[:1]
         seen = np.sort(np.concatenate([first, null]))
@@ -133,9 +133,9 @@ class IntegerTable:
         winners = np.concatenate([np.empty(0, np.int64), *first])
         return winners, places[winners]
 
-    def _reserve(self, values: Integers, more: int) -> None:
-        """Make room for ``more`` new keys, ``values`` among them."""
-        wanted = self._size + more
+    def reserve(self, values: NDArray[Any], more: int | None = None) -> None:
+        """Make room for ``more`` new keys, ``values`` among them (None: these alone)."""
+        wanted = self._size + (values.size if more is None else more)
         if wanted > self.keys.size:
             keys = np.zeros(2 * wanted, np.int64)
             keys[: self._size] = self.keys[: self._size]

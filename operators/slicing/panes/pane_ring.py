@@ -35,6 +35,7 @@ from oop_engine.operators.kernels.panes import Geometry, used
 from oop_engine.operators.kernels.places import place
 from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError, filled
 from oop_engine.operators.slicing.accumulators import accumulator, is_compiled
+from oop_engine.operators.slicing.spans import as_slice
 from oop_engine.operators.slicing.window_states import WindowOverflowError, narrow
 from oop_engine.operators.windows import Extents
 
@@ -234,11 +235,10 @@ class PaneRing:
     def load(self, saved: Saved) -> None:
         """Restore a snapshot."""
         panes, groups = saved.integers("shape", (2,), least=0, below=_FAR).tolist()
-        held = saved.bits("held", panes * groups).reshape(panes, groups)
-        turns = saved.integers("turns", (3, groups), least=0)  # of who is asleep: anything
+        held = np.flatnonzero(saved.bits("held", panes * groups))
+        turns = saved.narrow("turns", (3, groups), least=0)  # of who is asleep: anything
         backs = saved.bits("backs", groups)
-        at, slots = held.nonzero()
-        tuples = saved.integers("tuples", (slots.size + int(np.count_nonzero(backs)),), least=0, below=_MOST)
+        tuples = saved.narrow("tuples", (held.size + int(np.count_nonzero(backs)),), least=0, below=_MOST)
         states = saved.parts("states", len(self.accumulators))
         self._most = int(tuples.sum(dtype=np.int64))
         self._kind = np.int32 if self._most <= _NARROW else np.int64
@@ -248,19 +248,30 @@ class PaneRing:
         self.low = saved.integer("low", least=-_FAR, most=_FAR)
         self.high = self.low + panes - 1
         self._allot(_power(panes), groups)
-        np.minimum(turns, panes, out=self.turns[:3])
-        fronts = self.turns[0] > 0
-        self.turns[:3] += self.low
-        if not fronts.all():
-            self.turns[:3, ~fronts] = NEVER
+        self._wake(turns, panes)
         self.turns[3] = backs
-        self.used = slots.size
-        cells = np.concatenate([self.cells(at + self.low, slots), self.room * groups + np.flatnonzero(backs)])
-        where = _as_slice(cells)
-        self.tuples[where] = tuples
+        self.used = held.size
+        self._put(held, np.flatnonzero(backs), tuples, states)
+
+    def _wake(self, turns: NDArray[Any], panes: int) -> None:
+        """Take over the stacks of the groups whose front is above 0; all others are asleep."""
+        awake = as_slice(np.flatnonzero(turns[0]) if panes else _NONE)
+        found = turns[:, awake].astype(np.int64)
+        self.turns[:3, awake] = np.minimum(found, panes) + self.low
+
+    def _put(self, held: Integers, backs: Integers, tuples: NDArray[Any], states: Sequence[Saved]) -> None:
+        """Write the cells ``held``, counted from the first pane on, and those of the backs."""
+        cells, behind = self.room * self.groups, held.size
+        if first := (self.low & (self.room - 1)) * self.groups if self.room else 0:
+            held = (held + first) % cells
+        places = [(as_slice(held), slice(0, behind)), (cells + backs, slice(behind, None))]
+        for where, of in places:
+            self.tuples[where] = tuples[of]
         for columns, state in zip(self.columns, states, strict=True):
             for number, column in enumerate(columns or ()):
-                column[where] = state.numbers(number, cells.shape, column.dtype)
+                values = state.narrow_numbers(number, tuples.shape, column.dtype)
+                for where, of in places:
+                    column[where] = values[of]
 
     def _allot(self, room: int, groups: int) -> None:
         """Make an empty rectangle; zeros that are not written to take no memory."""
@@ -401,10 +412,3 @@ def _stretches(low: int, high: int, old: int, new: int) -> Iterator[tuple[int, i
 def _power(size: int) -> int:
     """Return the least power of two that is not less, 0 for 0."""
     return 1 << (size - 1).bit_length() if size else 0
-
-
-def _as_slice(cells: Integers) -> Integers | slice:
-    """Return the same cells as a slice where they are one after the other, as of many groups they mostly are."""
-    if not cells.size or cells[-1] - cells[0] != cells.size - 1 or np.any(np.diff(cells) != 1):
-        return cells
-    return slice(int(cells[0]), int(cells[-1]) + 1)
