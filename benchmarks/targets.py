@@ -83,3 +83,9 @@ def of_studies(studies: dict[str, Any]) -> Iterator[Target]:
     yield Target(
         "W3", "page / group-wise promise, equal sizes", 1, 1 / studies["promises"]["promise_of_page"]
     )
+    recovery = studies["recovery"]
+    yield Target("10 MB", "20 ms / stream stands still for a checkpoint", 1, 0.02 / recovery["still_s"])
+    yield Target("100 MB", "1 s / CPU of a restart", 1, 1 / recovery["restart_s"])
+    for workload in ("W2", "W3"):
+        share = recovery[f"{workload}_cpu_share"]
+        yield Target(workload, "1 - part of the CPU of checkpoints every 10 s", 0.95, 1 - share)

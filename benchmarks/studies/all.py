@@ -30,6 +30,7 @@ def studied(rows: int) -> dict[str, Any]:
             "keys": [_asked("growth", lengths[1], many) for many in keys],
         },
         "promises": _asked("promises", max(int(100_000 * part), 100)),
+        "recovery": _asked("recovery", rows),
     }
 
 

@@ -33,7 +33,7 @@ _ARRAY, _BATCH, _BIG = 1, 2, 3
 _FORMAT = b"oop-engine/3"
 _SUM = 4  # bytes of the checksum, behind the name of the format
 _HEAD = 512  # bytes of an array that its type and shape are within
-_LENGTHS = ((1 << 8, 2), (1 << 16, 3), (1 << 32, 5))  # what is below has its length in so many bytes
+_LENGTHS = ((1 << 8, 2), (1 << 16, 3), (1 << 32, 5))  # a length below has so many bytes, with its kind
 _FIXED = "biufUSMm"  # kinds of NumPy types whose values are their bytes
 
 

@@ -14,6 +14,7 @@ from benchmarks.field import Entry
 from benchmarks.studies.cores import cores
 from benchmarks.studies.memory import memory
 from benchmarks.studies.promises import promises
+from benchmarks.studies.recovery import recovery
 from benchmarks.studies.sizes import held_bytes
 from benchmarks.targets import of_workloads
 from benchmarks.turns import Measured
@@ -81,6 +82,12 @@ def test_memory_is_told():
     found = memory("W3", 3000, 1000)
     assert found["open_bytes"] == 16 * found["open_partials"] > 0
     assert found["state_held_bytes"] > 0
+
+
+def test_costs_of_checkpoints_and_of_a_restart_are_timed():
+    found = recovery(0.0005)
+    assert 0 < found["restart_s"] <= found["restart_first_s"]
+    assert {"W2_cpu_share", "W3_cpu_share"} <= found.keys()
 
 
 def test_promises_are_timed():

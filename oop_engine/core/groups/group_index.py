@@ -179,6 +179,7 @@ class GroupIndex:
         if len(columns) == 1 and isinstance(level := self._levels[0], _Codes) and level.learn(columns[0]):
             self._remember(columns, size)
         elif self._whole is not None and not columns[0].null_count:
+            assert not isinstance(self._whole, _Codes)
             self._whole.reserve(columns[0].to_numpy())  # at once, not as if they came one after the other
             for at in range(0, size, _PAGE):
                 self.encode([columns[0].slice(at, _PAGE)])
