@@ -49,7 +49,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
-from oop_engine.core.change import Change
+from oop_engine.core.change import Change, OpenWindows
 from oop_engine.core.errors import GraphError
 from oop_engine.core.operator import Emission, Operator, State
 from oop_engine.core.page import Page
@@ -351,6 +351,10 @@ class WindowAggregate(Operator):
 
     def slowest_groups(self, most: int) -> list[tuple[dict[str, Any], int]]:
         return [] if self._rows is not None else self._closing.slowest(most)
+
+    def open_windows(self, most: int) -> list[OpenWindows]:
+        by_rows = self._rows is not None or self._tagger is not None
+        return [] if by_rows else self._closing.open_windows(self.definitions, most)
 
     def save(self) -> dict[str, Any]:
         if self._rows is not None:

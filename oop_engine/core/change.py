@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, Self
+from typing import Any, NamedTuple, NoReturn, Self
 
 from oop_engine.core.errors import ContractError
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Linear
 
-__all__ = ["Change", "Reached"]
+__all__ = ["Change", "OpenWindows", "Reached"]
 
 
 @dataclass(frozen=True)
@@ -103,3 +103,16 @@ class Reached:
 def _refuse(reason: str) -> NoReturn:
     msg = f"change: {reason}"
     raise ContractError(msg)
+
+
+class OpenWindows(NamedTuple):
+    """The windows of a definition that end behind the bound, and begin no later than the newest tuple.
+
+    ``name``: that of the definition; ``number``: how many, for all groups alike; ``oldest``, ``newest``: start and end.
+    None: not known, for they follow from the tuples of each group (sessions), or no bound has come.
+    """
+
+    name: str
+    number: int | None = None
+    oldest: tuple[int, int] | None = None
+    newest: tuple[int, int] | None = None

@@ -11,7 +11,7 @@ import copy
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
-from oop_engine.core.change import Change
+from oop_engine.core.change import Change, OpenWindows
 from oop_engine.core.errors import GraphError, SnapshotError
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import EVERYTHING, FOREVER, Linear, Punctuation, Wants
@@ -30,8 +30,7 @@ Emission = tuple[int, Message]
 class State(NamedTuple):
     """The state that an operator holds now: buffered tuples, partial aggregates, groups, bytes.
 
-    Bytes are those of arrays, Arrow buffers and dictionaries, by their types and lengths: free capacity
-    counts, for it takes memory.  It may be another after a snapshot.
+    Bytes are those of arrays, Arrow buffers and dictionaries with their free capacity, which a snapshot may change.
     """
 
     tuples: int = 0
@@ -249,10 +248,11 @@ class Operator:
         return {}
 
     def slowest_groups(self, most: int) -> list[tuple[dict[str, Any], int]]:
-        """Return the groups that wait whose bounds are least, at most so many, each with its bound; O(groups).
+        """Return the waiting groups whose own bounds are least, at most so many, each with its bound; O(groups)."""
+        return []
 
-        None where all groups have the bound of the whole stream.
-        """
+    def open_windows(self, most: int) -> list[OpenWindows]:
+        """Return the open windows of at most so many definitions; ``newest`` is known of pages since the first call."""
         return []
 
     def save(self) -> dict[str, Any]:

@@ -20,13 +20,14 @@ Stores (``store.py``) keep the window state and find the windows that are comple
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from oop_engine.core.change import OpenWindows
 from oop_engine.core.errors import ContractError
 from oop_engine.core.fitted import is_below
 from oop_engine.core.groups.group_index import GroupIndex
@@ -43,6 +44,7 @@ from oop_engine.operators.slicing.checks import AT_ONCE, LongGapError, pauses
 from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
+from oop_engine.operators.windows import Definition, Extents
 
 __all__ = ["Closing"]
 
@@ -59,6 +61,7 @@ class Closing:
         self.stores = list(stores)
         self._groups = GroupIndex([schema.type_of(name) for name in by], KeyTable)
         self._progress = Progress()
+        self._asked, self._newest = False, NEVER  # the largest time since somebody asked for open windows
         self.behind = BehindGroups(by, self._groups)
 
     def counts(self) -> dict[str, int]:
@@ -85,12 +88,28 @@ class Closing:
         least = np.argsort(bounds, kind="stable")[:most]
         return list(zip(keys.take(least).to_pylist(), bounds[least].tolist(), strict=True))
 
+    def open_windows(self, names: Container[str], most: int) -> list[OpenWindows]:
+        """Return the open windows of the definitions of these names, at most so many.  O(groups).
+
+        The newest tuple is that since the first call: who is never asked pays nothing.
+        """
+        self._asked = True
+        if not any(store.alive for store in self.stores):
+            return []
+        alive = np.flatnonzero(self.living(self._groups.size))
+        below = int(self.behind.bounds(alive).min(initial=FOREVER))
+        given = zip(self._output.names, self._output.definitions, strict=True)
+        asked = [(name, one) for name, one in given if name in names]
+        return [_open(name, one, below, self._newest) for name, one in asked[:most]]
+
     def add(self, page: Page, times: Integers) -> None:
         """Fold tuples in, at ``times``.  O(tuples), in kernels."""
         if not times.size:
             return
         slots = self._groups.encode(list(map(page.batch.column, self._by)), times.size)
         known = self._groups.size
+        if self._asked:
+            self._newest = max(self._newest, int(np.maximum.reduce(times)))
         try:
             if np.minimum.reduce(times) < self.behind.highest:
                 page, times, slots = self._timely(page, times, slots, known)
@@ -261,3 +280,12 @@ class Closing:
         self.stores = [store.load(state, groups) for store, state in zip(self.stores, states, strict=True)]
         self._progress.load(saved.part("progress"))
         self.behind.load(saved.part("behind"))
+
+
+def _open(name: str, definition: Definition, below: int, newest: int) -> OpenWindows:
+    ends = definition.between(below, newest) if isinstance(definition, Extents) else []
+    if len(ends) < 2:
+        return OpenWindows(name, None, *ends)
+    (start, _), (last, _) = ends
+    assert isinstance(definition, Extents)
+    return OpenWindows(name, (last - start) // definition.slide + 1, *ends)

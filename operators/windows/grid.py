@@ -141,6 +141,22 @@ class Extents:
         cuts = (np.clip(given, low, high) - self.origin) // self.slide
         return np.where((given == NEVER) | (given == FOREVER), given, cuts)
 
+    def between(self, below: int, newest: int) -> list[tuple[int, int]]:
+        """Return start and end of the first window that ends behind a bound, and of the last that a time is in.
+
+        Only the first if the time is before it, and none where nobody knows.  Windows between them: one every slide.
+
+        >>> Extents(range=60, slide=60, origin=0).between(below=70, newest=200)
+        [(60, 120), (180, 240)]
+        """
+        if self.landmark or not NEVER < below < FOREVER:
+            return []
+        wids = [int(self.closed_by(below))]
+        if newest > NEVER and (last := int(self.wids(np.array([newest]))[1][0])) >= wids[0]:
+            wids.append(last)
+        starts, ends = self.extent(np.array(wids))
+        return list(zip(starts.tolist(), ends.tolist(), strict=True))
+
     def pane_starts(self, times: Integers) -> Integers:
         """Return the start of the pane that each time is in: the last window edge there was.
 

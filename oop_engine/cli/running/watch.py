@@ -61,11 +61,13 @@ def _sources(sample: dict[str, Any]) -> Table:
 
 
 def _operators(sample: dict[str, Any]) -> Table:
-    table = Table("operator", "tuples", "partials", "groups", "bytes", "late", "busy")
+    table = Table("operator", "tuples", "partials", "groups", "bytes", "late", "behind", "busy")
     for node in sample["nodes"]:
         if "state" in node:
             cells = [f"{node['state'][name]:,}" for name in ("tuples", "partials", "groups", "nbytes")]
-            late = node["counts"].get("late")
-            cells += ["" if late is None else f"{late:,}", f"{100 * node['busy']:.1f} %"]
+            events = (node["counts"].get(event) for event in ("late", "behind"))
+            cells += ["" if count is None else f"{count:,}" for count in events] + [
+                f"{100 * node['busy']:.1f} %"
+            ]
             table.add_row(Text(shown(node["name"])), *cells)
     return table

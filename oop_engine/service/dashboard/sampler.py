@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from oop_engine.core.graphs.graph import Stream
-from oop_engine.core.operator import State
+from oop_engine.core.operator import Operator, State
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.units import TIME_UNITS, instant, lasting, to_seconds
 from oop_engine.service.service import Service
@@ -26,6 +26,8 @@ _OFTEN_S, _SELDOM_S = 0.5, 5.0
 _POINTS = 600
 _SILENT_S = 3.0
 """Seconds after which a source is called silent in sentences."""
+_DEFINITIONS = 20
+"""Definitions of windows that are listed of an operator."""
 _A_CLOCK_S = 7 * 86_400.0
 """Bounds that are closer than this to now are taken for moments of this clock."""
 
@@ -196,9 +198,10 @@ class Sampler:
                         {"group": name, "bound": None if below == NEVER else instant(below, unit)}
                         for name, below in found.groups.get(node.name, ())
                     ],
+                    "windows": _windows(operator, unit),
                 }
             if node.name in reasons:
-                shown["why"] = reasons[node.name].text
+                shown |= {"why": reasons[node.name].text, "holder": reasons[node.name].holder}
             nodes.append(shown)
         return nodes
 
@@ -225,6 +228,18 @@ class Sampler:
                 "state": {node["name"]: node["state"]["nbytes"] for node in nodes if "state" in node},
             }
         )
+
+
+def _windows(operator: Operator, unit: str) -> list[Sample]:
+    """Return the open windows of an operator, by definition, in words."""
+
+    def words(span: tuple[int, int] | None) -> list[str] | None:
+        return None if span is None else [instant(at, unit) for at in span]
+
+    return [
+        {"window": one.name, "number": one.number, "oldest": words(one.oldest), "newest": words(one.newest)}
+        for one in operator.open_windows(_DEFINITIONS)
+    ]
 
 
 def _bound_of(found: Standing, source: str) -> tuple[int, str]:

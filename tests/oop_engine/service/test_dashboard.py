@@ -106,6 +106,11 @@ def test_a_sample_tells_who_holds_a_window_and_since_when() -> None:
             nodes = {node["name"]: node for node in sampler.last["nodes"]}
             assert nodes["east-edge"]["counts"]["late"] == 1
             assert nodes["per-minute"]["state"]["partials"] == 2
+            assert nodes["per-minute"]["holder"] == "west"
+            minute = ["2024-05-01 11:30:00", "2024-05-01 11:31:00"]
+            assert nodes["per-minute"]["windows"] == [
+                {"window": "Tumbling(60)", "number": 1, "oldest": minute, "newest": minute}
+            ]
             assert [point["lag"]["west"] for point in sampler.points] == [None, 6.0, 36.0]
             json.dumps(sampler.last, allow_nan=False)
             lines = prometheus(sampler.last).splitlines()

@@ -64,6 +64,12 @@ async def looked_at(seen: Browser, page: Dashboard, silenced: asyncio.Event) -> 
     assert await seen.js("document.querySelector('g.holds').dataset.node") == "west"
     await seen.js("document.querySelector('g[data-node=\"per-minute\"]').dispatchEvent(new Event('click'))")
     assert "it waits for 'west'" in await seen.js("document.querySelector('#detail').textContent")
+    await seen.js("document.querySelector('g[data-node=\"per-minute\"]').dispatchEvent(new Event('click'))")
+    row = "document.querySelector('#windows tr[data-node=\"per-minute\"]')"
+    assert (await seen.js(f"[...{row}.cells].map(cell => cell.textContent)"))[-1] == "west"
+    assert await seen.js("document.querySelector('#window-why').hidden")
+    await seen.js(f"{row}.click()")
+    assert "it waits for 'west'" in await seen.js("document.querySelector('#window-why').textContent")
     await seen.js("document.querySelector('#checkpoint').click()")
     await seen.until(
         "sample.checkpoints.count > 0 && document.querySelectorAll('#checkpoints tr').length > 1"

@@ -49,11 +49,12 @@ function showFigures() {
   const late = sample.nodes.reduce((sum, node) => sum + (node.counts?.late ?? 0), 0);
   const dead = sample.sources.reduce((sum, source) => sum + source.unreadable, 0);
   const checkpoints = sample.checkpoints, age = checkpoints.age_s === null ? "none yet" : `${lasting(checkpoints.age_s)} ago`;
-  const figures = [["tuples/s", rate(sample.rate)], ["late", count(late)], ["unreadable", count(dead)],
+  const behind = sample.nodes.reduce((sum, node) => sum + (node.counts?.behind ?? 0), 0);
+  const figures = [["tuples/s", rate(sample.rate)], ["late", count(late)], ["behind a bound", count(behind)], ["unreadable", count(dead)],
     [checkpoints.durable ? "checkpoint" : "commit", age], ["up", lasting(sample.up_s)]];
   $("figures").replaceChildren(...figures.map(([name, value]) => {
     const pair = made("div");
-    pair.append(made("dt", name), made("dd", value, /late|unread/.test(name) && value !== "0" ? "bad" : ""));
+    pair.append(made("dt", name), made("dd", value, /late|behind|unread/.test(name) && value !== "0" ? "bad" : ""));
     return pair;
   }));
   $("name").textContent = document.title = sample.graph;
@@ -114,6 +115,22 @@ function showDetail() {
   if (source) for (const [reason, rows] of Object.entries(source.reasons)) lines.push(made("p", `${count(rows)} rows not read: ${reason}`, "soft"));
   place.replaceChildren(...lines);
 }
+function showWindows() {
+  const during = span => span ? `${shortened(span[0])} to ${shortened(span[1])}` : "", place = $("windows");
+  const open = sample.nodes.flatMap(node => (node.windows ?? []).map(window => [node, window]));
+  table(place, ["operator", "windows", "open", "oldest", "newest", "groups", "partial aggregates", "waits for"], open.map(([node, window]) => [
+    node.name, window.window, window.number === null ? "" : count(window.number), during(window.oldest), during(window.newest),
+    count(node.state.groups), count(node.state.partials), [node.holder ?? "", "holds"]]), "No window is open.");
+  open.forEach(([node], at) => {
+    const row = place.rows[at + 1];
+    row.dataset.node = node.name;
+    row.className = chosen === node.name ? "chosen" : "";
+    row.addEventListener("click", () => choose(node.name));
+  });
+  const node = open.find(([found]) => found.name === chosen)?.[0];
+  $("window-why").hidden = !node?.why;
+  $("window-why").textContent = node?.why ?? "";
+}
 function showTables() {
   const holders = new Set(sample.why.map(reason => reason.holder));
   table($("sources"), ["source", "bound", "behind the first", "lag (clock)", "tuples/s", "tuples", "unreadable", "silent"], sample.sources.map(source => [
@@ -154,9 +171,9 @@ function again() { // of another size, or in other colors
 function show(found) {
   points = points.concat(found.points.filter(point => !points.length || point.at > points.at(-1).at)).slice(-POINTS);
   sample = found;
-  for (const part of [showFigures, showWhy, showGraph, showDetail, showTables, showPlots]) part();
+  for (const part of [showFigures, showWhy, showGraph, showDetail, showWindows, showTables, showPlots]) part();
 }
-function choose(name) { chosen = chosen === name ? null : name; showGraph(); showDetail(); }
+function choose(name) { chosen = chosen === name ? null : name; showGraph(); showDetail(); showWindows(); }
 async function post(path) {
   const answer = await fetch(path, {method: "POST", headers: {Authorization: `Bearer ${token}`}});
   if (!answer.ok) alert(await answer.text());
