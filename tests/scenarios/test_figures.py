@@ -21,7 +21,7 @@ SMALL: dict[str, tuple[dict[str, str], tuple[int | float | str, ...], int]] = {
     "stream_slicing": (
         {"tuples": "30000"},
         ("1", "10", "100", "1000", "3 session", "100 late 50", "10 count"),
-        6,
+        7,
     ),
     "slide_by_tuple": ({"tuples": "2000"}, (0, 10), 4),
     "hammer_time": ({"seconds": "100", "rate": "1500"}, (1, 16, 64), 4),
@@ -31,7 +31,7 @@ SMALL: dict[str, tuple[dict[str, str], tuple[int | float | str, ...], int]] = {
     "late_join": ({"minutes": "11", "rate": "300", "every": "2 s"}, (0, 5), 3),
     "late_tumbling_join": ({"rate": "40", "minutes": "2", "every": "2 s"}, (0, 10), 2),
     "union_join": ({"rate": "20", "windows": "7", "every": "2 s"}, (0, 40), 3),
-    "two_level": ({"unit": "40", "minutes": "2", "each": "5"}, (2, 8), 6),
+    "two_level": ({"unit": "80", "minutes": "2", "each": "5"}, (2, 8), 6),
     "union_count": ({"groups": "30", "minutes": "2"}, (0, 20, 40), 4),
 }
 """Parameters, the points of the sweep, and how many claims there are."""
