@@ -13,6 +13,7 @@ import click
 from oop_engine.cli.options import check_folder, json_option, order_option, scenario_argument, set_option
 from oop_engine.cli.output import only_json, print_json, write_whole
 from oop_engine.core.errors import UsageError
+from oop_engine.runners.door import RING
 
 if TYPE_CHECKING:
     from oop_engine.core.graphs.graph import Plan
@@ -24,6 +25,10 @@ __all__ = ["contract", "explain"]
 _HEADINGS = ("Pass", "Keep", "Propagate", "Cost", "Source")
 _SHOWN = _HEADINGS[:3]
 GROUPS, SHARDS = 8, 2
+_ROWS = (
+    f"All that wait at a source enter as one page, {RING:,} rows at most, when the source has nothing more:\n"
+    "  no timer, no operator with a way of its own for single rows."
+)
 
 
 @click.command()
@@ -132,6 +137,8 @@ def _show(variants: list[Variant]) -> None:
         for schema, streams in _by_schema(variant.graph.plan()).items():
             click.echo(f"  {', '.join(streams)}\n    {schema}")
         click.echo()
+    click.secho("rows that come one by one (push_row, messages of a service)", bold=True)
+    click.echo(f"  {_ROWS}\n")
     click.secho("operators: output, state, punctuation", bold=True)
     for name, operator in _kinds(variants).items():
         click.echo(f"  {name}")

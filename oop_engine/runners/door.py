@@ -80,27 +80,39 @@ class RowLane:
 
         Raises ``ContractError`` for a row without a value for each column, or if only some rows have arrivals.
         """
-        rows = self._rows
-        try:
-            named = row.__class__ is dict or isinstance(row, Mapping)  # the second takes long
-            values: Any = self._of(row) if named else row
-            sound = len(values) == self._width
-        except (KeyError, TypeError):
-            sound = False
-        if not sound:
-            msg = f"{self._place}: a row must have {', '.join(self._schema.names)}; got {row!r:.200}"
-            raise ContractError(msg)
-        if arrival is not None:
-            self._arrivals.append(arrival)
-        if len(self._arrivals) not in (0, len(rows) + 1):
-            del self._arrivals[len(rows) :]
-            msg = f"{self._place}: rows that wait together must all have arrivals, or none; got {arrival}"
-            raise ContractError(msg)
+        rows, width = self._rows, self._width
+        values = row if row.__class__ is tuple else self._values(row)
+        if len(values) != width:
+            self._refuse(row)
+        if arrival is not None or self._arrivals:
+            self._arrive(arrival)
         rows.append(values)
         if self._max_delay_s is not None:
             self._since = wall() if len(rows) == 1 else self._since
             return len(rows) >= RING or wall() - self._since >= self._max_delay_s
         return len(rows) >= RING
+
+    def _values(self, row: Mapping[str, Any] | Sequence[Any]) -> Sequence[Any]:
+        """Return the values of a row in the order of the columns."""
+        try:
+            named = row.__class__ is dict or isinstance(row, Mapping)  # the second takes long
+            values: Any = self._of(row) if named else row
+            len(values)
+        except (KeyError, TypeError):
+            self._refuse(row)
+        found: Sequence[Any] = values
+        return found
+
+    def _refuse(self, row: object) -> NoReturn:
+        msg = f"{self._place}: a row must have {', '.join(self._schema.names)}; got {row!r:.200}"
+        raise ContractError(msg)
+
+    def _arrive(self, arrival: int | None) -> None:
+        """Note when the next row arrived, as all that wait or none."""
+        if arrival is None or len(self._arrivals) != len(self._rows):
+            msg = f"{self._place}: rows that wait together must all have arrivals, or none; got {arrival}"
+            raise ContractError(msg)
+        self._arrivals.append(arrival)
 
     def take(self) -> Page:
         """Return all rows that wait, which do so no longer.

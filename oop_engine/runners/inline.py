@@ -123,9 +123,10 @@ class Inline:
         one page then.  A microsecond a row.  Raises ``ContractError`` if the row has not a value for each column; a
         value of a wrong type is an error when the page is made.
         """
-        if source in self._ended or source not in self._lanes:
+        lane = self._lanes.get(source)
+        if lane is None or source in self._ended:
             raise not_open(self.plan.name, source, self._last)
-        full = self._lanes[source].add(row, arrival)
+        full = lane.add(row, arrival)
         self._with_rows.add(source)
         if full:
             self._rows_in(source)

@@ -19,6 +19,7 @@ from oop_engine.cli.explain import contract
 from oop_engine.cli.replay import limited
 from oop_engine.core.operator import Operator
 from oop_engine.core.page import Page
+from oop_engine.runners.door import RING
 from tests.children import MOST_S, started
 from tests.oop_engine import toy_scenario
 
@@ -253,6 +254,7 @@ def test_a_limit_cuts_within_a_page() -> None:
 def test_explain_tells_graph_streams_and_contracts(tmp_path: Path) -> None:
     picture = tmp_path / "plans.svg"
     done = call("explain", TOY, "--svg", str(picture))
+    assert f"enter as one page, {RING:,} rows at most" in done.output
     for words in (
         "Promise(slack=20 s)  <- packets",
         "packets, progress\n    (ts+: int64",
