@@ -28,7 +28,7 @@ def all_operators() -> list[type[Operator]]:
 
 
 CASES = all_cases()
-EXAMPLES = max(settings().max_examples // 20, 1)  # of each law for each case: there are 1,800 pairs
+EXAMPLES = max(settings().max_examples // 20, 1)  # of each case: there are hundreds
 
 
 @pytest.mark.parametrize("cls", all_operators(), ids=lambda cls: cls.__name__)
@@ -41,4 +41,4 @@ def test_every_operator_describes_itself(case: Case) -> None:
     assert case.operator.describe().startswith(type(case.operator).__name__)
 
 
-test_law = contract_suite(CASES, EXAMPLES)
+test_laws = contract_suite(CASES, EXAMPLES, together=True)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oop_engine.testing import Case
+from oop_engine.testing import Case, Trial
 from oop_engine.testing.laws import oracle
 from oop_engine.traces.validation import MOST_TIME
 from tests.cases import all_cases
@@ -39,6 +39,6 @@ def test_the_ends_of_time(case: Case) -> None:
         )  # then a tuple may be late, and its oracle does not know that
         there = far(case, data.draw(st.sampled_from([EARLY, LATE] if policy else [EARLY, LATE, BOTH])))
         if there is not None:
-            oracle(there, data)
+            oracle(Trial(there, data))
 
     holds()

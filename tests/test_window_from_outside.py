@@ -79,7 +79,8 @@ test_a_window_of_ones_own_keeps_the_laws = contract_suite(
             bursts,
             DOMAINS,
         )
-    ]
+    ],
+    together=True,
 )
 
 

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from oop_engine.testing.driver import net_content as net_content
     from oop_engine.testing.graph_driver import GraphDriver as GraphDriver
     from oop_engine.testing.laws import LAWS as LAWS, check as check
-    from oop_engine.testing.laws import contract_suite as contract_suite, draw_script as draw_script
+    from oop_engine.testing.laws import contract_suite as contract_suite
     from oop_engine.testing.streams import Event as Event, Script as Script, as_messages as as_messages
     from oop_engine.testing.streams import row_lists as row_lists, rows_of as rows_of, scripts as scripts
+    from oop_engine.testing.trial import Trial as Trial, draw_script as draw_script
 else:
     _load, __dir__ = lazy_names(__name__)
 

@@ -1,6 +1,7 @@
 """The laws that every operator keeps, tried on random streams: tuples, arrival orders, page cuts, punctuation.
 
-A law takes a ``Case`` and Hypothesis' ``data`` and raises ``AssertionError`` where the operator breaks it.
+A law takes a ``Trial``, which is a ``Case`` and a stream for it, and raises ``AssertionError`` where the operator
+breaks it.
 ``contract_suite`` makes a pytest test of all laws for all cases::
 
     from oop_engine.testing import Case, contract_suite
@@ -12,8 +13,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Sequence
-from functools import lru_cache
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pyarrow as pa
@@ -27,11 +27,12 @@ from oop_engine.core.page import Page
 from oop_engine.testing.case import Case, Row
 from oop_engine.testing.driver import Driver, as_bytes, multiset
 from oop_engine.testing.graph_driver import pushed_by_row
-from oop_engine.testing.streams import Script, as_messages, row_lists, rows_of, scripts
+from oop_engine.testing.streams import as_messages
+from oop_engine.testing.trial import Trial, draw_script
 
-__all__ = ["LAWS", "Law", "check", "contract_suite", "draw_script"]
+__all__ = ["LAWS", "Law", "check", "contract_suite"]
 
-Law = Callable[[Case, st.DataObject], None]
+Law = Callable[[Trial], None]
 _REASON = 20  # characters: an exemption is worth a sentence
 _COPIES = 3
 _WIDER = {
@@ -43,148 +44,130 @@ _WIDER = {
 }
 
 
-def oracle(case: Case, data: st.DataObject) -> None:
+def oracle(trial: Trial) -> None:
     """The output (here and below its net content) is that of the definition, wherever pages are cut."""
-    script = draw_script(case, data)
-    expected = case.oracle(rows_of(script, len(case.inputs)))
-    _same_rows("the output is not the oracle's", _run(case, script).content(), expected)
+    expected = trial.case.oracle(trial.rows)
+    _same_rows("the output is not the oracle's", trial.whole.content(), expected)
 
 
-def order(case: Case, data: st.DataObject) -> None:
+def order(trial: Trial) -> None:
     """Order within the punctuation does not matter."""
-    script = draw_script(case, data)
-    other = draw_script(case, data, rows_of(script, len(case.inputs)))
-    failure = "another order of arrival gives another output"
-    _same_rows(failure, _run(case, other).content(), _run(case, script).content())
+    other = trial.run(draw_script(trial.case, trial.data, trial.rows))
+    _same_rows("another order of arrival gives another output", other.content(), trial.whole.content())
 
 
-def cuts(case: Case, data: st.DataObject) -> None:
+def cuts(trial: Trial) -> None:
     """Where pages are cut does not matter, nor that rows are pushed one by one and wait for each other."""
-    script = draw_script(case, data)
-    whole, pushed = _run(case, script), pushed_by_row(case.operator, case.inputs, script)
-    for other, (port, name) in product(
-        (_run(case, script, page_rows=1), pushed), enumerate(case.operator.outputs)
-    ):
-        _same_rows(f"cut into rows, another output {name!r}", other.content(port), whole.content(port))
+    case = trial.case
+    pushed = pushed_by_row(case.operator, case.inputs, trial.script)
+    for other, (port, name) in product((trial.run(page_rows=1), pushed), enumerate(case.operator.outputs)):
+        _same_rows(f"cut into rows, another output {name!r}", other.content(port), trial.whole.content(port))
 
 
-def grammar(case: Case, data: st.DataObject) -> None:
+def grammar(trial: Trial) -> None:
     """No output contradicts earlier punctuation, and bounds never shrink."""
-    driver = _run(case, draw_script(case, data))
-    for port, messages in enumerate(driver.out):
-        contract = EdgeContract(f"{case.id}.{case.operator.outputs[port]}")
+    for port, messages in enumerate(trial.whole.out):
+        contract = EdgeContract(f"{trial.case.id}.{trial.case.operator.outputs[port]}")
         for message in messages:
             contract.check(message)
 
 
-def schema(case: Case, data: st.DataObject) -> None:
+def schema(trial: Trial) -> None:
     """Every page has the schema that was announced."""
-    driver = _run(case, draw_script(case, data))
-    for port, announced in enumerate(driver.operator.schemas_out):
-        for page in driver.pages(port):
+    for port, announced in enumerate(trial.whole.operator.schemas_out):
+        for page in trial.whole.pages(port):
             _must(page.schema == announced, f"port {port}: announced {announced!r}, put out {page.schema!r}")
 
 
-def purge(case: Case, data: st.DataObject) -> None:
+def purge(trial: Trial) -> None:
     """Punctuation never makes an operator keep more; it may turn tuples into partial aggregates."""
-    driver = Driver(case.operator, *case.inputs)
-    for port, message in as_messages(draw_script(case, data), case.inputs):
-        before = driver.operator.state()
-        driver.feed(port, message)
-        if not isinstance(message, Page):
-            after = driver.operator.state()
-            less = after.tuples <= before.tuples and sum(after.in_use[:2]) <= sum(before.in_use[:2])
-            _must(less, f"{message} made it keep {after}, before {before}")
+    states = pairwise(trial.states)
+    for (_, message), (before, after) in zip(trial.messages, states, strict=True):
+        less = after.tuples <= before.tuples and sum(after.in_use[:2]) <= sum(before.in_use[:2])
+        _must(isinstance(message, Page) or less, f"{message} made it keep {after}, before {before}")
 
 
-def end(case: Case, data: st.DataObject) -> None:
+def end(trial: Trial) -> None:
     """The end closes everything."""
-    state = _run(case, draw_script(case, data)).operator.state()
+    state = trial.whole.operator.state()
     _must(state.in_use == (0, 0, 0), f"after the end it keeps {state}")
 
 
-def snapshot(case: Case, data: st.DataObject) -> None:
+def snapshot(trial: Trial) -> None:
     """To leave midway and come back elsewhere changes nothing, to the last message, but the room that is left."""
-    messages = as_messages(draw_script(case, data), case.inputs)
-    stayed = Driver(case.operator, *case.inputs)
-    moved = Driver(case.operator, *case.inputs)
-    for port, message in messages:
-        stayed.feed(port, message)
+    moved = Driver(trial.case.operator, *trial.case.inputs)
+    for (port, message), stayed in zip(trial.messages, trial.states[1:], strict=True):
         moved.feed(port, message)
         moved.move()
-        here, there = stayed.operator.state().in_use, moved.operator.state().in_use
-        _must(here == there, f"after {message} it keeps {here}, restored {there}")
-    _same_messages("restored midway it goes on in another way", moved.run([]).out, stayed.run([]).out)
+        there = moved.operator.state().in_use
+        _must(stayed.in_use == there, f"after {message} it keeps {stayed.in_use}, restored {there}")
+    _same_messages("restored midway it goes on in another way", moved.run([]).out, trial.whole.out)
 
 
-def untouched(case: Case, data: st.DataObject) -> None:
+def untouched(trial: Trial) -> None:
     """Input arrays are left as they were."""
-    messages = as_messages(draw_script(case, data), case.inputs)
-    before = [as_bytes(message) for _, message in messages]
-    Driver(case.operator, *case.inputs).run(messages)
-    changed = [m for (_, m), was in zip(messages, before, strict=True) if as_bytes(m) != was]
+    given = as_messages(trial.script, trial.case.inputs)
+    both = zip(given, trial.taken, strict=True)
+    changed = [taken for (_, was), taken in both if as_bytes(taken) != as_bytes(was)]
     _must(not changed, f"its input was written into: {changed}")
 
 
-def empty(case: Case, data: st.DataObject) -> None:
+def empty(trial: Trial) -> None:
     """Empty pages are harmless."""
-    messages = as_messages(draw_script(case, data), case.inputs)
+    case = trial.case
     with_empty = [
         (p, m)
-        for port, message in messages
+        for port, message in trial.messages
         for p, m in ((port, Page.empty(case.inputs[port])), (port, message))
     ]
-    plain = Driver(case.operator, *case.inputs).run(messages)
     padded = Driver(case.operator, *case.inputs).run(with_empty)
-    _same_rows("empty pages in between give another output", padded.content(), plain.content())
+    _same_rows("empty pages in between give another output", padded.content(), trial.whole.content())
 
 
-def fresh(case: Case, data: st.DataObject) -> None:
+def fresh(trial: Trial) -> None:
     """A description survives pickling, and running it leaves no trace in it."""
-    script = draw_script(case, data)
-    copy: Operator = pickle.loads(pickle.dumps(case.operator))
-    first = _run(case, script).out
-    again = Driver(copy, *case.inputs).run(as_messages(script, case.inputs)).out
+    first = trial.whole.out
+    copy: Operator = pickle.loads(pickle.dumps(trial.case.operator))
+    again = Driver(copy, *trial.case.inputs).run(as_messages(trial.script, trial.case.inputs)).out
     _same_messages("a pickled copy goes another way", again, first)
-    _same_messages("a second run goes another way", _run(case, script).out, first)
+    _same_messages("a second run goes another way", trial.run().out, first)
 
 
-def division(case: Case, data: st.DataObject) -> None:
+def division(trial: Trial) -> None:
     """Copies that divide the tuples by partition keys give together the output of one operator."""
+    case = trial.case
     keys = case.operator.partition_keys(case.inputs)
     if keys == []:
         return  # one operator has to see everything
-    script = draw_script(case, data)
-    chosen = [data.draw(st.sampled_from(keys))] if keys else None
+    messages = trial.messages
+    chosen = [trial.data.draw(st.sampled_from(keys))] if keys else None
     copies = [Driver(case.operator, *case.inputs) for _ in range(_COPIES)]
-    for port, message in as_messages(script, case.inputs):
+    for port, message in messages:
         names = [key[port] for key in chosen or ()]
         for copy, part in zip(copies, _shares(message, names), strict=True):
             copy.feed(port, part)
     for copy in copies:
         copy.run([])
-    whole = _run(case, script)
     for port in range(len(case.operator.outputs)):
         divided = [row for copy in copies for row in copy.content(port)]
-        _same_rows(f"copies divided by {chosen} give another output", divided, whole.content(port))
+        failure = f"copies divided by {chosen} give another output"
+        _same_rows(failure, divided, trial.whole.content(port))
 
 
-def descent(case: Case, data: st.DataObject) -> None:
+def descent(trial: Trial) -> None:
     """A column that repeats one of the input has values of it, and of its row."""
-    script = draw_script(case, data)
-    given = rows_of(script, len(case.inputs))
-    driver = _run(case, script)
-    for number, announced in enumerate(driver.operator.schemas_out):
+    case = trial.case
+    for number, announced in enumerate(trial.whole.operator.schemas_out):
         for name in announced.names:
             sources = case.operator.lineage(name, case.inputs)
-            _come_from(name, driver.rows(number), sources, _as_put_in(case, given))
+            _come_from(name, trial.whole.rows(number), sources, _as_put_in(case, trial.rows))
 
 
-def sorting(case: Case, data: st.DataObject) -> None:
+def sorting(trial: Trial) -> None:
     """An operator that keeps order puts sorted streams out sorted."""
-    if not case.operator.keeps_order(case.inputs):
+    if not trial.case.operator.keeps_order(trial.case.inputs):
         return
-    driver = _run(case, draw_script(case, data, ordered=True))
+    driver = trial.run(draw_script(trial.case, trial.data, ordered=True))
     for port, announced in enumerate(driver.operator.schemas_out):
         times = [time for page in driver.pages(port) for time in page.times.tolist()]
         _must(times == sorted(times), f"sorted streams leave unsorted by {announced.progressing!r}: {times}")
@@ -208,57 +191,52 @@ LAWS: list[Law] = [
 ]
 
 
-def check(case: Case, law: Law, examples: int = 20) -> None:
-    """Try ``law`` on ``case`` with ``examples`` random streams; Hypothesis shrinks a counterexample.
+def check(case: Case, *laws: Law, examples: int = 20) -> None:
+    """Try ``laws`` on ``case`` with ``examples`` random streams; Hypothesis shrinks a counterexample.
 
-    Raises ``AssertionError`` or ``ContractError`` if the law does not hold.
+    Several laws look at the same streams, and at one run over each: all of them cost little more than three.
+    Raises ``AssertionError`` or ``ContractError`` if one does not hold, with a note which.
     """
 
     @settings(max_examples=examples, deadline=None, report_multiple_bugs=False)
     @given(st.data())
     def holds(data: st.DataObject) -> None:
-        law(case, data)
+        trial = Trial(case, data)
+        for law in laws:
+            try:
+                law(trial)
+            except Exception as error:
+                error.add_note(f"broken by {case.id!r}: the law {law.__name__!r}. {law.__doc__}")
+                raise
 
     holds()
 
 
-def contract_suite(cases: Sequence[Case], examples: int = 20) -> Callable[..., None]:
+def contract_suite(
+    cases: Sequence[Case], examples: int = 20, *, together: bool = False
+) -> Callable[..., None]:
     """Return a pytest test of every law for every case; give it to a name that starts with ``test_``.
 
-    A law that a case is exempt from is skipped with the reason.  Raises ``UsageError`` for exemptions from laws
-    that do not exist or without a sentence why, for two cases of one ``id``, and if there is no case.
+    A law that a case is exempt from is skipped with the reason.  ``together``: one test for each case, in which all
+    laws look at the same runs, a third of the time.
+    Raises ``UsageError`` for exemptions from laws that do not exist or without a sentence why, for two cases of
+    one ``id``, and if there is no case.
     """
     import pytest
 
     _check_cases(cases)
+    tried = [("laws", LAWS)] if together else [(law.__name__, [law]) for law in LAWS]
 
-    @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
+    @pytest.mark.parametrize("laws", [laws for _, laws in tried], ids=[name for name, _ in tried])
     @pytest.mark.parametrize("case", cases, ids=str)
-    def test_law(case: Case, law: Law) -> None:
-        if law.__name__ in case.exempt:
-            pytest.skip(case.exempt[law.__name__])
-        check(case, law, examples)
+    def test_law(case: Case, laws: list[Law]) -> None:
+        kept = [law for law in laws if law.__name__ not in case.exempt]
+        if not kept:
+            pytest.skip(case.exempt[laws[0].__name__])
+        check(case, *kept, examples=examples)
 
     found: Callable[..., None] = test_law
     return found
-
-
-def draw_script(
-    case: Case, data: st.DataObject, rows: list[list[Row]] | None = None, *, ordered: bool = False
-) -> Script:
-    """Draw a stream for ``case``: tuples (or ``rows``, of each input) in an order it takes, with true punctuation.
-
-    ``ordered``: sorted, even if it takes any order.
-    """
-    rows = rows or [data.draw(tuples) for tuples in _tuples(case)]
-    ordered, ports = ordered or case.operator.needs_order, range(len(case.inputs))
-    keys = [[key[port] for key in case.operator.partition_keys(case.inputs) or ()] for port in ports]
-    return data.draw(scripts(case.inputs, rows, ordered=ordered, grouped=not ordered, keys=keys))
-
-
-@lru_cache
-def _tuples(case: Case) -> list[st.SearchStrategy[list[Row]]]:
-    return [row_lists(schema, case.domains) for schema in case.inputs]
 
 
 def _check_cases(cases: Sequence[Case]) -> None:
@@ -275,10 +253,6 @@ def _check_cases(cases: Sequence[Case]) -> None:
             if len(reason) <= _REASON:
                 msg = f"case {case.id!r}: say in a sentence why it is exempt from {name!r}; got {reason!r}"
                 raise UsageError(msg)
-
-
-def _run(case: Case, script: Script, **cut: int) -> Driver:
-    return Driver(case.operator, *case.inputs).run(as_messages(script, case.inputs, **cut))
 
 
 def _shares(message: Message, names: list[str]) -> list[Message]:

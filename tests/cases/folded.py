@@ -196,6 +196,7 @@ CASES = [
     ),
     Case(
         "folded-together", WindowAggregate(TOGETHER, SOME, ("k",)), (SCHEMA,), _of(_together), DOMAINS,
+        {"purge": "a tuple is kept once for all definitions, and a partial aggregate once for each"},
     ),
     Case(
         "slide-by-rank", WindowAggregate(SlideByTuple(30, 3, of="rank"), SOME, stamp="start"), (SCHEMA,),

@@ -503,4 +503,5 @@ test_a_definition_of_ones_own_keeps_the_laws = contract_suite(
         )
     ],
     examples=10,
+    together=True,
 )  # fmt: skip

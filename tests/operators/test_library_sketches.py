@@ -62,6 +62,7 @@ test_the_other_laws_hold = contract_suite(
         ),
     ],
     examples=5,
+    together=True,
 )
 
 
