@@ -105,7 +105,9 @@ def is_odd(inputs: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
 
 
 test_operator_keeps_the_laws = contract_suite(
-    [Case("odd", Odd(), (SCHEMA,), is_odd), Case("open-odd", OpenOdd(), (SCHEMA,), is_odd)], examples=5, together=True
+    [Case("odd", Odd(), (SCHEMA,), is_odd), Case("open-odd", OpenOdd(), (SCHEMA,), is_odd)],
+    examples=5,
+    together=True,
 )
 
 

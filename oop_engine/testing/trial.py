@@ -46,7 +46,7 @@ class Trial:
 
     @property
     def states(self) -> list[State]:
-        """Return what it kept before the first message, and after each."""
+        """Return its states before the first message, and after each."""
         return self._ran[1]
 
     @property

@@ -121,7 +121,7 @@ def test_not_balanced_is_what_comes_from_behind_a_shuffle() -> None:
 
 
 def test_random_graphs() -> None:
-    @settings(suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
     @given(graphs(), st.data())
     def holds(built: Built, data: st.DataObject) -> None:
         feeds = {n: Given(RANDOM, [[page] for page in pages(feed, 3)]) for n, feed in built.feeds.items()}

@@ -20,7 +20,7 @@ from tests.test_random_graphs import SCHEMA, Built, graphs, pages
 
 @pytest.mark.parametrize("order", ["out", "in"])
 def test_random_graphs(order: str) -> None:
-    @settings(max_examples=40, phases=[Phase.generate])  # to shrink such graphs takes minutes
+    @settings(max_examples=20, phases=[Phase.generate])  # to shrink such graphs takes minutes
     @given(graphs(), st.data())
     def holds(built: Built, data: st.DataObject) -> None:
         rows = data.draw(st.integers(1, 7))

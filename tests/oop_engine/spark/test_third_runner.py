@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SEGMENTS = 3
+TIMES = max(settings().max_examples // 60, 1)
+"""Orders of chance in which records come, of all transcripts and of all operators: a run over all takes long."""
 T = TypeVar("T")
 
 
@@ -63,7 +65,7 @@ def check_transcripts(chosen: list[Transcript], found: list[dict[str, Any]]) -> 
 
 def test_transcripts_staged() -> None:
     together, chosen = all_transcripts()
-    for seed in range(3):
+    for seed in range(TIMES):
         check_transcripts(chosen, together.run_staged(seed=seed))
 
 
@@ -117,7 +119,7 @@ def check_cases(expected: list[Any], found: list[dict[str, Any]]) -> None:
         assert multiset(told if change is None else net_content(told, change)) == rows, case.id
 
 
-@pytest.mark.parametrize("number", [3, 7])
+@pytest.mark.parametrize("number", range(3, 3 + TIMES))
 def test_every_operator_staged(number: int) -> None:
     together, expected = all_cases(number)
     check_cases(expected, together.run_staged(seed=number))
