@@ -19,10 +19,13 @@ class Disk:
 
     def write(self, path: Path, data: bytes) -> None:
         """Write a file; its bytes are on the disk then, its name after ``sync``."""
-        with path.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with path.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:  # of a full disk it does not say which file
+            raise OSError(error.errno, error.strerror, str(path)) from error
 
     def create(self, path: Path, data: bytes) -> bool:
         """Make a file that is not there yet, whole or not at all; return whether it was this call that made it.
@@ -30,8 +33,8 @@ class Disk:
         It is on the disk with its name then.  Two calls at the same time, of any processes: one of them gets True.
         """
         unfinished = path.with_name(f".{path.name}.{os.urandom(4).hex()}.part")
-        self.write(unfinished, data)
         try:
+            self.write(unfinished, data)
             os.link(unfinished, path)
         except FileExistsError:
             return False

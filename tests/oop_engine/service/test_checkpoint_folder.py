@@ -9,6 +9,7 @@ import pytest
 from oop_engine import SnapshotError, UsageError
 from oop_engine.service.checkpoint_folder import CheckpointFolder, OwnerGone
 from oop_engine.service.checkpoint_manifest import CheckpointManifest
+from oop_engine.system.disk import Disk
 
 KINDS = {"count": ("WindowAggregate", 1)}
 
@@ -107,3 +108,10 @@ def test_a_half_written_record_counts_for_nothing(tmp_path: Path) -> None:
 def test_a_checkpoint_must_be_claimed_before_it_is_used(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="must be claimed first"):
         CheckpointFolder(tmp_path).record(manifest(), {}, {})
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_a_full_disk_is_told_by_the_file_that_could_not_be_written() -> None:
+    with pytest.raises(OSError, match="No space left on device") as failed:
+        Disk().write(Path("/dev/full"), b"a state")
+    assert failed.value.filename == "/dev/full"
