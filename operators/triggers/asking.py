@@ -35,7 +35,7 @@ class AfterMatch(Trigger):
         fired: Mask = view.matches[self] > state[:, 0]
         return fired
 
-    def after(self, view: WindowView, state: Integers) -> Integers:
+    def after(self, view: WindowView, state: Integers, asked: Mask) -> Integers:
         return view.matches[self][:, None]
 
 

@@ -60,8 +60,12 @@ class Trigger(ABC):
     def fires(self, view: WindowView, state: Integers) -> Mask:
         """Tell for which windows it fires, bool (n,); ``state`` int64 (n, width) stays as it is."""
 
-    def after(self, view: WindowView, state: Integers) -> Integers:
-        """Return the state of windows of which a version leaves now, int64 (n, width)."""
+    def after(self, view: WindowView, state: Integers, asked: Mask) -> Integers:
+        """Return the state of windows that fire now, int64 (n, width).
+
+        ``asked``: for which windows this trigger was asked, bool (n,): not where a version leaves on time, or another
+        trigger has its turn.
+        """
         return state
 
     def check(self, names: list[str], schema: Schema, place: str) -> None:  # noqa: B027  # most fit any results
@@ -104,7 +108,7 @@ class AfterFraction(Trigger):
         fired: Mask = self._passed(view) & (state[:, 0] == 0)
         return fired
 
-    def after(self, view: WindowView, state: Integers) -> Integers:
+    def after(self, view: WindowView, state: Integers, asked: Mask) -> Integers:
         return self._passed(view).astype(np.int64)[:, None]
 
     def _passed(self, view: WindowView) -> Mask:

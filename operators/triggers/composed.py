@@ -54,8 +54,9 @@ class _Composed(Trigger):
         """Return for each trigger where it fires."""
         return [one.fires(view, part) for one, part in self.each(state)]
 
-    def after(self, view: WindowView, state: Integers) -> Integers:
-        return np.hstack([state[:, : self.own], *(one.after(view, part) for one, part in self.each(state))])
+    def after(self, view: WindowView, state: Integers, asked: Mask) -> Integers:
+        parts = [one.after(view, part, asked) for one, part in self.each(state)]
+        return np.hstack([state[:, : self.own], *parts])
 
 
 class AfterAny(_Composed):
@@ -84,10 +85,14 @@ class AfterEach(_Composed):
         found: Mask = np.choose(state[:, 0], self.all_fire(view, state))
         return found
 
-    def after(self, view: WindowView, state: Integers) -> Integers:
-        state = super().after(view, state)
-        state[:, 0] = np.minimum(state[:, 0] + 1, len(self.of) - 1)
-        return state
+    def after(self, view: WindowView, state: Integers, asked: Mask) -> Integers:
+        turn = state[:, 0]
+        parts = [
+            one.after(view, part, asked & (turn == number))
+            for number, (one, part) in enumerate(self.each(state))
+        ]
+        following = turn + (asked & self.fires(view, state))
+        return np.hstack([np.minimum(following, len(self.of) - 1)[:, None], *parts])
 
 
 class Once(_Composed):
@@ -102,9 +107,9 @@ class Once(_Composed):
         fired: Mask = self.all_fire(view, state)[0] & (state[:, 0] == 0)
         return fired
 
-    def after(self, view: WindowView, state: Integers) -> Integers:
-        over = state[:, 0] | self.fires(view, state)
-        state = super().after(view, state)
+    def after(self, view: WindowView, state: Integers, asked: Mask) -> Integers:
+        over = state[:, 0] | (asked & self.fires(view, state))
+        state = super().after(view, state, asked)
         state[:, 0] = over
         return state
 
@@ -122,8 +127,8 @@ class OrFinally(_Composed):
         fired: Mask = (first | last) & (state[:, 0] == 0)
         return fired
 
-    def after(self, view: WindowView, state: Integers) -> Integers:
-        over = state[:, 0] | self.all_fire(view, state)[1]
-        state = super().after(view, state)
+    def after(self, view: WindowView, state: Integers, asked: Mask) -> Integers:
+        over = state[:, 0] | (asked & self.all_fire(view, state)[1])
+        state = super().after(view, state, asked)
         state[:, 0] = over
         return state

@@ -41,6 +41,7 @@ from oop_engine.operators import (
 )
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.testing import END, Driver, multiset
+from tests.naive.triggers import after_match
 from tests.naive.versions import NaiveVersions, grid, sessions
 
 SCHEMA = Schema({"ts": pa.int64(), "v": pa.int64()}, "ts", "s")
@@ -141,7 +142,7 @@ def test_versions_after_a_match_are_those_of_the_definition(range_: int, slide: 
     twos = AfterMatch(pc.field("v") == 2)
     for seed in range(3):
         draw, promised = random.Random(seed), 0
-        naive = NaiveVersions(grid(range_, slide), _has_two, on_time, _has_two, strict=False)
+        naive = NaiveVersions(grid(range_, slide), after_match(2), on_time, after_match(2), strict=False)
         emit = Emit(early=twos, on_time=on_time, late=twos)
         driver = Driver(WindowAggregate(Sliding(range_, slide), ASKED, emit=emit), SCHEMA)
         for _ in range(25):
@@ -153,10 +154,6 @@ def test_versions_after_a_match_are_those_of_the_definition(range_: int, slide: 
             promised += draw.randrange(12)
             assert multiset(put_out(driver, Linear(promised))) == multiset(naive.promise(promised))
             driver.move()
-
-
-def _has_two(tuples: list[tuple[int, int]]) -> bool:
-    return any(v == 2 for _, v in tuples)
 
 
 @pytest.mark.parametrize(("early", "on_time", "late"), CHOICES)

@@ -64,10 +64,12 @@ class AskedTriggers:
                 fires |= (timings == timing) & trigger.fires(view, part)
         return fires
 
-    def after(self, view: WindowView, state: Integers) -> Integers:
-        """Return the state of triggers once a version has left."""
-        parts = zip(self._triggers, self._parts(state), strict=True)
-        after: Integers = np.hstack([part if one is None else one.after(view, part) for one, part in parts])
+    def after(self, view: WindowView, state: Integers, timings: Integers) -> Integers:
+        """Return the state of triggers of windows that fire; a trigger was asked where the timing is its own."""
+        parts = zip((_EARLY, _LATE), self._triggers, self._parts(state), strict=True)
+        after: Integers = np.hstack([
+            part if one is None else one.after(view, part, timings == timing) for timing, one, part in parts
+        ])  # fmt: skip
         return after
 
     def _parts(self, state: Integers) -> list[Integers]:

@@ -136,7 +136,9 @@ class Reviewing(Netting):
             self._asks.matches([found.states[at][0] for at in self._counts[1:]]),
             since if self._waiting is None else self._waiting.now - since, self._asks.asked,
         )  # fmt: skip
-        fires = np.ones(counts.size, np.bool_) if forced else self._asks.fires(view, last.state, timings)
+        fires = np.ones(counts.size, np.bool_)
+        if not forced:  # what the clock has looked at as well and has no new tuple is not asked
+            fires = self._asks.fires(view, last.state, timings) & (self._asks.asked | (came > 0))
         leaves = fires & ~same
         if self._emit.repeat:
             leaves |= fires & (timings == ON_TIME)
@@ -161,7 +163,7 @@ class Reviewing(Netting):
         done[out] = fires[of[out]]
         stays = fires & (timings != _FINAL)
         when = np.where(leaves, timings, last.timings)
-        now = Versioned(*extents, counts, versions, when, self._asks.after(view, last.state), rows)
+        now = Versioned(*extents, counts, versions, when, self._asks.after(view, last.state, timings), rows)
         self._table.replace(done, now.take(stays))
 
     def _take_back(self, looked: Looked) -> Iterator[Emission]:
