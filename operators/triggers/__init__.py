@@ -2,8 +2,8 @@
 
 A trigger is a value and can be used for many windows.  It is asked once a page about the windows that the page touched,
 all at once, and *fires* for some of them.  Conditions are of the time since the window fired last, whether its result
-had changed and left or not, so a trigger fires again and again, unless ``Once`` or ``OrFinally`` ends it.  What leaves
-on time is a firing, too, but of no trigger: ``Once``, ``AfterEach`` and ``OrFinally`` go on from where they were.
+had changed and left or not, so a trigger fires again and again, unless ``Once`` or ``OrFinally`` ends it.  A version on
+time is a firing, too, but of no trigger: ``Once``, ``AfterEach`` and ``OrFinally`` go on from where they were.
 
     AfterCount(n)            n tuples came                                   Beam: afterCount
     AfterFraction(share)     the watermark passed a share of the window      Onyx: percentile watermark

@@ -56,10 +56,12 @@ class ChangePages:
     def __init__(self, emit: Emit, out: Schema, aggregated: int) -> None:
         self._emit, self._out, self._aggregated = emit, out, aggregated
 
-    def page(self, gone: Versioned, new: Versioned, before: pa.RecordBatch) -> Page:
+    def page(
+        self, gone: Versioned, new: Versioned, before: pa.RecordBatch, leaves: NDArray[np.bool_]
+    ) -> Page:
         """Return a page of changes: rows that are taken back, then those that are put out.
 
-        ``before``: the rows that were out, of each new version.
+        ``before``: the rows that were out, of the windows looked at; ``leaves``: of which of them a version is new.
         """
         if self._emit.mode == "retracting":
             rows = pa.concat_batches([gone.rows, new.rows])
@@ -68,7 +70,7 @@ class ChangePages:
         else:
             rows, info, changes = new.rows, [new.versions, new.timings], None
             if self._emit.mode == "discarding":
-                rows = _difference(rows, before, self._aggregated)
+                rows = _difference(rows, before.filter(pa.array(leaves)), self._aggregated)
         columns = list(rows.columns)
         if self._emit.info:
             timing = pa.DictionaryArray.from_arrays(pa.array(info[1].astype(np.int8)), pa.array(TIMINGS))

@@ -101,10 +101,33 @@ class Reviewing(Netting):
         return passed
 
     def _results(self, closed: WindowStates) -> Iterable[Page]:
+        closed = self._unsettled(closed)
+        if not closed.slots.size:
+            return
         timings = np.full(closed.slots.size, _FINAL)
         for _, page in self._review(closed, timings, closed.ends, forced=True):
             assert isinstance(page, Page)
             yield page
+
+    def _unsettled(self, closed: WindowStates) -> WindowStates:
+        """Return the final windows that a tuple came to since their version; forget the versions of all others.
+
+        A window that is read in place only grows, so with the same count its result is the same, and is not made.
+        """
+        held, numbers = self._table.all, np.broadcast_to(closed.number, closed.slots.shape)
+        extents = closed.slots, numbers, self._output.starts(closed), closed.ends
+        of = self._match(extents, held[:4])
+        out = np.flatnonzero(of >= 0)
+        counts = np.full(closed.slots.size, -1)
+        counts[of[out]] = held.counts[out]
+        settled: Mask = counts == closed.states[self._counts[0]][0]
+        settled &= ~self._is_copied[numbers] & (np.bincount(of[out], minlength=counts.size) == 1)
+        if not settled.any():
+            return closed
+        gone = np.zeros(of.size, np.bool_)
+        gone[out] = settled[of[out]]
+        self._table.drop(gone)
+        return closed.take(np.flatnonzero(~settled))
 
     def _review(
         self,
@@ -137,7 +160,7 @@ class Reviewing(Netting):
             since if self._waiting is None else self._waiting.now - since, self._asks.asked,
         )  # fmt: skip
         fires = np.ones(counts.size, np.bool_)
-        if not forced:  # what the clock has looked at as well and has no new tuple is not asked
+        if not forced:  # the clock looks at windows without a new tuple as well: they are not asked
             fires = self._asks.fires(view, last.state, timings) & (self._asks.asked | (came > 0))
         leaves = fires & ~same
         if self._emit.repeat:
@@ -157,7 +180,7 @@ class Reviewing(Netting):
             new = Versioned(*extents, counts, versions, timings, last.state, rows)
             yield (
                 0,
-                self._pages.page(held.take(gone), new.take(leaves), taken(before, np.flatnonzero(leaves))),
+                self._pages.page(held.take(gone), new.take(leaves), before, leaves),
             )
         done = lost
         done[out] = fires[of[out]]
@@ -171,14 +194,18 @@ class Reviewing(Netting):
         held = self._table.all
         gone, none = looked(held.slots, held.numbers, held.ends), held.take(np.empty(0, np.int64))
         if gone.any():
-            yield 0, self._pages.page(held.take(gone), none, none.rows)
-            self._table.replace(gone, none)
+            yield 0, self._pages.page(held.take(gone), none, none.rows, np.empty(0, np.bool_))
+            self._table.drop(gone)
         if self._waiting is not None:
             self._waiting.forget(looked)
 
     def _match(self, windows: Extents, some: Extents) -> Integers:
         """Return for each of some extents the window that it is, or has become a part of; -1: none."""
-        of = within(windows, some)
+        of = np.full(some[0].size, -1)
+        if windows[0].size:
+            near = np.flatnonzero((some[3] > windows[2].min()) & (some[2] < windows[3].max()))
+            slots, numbers, starts, ends = some
+            of[near] = within(windows, (slots[near], numbers[near], starts[near], ends[near]))
         if (copied := self._is_copied[some[1]]).any():
             of[copied] = exactly(windows, some)[copied]
         return of

@@ -75,6 +75,10 @@ class VersionTable:
             kept = Versioned.of(columns, pa.concat_batches([kept.rows, new.rows]))
         self.all = kept
 
+    def drop(self, gone: Mask) -> None:
+        """Let go of some versions.  O(versions)."""
+        self.all = self.all.take(~gone)
+
     def rename(self, slots: Integers) -> None:
         """Give group ``g`` the slot ``slots[g]``."""
         self.all = self.all._replace(slots=slots[self.all.slots])

@@ -51,9 +51,7 @@ class Versions(Reviewing):
             for store in self.stores:
                 store.add(page.slice(0, 0), times[:0], slots[:0], len(self._groups))
         expected = self._expected(slots)
-        if (
-            self._emit.early is None and self._waiting is None
-        ):  # what has not been passed need not be looked at
+        if self._emit.early is None and self._waiting is None:  # windows ahead need not be looked at
             behind = times < expected
             times, slots = times[behind], slots[behind]
         if not times.size:
