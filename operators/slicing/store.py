@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,7 +105,20 @@ class Store(Protocol):
 
 
 class OnTime:
-    """A store whose windows follow from their tuples: one that comes late would change windows that have left."""
+    """A store whose windows follow from their tuples: one that comes late would change windows that have left.
+
+    Windows that leave take about as much memory as the tuples and runs that they were, so none are foretold.
+    """
 
     def add_late(self, page: Page, times: Integers, slots: Integers, bounds: Integers) -> None:
         """Leave the tuples out."""
+
+    def most_until(self, bound: int) -> float:
+        return 0.0
+
+    def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
+        none = np.empty(0, np.int64)
+        return none, none, np.empty(0)
+
+    def successor(self) -> Self:
+        return self

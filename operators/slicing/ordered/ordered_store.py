@@ -29,7 +29,7 @@ from oop_engine.operators.slicing.ordered.held import Held, Share, Taken, column
 from oop_engine.operators.slicing.ordered.slice_table import SliceRows, begins_of, in_groups, read_ranges
 from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.slicing.partials import States
-from oop_engine.operators.slicing.store import OnTime, Reach, Store
+from oop_engine.operators.slicing.store import OnTime, Store
 from oop_engine.operators.slicing.tagger import ranks
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
 from oop_engine.operators.windows.folding import Due, FinalTuples, Folding, SliceView
@@ -256,13 +256,6 @@ class OrderedStore(OnTime):
             np.minimum.at(stamps, row[there][some], open_[some])
         return stamps
 
-    def most_until(self, bound: int) -> float:
-        return 0.0  # windows that leave are as many as the tuples that complete them, about
-
-    def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
-        none = np.empty(0, np.int64)
-        return none, none, np.empty(0)
-
     def living(self, groups: int) -> NDArray[np.bool_]:
         living: NDArray[np.bool_] = self._held.of(groups)[:groups] > 0
         living[self._slices.slots] = True
@@ -279,9 +272,6 @@ class OrderedStore(OnTime):
             self._numbers = self._numbers[:, kept]
         self._groups = kept.size
         self._room(1)
-
-    def successor(self) -> Store:
-        return self
 
     def save(self) -> dict[str, Any]:
         numbers = self._numbers[:, : 1 if self._definition.whole_stream else max(self._groups, 1)]

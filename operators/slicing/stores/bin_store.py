@@ -26,7 +26,7 @@ from oop_engine.operators.aggregates import Part
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.partials import States
-from oop_engine.operators.slicing.store import OnTime, Reach, Store
+from oop_engine.operators.slicing.store import OnTime, Store
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
 from oop_engine.operators.windows.folding import checked_times
 from oop_engine.operators.windows.slide_by_tuple import Asked
@@ -150,13 +150,6 @@ class BinStore(OnTime):
     def least_stamps(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
         return self._definition.least_later(bounds, self._stamp)
 
-    def most_until(self, bound: int) -> float:
-        return 0.0  # windows that leave are as many as tuples
-
-    def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
-        none = np.empty(0, np.int64)
-        return none, none, np.empty(0)
-
     def living(self, groups: int) -> NDArray[np.bool_]:
         living = np.zeros(groups, np.bool_)
         living[self._slots] = True
@@ -164,9 +157,6 @@ class BinStore(OnTime):
 
     def rename(self, kept: Integers, slots: Integers) -> None:
         self._slots = slots[self._slots]
-
-    def successor(self) -> Store:
-        return self
 
     def save(self) -> dict[str, Any]:
         states = self._states.saved(self._states.columns)

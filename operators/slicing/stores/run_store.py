@@ -24,7 +24,7 @@ from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Part
 from oop_engine.operators.kernels.runs import open_windows
 from oop_engine.operators.slicing.output import Stamp
-from oop_engine.operators.slicing.store import OnTime, Reach, Store
+from oop_engine.operators.slicing.store import OnTime, Store
 from oop_engine.operators.slicing.stores.runs import HeldRuns, Overflow, Runs, overlapping
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
 from oop_engine.operators.windows import Gap, Merging
@@ -179,13 +179,6 @@ class RunStore(OnTime):
             np.minimum.at(stamps, row[windows.slots[some]], open_[some])
         return stamps
 
-    def most_until(self, bound: int) -> float:
-        return 0.0  # windows that leave take no more memory than the runs that they were
-
-    def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
-        none = np.empty(0, np.int64)
-        return none, none, np.empty(0)
-
     def living(self, groups: int) -> NDArray[np.bool_]:
         living = np.zeros(groups, np.bool_)
         living[: self._open.size] = self._open[:groups]
@@ -194,9 +187,6 @@ class RunStore(OnTime):
     def rename(self, kept: Integers, slots: Integers) -> None:
         self._runs.rename(slots)
         self._begin()
-
-    def successor(self) -> Store:
-        return self
 
     def save(self) -> dict[str, Any]:
         return {"runs": self._runs.save()}

@@ -36,7 +36,7 @@ from oop_engine.operators.kernels.sessions import (
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.partials import States
-from oop_engine.operators.slicing.store import OnTime, Reach, Store
+from oop_engine.operators.slicing.store import OnTime, Store
 from oop_engine.operators.slicing.stores.runs import order_of
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow
 from oop_engine.operators.windows import Gap
@@ -256,13 +256,6 @@ class SessionStore(OnTime):
         np.minimum.at(stamps, of[there], firsts if start else ends)
         return stamps
 
-    def most_until(self, bound: int) -> float:
-        return 0.0  # windows that leave take no more memory than the runs that they were
-
-    def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
-        none = np.empty(0, np.int64)
-        return none, none, np.empty(0)
-
     def living(self, groups: int) -> NDArray[np.bool_]:
         living = np.zeros(groups, np.bool_)
         heads = self._table.heads[:groups]
@@ -272,9 +265,6 @@ class SessionStore(OnTime):
     def rename(self, kept: Integers, slots: Integers) -> None:
         self._room(slots.size)
         self._table = self._table._replace(heads=self._table.heads[kept])
-
-    def successor(self) -> Store:
-        return self
 
     def save(self) -> dict[str, Any]:
         rows, slots = self._listed()
