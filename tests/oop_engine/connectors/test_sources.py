@@ -80,6 +80,23 @@ def test_a_file_is_followed_across_its_rotation(tmp_path: Path) -> None:
     assert run_async(main()) == [b"one\n", b"two\n", b"three\n"]
 
 
+def test_a_file_that_is_not_there_yet_is_waited_for_and_that_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = tmp_path / "log"
+
+    async def main() -> bytes:
+        waiting = asyncio.ensure_future(anext(FileTail(log, every_s=0.001).read(None)))
+        while not caplog.messages:
+            await asyncio.sleep(0)
+        log.write_bytes(b"one\n")
+        lines, _ = await waiting
+        return lines
+
+    assert run_async(main()) == b"one\n"
+    assert caplog.messages == [f"{log}: does not exist yet: waiting for it"]
+
+
 def test_a_file_that_was_rotated_while_nobody_read_is_found(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_bytes(b"one\n")
