@@ -14,9 +14,13 @@ from typing import Any
 
 import pytest
 
-__all__ = ["free_port", "program", "served"]
+__all__ = ["IN_A_ROW", "free_port", "program", "served"]
 
-_PLACES = [os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"]
+IN_A_ROW = pytest.mark.xdist_group("servers")
+"""Of modules that start servers: they run in one process, so no two take one port."""
+
+_PLACES = [os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin",
+           *map(str, Path("/usr/lib/postgresql").glob("*/bin"))]  # fmt: skip
 
 
 def program(name: str, package: str) -> str:

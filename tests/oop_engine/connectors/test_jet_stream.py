@@ -14,9 +14,10 @@ import pytest
 
 from oop_engine import JetStream, JetStreamSubject, Page, Schema, SetupError, TraceError
 from oop_engine.runners.event_loop import run_async
-from tests.oop_engine.connectors.servers import free_port, program, served
+from tests.oop_engine.connectors.servers import IN_A_ROW, free_port, program, served
 
 SCHEMA = Schema({"ts": pa.int64(), "key": pa.string()}, "ts", "s")
+pytestmark = IN_A_ROW
 
 
 def page(*times: int) -> Page:

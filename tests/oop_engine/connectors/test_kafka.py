@@ -17,9 +17,10 @@ from oop_engine import Gathered, Graph, Kafka, KafkaTopic, Page, Schema, SetupEr
 from oop_engine.connectors.sinks import kafka_topic
 from oop_engine.operators import Count, Meld, Ordered, Punctuate, Tumbling, WindowAggregate
 from oop_engine.runners.event_loop import run_async
-from tests.oop_engine.connectors.servers import free_port, served
+from tests.oop_engine.connectors.servers import IN_A_ROW, free_port, served
 
 SCHEMA = Schema({"ts": pa.int64(), "key": pa.string()}, "ts", "s")
+pytestmark = IN_A_ROW
 
 
 def test_without_the_package_the_way_out_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

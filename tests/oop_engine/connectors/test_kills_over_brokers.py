@@ -6,6 +6,7 @@ Sources and sinks are of the same broker, but for MQTT.  ``OOP_ENGINE_KILLS``: h
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from oop_engine.testing import multiset
 from tests.children import started
 from tests.oop_engine.connectors import test_jet_stream, test_redis
 from tests.oop_engine.connectors.brokered_service import OUT
-from tests.oop_engine.connectors.servers import free_port, program, served
+from tests.oop_engine.connectors.servers import IN_A_ROW, free_port, program, served
 from tests.oop_engine.connectors.test_jet_stream import pieces
 from tests.oop_engine.connectors.test_kafka import broker as broker
 from tests.oop_engine.connectors.test_mqtt import CONFIG, begin
@@ -34,6 +35,12 @@ from tests.oop_engine.service.test_kills import KILLS, ROWS, expected, written
 SOME = max(300, 20 * KILLS)
 nats, redis = test_jet_stream.server, test_redis.server
 Rows = list[dict[str, Any]]
+pytestmark = [
+    IN_A_ROW,
+    pytest.mark.skipif(
+        "OOP_ENGINE_KILLS" not in os.environ, reason="run by make kills and make test-servers"
+    ),
+]
 
 
 def over(

@@ -14,7 +14,7 @@ import pytest
 
 from oop_engine import Mqtt, SetupError, TraceError
 from oop_engine.runners.event_loop import run_async
-from tests.oop_engine.connectors.servers import free_port, program, served
+from tests.oop_engine.connectors.servers import IN_A_ROW, free_port, program, served
 
 CONFIG = """
 listener {port} 127.0.0.1
@@ -22,6 +22,7 @@ allow_anonymous true
 max_inflight_messages 0
 max_queued_messages 0
 """
+pytestmark = IN_A_ROW
 
 
 def test_without_the_package_the_way_out_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

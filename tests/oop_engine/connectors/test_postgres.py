@@ -21,10 +21,11 @@ import pytest
 from oop_engine import Page, PostgresChanges, PostgresTable, Schema, SetupError, SnapshotError, TraceError
 from oop_engine.connectors.sources.pgoutput import lsn_of
 from oop_engine.runners.event_loop import run_async
-from tests.oop_engine.connectors.servers import free_port, program, served
+from tests.oop_engine.connectors.servers import IN_A_ROW, free_port, program, served
 
 SCHEMA = Schema({"window_end": pa.int64(), "host": pa.string(), "n": pa.int64()}, "window_end", "s")
 SETTINGS = {"wal_level": "logical", "fsync": "off", "max_wal_senders": 10, "listen_addresses": "127.0.0.1"}
+pytestmark = IN_A_ROW
 
 
 def test_without_the_package_the_way_out_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,19 +38,20 @@ def test_without_the_package_the_way_out_is_told(monkeypatch: pytest.MonkeyPatch
 def dsn() -> Iterator[str]:
     """A new database, whose server is no root."""
     pytest.importorskip("psycopg", reason="psycopg is not installed (the extra postgres)")
-    places = [str(path) for path in Path("/usr/lib/postgresql").glob("*/bin")]
-    os.environ["PATH"] = os.pathsep.join([os.environ["PATH"], *places])
+    initdb, postgres = program("initdb", "postgresql"), program("postgres", "postgresql")
     user = "postgres" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name
+    if user not in {known.pw_name for known in pwd.getpwall()}:
+        pytest.skip(f"there is no user {user}: the server does not run as root")
     folder, port = Path(tempfile.mkdtemp()), free_port()
     as_user: dict[str, Any] = {}
     if os.geteuid() == 0:
         shutil.chown(folder, user, user)
         as_user = {"user": user, "group": user, "extra_groups": []}
-    init = [program("initdb", "postgresql"), "-D", str(folder / "db"), "-A", "trust", "-U", "me", "--no-sync"]
+    init = [initdb, "-D", str(folder / "db"), "-A", "trust", "-U", "me", "--no-sync"]
     subprocess.run(init, check=True, stdout=subprocess.DEVNULL, cwd=folder, **as_user)
     settings = [f"-c{name}={value}" for name, value in SETTINGS.items()]
     command = [
-        program("postgres", "postgresql"),
+        postgres,
         "-D",
         str(folder / "db"),
         "-p",
