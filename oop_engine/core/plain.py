@@ -22,6 +22,7 @@ from oop_engine.core.errors import ContractError
 __all__ = ["arrivals", "is_arrow", "plain_column", "plain_type", "record_batches"]
 
 _FRACTIONS = (float, np.floating, Decimal)
+_WHOLE = frozenset({int, bool, type(None)})  # nothing of them is cut off
 _MOMENTS = (date, time, timedelta)  # and datetime, which is a date
 _VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 
@@ -98,6 +99,8 @@ def _made(values: Any, kind: pa.DataType) -> pa.Array:
     column = pa.array(values, kind)
     if isinstance(values, list | tuple) and (pa.types.is_integer(kind) or pa.types.is_temporal(kind)):
         types = set(map(type, values))
+        if types <= _WHOLE:
+            return column
         for value in _of(_FRACTIONS, values, types):
             if value != int(value):
                 msg = f"{value} has a fraction"

@@ -218,7 +218,7 @@ def contract_suite(
     """Return a pytest test of every law for every case; give it to a name that starts with ``test_``.
 
     A law that a case is exempt from is skipped with the reason.  ``together``: one test for each case, in which all
-    laws look at the same runs, a third of the time.
+    laws look at the same runs, in less than half the time.
     Raises ``UsageError`` for exemptions from laws that do not exist or without a sentence why, for two cases of
     one ``id``, and if there is no case.
     """

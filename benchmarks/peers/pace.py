@@ -1,0 +1,62 @@
+"""Rows at a pace, and how soon their windows are answered; the same for the engine and its peers.
+
+Row ``n`` comes from source ``n % 3``; its time is ``n`` milliseconds, whatever the pace.  A window of ``WINDOW`` ms is
+complete when the largest time has passed its end by ``SLACK`` ms: in each source, or in the stream of a key, or in all
+rows, as its system sees it.  Its latency is from the moment when the row that completes it is handed over to the
+moment when a result of it comes out.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Literal
+
+import numpy as np
+
+__all__ = ["KEYS", "SLACK", "SOURCES", "WINDOW", "Pace", "key"]
+
+SOURCES, KEYS, WINDOW, SLACK = 3, 50, 20, 100  # the last two in milliseconds
+
+
+def key(row: int) -> int:
+    """Return the key of a row."""
+    return row * 7919 % KEYS
+
+
+class Pace:
+    """``rows`` in all, ``rate`` a second; notes when each was handed over, and when its window was answered first."""
+
+    def __init__(self, rows: int, rate: float) -> None:
+        self.rows, self.rate = rows, rate
+        self.began = time.perf_counter()
+        self.given_s = np.full(rows, np.inf)
+        self.answered_s: dict[tuple[int, int], float] = {}
+
+    def due(self, row: int) -> float:
+        """Return in how many seconds a row is due; negative: it has been."""
+        return self.began + row / self.rate - time.perf_counter()
+
+    def give(self, row: int) -> int:
+        """Note that a row is handed over now; return it."""
+        self.given_s[row] = time.perf_counter()
+        return row
+
+    def answer(self, end: int, of: int = 0) -> None:
+        """Note that a result of the window that ends at ``end`` has come, of one part of the stream."""
+        self.answered_s.setdefault((end, of), time.perf_counter())
+
+    def latencies_ms(self, complete: Literal["sources", "key", "rows"]) -> dict[str, float]:
+        """Return percentiles over windows; ``complete``: what must have passed the end of one."""
+        found = [
+            1e3 * (at - self._complete_s(*window, complete)) for window, at in sorted(self.answered_s.items())
+        ]
+        some = [one for one in found[len(found) // 10 :] if np.isfinite(one)]  # the first ones warm up
+        return {f"p{q}_ms": round(float(np.percentile(some, q)), 2) for q in (50, 99)} | {
+            "windows": len(some)
+        }
+
+    def _complete_s(self, end: int, of: int, complete: str) -> float:
+        if complete == "key":
+            return next((self.given_s[n] for n in range(end + SLACK, self.rows) if key(n) == of), np.inf)
+        rows = SOURCES if complete == "sources" else 1
+        return float(max(self.given_s[end + SLACK : end + SLACK + rows], default=np.inf))
