@@ -46,7 +46,8 @@ def as_of(
             b
             for b in right
             if all(equal(a[x], b[y]) for x, y in keys)
-            and 0 <= a["ts"] - b["ts"] <= (10**9 if within is None else within)
+            and b["ts"] <= a["ts"]
+            and (within is None or a["ts"] - b["ts"] <= within)
         ]
         latest = [b for b in before if b["ts"] == max(other["ts"] for other in before)]
         found += joined(kind, [a], latest, keys, lambda *_: True, names=names, suffix=suffix)
