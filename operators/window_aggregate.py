@@ -66,6 +66,7 @@ from oop_engine.operators.slicing.changing import Changing, changed_windows, rea
 from oop_engine.operators.slicing.checks import by_name, checked, one_of
 from oop_engine.operators.slicing.closing import Closing
 from oop_engine.operators.slicing.explained import explained
+from oop_engine.operators.slicing.ordered.held import without_slots
 from oop_engine.operators.slicing.output import Output, Stamp
 from oop_engine.operators.slicing.revised.netting import Netting
 from oop_engine.operators.slicing.revised.versioned import explained_versions, versioned_schema
@@ -133,8 +134,11 @@ class WindowAggregate(Operator):
     ({'window': 'long', 'window_start': -15, 'window_end': 15, 'n': 2}, (0, Linear(below=20)))
     """
 
-    state_version = 2
-    migrations: ClassVar = {1: changing(with_bounds, "closing", "closing.net")}
+    state_version = 3
+    migrations: ClassVar = {
+        1: changing(with_bounds, "closing", "closing.net"),
+        2: changing(without_slots, "closing"),
+    }
 
     def __init__(
         self, windows: Windows | Mapping[str, Windows], aggregates: Mapping[str, Aggregation],

@@ -31,6 +31,7 @@ from oop_engine.operators import (
     Sliding,
     Sum,
     Tumbling,
+    TupleBased,
     WindowAggregate,
 )
 
@@ -54,6 +55,14 @@ EXAMPLES: dict[str, tuple[Operator, tuple[Schema, ...]]] = {
         WindowAggregate(Tumbling(10), {"n": Count(), "sum": Sum("v")}, by=("key",)),
         (REVISED,),
     ),
+    "ranked": (
+        WindowAggregate(
+            {name: TupleBased(rows, 2, order="time") for name, rows in (("four", 4), ("two", 2))},
+            {"n": Count(), "sum": Sum("v")},
+        ),
+        (PLAIN,),
+    ),
+    "ranked-by-key": (WindowAggregate(TupleBased(2, 1, order="time"), {"n": Count()}, by=("key",)), (PLAIN,)),
     "consolidate": (
         Consolidate(Sliding(range=20, slide=10), SUMS, ("key",), tuples=PLAIN),
         PARTIALS.output_schemas((PLAIN,)),

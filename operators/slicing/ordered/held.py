@@ -14,11 +14,12 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import passed
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
+from oop_engine.core.snapshot import changing
 from oop_engine.operators.ordering.reorder_buffer import ReorderBuffer
 from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.windows import Folding, Over
 
-__all__ = ["Held", "Share", "Taken", "columns_of", "shares"]
+__all__ = ["Held", "Share", "Taken", "columns_of", "shares", "without_slots"]
 
 Integers = NDArray[np.int64]
 
@@ -267,3 +268,16 @@ def shares(
             held, of = Held(schema, names, over, tagged=False, grouped=output.grouped), list[Share]()
             found |= {number: Share(held, of) for number in some}
     return found
+
+
+def without_slots(closing: dict[Any, Any]) -> dict[Any, Any]:
+    """Return a state of stores whose held tuples have no slot where there are no groups (a ``Migration``)."""
+    if closing["groups"]["keys"] is not None:
+        return closing
+    return {**closing, "stores": [changing(_without_slots, "held")(store) for store in closing["stores"]]}
+
+
+def _without_slots(held: dict[Any, Any]) -> dict[Any, Any]:
+    runs = held.get("runs", ())  # of tuples that stores share, one has them
+    bare = [run.select([name for name in run.schema.names if name != "\0slot"]) for run in runs]
+    return {**held, "runs": bare} if bare else held
