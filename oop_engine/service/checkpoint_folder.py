@@ -29,6 +29,7 @@ from oop_engine.service.checkpoint_manifest import (
 )
 from oop_engine.service.epochs import (
     Entry,
+    foreign,
     garbage,
     kept_manifests,
     last_entry,
@@ -98,12 +99,13 @@ class CheckpointFolder:
     def claim(self) -> CheckpointManifest | None:
         """Take the checkpoint over: an earlier process can record nothing from now on.
 
-        Return the manifest of the last record; None: nothing has been recorded.
+        Return the manifest of the last record; None: nothing has been recorded.  Raises ``UsageError`` if the folder
+        holds other files, and no checkpoint.
         """
-        for part in ("epochs", "states"):
-            self._disk.make(self.folder / part)
+        self._prepare()
         while True:
             entries = self.entries()
+            self._check_last(entries)
             last = last_entry(entries)
             try:
                 manifest = self.manifest_of(last) if last is not None and last.manifest else None
@@ -124,7 +126,7 @@ class CheckpointFolder:
                 return manifest
 
     def entries(self) -> dict[int, Entry | None]:
-        """Return the log; half-written entries are None."""
+        """Return the log; damaged entries are None."""
         folder = self.folder / "epochs"
         found: dict[int, Entry | None] = {}
         for name in self._disk.names(folder):
@@ -164,7 +166,7 @@ class CheckpointFolder:
         """
         mine = self._mine()
         number = mine.number + 1
-        self._check_mine(number)
+        self._check_mine()
         place = f"states/{number:07d}-{self._token}"
         before = self.manifest_of(mine).states if mine.manifest else {}
         self._disk.make(self.folder / place)
@@ -211,21 +213,54 @@ class CheckpointFolder:
             raise UsageError(msg)
         return self._last
 
-    def _check_mine(self, number: int) -> None:
+    def _prepare(self) -> None:
+        """Make the folder; raise ``UsageError`` if it is another's."""
+        states = [file for file in self._files() if file.endswith(_MANIFEST)]
+        if (
+            problem := foreign(self.place, self._disk.names(self.folder), self._numbers(), states)
+        ) is not None:
+            raise UsageError(problem)
+        try:
+            for part in ("epochs", "states"):
+                self._disk.make(self.folder / part)
+        except (FileExistsError, NotADirectoryError) as error:
+            msg = f"checkpoint {self.place}: must be a folder; a file is in its place: give another path"
+            raise UsageError(msg) from error
+
+    def _check_last(self, entries: Mapping[int, Entry | None]) -> None:
+        """Raise ``SnapshotError`` if the last entry is damaged: its epoch may have been committed."""
+        if entries and entries[max(entries)] is None:
+            msg = (
+                f"{self.place}/epochs/{max(entries):07d}.json: is damaged: put it back as it was, or remove it to go "
+                "on from the entry before; results of its epoch may come twice then"
+            )
+            raise SnapshotError(msg)
+
+    def _numbers(self) -> list[int]:
+        names = self._disk.names(self.folder / "epochs")
+        return [number for name in names if (number := number_of(name)) is not None]
+
+    def _overtaken(self, number: int) -> bool:
+        """Tell whether there is an entry behind ``number``: that one counts for nothing then (``epochs``)."""
+        return max(self._numbers(), default=0) > number
+
+    def _check_mine(self) -> None:
         """Raise ``OwnerGone`` before anything is written, where it is known already."""
-        if self._disk.exists(self._file(number)):
+        if self._overtaken(self._mine().number):
             raise self._gone()
 
     def _gone(self) -> OwnerGone:
         others = [e for e in self.entries().values() if e is not None and e.number > self._mine().number]
-        by = others[0].owner if others else "another process"
+        by = others[-1].owner if others else "another process"
         return OwnerGone(
             f"checkpoint {self.place}: {by} has taken it over; this process has stopped, and its results since its "
             f"last checkpoint are not visible: run one process at a time, or give each a folder of its own"
         )
 
     def _create(self, entry: Entry) -> bool:
-        if not self._disk.create(self._file(entry.number), write_entry(entry)):
+        if not self._disk.create(self._file(entry.number), write_entry(entry)) or self._overtaken(
+            entry.number
+        ):
             return False
         self._last = entry
         return True
@@ -243,7 +278,7 @@ class CheckpointFolder:
         try:
             return self._disk.read(self.folder / file)
         except FileNotFoundError as error:
-            if self._last is not None and self._disk.exists(self._file(self._last.number + 1)):
+            if self._last is not None and self._overtaken(self._last.number):
                 raise self._gone() from error
             msg = f"{self.place}/{file}: is missing, and the checkpoint needs it: put it back, or begin anew"
             raise SnapshotError(msg) from error

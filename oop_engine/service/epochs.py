@@ -3,7 +3,12 @@
 Each entry of the log is a file ``epochs/<number>.json`` that is made if it is absent, and never changed.  A *record*
 makes a manifest the state after an epoch.  With a *claim* a process goes on from the last record: it is
 an entry, too, so an older process that is still there finds the number of its next record taken, and stops.  Entry
-after entry, there is one owner: nothing else is needed as a fence.  Claims stay for good, records do not.
+after entry, there is one owner: nothing else is needed as a fence.
+
+Old entries are removed, claims too, but never the last one, so the largest number never falls.  An entry counts
+if it had the largest number when its process looked, behind the making: a process that has slept, and makes an entry
+where one has been removed, finds a larger number, and stops.  Its entry is older than all that count, so nobody goes
+on from it, and it is the next to be removed.
 """
 
 from __future__ import annotations
@@ -14,6 +19,7 @@ from dataclasses import asdict, dataclass, fields
 
 __all__ = [
     "Entry",
+    "foreign",
     "garbage",
     "kept_manifests",
     "last_entry",
@@ -42,13 +48,15 @@ class Entry:
     at: float
 
 
+_OURS = ("epochs", "states", "lost+found")
+_SHOWN = 3
 _KINDS = {
     field.name: {"int": int, "str": str, "float": (int, float)}[str(field.type)] for field in fields(Entry)
 }
 
 
 def read_entry(number: int, data: bytes) -> Entry | None:
-    """Return the entry in a file; None: it is half-written, so its process died before it went on."""
+    """Return the entry in a file; None: it is damaged, for a disk makes an entry whole or not at all."""
     try:
         found = json.loads(data)
     except ValueError:
@@ -74,16 +82,40 @@ def number_of(name: str) -> int | None:
 def last_entry(entries: Mapping[int, Entry | None]) -> Entry | None:
     """Return the entry to go on from: the last that is whole; None: there is none.
 
-    A claim has the manifest of the record before it.  A half-written entry counts for nothing: nobody has committed
-    anything because of it.
+    A claim has the manifest of the record before it.
     """
     whole = [entry for _, entry in sorted(entries.items()) if entry is not None]
     return whole[-1] if whole else None
 
 
 def next_number(entries: Collection[int]) -> int:
-    """Return the number of the next entry: also of a half-written one the place is taken."""
+    """Return the number of the next entry: also of a damaged one the place is taken."""
     return max(entries, default=0) + 1
+
+
+def foreign(
+    place: str, names: Collection[str], entries: Collection[int], states: Collection[str]
+) -> str | None:
+    """Return in a line why a folder cannot be used for checkpoints; None: it can.
+
+    ``names``: all that is in it; ``entries``: the numbers in its log; ``states``: manifests of states.  A folder
+    without a log has to be empty, but for hidden files, and ``lost+found`` of a disk of its own.
+    """
+    if entries:
+        return None
+    if states:
+        return (
+            f"checkpoint {place}: has the states of a checkpoint ({min(states)}), and none of the log in epochs/ that "
+            "names the last one: put the folder back as a whole, or give an empty folder to begin anew"
+        )
+    others = [name for name in names if name[0] != "." and name not in _OURS]
+    if not others:
+        return None
+    more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
+    return (
+        f"checkpoint {place}: must be empty, absent, or a checkpoint (epochs/, states/); it holds "
+        f"{', '.join(others[:_SHOWN])}{more}: give a folder of its own, such as {place.rstrip('/')}/state"
+    )
 
 
 def kept_manifests(entries: Mapping[int, Entry | None], keep: int) -> list[str]:
@@ -95,18 +127,17 @@ def kept_manifests(entries: Mapping[int, Entry | None], keep: int) -> list[str]:
 def garbage(
     entries: Mapping[int, Entry | None], used: Mapping[str, Iterable[str]], there: Iterable[str]
 ) -> tuple[list[int], list[str]]:
-    """Return the records and files that can be removed, so that all manifests in ``used`` can still be restored.
+    """Return the entries and files that can be removed, so that all manifests in ``used`` can still be restored.
 
     ``used``: the files that each kept manifest refers to, by the manifest's file; ``there``: the files of all
     states, as ``states/<number>-.../<file>``.  A file stays if a kept manifest uses it, or if it is of a checkpoint
     that is still being written: its number is behind the last entry.  So nothing that the next checkpoint may refer
-    to goes. A claim is never removed, nor is a half-written entry: its number is the one that the owner before it
-    would take for its next record, however long that has slept.
+    to goes. The last entry stays, as the number by which an older process finds that it is no longer the owner.
     """
     first = min((number for number, e in entries.items() if e is not None and e.manifest in used), default=0)
     kept = {*used, *(file for files in used.values() for file in files)}
     last = max(entries, default=0)
-    old = [n for n, entry in entries.items() if n < first and entry is not None and entry.kind == "record"]
+    old = [number for number in entries if number < first]
     return old, [file for file in there if used and file not in kept and _checkpoint_of(file) <= last]
 
 

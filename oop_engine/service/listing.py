@@ -47,7 +47,7 @@ def reasons(folder: str | Path) -> list[str]:
 
 def _listed(folder: CheckpointFolder, number: int, entry: Entry | None, now: float) -> dict[str, Any]:
     if entry is None:
-        return {"epoch": number, "kind": "half-written"}
+        return {"epoch": number, "kind": "damaged"}
     known: dict[str, Any] = {
         "epoch": number,
         "kind": entry.kind,

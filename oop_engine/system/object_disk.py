@@ -49,7 +49,9 @@ class ObjectDisk(Disk):
             with _as_of_a_disk():
                 self._store.put(path.as_posix(), data, mode="create")
         except AlreadyExistsError:  # perhaps by this call, whose first answer was lost
-            return self.read(path) == data
+            with suppress(FileNotFoundError):  # its owner has removed it meanwhile
+                return self.read(path) == data
+            return False
         return True
 
     def replace(self, old: Path, new: Path) -> None:
@@ -78,7 +80,8 @@ class ObjectDisk(Disk):
     def names(self, folder: Path) -> list[str]:
         """Return the names below a prefix, sorted."""
         with _as_of_a_disk():
-            found = self._store.list_with_delimiter(f"{folder.as_posix()}/")
+            prefix = None if folder == Path() else f"{folder.as_posix()}/"
+            found = self._store.list_with_delimiter(prefix)
         keys = [*found["common_prefixes"], *(each["path"] for each in found["objects"])]
         return sorted({key.rstrip("/").rpartition("/")[2] for key in keys})
 

@@ -1,3 +1,4 @@
+# Long: all laws of a world are here, beside the bugs that they have to find.
 """One life of a service in a simulated world, and the laws that hold in all of them."""
 
 from __future__ import annotations
@@ -133,7 +134,26 @@ class ForgetsProgress(Service):
         )
 
 
-BUGS = {"a sync is missing", "acknowledged before the record", "restored without progress"}
+class LooksNoFurther(CheckpointFolder):
+    """A process that falls asleep between its look at the log and its entry, where it makes one."""
+
+    def _check_mine(self) -> None:
+        pass
+
+
+class TakesAnyNumber(LooksNoFurther):
+    """Takes a number that was free again for the next one."""
+
+    def _overtaken(self, number: int) -> bool:
+        return False
+
+
+BUGS = {
+    "a sync is missing",
+    "acknowledged before the record",
+    "restored without progress",
+    "no look behind an entry",
+}
 _SERVICES: dict[str | None, type[Service]] = {
     "acknowledged before the record": AcknowledgesFirst,
     "restored without progress": ForgetsProgress,
@@ -153,6 +173,7 @@ class Life:
         self.store = Store()
         self.bounds: dict[str, int] = {}
         self._service = _SERVICES.get(bug, Service)
+        self._folder = TakesAnyNumber if bug == "no look behind an entry" else None
         self._kills = random.randint(0, 6)
 
     async def run(self) -> None:
@@ -186,7 +207,8 @@ class Life:
     async def _live(self, process: Process, number: int) -> bool:
         """Run a service; return whether all results are out."""
         disk, loop = SimulatedDisk(process), asyncio.get_running_loop()
-        folder = CheckpointFolder(CHECKPOINT, keep=2, disk=disk, clock=loop.time, owner=f"process {number}")
+        kind = self._folder or self.world.random.choice([CheckpointFolder, LooksNoFurther])
+        folder = kind(CHECKPOINT, keep=2, disk=disk, clock=loop.time, owner=f"process {number}")
         sink = (
             PartFiles(OUT, "jsonl", disk=disk, aside=process.aside)
             if self.in_files
@@ -231,16 +253,25 @@ class Life:
             self._check_files()
 
     def _check_owners(self) -> None:
-        """Whoever claims the log is the only one to record, until the next claim."""
-        disk, owner = self.world.disk, None
-        for path in sorted(path for path in disk.now if path.parent == CHECKPOINT / "epochs"):
+        """Whoever claims the log is the only one to record, until the next claim.
+
+        An entry that is younger than one behind it counts for nothing: its process found that it was too late.  Where
+        one before it has been removed, a claim may have been.
+        """
+        disk, owner, before = self.world.disk, None, 0
+        paths = sorted(path for path in disk.now if path.parent == CHECKPOINT / "epochs")
+        made = [disk.now[path] for path in paths]
+        for at, path in enumerate(paths):
+            if any(later < made[at] for later in made[at:]):
+                continue
             if (entry := read_entry(int(path.stem), disk.contents[disk.now[path]])) is None:
                 msg = f"{path} is half-written"
                 raise Broken(msg)
-            if entry.kind == "record" and owner not in (None, entry.owner):
+            follows = entry.number == before + 1
+            if entry.kind == "record" and follows and owner not in (None, entry.owner):
                 msg = f"{entry.owner} has recorded while {owner} was the owner"
                 raise Broken(msg)
-            owner = entry.owner
+            owner, before = entry.owner, entry.number
 
     def _rows(self) -> list[dict[str, Any]]:
         if not self.in_files:

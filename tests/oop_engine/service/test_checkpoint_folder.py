@@ -9,6 +9,7 @@ import pytest
 from oop_engine import SnapshotError, UsageError
 from oop_engine.service.checkpoint_folder import CheckpointFolder, OwnerGone
 from oop_engine.service.checkpoint_manifest import CheckpointManifest
+from oop_engine.service.epochs import Entry
 from oop_engine.system.disk import Disk
 
 KINDS = {"count": ("WindowAggregate", 1)}
@@ -53,7 +54,76 @@ def test_a_state_that_has_not_changed_is_not_written_again(tmp_path: Path) -> No
 def test_old_states_are_removed(tmp_path: Path) -> None:
     recorded(tmp_path, *(bytes([n]) for n in range(6)), keep=2)
     assert len([name for name in files(tmp_path) if name.startswith("count.")]) == 2
-    assert len(list((tmp_path / "epochs").iterdir())) == 3  # a claim, two records
+    assert len(list((tmp_path / "epochs").iterdir())) == 2
+
+
+def test_claims_are_removed_with_the_records_around_them(tmp_path: Path) -> None:
+    for number in range(20):  # processes that are restarted again and again
+        recorded(tmp_path, bytes([number]), keep=2)
+    assert len(list((tmp_path / "epochs").iterdir())) == 3  # two records, a claim between them
+    assert CheckpointFolder(tmp_path).claim() is not None
+
+
+def test_who_has_slept_finds_a_larger_number_where_its_next_one_is_free_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = recorded(tmp_path, b"one")
+    new = recorded(tmp_path, *(bytes([n]) for n in range(6)), keep=1)
+    assert not (tmp_path / "epochs" / f"{old.number + 1:07d}.json").exists()
+    with pytest.raises(OwnerGone):
+        old.record(manifest(), {"count": b"three", "": b""}, KINDS)
+    monkeypatch.setattr(
+        old, "_check_mine", lambda: None
+    )  # it looked, and fell asleep before it made its entry
+    with pytest.raises(OwnerGone):
+        old.record(manifest(), {"count": b"three", "": b""}, KINDS)
+    assert (tmp_path / "epochs" / f"{old.number + 1:07d}.json").exists()  # made, and counts for nothing
+    new.record(manifest(), {"count": b"five", "": b""}, KINDS)
+    new.collect()
+    assert len(list((tmp_path / "epochs").iterdir())) == 1
+    found = CheckpointFolder(tmp_path)
+    last = found.claim()
+    assert last is not None
+    assert found.states_of(last)["count"] == b"five"
+
+
+def test_a_claim_that_comes_too_late_is_made_again(tmp_path: Path) -> None:
+    """A process that sleeps between its look at the log and its claim, while claims come and go."""
+    recorded(tmp_path, b"one")
+
+    class Late(CheckpointFolder):
+        slept = False
+
+        def manifest_of(self, entry: Entry) -> CheckpointManifest:
+            found = super().manifest_of(entry)
+            if not self.slept:
+                self.slept = True
+                recorded(tmp_path, *(bytes([n]) for n in range(6)), keep=1)
+            return found
+
+    late = Late(tmp_path)
+    last = late.claim()
+    assert last is not None
+    assert late.states_of(last)["count"] == bytes([5])
+    late.record(manifest(), {"count": b"seven", "": b""}, KINDS)
+
+
+def test_a_folder_of_other_files_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "results.csv").write_text("a")
+    with pytest.raises(UsageError, match=r"holds results.csv: give a folder of its own, such as") as told:
+        CheckpointFolder(tmp_path).claim()
+    assert "\n" not in str(told.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["results.csv"]
+    with pytest.raises(UsageError, match="must be a folder; a file is in its place"):
+        CheckpointFolder(tmp_path / "results.csv").claim()
+
+
+def test_states_without_their_log_are_refused(tmp_path: Path) -> None:
+    recorded(tmp_path, b"one")
+    for path in (tmp_path / "epochs").iterdir():
+        path.unlink()
+    with pytest.raises(UsageError, match="has the states of a checkpoint"):
+        CheckpointFolder(tmp_path).claim()
 
 
 def test_who_was_taken_over_records_nothing(tmp_path: Path) -> None:
@@ -69,7 +139,7 @@ def test_who_was_taken_over_records_nothing(tmp_path: Path) -> None:
 def test_of_two_that_record_at_once_one_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old = recorded(tmp_path, b"one")
     recorded(tmp_path)
-    monkeypatch.setattr(old, "_check_mine", lambda number: None)  # it looked before the claim was there
+    monkeypatch.setattr(old, "_check_mine", lambda: None)  # it looked before the claim was there
     with pytest.raises(OwnerGone):
         old.record(manifest(), {"count": b"three", "": b""}, KINDS)
     found = CheckpointFolder(tmp_path)
@@ -95,14 +165,20 @@ def test_damage_is_told_and_nothing_is_skipped(tmp_path: Path, pattern: str, cha
         found.states_of(found.claim())  # type: ignore[arg-type]
 
 
-def test_a_half_written_record_counts_for_nothing(tmp_path: Path) -> None:
+def test_a_damaged_last_entry_is_told_for_its_results_may_be_out(tmp_path: Path) -> None:
     recorded(tmp_path, b"one")
-    (tmp_path / "epochs" / "0000003.json").write_bytes(b'{"number": 3, "ki')
+    torn = tmp_path / "epochs" / "0000003.json"
+    torn.write_bytes(b'{"number": 3, "ki')
+    with pytest.raises(
+        SnapshotError, match=r"epochs/0000003.json: is damaged: put it back as it was, or remove it"
+    ):
+        CheckpointFolder(tmp_path).claim()
+    torn.unlink()
     found = CheckpointFolder(tmp_path)
     last = found.claim()
     assert last is not None
     assert found.states_of(last)["count"] == b"one"
-    assert found.number == 4
+    assert found.number == 3
 
 
 def test_a_checkpoint_must_be_claimed_before_it_is_used(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from oop_engine import SnapshotError, UsageError
@@ -14,6 +16,7 @@ from oop_engine.service.checkpoint_manifest import (
 )
 from oop_engine.service.epochs import (
     Entry,
+    foreign,
     garbage,
     kept_manifests,
     last_entry,
@@ -41,7 +44,7 @@ def test_an_entry_is_read_as_it_was_written() -> None:
         write_entry(entry(3)).replace(b'"run"', b'"ran"', 1),
     ],
 )  # fmt: skip
-def test_a_half_written_entry_is_none(data: bytes) -> None:
+def test_a_damaged_entry_is_none(data: bytes) -> None:
     assert read_entry(3, data) is None
 
 
@@ -59,8 +62,7 @@ def test_one_goes_on_from_the_last_entry_that_is_whole_and_takes_no_number_twice
     assert next_number({}) == 1
 
 
-def test_claims_are_never_garbage() -> None:
-    """An older owner would take the number of a claim for its next record: it must find it taken, however late."""
+def test_entries_before_those_that_are_kept_are_garbage_whatever_they_are() -> None:
     entries = {
         1: entry(1, "claim", ""), 2: entry(2), 3: entry(3, "claim", entry(2).manifest), 4: None,
         **{n: entry(n) for n in (5, 6, 7)},
@@ -73,8 +75,36 @@ def test_claims_are_never_garbage() -> None:
         "states/0000007-b/torn", "states/0000008-b/begun",
     ]  # fmt: skip
     numbers, files = garbage(entries, used, there)
-    assert numbers == [2, 5]
+    assert numbers == [1, 2, 3, 4, 5]
     assert files == ["states/0000002-a/two", "states/0000007-b/torn"]
+
+
+@pytest.mark.parametrize("last", [entry(9, "claim", entry(7).manifest), None])
+def test_the_last_entry_stays_for_nobody_may_take_its_number_again(last: Entry | None) -> None:
+    entries = {n: entry(n) for n in (5, 6, 7)} | {8: entry(8, "claim", entry(7).manifest), 9: last}
+    used = {name: [name] for name in kept_manifests(entries, 1)}
+    assert garbage(entries, used, []) == ([5, 6], [])
+
+
+@pytest.mark.parametrize(
+    ("names", "entries", "states", "reason"),
+    [
+        ([], [], [], None),
+        (["epochs", "states", ".hidden", "lost+found"], [], [], None),
+        (["epochs", "notes.txt"], [4], [], None),
+        (
+            ["a.csv", "b", "c", "d", "e"], [], [],
+            r"^checkpoint here: must be empty, absent, or a checkpoint \(epochs/, states/\); it holds a.csv, b, c "
+            r"and 2 more: give a folder of its own, such as here/state$",
+        ),
+        (["states"], [], ["states/0000002-a/manifest.json"], "has the states of a checkpoint .* none of the log"),
+    ],
+)  # fmt: skip
+def test_a_folder_of_others_is_refused(
+    names: list[str], entries: list[int], states: list[str], reason: str
+) -> None:
+    found = foreign("here", names, entries, states)
+    assert found is None if reason is None else re.search(reason, found or "")
 
 
 def test_without_a_manifest_nothing_is_garbage() -> None:

@@ -45,7 +45,7 @@ def test_records_are_found_and_an_older_owner_records_nothing(disk: ObjectDisk) 
     assert new.states_of(found) == {"count": b"three", "": b"runner"}
     with pytest.raises(OwnerGone, match="new has taken it over"):
         old.record(manifest(), {"count": b"four", "": b""}, KINDS)
-    assert not disk.create(Path("state/epochs/0000001.json"), b"another")
+    assert not disk.create(Path(f"state/epochs/{new.number:07d}.json"), b"another")
     assert disk.create(Path("a"), b"x")
     assert disk.create(Path("a"), b"x")  # the answer to the first was lost
     names = disk.names(Path("state/states"))

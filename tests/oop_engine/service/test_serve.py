@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import logging
 import os
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -47,8 +49,9 @@ from oop_engine.operators import (
     WindowAggregate,
 )
 from oop_engine.runners.event_loop import run_async
-from oop_engine.service.checkpoint_folder import OwnerGone
+from oop_engine.service.checkpoint_folder import CheckpointFolder, OwnerGone
 from oop_engine.service.service import Service
+from oop_engine.system.disk import Disk
 
 SCHEMA = Schema({"ts": pa.int64(), "key": pa.string()}, "ts", "s")
 
@@ -381,6 +384,47 @@ def test_an_older_process_stops_and_its_results_are_not_seen(tmp_path: Path) -> 
     run_async(main())
     assert counted(new.rows) == full(10, 20)
     assert old.rows == []
+
+
+@dataclass
+class FullDisk(Disk):
+    """A disk that is full behind so many files."""
+
+    room: int
+
+    def write(self, path: Path, data: bytes) -> None:
+        self.room -= 1
+        if self.room < 0:
+            path.write_bytes(data[: len(data) // 2])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        super().write(path, data)
+
+
+@pytest.mark.parametrize("room", range(9))
+def test_a_full_disk_at_any_file_is_told_in_a_line_and_loses_nothing(tmp_path: Path, room: int) -> None:
+    """Two checkpoints are of nine files: a claim, then states, manifest and record, twice."""
+    out = tmp_path / "out"
+
+    async def served(disk: Disk, last: int) -> None:
+        folder = CheckpointFolder(tmp_path / "state", disk=disk)
+        stop = asyncio.Event()
+        source = endless([[row] for row in rows(0, last)], stop)
+        sink = PartFiles(out, "jsonl")
+        await serve(counts(), {"in": source}, {"out": sink}, checkpoint=folder, stop=stop, signals=False)
+
+    async def main() -> None:
+        async def both(disk: Disk) -> None:
+            await served(disk, 25)
+            await served(disk, 33)
+
+        with pytest.raises(OSError, match=r"No space left on device: '.*state/") as told:
+            await both(FullDisk(room))
+        assert "\n" not in str(told.value)
+        await served(Disk(), 33)
+
+    run_async(main())
+    found = [json.loads(line) for path in out.glob("*.jsonl") for line in path.read_text().splitlines()]
+    assert counted(found) == full(10, 20)
 
 
 class Fails(LiveSink):
