@@ -77,7 +77,9 @@ class JetStream(LiveSource):
             try:
                 messages = await asking.fetch(_MOST, timeout=_WAIT_S)
             except TimeoutError:
-                if not self._follow and (await self._state(jetstream)).last_seq == end:
+                state = await self._state(jetstream)
+                self._check(state, last)
+                if not self._follow and state.last_seq == end:
                     return
                 last = max(last, end)  # all up to there is of other subjects
                 continue
@@ -101,7 +103,8 @@ class JetStream(LiveSource):
     def _check(self, state: Any, last: int | None) -> None:
         """Raise ``TraceError`` if messages behind the last one may be gone."""
         if last is not None and not state.first_seq - 1 <= last <= state.last_seq:
-            there = f"it has {state.first_seq:,} to {state.last_seq:,}"
+            some = state.first_seq <= state.last_seq
+            there = f"it has {state.first_seq:,} to {state.last_seq:,}" if some else "it is empty"
             msg = (
                 f"{self._place}: message {last + 1:,}, the next to read, is no longer there; {there}: "
                 "keep messages for longer, or begin anew with another folder of checkpoints"

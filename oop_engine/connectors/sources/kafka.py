@@ -66,7 +66,7 @@ class Kafka(LiveSource):
                     if error is not None and error.code() == kafka.KafkaError._PARTITION_EOF:
                         ends.add(partition)
                     elif error is not None:
-                        raise self._broken(kafka, error, partition, offsets)
+                        raise await asyncio.to_thread(self._broken, kafka, error, int(partition), offsets)
                     else:
                         ends.discard(partition)
                         offsets[partition] = message.offset() + 1
@@ -93,11 +93,20 @@ class Kafka(LiveSource):
         except kafka.KafkaException as error:
             msg = f"{place}: no broker answers ({error.args[0].str()}): give the address of one that runs"
             raise SetupError(msg) from error
+        if topic.error is not None or not topic.partitions:
+            msg = f"{place}: there is no such topic: check its name, or make it"
+            raise SetupError(msg)
+        there = ", ".join(map(str, sorted(topic.partitions)))
         wanted = self._partitions if self._partitions is not None else sorted(topic.partitions)
-        if topic.error is not None or not wanted or not {*wanted} <= topic.partitions.keys():
-            there = ", ".join(map(str, sorted(topic.partitions))) or "none"
+        if not wanted or not {*wanted} <= topic.partitions.keys():
             msg = f"{place}: must have the partitions {wanted or 'that are read'}; there are {there}: check the name"
             raise SetupError(msg)
+        if gone := {*map(int, known)} - topic.partitions.keys():
+            msg = (
+                f"{place}: partition {min(gone)}, read to message {known[str(min(gone))]:,}, is no longer there; there "
+                f"are {there}: is it another topic of this name? begin anew with another folder of checkpoints"
+            )
+            raise TraceError(msg)
         offsets = {}
         for number in wanted:
             partition = kafka.TopicPartition(self._topic, number)
@@ -109,16 +118,18 @@ class Kafka(LiveSource):
         consumer.assign(assigned)
         return offsets
 
-    def _broken(self, kafka: Any, error: Any, partition: str, offsets: dict[str, int]) -> Exception:
+    def _broken(self, kafka: Any, error: Any, partition: int, offsets: dict[str, int]) -> Exception:
         if error.code() in (kafka.KafkaError._AUTO_OFFSET_RESET, kafka.KafkaError.OFFSET_OUT_OF_RANGE):
-            return self._gone(int(partition), offsets[partition], None, None)
+            asked = kafka.TopicPartition(self._topic, partition)
+            there: tuple[int, int] = self._consumer.get_watermark_offsets(asked, timeout=_ANSWER_S)
+            return self._gone(partition, offsets[str(partition)], *there)
         return SetupError(f"Kafka topic {self._topic!r} at {self._servers}: {error.str()}")
 
-    def _gone(self, partition: int, offset: int, first: int | None, last: int | None) -> TraceError:
-        there = "" if first is None else f"; it has {first:,} to {last:,}"
+    def _gone(self, partition: int, offset: int, first: int, behind: int) -> TraceError:
+        there = f"it has {first:,} to {behind - 1:,}" if first < behind else "it is empty"
         return TraceError(
             f"Kafka topic {self._topic!r}, partition {partition}: message {offset:,}, the next to read, is no longer "
-            f"there{there}: keep messages for longer, or begin anew with another folder of checkpoints"
+            f"there; {there}: keep messages for longer, or begin anew with another folder of checkpoints"
         )
 
 

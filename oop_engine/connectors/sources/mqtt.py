@@ -128,7 +128,15 @@ class Mqtt(LiveSource):
                 once = subscribing.SubscribeOptions(
                     qos=1, retainHandling=1
                 )  # retained ones only the first time
-                client.subscribe([(topic, once) for topic in self._topics])
+                try:
+                    client.subscribe([(topic, once) for topic in self._topics])
+                except ValueError as error:
+                    topics = ", ".join(map(repr, self._topics))
+                    tell(
+                        SetupError(
+                            f"{self._place}: {topics}: {error}: give topics such as 'rooms/+/heat', 'rooms/#'"
+                        )
+                    )
 
         def on_subscribe(client: Any, data: Any, mid: int, reasons: list[Any], properties: Any) -> None:
             for topic, reason in zip(self._topics, reasons, strict=True):

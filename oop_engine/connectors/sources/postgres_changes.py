@@ -79,7 +79,10 @@ class PostgresChanges(LiveSource):
 
     async def _slot_at(self, psycopg: Any, position: Position) -> str:
         """Return where to begin; make the slot for the first time."""
-        sql = "select confirmed_flush_lsn, wal_status, active from pg_replication_slots where slot_name = %s"
+        sql = (
+            "select confirmed_flush_lsn, wal_status, plugin, case when pg_is_in_recovery() then "
+            "pg_last_wal_receive_lsn() else pg_current_wal_lsn() end from pg_replication_slots where slot_name = %s"
+        )
         async with await psycopg.AsyncConnection.connect(
             self._dsn, autocommit=True, connect_timeout=10
         ) as about:
@@ -93,10 +96,17 @@ class PostgresChanges(LiveSource):
             if found is None and position is None:
                 make = "select lsn::text from pg_create_logical_replication_slot(%s, 'pgoutput')"
                 return str((await (await about.execute(make, [self._slot])).fetchone())[0])
-            if found is None or found[1] == "lost":
+            if found is None:
                 raise self._gone(position, "there is no such slot any more")
+            if found[1] == "lost":
+                raise self._gone(position, "the server has removed the log of the slot")
+            if found[2] != "pgoutput":
+                msg = f"{self._place}: is a slot of the plugin {found[2]!r}, not pgoutput: give another name of a slot"
+                raise SetupError(msg)
             if position is not None and lsn_of(str(found[0])) > lsn_of(position):
                 raise self._gone(position, f"the slot has gone on to {found[0]}")
+            if position is not None and lsn_of(position) > lsn_of(str(found[3])):
+                raise self._gone(position, f"the log ends at {found[3]}: is it another server?")
             return str(found[0]) if position is None else str(position)
 
     async def _begin(self, psycopg: Any, start: str) -> None:

@@ -66,7 +66,7 @@ class RedisStream(LiveSource):
         """
         if (kind := await client.type(self._stream)) != b"stream":
             if last is not None and kind == b"none":
-                raise self._gone(last)
+                raise self._gone(last, "there is no such stream")
             there = "nothing" if kind == b"none" else f"a {kind.decode()}"
             msg = f"{self._place}: must be a stream; there is {there}: check its name, or add an entry first"
             raise SetupError(msg)
@@ -77,17 +77,16 @@ class RedisStream(LiveSource):
         removed = about["entries-added"] - about["length"]
         if last is not None and count is not None:
             known = _number(last)
-            if removed > count or known > _number(about["last-generated-id"]):
-                raise self._gone(last)
-            if _number(about["max-deleted-entry-id"]) > known:
-                raise self._gone(last)
+            lost = removed > count or known > _number(about["last-generated-id"])
+            if lost or _number(about["max-deleted-entry-id"]) > known:
+                raise self._gone(last, _range(about))
         entries = found[0][1] if found else []
         return entries, (removed if count is None else count) + len(entries)
 
-    def _gone(self, last: str) -> TraceError:
+    def _gone(self, last: str, there: str) -> TraceError:
         return TraceError(
-            f"{self._place}: entries behind {last}, the next to read, are no longer there: keep more of them, or begin "
-            "anew with another folder of checkpoints"
+            f"{self._place}: entries behind {last}, the next to read, are no longer there; {there}: keep more of them, "
+            "or begin anew with another folder of checkpoints"
         )
 
     def _payloads(self, entries: list[Any]) -> list[bytes]:
@@ -103,6 +102,12 @@ class RedisStream(LiveSource):
                     f"no field {self._field.decode()!r}", f"{number.decode()}: {fields!r}"[:1000], 1
                 )
         return payloads
+
+
+def _range(about: dict[str, Any]) -> str:
+    """Return in words which entries a stream has."""
+    first, last = about["first-entry"], about["last-entry"]
+    return f"it has {first[0].decode()} to {last[0].decode()}" if first else "it is empty"
 
 
 def _number(entry: Any) -> tuple[int, int]:

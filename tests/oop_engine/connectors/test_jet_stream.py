@@ -93,6 +93,31 @@ def test_messages_that_are_gone_are_told(server: str) -> None:
         read(source, 4)
     with pytest.raises(TraceError, match="message 12, the next to read"):
         read(source, 11)
+    send(server, "two", purged=11)
+    with pytest.raises(
+        TraceError, match="message 8, the next to read, is no longer there; it is empty: keep"
+    ):
+        read(source, 7)
+
+
+def test_messages_that_come_and_go_between_two_looks_are_told(
+    server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send(server, "four", 1)
+    source = JetStream(server, "four")
+    ask, looks = source._state, []
+
+    async def state(jetstream: Any) -> Any:
+        found = await ask(jetstream)
+        looks.append(found)
+        if len(looks) == 3:  # that before a fetch that finds nothing
+            await jetstream.publish("four.a", b"{}")
+            await jetstream.purge_stream("four")
+        return found
+
+    monkeypatch.setattr(source, "_state", state)
+    with pytest.raises(TraceError, match="message 2, the next to read, is no longer there; it is empty"):
+        run_async(pieces(source, None))
 
 
 def test_a_wrong_server_or_stream_is_told_in_a_line(server: str) -> None:

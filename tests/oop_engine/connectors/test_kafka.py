@@ -15,6 +15,7 @@ import pytest
 
 from oop_engine import Gathered, Graph, Kafka, KafkaTopic, Page, Schema, SetupError, TraceError, serve
 from oop_engine.connectors.sinks import kafka_topic
+from oop_engine.connectors.sources import kafka
 from oop_engine.operators import Count, Meld, Ordered, Punctuate, Tumbling, WindowAggregate
 from oop_engine.runners.event_loop import run_async
 from tests.oop_engine.connectors.servers import IN_A_ROW, free_port, served
@@ -32,10 +33,10 @@ def test_without_the_package_the_way_out_is_told(monkeypatch: pytest.MonkeyPatch
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     """A broker, by the producer that it lives in."""
-    kafka = pytest.importorskip(
+    library = pytest.importorskip(
         "confluent_kafka", reason="confluent-kafka is not installed (the extra kafka)"
     )
-    producer = kafka.Producer({"bootstrap.servers": "", "test.mock.num.brokers": 1, "log_level": 0})
+    producer = library.Producer({"bootstrap.servers": "", "test.mock.num.brokers": 1, "log_level": 0})
     yield producer
     producer.flush(10)
 
@@ -79,6 +80,69 @@ def test_what_cannot_be_read_is_told(cluster: Any) -> None:
         read(Kafka(servers(cluster), "two", [0], follow=False), {"0": 9})
     with pytest.raises(SetupError, match=r"must have the partitions \[77\]"):
         read(Kafka(servers(cluster), "two", [77], follow=False))
+    with pytest.raises(
+        TraceError, match="partition 77, read to message 5, is no longer there; there are 0, 1"
+    ):
+        read(Kafka(servers(cluster), "two", follow=False), {"0": 1, "77": 5})
+    with pytest.raises(
+        SetupError, match=r"Kafka topic 'none' at 127.*: there is no such topic: check its name"
+    ):
+        read(Kafka(servers(cluster), "none", follow=False))
+
+
+def test_a_wrong_broker_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed (the extra kafka)")
+    monkeypatch.setattr(kafka, "_ANSWER_S", 0.1)
+    at = f"127.0.0.1:{free_port()}"
+    with pytest.raises(
+        SetupError, match=f"Kafka topic 'two' at {at}: no broker answers .*: give the address"
+    ) as told:
+        read(Kafka(at, "two", follow=False, options={"log_level": 0}))
+    assert "\n" not in str(told.value)
+
+
+def test_messages_that_the_broker_has_deleted_are_told(cluster: Any) -> None:
+    """The cluster keeps 5 MB of a partition."""
+    send(cluster, "kept", 0, 1, 2)
+    _, position = read(Kafka(servers(cluster), "kept", [0], follow=False))
+    for _ in range(8):
+        cluster.produce("kept", bytes(900_000), partition=0)
+    assert cluster.flush(10) == 0
+    with pytest.raises(
+        TraceError, match=r"'kept', partition 0: message 2, .* no longer there; it has \d to 9: keep"
+    ):
+        read(Kafka(servers(cluster), "kept", [0], follow=False), position)
+
+
+def test_messages_that_are_deleted_while_nobody_polls_are_told(cluster: Any) -> None:
+    send(cluster, "slow", 0, 1)
+
+    async def main() -> None:
+        source = Kafka(
+            servers(cluster), "slow", [0], options={"fetch.message.max.bytes": 1000, "queued.min.messages": 1}
+        )
+        pieces = source.read(None)
+        await anext(pieces)
+        consumer = source._consumer
+        consumer.pause([kafka_topic_partition("slow")])
+        for _ in range(8):
+            cluster.produce("slow", bytes(900_000), partition=0)
+        assert cluster.flush(10) == 0
+        consumer.seek(kafka_topic_partition("slow", 1))
+        consumer.resume([kafka_topic_partition("slow")])
+        with pytest.raises(
+            TraceError, match=r"message 1, the next to read, is no longer there; it has \d to 8: keep"
+        ):
+            await anext(pieces)
+        await pieces.aclose()
+
+    run_async(main())
+
+
+def kafka_topic_partition(topic: str, offset: int = -1001) -> Any:
+    import confluent_kafka
+
+    return confluent_kafka.TopicPartition(topic, 0, offset)
 
 
 def counts() -> Graph:

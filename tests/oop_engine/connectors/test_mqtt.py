@@ -109,6 +109,9 @@ def test_a_forgotten_session_and_a_wrong_broker_are_told_in_a_line(port: int) ->
         run_async(first(Mqtt("127.0.0.1", "two", "nobody", port=port), position, 1))
     with pytest.raises(SetupError, match="no broker answers"):
         run_async(first(Mqtt("127.0.0.1", "two", "me", port=free_port()), None, 1))
+    for topic in ("a/#/b", ""):
+        with pytest.raises(SetupError, match=f"client 'me': {topic!r}: .*: give topics such as 'rooms/"):
+            run_async(first(Mqtt("127.0.0.1", topic, "me", port=port), None, 1))
 
 
 def test_a_broker_that_refuses_is_told_in_a_line(tmp_path: Path) -> None:
