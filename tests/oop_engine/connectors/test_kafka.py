@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -118,28 +119,24 @@ def test_messages_that_are_deleted_while_nobody_polls_are_told(cluster: Any) -> 
     send(cluster, "slow", 0, 1)
 
     async def main() -> None:
-        source = Kafka(
-            servers(cluster), "slow", [0], options={"fetch.message.max.bytes": 1000, "queued.min.messages": 1}
-        )
-        pieces = source.read(None)
-        await anext(pieces)
-        consumer = source._consumer
-        consumer.pause([kafka_topic_partition("slow")])
-        for _ in range(8):
-            cluster.produce("slow", bytes(900_000), partition=0)
-        assert cluster.flush(10) == 0
-        consumer.seek(kafka_topic_partition("slow", 1))
-        consumer.resume([kafka_topic_partition("slow")])
-        with pytest.raises(
-            TraceError, match=r"message 1, the next to read, is no longer there; it has \d to 8: keep"
-        ):
+        few = {"fetch.message.max.bytes": 1000, "queued.min.messages": 1}
+        source = Kafka(servers(cluster), "slow", [0], options=few)
+        async with aclosing(source.read(None)) as pieces:  # type: ignore[type-var]
             await anext(pieces)
-        await pieces.aclose()
+            consumer = source._consumer
+            consumer.pause([partition_of("slow")])
+            for _ in range(8):
+                cluster.produce("slow", bytes(900_000), partition=0)
+            assert cluster.flush(10) == 0
+            consumer.seek(partition_of("slow", 1))
+            consumer.resume([partition_of("slow")])
+            with pytest.raises(TraceError, match=r"message 1, .* no longer there; it has \d to 8: keep"):
+                await anext(pieces)
 
     run_async(main())
 
 
-def kafka_topic_partition(topic: str, offset: int = -1001) -> Any:
+def partition_of(topic: str, offset: int = -1001) -> Any:
     import confluent_kafka
 
     return confluent_kafka.TopicPartition(topic, 0, offset)

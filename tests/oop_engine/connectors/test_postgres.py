@@ -248,7 +248,7 @@ def test_a_lost_slot_and_a_wrong_publication_are_told_in_a_line(dsn: str) -> Non
     do(dsn, "select pg_drop_replication_slot('ours'), pg_drop_replication_slot('other')")
     with pytest.raises(TraceError, match=r"no longer there \(there is no such slot any more\): begin anew"):
         run_async(changes(PostgresChanges(dsn, "empty_out", "ours"), "0/1", 1))
-    with pytest.raises(SetupError, match="database .nobody. does not exist: give the address"):
+    with pytest.raises(SetupError, match=r"database .nobody. does not exist: give the address"):
         run_async(changes(PostgresChanges(dsn.replace("/postgres", "/nobody"), "logs_out"), None, 1))
     with pytest.raises(SetupError, match="refused"):
         run_async(changes(PostgresChanges(f"postgresql://127.0.0.1:{free_port()}/x", "logs_out"), None, 1))
