@@ -11,7 +11,22 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["free", "held", "windows"]
+__all__ = ["free", "held", "sides", "spread"]
+
+
+@njit(cache=True, nogil=True)
+def sides(geometry, slots, first, stop, lowest, begin, end, needed):
+    """Write for each group which windows ``slots`` int64 (n,) close: ``begin`` and ``end``, as ``held`` takes them.
+
+    And the first pane that is needed behind: ``needed`` int64 (groups,).  Groups that close nothing: 0, 0, the least.
+    """
+    step, length, low, _, _, _ = geometry
+    for i in range(len(begin)):
+        begin[i], end[i], needed[i] = 0, 0, low
+    for i in range(len(slots)):
+        slot = slots[i]
+        begin[slot], end[slot] = first[i] - lowest, stop[i] - lowest
+        needed[slot] = (stop[i] + 1) * step - length
 
 
 @njit(cache=True, nogil=True)
@@ -23,41 +38,41 @@ def held(geometry, tuples, first, stop, lowest, slots, numbers, ends):
     written.  Returns how many were found.  O((windows + panes) x groups).
     """
     step, length, low, high, mask, _ = geometry
-    count = np.zeros(len(first), tuples.dtype)
-    begin, end, found = low, low, 0
+    groups, found = np.uintp(len(first)), np.uintp(0)  # unsigned: no index is below 0
+    count, some = np.zeros(len(first), tuples.dtype), np.empty(len(first), tuples.dtype)
+    begin, end = low, low
     for w in range(len(ends)):
-        wid = lowest + w
+        wid, window = lowest + w, np.int32(w)
         start, till = max((wid + 1) * step - length, low), min((wid + 1) * step, high + 1)
-        if start < till and length == 1:
+        if start < till:
             row = tuples[start & mask]
-            for i in range(len(first)):
-                slots[found], numbers[found] = i, row[i]  # no branch: it cannot be foreseen
-                found += (row[i] != 0) & (first[i] <= w) & (w < stop[i])
-        elif start < till:
-            for pane in range(begin, min(start, end)):
-                row = tuples[pane & mask]
-                for i in range(len(count)):
-                    count[i] -= row[i]
-            for pane in range(max(start, end), till):
-                row = tuples[pane & mask]
-                for i in range(len(count)):
-                    count[i] += row[i]
-            begin, end = start, till
-            for i in range(len(count)):
-                slots[found], numbers[found] = i, count[i]
-                found += (count[i] != 0) & (first[i] <= w) & (w < stop[i])
+            if length > 1:
+                for pane in range(begin, min(start, end)):
+                    row = tuples[pane & mask]
+                    for i in range(groups):
+                        count[i] -= row[i]
+                for pane in range(max(start, end), till):
+                    row = tuples[pane & mask]
+                    for i in range(groups):
+                        count[i] += row[i]
+                begin, end, row = start, till, count
+            for i in range(groups):
+                some[i] = row[i] if first[i] <= window and window < stop[i] else 0
+            for i in range(groups):
+                slots[found], numbers[found] = i, some[i]  # no branch: it cannot be foreseen
+                found += np.uintp(some[i] != 0)
         ends[w] = found
-    return found
+    return np.int64(found)
 
 
 @njit(cache=True, nogil=True)
-def windows(lowest, ends, out):
-    """Write the windows that results are of into ``out`` int64 (results,)."""
-    k = 0
+def spread(values, ends, out):
+    """Write ``values`` int64 (windows,) to each result of their window: ``out`` int64 (results,)."""
+    begin = 0
     for w in range(len(ends)):
-        while k < ends[w]:
-            out[k] = lowest + w
-            k += 1
+        for k in range(begin, ends[w]):
+            out[k] = values[w]
+        begin = ends[w]
 
 
 @njit(cache=True, nogil=True)

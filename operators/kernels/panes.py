@@ -28,7 +28,7 @@ from numba import njit
 
 from oop_engine.operators.kernels.partials import NO_WINDOW
 
-__all__ = ["Geometry", "closing", "plan", "reopen", "step_levels", "used"]
+__all__ = ["Geometry", "clipped", "closing", "plan", "reopen", "step_levels", "used"]
 
 NEVER = np.iinfo(np.int64).min
 
@@ -140,10 +140,10 @@ def plan(geometry, tuples, turns, slots, first, stop, begin, steps, results, fre
 
 
 @njit(cache=True, nogil=True)
-def closing(spans, slots, cuts, found, low, stop):
+def closing(spans, slots, cuts, found, low, stop, after):
     """Write which of ``slots`` have windows below their cuts, and from which to which (exclusive); return how many.
 
-    slots, cuts, found, low, stop int64 (n,).
+    ``after``: their lowest open window then, or NO_WINDOW.  slots, cuts, found, low, stop, after int64 (n,).
     """
     many = 0
     for i in range(len(slots)):
@@ -151,8 +151,26 @@ def closing(spans, slots, cuts, found, low, stop):
         if first < cuts[i] and first != NO_WINDOW:
             found[many], low[many] = slots[i], first
             stop[many] = cuts[i] if cuts[i] <= last else last + 1
+            after[many] = cuts[i] if cuts[i] <= last else NO_WINDOW
             many += 1
     return many
+
+
+@njit(cache=True, nogil=True)
+def clipped(slots, low, stop, least, most, groups, some):
+    """Write which slots below ``groups`` have windows from ``least`` to ``most``, and from which to which (exclusive).
+
+    slots, low, stop int64 (n,); some int64 (3, n), written.  Returns how many there are, the lowest window, the first
+    one behind all, and how many windows they have.
+    """
+    many, lowest, behind, windows = 0, most, least, 0
+    for i in range(len(slots)):
+        first, last = max(low[i], least), min(stop[i], most)
+        if first < last and slots[i] < groups:
+            some[0, many], some[1, many], some[2, many] = slots[i], first, last
+            many += 1
+            lowest, behind, windows = min(lowest, first), max(behind, last), windows + last - first
+    return many, lowest, behind, windows
 
 
 @njit(cache=True, nogil=True)

@@ -10,6 +10,9 @@ import pytest
 
 from oop_engine.operators.aggregates.sketches import Bins
 from oop_engine.operators.kernels.lists import ascending, counted, tally
+from oop_engine.operators.kernels.panes import Geometry
+from oop_engine.operators.kernels.partials import NO_WINDOW
+from oop_engine.operators.kernels.places import place
 from oop_engine.operators.kernels.runs import reaches
 from oop_engine.operators.keys.row_codes import row_codes
 from oop_engine.operators.slicing.window_states import WindowStates
@@ -73,3 +76,32 @@ def test_windows_are_put_in_order_of_end_definition_and_group(apart: int, rows: 
     assert isinstance(ordered.number, np.ndarray)
     found = list(zip(ordered.ends.tolist(), ordered.number.tolist(), ordered.slots.tolist(), strict=True))
     assert found == sorted(zip(ends.tolist(), number.tolist(), slots.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("slide", [1, 3, 10, 999_983, 2**49 - 1, 2**50])
+@pytest.mark.parametrize("low", [0, -5, 4000])
+@pytest.mark.parametrize("groups", [1, 3])
+def test_a_tuple_is_in_the_pane_that_its_time_divided_by_the_slide_is(
+    slide: int, low: int, groups: int
+) -> None:
+    geometry, draw = Geometry(1, 1, low, low + 5, 7, groups), np.random.default_rng(slide)
+    edges = [(low + pane) * slide + near for pane in range(-1, 8) for near in (-1, 0, 1)]
+    ends = [-(2**63), -(2**63) + 1, 2**63 - 1]
+    within = draw.integers(low * slide, (low + 6) * slide, 1000)
+    times = draw.permutation(np.concatenate([np.array(edges + ends), within]))
+    slots = draw.integers(0, groups + 1, times.size)
+    tuples, spans = np.zeros(8 * groups, np.int32), np.full((groups + 1, 2), NO_WINDOW)
+    counts, rows = np.array([0, 0, NO_WINDOW]), np.empty(times.size, np.int64)
+    spans[:, 1], turns = -1 - NO_WINDOW, np.zeros((4, groups), np.int64)
+    slots.flags.writeable = times.flags.writeable = False
+    new, out = place(geometry, low * slide, slide, tuples, spans, counts, turns, slots, times, rows)
+    pairs = zip(times.tolist(), slots.tolist(), strict=True)
+    expected = [
+        (time // slide & 7) * groups + slot if low <= time // slide <= low + 5 and slot < groups else -1
+        for time, slot in pairs
+    ]
+    assert rows.tolist() == expected
+    cells, numbers = np.unique(rows[rows >= 0], return_counts=True)
+    assert tuples[cells].tolist() == numbers.tolist()
+    assert (new, out) == (cells.size, expected.count(-1))
+    assert counts.tolist() == [0, groups, low]

@@ -131,6 +131,16 @@ def test_groups_may_be_closed_far_apart():
     assert found == dict(zip(ends, [2, 2, 2, 1, 1, 1, 4, 2], strict=True))
 
 
+def test_panes_too_long_for_floats_are_told_apart():
+    slide = 2**51 + 1
+    driver = Driver(WindowAggregate(Tumbling(slide), {"n": Count()}, ("k",), strategy="panes"), KEYED)
+    times = [pane * slide + near for pane in range(9) for near in (-1, 0, 1)]
+    driver.feed(0, keyed(times, [7] * len(times)))
+    assert ring(driver).used == 10
+    driver.feed(0, "end")
+    assert [row["n"] for row in driver.rows()] == [1, *[3] * 8, 2]
+
+
 @pytest.mark.parametrize("gap", [10**6, 10**12])
 def test_a_gap_in_time_takes_no_memory(gap):
     driver = Driver(WindowAggregate(Sliding(100, 10), {"n": Count()}, ("k",)), KEYED)

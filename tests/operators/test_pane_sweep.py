@@ -116,8 +116,9 @@ def test_a_window_may_have_any_number_of_panes(panes):
     ring.high = panes - 1
     ring._allot(1 << 16, groups=1)
     ring.tuples[:] = 1
-    _, wids, [(numbers,)] = pane_windows.Sweep(ring, *np.array([[0], [panes - 1], [panes]])).closed()
-    assert (wids.tolist(), numbers.tolist()) == ([panes - 1], [panes])
+    some = np.array([[0], [panes - 1], [panes]])
+    _, ends, [(numbers,)] = pane_windows.Sweep(ring, some, panes - 1, panes, closing=1).closed()
+    assert (ends.tolist(), numbers.tolist()) == ([panes], [panes])
 
 
 def test_windows_of_very_many_panes_are_not_swept():

@@ -117,10 +117,10 @@ class GroupIndex:
         slots = (
             self._codes(columns, add=True) if columns[1:] else self._levels[0].encode(columns[0], add=True)
         )
-        if (known := self.size) < (size := len(self._tables[-1])):
-            if self._whole is not None:
-                self.size = size
-                return slots
+        if self._whole is not None:
+            assert not isinstance(self._whole, _Codes)
+            self.size = int(self._whole.sizes[0])
+        elif (known := self.size) < (size := len(self._tables[-1])):
             first = np.empty(size - known, np.int64)
             new = np.flatnonzero(slots >= known)[::-1]
             first[slots[new] - known] = new  # written backwards, so the first sight stays

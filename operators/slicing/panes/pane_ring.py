@@ -51,13 +51,14 @@ _TURNS = 4
 _FAR = 1 << 62  # panes; no extent reaches so far
 _MOST = 2**40  # tuples in a cell: less than can ever come
 _NARROW = 2**31 - 1  # tuples in all cells together that 32 bits can count
+_EXACT = 2**53  # times of all panes together, from which on a float is not exact
 
 
 class _Scratch(threading.local):
     """Room for the cells of a page's tuples, one a thread: new memory is slow to write to for the first time."""
 
     def __init__(self) -> None:
-        self.room = np.empty((2, 0), np.int64)
+        self.room = np.empty(0, np.int64)
 
 
 _SCRATCH = _Scratch()
@@ -120,34 +121,42 @@ class PaneRing:
         O(tuples), in kernels.  Raises ``ContractError`` if a time is too large for extents.
         """
         step, length, extents = self.step, self.length, self.extents
-        offsets = times - extents.origin if extents.origin else times
-        panes: Integers = offsets // extents.slide if self._even else extents.places(offsets)
-        if self._rest:
-            panes = 2 * panes + (offsets - panes * extents.slide >= extents.slide - self._rest)
-        if length < step and not (inside := (panes + length) // step > panes // step).all():
+        where, origin, slide = times, extents.origin, extents.slide
+        if self._rest or not self._even:
+            where, origin, slide = self._panes(times), 0, 1
+        if length < step and not (inside := (where + length) // step > where // step).all():
             rows = np.flatnonzero(inside)
             return (
                 rows[self.add(page.take(rows), times[rows], slots[rows], spans, counts)]
                 if rows.size
                 else rows
             )
-        low, high = int(_LEAST(panes)), int(_GREATEST(panes))
+        low, high = (int(_LEAST(where)) - origin) // slide, (int(_GREATEST(where)) - origin) // slide
         if not self._sure[0] <= low <= high < self._sure[1]:
             extents.check(int(times.min()), int(times.max()))
-        if not (self.used and self.low <= low and high <= self.high and len(spans) <= self.groups):
-            self._admit(panes, (low, high), len(spans), (int(counts[2]) + 1) * step - length)
+        fits = self.used and self.low <= low and high <= self.high and len(spans) <= self.groups
+        if not fits:
+            self._admit(where, origin, slide, (low, high), len(spans), (int(counts[2]) + 1) * step - length)
+            fits = self.low <= low and high <= self.high and len(spans) <= self.groups
         for name in self._shared:
             if page.batch.column(name).null_count:
                 self._count_apart(name)
         self._most += page.batch.num_rows
         if self._most > _NARROW and self._kind is np.int32:
             self._widen(page.batch.num_rows)
-        if _SCRATCH.room.shape[1] <= panes.size:
-            _SCRATCH.room = np.empty((2, panes.size + 1), np.int64)
-        cells, fresh = _SCRATCH.room[0, : panes.size], _SCRATCH.room[1, : panes.size + 1]
-        slots = slots.view()
-        slots.flags.writeable = False  # one signature of the kernel, wherever they come from
-        new, out = place(self.geometry, self.tuples, spans, counts, self.turns, slots, panes, cells, fresh)
+        if (self.high - self.low + 1) * slide > _EXACT:
+            where, origin, slide = (where - origin) // slide, 0, 1
+        if _SCRATCH.room.size < times.size:
+            _SCRATCH.room = np.empty(times.size, np.int64)
+        cells = _SCRATCH.room[: times.size] if self._own or not fits else _NONE
+        slots, where = slots.view(), where.view()
+        slots.flags.writeable = where.flags.writeable = (
+            False  # one signature of the kernel, wherever they come from
+        )
+        begin = origin + self.low * slide
+        new, out = place(
+            self.geometry, begin, slide, self.tuples, spans, counts, self.turns, slots, where, cells
+        )
         self.used += new
         left = _NONE
         if out:
@@ -167,6 +176,15 @@ class PaneRing:
             pane = self.low + ((at - self.low) & (self.room - 1))
             raise self.overflow(error.column, slot, pane // step) from None
         return left
+
+    def _panes(self, times: Integers) -> Integers:
+        """Return the panes of times, where they are not all of one length."""
+        extents = self.extents
+        offsets = times - extents.origin if extents.origin else times
+        panes: Integers = extents.places(offsets)
+        if self._rest:
+            panes = 2 * panes + (offsets - panes * extents.slide >= extents.slide - self._rest)
+        return panes
 
     def overflow(self, column: str | None, slot: int, wid: int) -> WindowOverflowError:
         """Return the error of a sum that does not fit in a window of a group."""
@@ -292,6 +310,7 @@ class PaneRing:
         self.nbytes = self.tuples.size * self.cell_bytes + self.turns.nbytes
         shared = zip(self.accumulators, self.columns, strict=True)
         self._shared = [name for of, state in shared if state is None for name in of.part.columns]
+        self._own = any(state is not None for state in self.columns)
         self._place()
 
     def _place(self) -> None:
@@ -312,19 +331,23 @@ class PaneRing:
             self._kind, self.tuples = np.int64, self.tuples.astype(np.int64)
             self._measure()
 
-    def _admit(self, panes: Integers, reach: tuple[int, int], groups: int, needed: int) -> None:
-        """Make room for tuples of ``panes``, all within ``reach``, or else for most, as far as it is worth it.
+    def _admit(
+        self, where: Integers, origin: int, slide: int, reach: tuple[int, int], groups: int, needed: int
+    ) -> None:
+        """Make room for tuples in panes, all within ``reach``, or else for most, as far as it is worth it.
 
-        There are ``groups`` groups; panes below ``needed`` no window needs any more.  O(cells that are new).
+        They are at ``where``, panes from ``origin`` on ``slide`` long.  There are ``groups`` groups; panes below
+        ``needed`` no window needs any more.  O(cells that are new).
         """
         if self.used:
             self.low = max(self.low, needed)
         kept = (self.low, self.high) if self.used else None
         low, high = reach
         highest = max(high, self.high if self.used else low)
-        if not self._grow(low, high, groups, panes.size):
-            low, high = map(int, np.sort(panes)[[panes.size // 50, -1 - panes.size // 50]])
-            if not self._grow(low, high, groups, panes.size):
+        if not self._grow(low, high, groups, where.size):
+            most = np.sort(where)[[where.size // 50, -1 - where.size // 50]]
+            low, high = ((int(end) - origin) // slide for end in most)
+            if not self._grow(low, high, groups, where.size):
                 self.low = max(min(low, self.low), self.high - self.room + 1) if self.used else low
         self.high = min(highest, self.low + self.room - 1)
         if self.swept:

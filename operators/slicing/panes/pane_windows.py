@@ -44,7 +44,7 @@ _LONG = 4096  # panes of a window; with more the front alone would take more tha
 _KERNEL, _ROW, _CELL, _STEP = 20_000, 10_000, 1, 40
 """Nanoseconds: of a sweep; of a row where Python goes from one to the next; of each of its cells; of a
 window of one group by itself."""
-_LEAST, _MOST, _TOTAL = np.minimum.reduce, np.maximum.reduce, np.add.reduce
+_MOST = np.maximum.reduce
 _EVERY = np.logical_and.reduce
 
 
@@ -54,19 +54,18 @@ def take(ring: PaneRing, slots: Integers, low: Integers, stop: Integers, number:
     A group's windows are taken in order.  ``number``: that of their definition.  O(panes passed), in kernels; or by a
     sweep over all groups, where that is less.  Raises ``WindowOverflowError``.
     """
-    first = np.maximum(low, ring.low // ring.step)
-    stop = np.minimum(stop, (ring.high + ring.length) // ring.step)
-    some = (first < stop) & (slots < ring.groups)
-    if not _EVERY(some):
-        slots, first, stop = slots[some], first[some], stop[some]
-    if not slots.size:
+    least, most = ring.low // ring.step, (ring.high + ring.length) // ring.step
+    some = np.empty((3, slots.size), np.int64)
+    many, lowest, behind, closing = panes.clipped(slots, low, stop, least, most, ring.groups, some)
+    slots, first, stop = some[:, :many]
+    if not many:
         nothing = [tuple(np.empty(0, value.dtype) for value in of.identity) for of in ring.accumulators]
         return WindowStates(slots, first, nothing, number)
-    windows, closing = int(_MOST(stop) - _LEAST(first)), int(_TOTAL(stop - first))
-    many = _STEP * closing > _KERNEL and is_dense(ring.geometry, windows, closing, ring.compiled)
-    if many and not (ring.turns[0] > ring.low).any():
-        return _swept(ring, slots, first, stop, number)
-    in_order = slots.size == 1 or (windows == 1 and bool(_EVERY(slots[1:] > slots[:-1])))
+    windows = behind - lowest
+    dense = _STEP * closing > _KERNEL and is_dense(ring.geometry, windows, closing, ring.compiled)
+    if dense and not _MOST(ring.turns[0]) > ring.low:
+        return _swept(ring, Sweep(ring, some[:, :many], lowest, behind, closing), number)
+    in_order = many == 1 or (windows == 1 and bool(_EVERY(slots[1:] > slots[:-1])))
     found = _planned(ring, slots, first, stop)
     if len(found) == 1:
         together = WindowStates(*found[0], number, None, in_order)
@@ -121,48 +120,55 @@ def _folded(ring: PaneRing, steps: Integers, slots: Integers, wids: Integers) ->
     return states
 
 
-def _swept(ring: PaneRing, slots: Integers, first: Integers, stop: Integers, number: int) -> WindowStates:
+def _swept(ring: PaneRing, sweep: Sweep, number: int) -> WindowStates:
     """Close windows where no pane is in a front, so that each holds its own tuples alone."""
-    sweep = Sweep(ring, slots, first, stop)
     try:
-        of_windows, wids, states = sweep.closed()
+        of_windows, ends, states = sweep.closed()
     except SumOverflowError as error:
         raise ring.overflow(error.column, error.group, error.at) from None
     ring.used -= sweep.free()
     ring.swept = True
-    return WindowStates(of_windows, ring.extents.extent(wids)[1], states, number, in_order=True)
+    return WindowStates(of_windows, ends, states, number, in_order=True)
 
 
 class Sweep:
-    """Puts windows ``first[i]`` to ``stop[i]`` (exclusive) of groups ``slots[i]`` together, all int64 (n,)."""
+    """Puts windows together: ``some`` int64 (3, n), as ``kernels.panes.clipped`` writes and counts them.
 
-    def __init__(self, ring: PaneRing, slots: Integers, first: Integers, stop: Integers) -> None:
+    ``lowest``: the lowest of them, ``behind``: the first one behind all; ``closing``: how many there are at most.
+    """
+
+    def __init__(self, ring: PaneRing, some: Integers, lowest: int, behind: int, closing: int) -> None:
         self._ring, self._geometry = ring, ring.geometry
         self._tuples = ring.rows(ring.tuples)
-        self._slots, self._stop = slots, stop
-        self._groups = int(slots.max()) + 1
-        self._lowest = int(first.min())
-        self._ends = np.zeros(int(stop.max()) - self._lowest, np.int64)
-        self._sides = np.zeros((2, self._groups), np.int32)  # counted from the lowest one on
-        self._sides[0, slots], self._sides[1, slots] = first - self._lowest, stop - self._lowest
-        self._closing = int((stop - first).sum())
+        self._groups, self._closing = int(_MOST(some[0])) + 1, closing
+        self._lowest, self._behind = lowest, behind
+        self._ends = np.zeros(self._behind - self._lowest, np.int64)
+        self._sides = np.empty((2, self._groups), np.int32)  # counted from the lowest one on
+        self._needed = np.empty(self._groups, np.int64)
+        kernels.sides(self._geometry, *some, lowest, *self._sides, self._needed)
 
     def closed(self) -> tuple[Integers, Integers, list[Arrays]]:
-        """Return slots, windows and states, by window, then group.  O((windows + panes) x groups)."""
+        """Return slots, ends and states, by window, then group.  O((windows + panes) x groups)."""
         slots, tuples = np.empty((2, self._closing + 1), np.int64)
         found = kernels.held(
             self._geometry, self._tuples, *self._sides, self._lowest, slots, tuples, self._ends
         )
         slots, tuples = slots[:found], tuples[:found]
-        wids = np.empty(found, np.int64)
-        kernels.windows(self._lowest, self._ends, wids)
         states = [
-            (tuples,)
-            if columns is None
-            else self._states(of, tuple(map(self._ring.rows, columns)), slots, wids)
+            (tuples,) if columns is None else self._states(of, tuple(map(self._ring.rows, columns)), slots)
             for of, columns in zip(self._ring.accumulators, self._ring.columns, strict=True)
         ]
-        return slots, wids, states
+        return slots, self._spread(self._ring.extents.extent(self._windows)[1]), states
+
+    @property
+    def _windows(self) -> Integers:
+        return np.arange(self._lowest, self._behind)
+
+    def _spread(self, values: Integers) -> Integers:
+        """Return for each result the value of its window in ``values`` int64 (windows,)."""
+        out = np.empty(self._ends[-1], np.int64)
+        kernels.spread(values, self._ends, out)
+        return out
 
     def free(self) -> int:
         """Forget the tuples that no later window needs; return how many cells they had.  O(panes x groups).
@@ -170,23 +176,21 @@ class Sweep:
         Their states stay until the whole pane is emptied: nothing asks for them, and nothing comes there.
         """
         step, length, low, high, _, _ = self._geometry
-        needed = np.full(self._groups, low)
-        needed[self._slots] = (self._stop + 1) * step - length
         begin = max(low, (self._lowest + 1) * step - length)
-        panes = max(min(high + 1, int(needed.max())) - begin, 0)
-        return int(kernels.free(self._tuples, needed, begin, panes))
+        panes = max(min(high + 1, (self._behind + 1) * step - length) - begin, 0)
+        return int(kernels.free(self._tuples, self._needed, begin, panes))
 
-    def _states(self, of: Accumulator, columns: Arrays, slots: Integers, wids: Integers) -> Arrays:
+    def _states(self, of: Accumulator, columns: Arrays, slots: Integers) -> Arrays:
         """Return the states of all windows, for one part."""
         if not of.invertible:
-            return self._by_stacks(of, columns, slots, wids)
+            return self._by_stacks(of, columns, slots)
         out = tuple(np.empty(slots.size, column.dtype) for column in columns)
         of.totals(self._geometry, columns, self._lowest, self._ends, slots, out)
         return out
 
-    def _by_stacks(self, of: Accumulator, columns: Arrays, slots: Integers, wids: Integers) -> Arrays:
+    def _by_stacks(self, of: Accumulator, columns: Arrays, slots: Integers) -> Arrays:
         """Put all windows of a block of groups together, block after block, and take those that have a tuple."""
-        steps, first, windows = self._plan
+        (steps, first, windows), wids = self._plan, self._spread(self._windows)
         out = tuple(np.empty(slots.size, column.dtype) for column in columns)
         scratch = min(self._geometry.length, steps.shape[1]) + 1
         size = max(256, min(_BLOCK, _SCRATCH // (scratch + windows)))

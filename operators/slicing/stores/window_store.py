@@ -136,16 +136,15 @@ class WindowStore:
         return self._close(slots, self.extents.closed_by(bounds))
 
     def _close(self, slots: Integers, cuts: Integers) -> list[WindowStates]:
-        some, low, stop = np.empty((3, slots.size), np.int64)
-        many = kernels.closing(self.spans, slots, cuts, some, low, stop)
+        room = np.empty((4, slots.size), np.int64)
+        many = kernels.closing(self.spans, slots, cuts, *room)
         if not many:
             return []
-        some, low, stop = some[:many], low[:many], stop[:many]
+        some, low, stop, after = room[:, :many]
         if self.every:
             return self._close_every(some, low, stop, slots[cuts == FOREVER])
         found = self.take(some, low, stop)
-        stop[stop > self.spans[some, 1]] = NO_WINDOW
-        self.reopen(some, stop)
+        self.reopen(some, after)
         return [found] if found.slots.size else []
 
     def _close_every(
