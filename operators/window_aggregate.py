@@ -63,7 +63,7 @@ from oop_engine.operators.levels.consolidate import Consolidate
 from oop_engine.operators.levels.partial_aggregate import PartialAggregate
 from oop_engine.operators.ordering.due_rows import DueRows, check_flush
 from oop_engine.operators.slicing.changing import Changing, changed_windows, read_change
-from oop_engine.operators.slicing.checks import by_name, checked, one_of
+from oop_engine.operators.slicing.checks import by_name, checked, checked_emit, one_of
 from oop_engine.operators.slicing.closing import Closing
 from oop_engine.operators.slicing.explained import explained
 from oop_engine.operators.slicing.ordered.held import without_slots
@@ -161,7 +161,7 @@ class WindowAggregate(Operator):
         self.assembly: Assembly = one_of(Assembly, assembly, f"{_WHAT}: assembly")
         self.changing, self._first = changing, self.definitions
         self._asked: Query | None = None
-        self.emit, self.flush = emit, check_flush(flush, f"{_WHAT}")
+        self.emit, self.flush = checked_emit(emit, _WHAT), check_flush(flush, f"{_WHAT}")
         if self.flush is not None and (by_rows or changing or emit is not None):
             msg = f"{_WHAT}: flush is for results that wait for punctuation, without emit and changing; got {flush!r}"
             raise GraphError(msg)
@@ -197,7 +197,8 @@ class WindowAggregate(Operator):
             return "stacks: tuple-based windows of the whole stream slide over it, page by page"
         if self.emit is not None:
             return explained_versions(query, inputs[0])
-        return explained(query)
+        waits = "rows that may be taken back wait until a bound has passed them; of those left: "
+        return waits * (inputs[0].change is not None) + explained(query)
 
     def _query(self, schema: Schema) -> Query:
         """Return the question to ``schema``; it is kept, for thousands of definitions take long to read."""

@@ -138,6 +138,10 @@ class Schema:
     def require(self, names: Iterable[str], place: str) -> None:
         """Raise ``GraphError`` in the name of ``place`` unless all of ``names`` are columns."""
         for name in names:
+            given: object = name
+            if not isinstance(given, str):
+                msg = f"{place}: a column is given by its name, a text; got {name!r}: make it a column, by an Apply"
+                raise GraphError(msg)
             if name not in self.names:
                 msg = f"{place}: no column {name!r} in its input; there are {', '.join(self.names)}"
                 raise GraphError(msg)

@@ -60,6 +60,8 @@ def _units(length: str | timedelta, unit: str, place: str) -> int:
         return _whole(number, unit, length, place)
     if unit not in TIME_UNITS or word not in _SECONDS:
         way_out = f"use one of {', '.join(_SECONDS)}" if unit in TIME_UNITS else "give a plain integer"
+        if unit not in TIME_UNITS and unit != "rows" and word in _SECONDS:
+            way_out += f"; where {unit!r} are times, the schema's unit must be one of {', '.join(TIME_UNITS)}"
         msg = f"{place} must be in {unit!r}; got {length!r}: {way_out}"
         raise UnitError(msg)
     return _whole(number * _SECONDS[word] * TIME_UNITS[unit], unit, length, place)

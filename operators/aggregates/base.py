@@ -96,7 +96,7 @@ class OfColumn(Aggregation):
 
     column: str
 
-    wanted: ClassVar[str] = "an integer or a float"
+    wanted: ClassVar[str] = "an integer or a float, but not uint64"
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -58,12 +58,14 @@ def codes_of(column: pa.Array) -> Arrays:
 
 
 def values_of(codes: Arrays, null: NDArray[np.bool_] | None, kind: pa.DataType) -> pa.Array:
-    """Return the values that have these codes; null where ``null`` is true."""
+    """Return the values that have these codes; null where ``null`` is true.  Zero has no sign."""
     if pa.types.is_decimal(kind):
         return of_words([*(code ^ _FLIP for code in codes[:-1]), codes[-1]], null, kind)
     if pa.types.is_uint64(kind):
         return of_words([codes[0] ^ _FLIP], null, kind)
     (values,) = codes
+    if pa.types.is_floating(kind):
+        values = values + 0.0  # -0.0 is 0.0
     numbers = pa.array(values if null is None else np.where(null, values.dtype.type(0), values), mask=null)
     if pa.types.is_temporal(kind):
         return numbers.cast(pa.int32() if kind.bit_width == 32 else pa.int64()).view(kind)

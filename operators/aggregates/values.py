@@ -123,7 +123,7 @@ class Quantile(_OfValues):
         if not is_numeric(kind):
             msg = (
                 f"{operator}: {self} lies between two values, so it needs an integer or a float; {self.column!r} is "
-                f"{kind}: take method='lower', or cast it before"
+                f"{kind}: take Quantile({self.column!r}, {self.q}, method='lower'), or cast it before"
             )
             raise GraphError(msg)
         return pa.float64()

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from oop_engine.core.errors import GraphError
 from oop_engine.operators.aggregates import Aggregation
+from oop_engine.operators.triggers import Emit
 from oop_engine.operators.values.describe_value import describe_value
 from oop_engine.operators.windows import Extents, Windows
 
@@ -27,6 +28,7 @@ __all__ = [
     "check_gap",
     "check_overlap",
     "checked",
+    "checked_emit",
     "one_of",
     "pauses",
 ]
@@ -47,7 +49,7 @@ def checked(aggregates: Mapping[str, object], by: Sequence[str], stamp: str, pla
         msg = f"{place}: by must be a tuple of column names; got {by!r}: write by=({by!r},)"
         raise GraphError(msg)
     if not isinstance(aggregates, Mapping) or not aggregates:
-        msg = f"{place}: needs at least one aggregate, such as {{'n': Count()}}"
+        msg = f"{place}: needs at least one aggregate by name, such as {{'n': Count()}}; got {aggregates!r}"
         raise GraphError(msg)
     for name, aggregate in aggregates.items():
         if not isinstance(aggregate, Aggregation):
@@ -72,6 +74,14 @@ def by_name(windows: Windows | Mapping[str, Windows], place: str) -> dict[str, W
         msg = f"{place}: names of windows must be strings; got {list(definitions)}"
         raise GraphError(msg)
     return definitions
+
+
+def checked_emit(emit: object, place: str) -> Emit | None:
+    """Return which versions leave, None: none.  Raises ``GraphError`` in the name of ``place`` for anything else."""
+    if isinstance(emit, Emit | None):
+        return emit
+    msg = f"{place}: emit must be an Emit(...), or left out; got {emit!r}"
+    raise GraphError(msg)
 
 
 def one_of(choices: Any, given: Any, place: str) -> Any:

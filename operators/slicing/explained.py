@@ -10,6 +10,8 @@ from oop_engine.operators.windows import Extents, Folding, Gap
 
 __all__ = ["explained"]
 
+_NAMED = 6  # definitions that are all named
+
 
 def explained(query: Query) -> str:
     """Return which stores are taken, and why."""
@@ -41,10 +43,9 @@ def _runs(query: Query, number: int, definition: Gap) -> str:
 
 
 def _sharing(slicing: Slicing, query: Query) -> str:
-    some = [query.names[number] for number in sorted(slicing.shape[3].tolist())]
+    some = [repr(query.names[number]) for number in sorted(slicing.shape[3].tolist())]
+    names = ", ".join(some) if len(some) <= _NAMED else f"{len(some)} definitions, {some[0]} to {some[-1]}"
+    many = f"{slicing.fewest} to {slicing.longest}" if slicing.fewest < slicing.longest else slicing.longest
     ways = assembly_words(slicing, [accumulator(part) for part in query.parts], query.assembly)
     share = "shared by" if len(some) > 1 else "of"
-    return (
-        f"{slicing.words(query.schema.unit)} {share} {', '.join(map(repr, some))}: "
-        f"{slicing.fewest} to {slicing.longest} a window, one ring{', ' * bool(ways)}{ways}"
-    )
+    return f"{slicing.words(query.schema.unit)} {share} {names}: {many} a window, one ring, {ways}"

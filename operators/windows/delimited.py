@@ -69,7 +69,8 @@ class Marked(Folding):
     peeks: ClassVar[bool] = True
 
     def words(self) -> str:
-        return f"all tuples from one to the next with {text_of(self.marker)}"
+        cut = "of any group " * self.whole_stream
+        return f"all tuples from one {cut}to the next with {text_of(self.marker)}"
 
     def tags(self, page: Page, numbers: Integers) -> NDArray[np.int8]:
         [marks] = evaluate("Delimited: marker", [self.marker], [pa.bool_()], page.batch)

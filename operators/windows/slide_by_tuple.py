@@ -86,10 +86,12 @@ class Asked(Folding):
     counts: bool = False
 
     def words(self) -> str:
-        how = {"tuple": "", "rank": f"{self.every}th by time", "arrival": f"{self.every}th to arrive"}[
-            self.of
-        ]
-        return f"the tuples of one time, a window for each {how or 'tuple'}"
+        each = {
+            "tuple": "tuple",
+            "rank": f"{self.every} tuples by time",
+            "arrival": f"{self.every} tuples to arrive",
+        }
+        return f"the tuples of one time, a window for each {each[self.of]}"
 
     def more(self, schema: Schema) -> list[tuple[str, pa.DataType]]:
         return [(name, schema.type_of(name)) for name in self.reads]

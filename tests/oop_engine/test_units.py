@@ -48,6 +48,7 @@ def test_lengths_become_whole_units(length: int | str | timedelta, unit: str, un
         ("2 s", "rows", "must be in 'rows'; got '2 s': give a plain integer"),
         ("2 rows", "s", "must be in 's'; got '2 rows'"),
         (timedelta(seconds=2), "m", "give a plain integer"),
+        ("1 min", "seconds", "where 'seconds' are times, the schema's unit must be one of s, ms, us, ns"),
         ("1.5 s", "s", "must be a whole number of 's'; got '1.5 s' = 1.5 s"),
         ("0.5", "rows", "must be a whole number of 'rows'"),
         (timedelta(milliseconds=1), "s", "whole number of 's'"),

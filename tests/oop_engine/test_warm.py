@@ -69,13 +69,13 @@ print(time_order.stats.cache_path)
 
 def test_windows_of_many_groups_are_swept(monkeypatch: pytest.MonkeyPatch) -> None:
     swept = list[object]()
-    sweep = pane_windows.Sweep
+    sweep = pane_windows.PaneSweep
 
-    def noted(*of: Any) -> pane_windows.Sweep:
+    def noted(*of: Any) -> pane_windows.PaneSweep:
         swept.append(of)
         return sweep(*of)
 
-    monkeypatch.setattr(pane_windows, "Sweep", noted)
+    monkeypatch.setattr(pane_windows, "PaneSweep", noted)
     monkeypatch.setattr(warm, "_of_few_keys", lambda: iter(()))
     counts = [len(swept) for _ in warm.warm()]
     assert 0 < counts[0] < counts[1]

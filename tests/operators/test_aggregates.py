@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -167,6 +168,17 @@ def test_infinities_and_nan_follow_ieee():
     assert (found["lo"], found["hi"]) == (1.0, float("inf"))
 
 
+@pytest.mark.parametrize("zeros", [[0.0, -0.0], [-0.0, 0.0]])
+@pytest.mark.parametrize("windows", [Tumbling(10), Landmark(10), TupleBased(2, 2)])
+def test_zero_has_no_sign_so_its_order_of_arrival_is_not_seen(zeros, windows):
+    chosen = {"lo": Min("x"), "hi": Max("x"), "first": First("x"), "last": Last("x"), "arg": ArgMax("x", "j")}
+    base = {"ts": 1, "k": "a", "j": 0, "v": 0}
+    driver = Driver(WindowAggregate(windows, {**chosen, "m4": M4("x")}), SCHEMA)
+    [row] = driver.run([(0, page([{**base, "x": x} for x in zeros]))]).rows()
+    found = [row[name] for name in chosen] + list(row["m4"].values())
+    assert [math.copysign(1, value) for value in found] == [1] * 9
+
+
 @pytest.mark.parametrize(
     ("kind", "values"),
     [
@@ -232,7 +244,9 @@ def test_user_states_must_be_numbers(kind):
         (All("x"), "needs a bool; 'x' is double"),
         (Var("v", ddof=2), "ddof must be 0 .* or 1 .*; got 2"),
         (ArgMin("v", "nowhere"), "nowhere"),
-        (WeightedAvg("v", "k"), "needs an integer or a float; 'k' is string: cast it before"),
+        (WeightedAvg("v", "k"), "needs an integer or a float, but not uint64; 'k' is string: cast it before"),
+        (Sum(pc.field("v") * 2), "a column is given by its name, a text; got .*multiply.*: make it a column"),
+        (ArgMax("v", ["x"]), r"a column is given by its name, a text; got \['x'\]"),  # type: ignore[arg-type]
     ],
 )
 def test_what_an_aggregate_cannot_take_is_refused(wrong, why):

@@ -160,7 +160,7 @@ def test_explain_says_how() -> None:
         way: WindowAggregate(Tumbling(10), {"n": Count()}, assembly=way).explain((ONE,))
         for way in (*WAYS, "prefix")
     }
-    name = "slices of 10 s of 'Tumbling(10)': 1 to 1 a window, one ring, "
+    name = "slices of 10 s of 'Tumbling(10)': 1 a window, one ring, "
     assert explained == {
         "stacks": f"{name}windows by two stacks, as asked",
         "prefix": f"{name}windows by differences of running sums, as asked",

@@ -100,7 +100,8 @@ def test_they_lie_between_edges() -> None:
 
 def test_explain_says_it() -> None:
     assert aggregate("3 and 5").explain((SCHEMA,)) == (
-        "7 slices in 15 s, from edge to edge, shared by '0', '1': 1 to 3 a window, one ring"
+        "7 slices in 15 s, from edge to edge, shared by '0', '1': 1 to 3 a window, one ring, "
+        "windows by two stacks"
     )
     assert "120 slices in 3660 s" in str(aggregate("60 and 61").explain((SCHEMA,)))
 

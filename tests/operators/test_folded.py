@@ -459,6 +459,10 @@ def test_explain_names_slices_ties_and_the_moment() -> None:
         "passed; tuples above it are held"
     )
     assert "v > 2" in WindowAggregate(Delimited(BIG), {"n": Count()}).describe()
+    third = WindowAggregate(SlideByTuple(5, every=3, of="rank"), {"n": Count()})
+    assert "of one time, a window for each 3 tuples by time," in third.explain((SCHEMA,))
+    cut_by_all = WindowAggregate(Delimited(BIG, scope="stream"), {"n": Count()}, ("k",))
+    assert "all tuples from one of any group to the next with" in cut_by_all.explain((SCHEMA,))
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ def test_a_window_may_have_any_number_of_panes(panes):
     ring._allot(1 << 16, groups=1)
     ring.tuples[:] = 1
     some = np.array([[0], [panes - 1], [panes]])
-    _, ends, [(numbers,)] = pane_windows.Sweep(ring, some, panes - 1, panes, closing=1).closed()
+    _, ends, [(numbers,)] = pane_windows.PaneSweep(ring, some, panes - 1, panes, closing=1).closed()
     assert (ends.tolist(), numbers.tolist()) == ([panes], [panes])
 
 

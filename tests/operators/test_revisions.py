@@ -204,6 +204,13 @@ def test_a_row_that_was_never_there_cannot_be_taken_back() -> None:
         driver.feed(0, Linear(2))
 
 
+def test_explain_says_that_rows_wait_to_be_final() -> None:
+    words = WindowAggregate(Tumbling(10), {"n": Count()}).explain((CHANGES,))
+    assert words.startswith(
+        "rows that may be taken back wait until a bound has passed them; of those left: panes"
+    )
+
+
 def test_the_column_of_changes_is_int8_and_stays() -> None:
     with pytest.raises(GraphError, match="int8"):
         Schema({"ts": pa.int64(), "c": pa.int64()}, "ts", "s", change="c")

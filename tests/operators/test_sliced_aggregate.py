@@ -207,8 +207,15 @@ def test_what_shares_a_ring_is_explained():
     }
     schema = Schema({"ts": pa.timestamp("ms")}, "ts")
     assert SlicedAggregate(definitions, {"n": Count()}).explain((schema,)) == (
-        "slices of 1000 ms shared by '1 s', '7 s', '5 min': 1 to 300 a window, one ring; "
-        "slices of 60001 ms of 'odd': 1 to 1 a window, one ring"
+        "slices of 1000 ms shared by '1 s', '7 s', '5 min': 1 to 300 a window, one ring, windows by two stacks; "
+        "slices of 60001 ms of 'odd': 1 a window, one ring, windows by two stacks"
+    )
+
+
+def test_of_many_definitions_the_first_and_the_last_are_explained():
+    definitions = {str(length): Tumbling(length) for length in range(1, 101)}
+    assert SlicedAggregate(definitions, {"hi": Max("v")}).explain((SCHEMA,)) == (
+        "slices of 1 s shared by 100 definitions, '1' to '100': 1 to 100 a window, one ring, windows by two stacks"
     )
 
 

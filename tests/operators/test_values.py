@@ -168,8 +168,8 @@ def test_parameters_that_cannot_be_are_refused_when_built(make, message):
 @pytest.mark.parametrize(
     ("aggregate", "kind", "message"),
     [
-        (Median("c"), pa.string(), "take method='lower'"),
-        (Median("c"), pa.bool_(), "take method='lower'"),
+        (Median("c"), pa.string(), r"take Quantile\('c', 0.5, method='lower'\)"),
+        (Quantile("c", 0.9), pa.bool_(), r"take Quantile\('c', 0.9, method='lower'\)"),
         (Mode("c"), pa.list_(pa.int64()), "needs values in order"),
         (Mode("other"), pa.int64(), "other"),
         (Min("c"), pa.list_(pa.int64()), "needs numbers, booleans"),

@@ -302,8 +302,15 @@ def test_windows_are_a_value(windows):
 
 
 def test_aggregates_have_names():
-    with pytest.raises(GraphError, match="needs at least one aggregate, such as"):
+    with pytest.raises(
+        GraphError, match=r"at least one aggregate by name, such as {'n': Count\(\)}; got \[Count"
+    ):
         WindowAggregate(Tumbling(5), [Count()])
+
+
+def test_emit_is_a_value():
+    with pytest.raises(GraphError, match=r"emit must be an Emit\(\.\.\.\), or left out; got True"):
+        WindowAggregate(Tumbling(5), {"n": Count()}, emit=True)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("windows", [PartitionedTupleBased(2, 1), Sliding(20, 10)])

@@ -109,7 +109,7 @@ def scenario_table(scenarios: Sequence[Scenario]) -> Group:
     """Return the scenarios, their parameters with defaults, and their sweeps: a table for each source."""
     by_source: dict[str, list[Scenario]] = {}
     for scenario in scenarios:
-        by_source.setdefault(scenario.source or "scenarios", []).append(scenario)
+        by_source.setdefault(scenario.source or "of no publication", []).append(scenario)
     return Group(*(_scenarios_of(*item) for item in sorted(by_source.items())))
 
 

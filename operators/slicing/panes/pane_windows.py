@@ -30,7 +30,7 @@ from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.panes.shared_slices import UNITS
 from oop_engine.operators.slicing.window_states import WindowStates
 
-__all__ = ["TUPLES", "Sweep", "is_dense", "take"]
+__all__ = ["TUPLES", "PaneSweep", "is_dense", "take"]
 
 Integers = NDArray[np.int64]
 
@@ -64,7 +64,7 @@ def take(ring: PaneRing, slots: Integers, low: Integers, stop: Integers, number:
     windows = behind - lowest
     dense = _STEP * closing > _KERNEL and is_dense(ring.geometry, windows, closing, ring.compiled)
     if dense and not _MOST(ring.turns[0]) > ring.low:
-        return _swept(ring, Sweep(ring, some[:, :many], lowest, behind, closing), number)
+        return _swept(ring, PaneSweep(ring, some[:, :many], lowest, behind, closing), number)
     in_order = many == 1 or (windows == 1 and bool(_EVERY(slots[1:] > slots[:-1])))
     found = _planned(ring, slots, first, stop)
     if len(found) == 1:
@@ -120,7 +120,7 @@ def _folded(ring: PaneRing, steps: Integers, slots: Integers, wids: Integers) ->
     return states
 
 
-def _swept(ring: PaneRing, sweep: Sweep, number: int) -> WindowStates:
+def _swept(ring: PaneRing, sweep: PaneSweep, number: int) -> WindowStates:
     """Close windows where no pane is in a front, so that each holds its own tuples alone."""
     try:
         of_windows, ends, states = sweep.closed()
@@ -131,7 +131,7 @@ def _swept(ring: PaneRing, sweep: Sweep, number: int) -> WindowStates:
     return WindowStates(of_windows, ends, states, number, in_order=True)
 
 
-class Sweep:
+class PaneSweep:
     """Puts windows together: ``some`` int64 (3, n), as ``kernels.panes.clipped`` writes and counts them.
 
     ``lowest``: the lowest of them, ``behind``: the first one behind all; ``closing``: how many there are at most.

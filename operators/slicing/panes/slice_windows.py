@@ -67,7 +67,7 @@ def check_assembly(asked: Assembly, slicings: Sequence[Slicing], parts: Sequence
 
 
 def assembly_words(slicing: Slicing, parts: Sequence[Accumulator], asked: Assembly) -> str:
-    """Return how windows are put together, and why; empty: by stacks, as mostly."""
+    """Return how windows are put together, and why."""
     if asked != "auto":
         words = {
             "stacks": "two stacks", "prefix": "differences of running sums", "tree": "a tree",
@@ -75,7 +75,7 @@ def assembly_words(slicing: Slicing, parts: Sequence[Accumulator], asked: Assemb
         }[asked]  # fmt: skip
         return f"windows by {words}, as asked"
     return {
-        "stacks": "",
+        "stacks": "windows by two stacks",
         "prefix": "windows by differences of running sums",
         "tree": f"windows by a tree where less than one closes in {_FEW} slices, else by two stacks",
     }[assembled(slicing, parts, asked)]
