@@ -107,6 +107,11 @@ def _dsn(server: str, database: str, options: dict[str, str]) -> str:
     return f"postgresql://{user}{server}/{database}"
 
 
+def _key(options: dict[str, str]) -> list[str]:
+    """Return the columns that ``?key=a,b`` names."""
+    return [name for name in options.get("key", "").split(",") if name]
+
+
 def _format(address: str, options: dict[str, str]) -> str:
     """Return the format of messages: as given, or by the suffix, or JSON lines."""
     suffix = address.rpartition(".")[2]
@@ -250,8 +255,8 @@ def _jet_stream_subject(address: str, options: dict[str, str]) -> LiveSink:
 
 @register_sink("delta")
 def _delta(address: str, options: dict[str, str]) -> LiveSink:
-    _only(f"delta:{address}", options)
-    return DeltaFolder(address)
+    _only(f"delta:{address}", options, "key")
+    return DeltaFolder(address, key=_key(options))
 
 
 @register_sink("postgres")
@@ -262,8 +267,7 @@ def _postgres_table(address: str, options: dict[str, str]) -> LiveSink:
     if "table" not in options:
         msg = f"sink 'postgres:{address}': must have a table, as in {example}"
         raise UsageError(msg)
-    key = [name for name in options.get("key", "").split(",") if name]
-    return PostgresTable(_dsn(server, database, options), options["table"], key)
+    return PostgresTable(_dsn(server, database, options), options["table"], _key(options))
 
 
 @register_sink("print")

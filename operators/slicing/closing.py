@@ -152,7 +152,7 @@ class Closing:
             for bound in (*self._pauses(below), below):
                 for page in self._closed(None, bound):
                     yield 0, page
-        least = self.ceiling(below)
+        least = int(self.ceiling(below))
         for store in self.stores:
             least = min(least, store.least_stamp(below))
         for grown in self._progress.advance(0, Linear(least)):

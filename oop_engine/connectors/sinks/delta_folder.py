@@ -1,9 +1,9 @@
-"""Delta folder: each epoch is one transaction of a Delta table."""
+"""Delta folder: each epoch is one transaction of a Delta table, which adds rows or merges them by a key."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,10 @@ import pyarrow.parquet
 
 from oop_engine.connectors.change_feed import no_revisions
 from oop_engine.connectors.delta_log import add_action, add_files, first_line, stored, version_of
+from oop_engine.connectors.delta_merge import merge
 from oop_engine.connectors.library import library
 from oop_engine.connectors.sink import Prepared
-from oop_engine.connectors.sinks.part_files import PartFiles
+from oop_engine.connectors.sinks.part_files import PartFiles, gone, hidden
 from oop_engine.core.errors import SetupError
 from oop_engine.core.schema import Schema
 from oop_engine.system.disk import Disk
@@ -27,22 +28,30 @@ class DeltaFolder(PartFiles):
 
     The files of an epoch are written beside those of the table, and become part of it in one transaction that carries
     the number of the epoch: so each row is there once, whenever a process dies.  Timestamps become microseconds, in UTC
-    if they have a zone.  Files are added and never rewritten, so a revision stream is a ``GraphError``: put
-    ``Finalize`` before the sink.  Raises ``UsageError`` for a column that Delta cannot hold, ``SetupError`` if the
-    table has other columns.
+    if they have a zone.
+
+    ``key``: columns that tell rows apart; an epoch is then merged into the table, so that a row replaces the one of its
+    key.  Of a revision stream the table is the net content after each epoch: rows that are taken back are removed,
+    unless others have replaced them.  O(rows of the epoch + rows in files of the table that have one of their keys).
+    Without a key files are added and never rewritten, so such a stream is a ``GraphError``.
+
+    Raises ``GraphError`` for a key that is none, ``UsageError`` for a column that Delta cannot hold, ``SetupError`` if
+    the table has other columns.
     """
 
     def __init__(
-        self, folder: str | Path, *, disk: Disk | None = None,
+        self, folder: str | Path, *, key: Sequence[str] = (), disk: Disk | None = None,
         aside: Callable[..., Awaitable[Any]] = asyncio.to_thread,
     ) -> None:  # fmt: skip
-        super().__init__(folder, disk=disk, aside=aside)
+        super().__init__(folder, key=key, disk=disk, aside=aside)
 
     async def open(self, schema: Schema, run: str, prepared: Collection[Prepared]) -> None:
         """Check the package and the columns; remove files of this run that belong to no checkpoint."""
-        no_revisions(schema, self._place, "a table gets rows, and none is taken back")
+        if not self._key:
+            no_revisions(schema, self._place, "without key=(...) no row is taken back")
+        schema.plain().require(self._key, f"{self._place}: key")
         library("deltalake", "delta", "DeltaFolder")
-        self._columns = stored(self._place, schema.fields)
+        self._columns = stored(self._place, schema.plain().fields)
         await super().open(schema, run, [files for _, _, files in prepared])
         await self._aside(self._check)
 
@@ -52,23 +61,42 @@ class DeltaFolder(PartFiles):
         return None if files is None else [self._run, epoch, files]
 
     async def commit(self, prepared: Prepared) -> None:
-        """Add the files of an epoch to the table, unless that was done."""
+        """Add the files of an epoch to the table, or merge them into it, unless that was done."""
         run, epoch, files = prepared
         if await self._aside(version_of, self.folder, _app(run)) < epoch:
-            await super().commit(files)
-            await self._aside(self._add, _app(run), epoch, files)
+            if not self._key:
+                await super().commit(files)
+            await self._aside(self._transact, _app(run), epoch, files)
+        if self._key:
+            await self._aside(self._drop, files)
 
-    def _add(self, app: str, epoch: int, files: list[str]) -> None:
+    def _transact(self, app: str, epoch: int, files: list[str]) -> None:
         from deltalake.exceptions import DeltaError
 
-        rows = [pa.parquet.read_metadata(self.folder / name).num_rows for name in files]
-        actions = [add_action(self.folder, name, count) for name, count in zip(files, rows, strict=True)]
         try:
-            add_files(self.folder, self._columns, actions, app, epoch)
+            (self._merge if self._key else self._add)(app, epoch, files)
         except DeltaError as error:
             if version_of(self.folder, app) < epoch:  # else an older process was quicker
                 msg = f"{self._place}: epoch {epoch} cannot be added ({first_line(error)}): start the service again"
                 raise SetupError(msg) from error
+
+    def _add(self, app: str, epoch: int, files: list[str]) -> None:
+        rows = [pa.parquet.read_metadata(self.folder / name).num_rows for name in files]
+        actions = [add_action(self.folder, name, count) for name, count in zip(files, rows, strict=True)]
+        add_files(self.folder, self._columns, actions, app, epoch)
+
+    def _merge(self, app: str, epoch: int, files: list[str]) -> None:
+        paths = [self.folder / hidden(name) for name in files]
+        try:
+            merge(self.folder, self._columns, self._key, paths, app, epoch)
+        except FileNotFoundError as error:
+            if version_of(self.folder, app) < epoch:  # else an older process has merged and removed it
+                raise gone(error.filename) from None
+
+    def _drop(self, files: list[str]) -> None:
+        for name in files:
+            if self._disk.exists(path := self.folder / hidden(name)):
+                self._disk.remove(path)
 
     def _check(self) -> None:
         from deltalake import DeltaTable
@@ -80,7 +108,7 @@ class DeltaFolder(PartFiles):
                 raise SetupError(msg)
 
     def _stored(self, fields: pa.Schema) -> pa.Schema:
-        return self._columns
+        return pa.schema([*self._columns, *list(fields)[len(self._columns) :]])
 
     @property
     def _place(self) -> str:

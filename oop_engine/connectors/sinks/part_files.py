@@ -20,7 +20,7 @@ from oop_engine.system.disk import Disk
 from oop_engine.traces.format import Marks, plain
 from oop_engine.traces.format_registry import FORMATS, format_of
 
-__all__ = ["PartFiles"]
+__all__ = ["PartFiles", "gone", "hidden"]
 
 _MOST_BYTES = 1 << 26
 """Results of an epoch that are held in memory; more of them go to a further file."""
@@ -64,7 +64,7 @@ class PartFiles(LiveSink):
         schema.require(self._key, "PartFiles: key")
         self._bytes_of([], 0)  # raises for columns that do not fit, now
         self._disk.make(self.folder)
-        kept = {_hidden(name) for names in prepared for name in names}
+        kept = {hidden(name) for names in prepared for name in names}
         for name in self._disk.names(self.folder):
             if name.startswith(".") and f"-{run}-" in name and name not in kept:
                 self._disk.remove(self.folder / name)
@@ -90,13 +90,12 @@ class PartFiles(LiveSink):
     async def commit(self, prepared: Prepared) -> None:
         """Let the files of an epoch appear."""
         for name in prepared:
-            hidden, shown = self.folder / _hidden(name), self.folder / name
+            before, shown = self.folder / hidden(name), self.folder / name
             try:
-                self._disk.replace(hidden, shown)
+                self._disk.replace(before, shown)
             except FileNotFoundError:
                 if not self._disk.exists(shown):
-                    msg = f"{shown}: results that a checkpoint has recorded are gone: put the file back, or begin anew"
-                    raise SnapshotError(msg) from None
+                    raise gone(shown) from None
 
     def _flush(self, epoch: int) -> None:
         pages = self._pages.pop(epoch, [])
@@ -104,7 +103,7 @@ class PartFiles(LiveSink):
         if pages:
             files = self._files.setdefault(epoch, [])
             files.append(f"{epoch:07d}-{len(files)}-{self._run}-{self._own}.{self._format.name}")
-            self._disk.write(self.folder / _hidden(files[-1]), self._bytes_of(pages, epoch))
+            self._disk.write(self.folder / hidden(files[-1]), self._bytes_of(pages, epoch))
 
     def _stored(self, fields: pa.Schema) -> pa.Schema:
         """Return the columns as they are in a file."""
@@ -122,5 +121,12 @@ class PartFiles(LiveSink):
         return bytes(sink.getvalue().to_pybytes())
 
 
-def _hidden(name: str) -> str:
+def hidden(name: str) -> str:
+    """Return the name of a file before its epoch is committed."""
     return f".{name}"
+
+
+def gone(path: str | Path) -> SnapshotError:
+    """Return the error of a prepared file that nobody has committed and that is not there."""
+    msg = f"{path}: results that a checkpoint has recorded are gone: put the file back, or begin anew"
+    return SnapshotError(msg)

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from oop_engine.connectors.change_feed import feed_fields, no_revisions
 from oop_engine.connectors.delta_log import add_action, add_files, first_line, stored, version_of
+from oop_engine.connectors.delta_merge import merge
 from oop_engine.connectors.library import library
 from oop_engine.core.schema import Schema
-from oop_engine.spark.io.delta_merge import merge
 from oop_engine.spark.io.parquet import ResultTable, WriteFiles, by_table, folder_of, sizes_of
 from oop_engine.spark.io.result_folder import ResultFolder, Written, batch_of
 from oop_engine.spark.io.sink import BatchResults
@@ -82,7 +82,7 @@ class Delta:
             files = [Written.of(receipt) for receipt in results.of(name)]
             table.folder.claim(self._query)
             if self.key:
-                merge(table, self.key, files, self._query, batch)
+                self._merge(batch, table, files)
             elif self._add(batch, table, files):
                 made |= sizes_of(name, table.folder, files)
         return made
@@ -103,6 +103,12 @@ class Delta:
             msg = f"its log lacks the files of micro-batch {newest}: {_PUT_BACK}"
             raise folder.error(msg)
         folder.check({place: size for place, size in files.items() if place in there})
+
+    def _merge(self, batch: int, table: ResultTable, files: list[Written]) -> None:
+        where = table.folder.path
+        columns = pa.schema([table.fields.field(name) for name in table.schema.plain().names])
+        merge(where, columns, self.key, [where / file.unfinished for file in files], self._query, batch)
+        table.folder.drop(files)
 
     def _add(self, batch: int, table: ResultTable, files: list[Written]) -> bool:
         """Add files to a table; tell if they were not there already."""

@@ -41,7 +41,7 @@ def test_a_source_has_what_its_text_tells(text: str, kind: str, fields: dict[str
             {"_stream": "out", "_most": 9, "_format": "csv"},
         ),
         ("nats:h:4222/out.a", "JetStreamSubject", {"_server": "nats://h:4222", "_subject": "out.a"}),
-        ("delta:out", "DeltaFolder", {}),
+        ("delta:out?key=k,window_end", "DeltaFolder", {"_key": ("k", "window_end")}),
         (
             "postgres:127.0.0.1:5432/shop?table=t&key=a,b",
             "PostgresTable",
