@@ -69,6 +69,7 @@ from oop_engine.operators.slicing.explained import explained
 from oop_engine.operators.slicing.ordered.held import without_slots
 from oop_engine.operators.slicing.output import Output, Stamp
 from oop_engine.operators.slicing.revised.netting import Netting
+from oop_engine.operators.slicing.revised.noting import without_notes
 from oop_engine.operators.slicing.revised.versioned import explained_versions, versioned_schema
 from oop_engine.operators.slicing.revised.versions import Versions
 from oop_engine.operators.slicing.rows.row_windows import RowWindows, slidable
@@ -134,10 +135,11 @@ class WindowAggregate(Operator):
     ({'window': 'long', 'window_start': -15, 'window_end': 15, 'n': 2}, (0, Linear(below=20)))
     """
 
-    state_version = 3
+    state_version = 4
     migrations: ClassVar = {
         1: changing(with_bounds, "closing", "closing.net"),
         2: changing(without_slots, "closing"),
+        3: changing(without_notes, "closing"),
     }
 
     def __init__(
@@ -394,7 +396,7 @@ class WindowAggregate(Operator):
 
 def _versioned_stores(query: Query, schema: Schema, more: Sequence[str]) -> list[Store]:
     """Return stores, one a definition, of a schema with ``more`` columns."""
-    return stores(replace(query, schema=schema, read={*query.read, *more}, strategy="windows", changing=True))
+    return stores(replace(query, schema=schema, read={*query.read, *more}, strategy="still", changing=True))
 
 
 SlicedAggregate = WindowAggregate

@@ -28,7 +28,17 @@ from numba import njit
 
 from oop_engine.operators.kernels.partials import NO_WINDOW
 
-__all__ = ["Geometry", "clipped", "closing", "plan", "reopen", "step_levels", "used"]
+__all__ = [
+    "Geometry",
+    "clipped",
+    "closing",
+    "forget",
+    "plan",
+    "read",
+    "reopen",
+    "step_levels",
+    "used",
+]
 
 NEVER = np.iinfo(np.int64).min
 
@@ -137,6 +147,54 @@ def plan(geometry, tuples, turns, slots, first, stop, begin, steps, results, fre
             freed[gone] = cell
             gone += tuples[cell] != 0
     return len(slots), used, found, gone
+
+
+@njit(cache=True, nogil=True)
+def read(geometry, tuples, slots, first, stop, begin, steps, results):
+    """Write down how windows come about from panes that no stack is in; arguments as of ``plan``.
+
+    The back of a group is room to work in.  Starts at ``begin``; returns the group at which there was no more room, and
+    how many steps and results there are.  O(panes of windows).
+    """
+    step, length, low, high, mask, groups = geometry
+    used, found = 0, 0
+    for i in range(begin, len(slots)):
+        slot = slots[i]
+        if used + (stop[i] - first[i]) * min(high - low + 1, length) > steps.shape[1]:
+            return i, used, found
+        back = (mask + 1) * groups + slot
+        for wid in range(first[i], stop[i]):
+            one, two = -1, -1
+            for pane in range(max((wid + 1) * step - length, low), min((wid + 1) * step, high + 1)):
+                cell = (pane & mask) * groups + slot
+                if tuples[cell] and one >= 0:
+                    if two >= 0:
+                        steps[0, used], steps[1, used], steps[2, used] = back, one, two
+                        used, one = used + 1, back
+                    two = cell
+                elif tuples[cell]:
+                    one = cell
+            if one >= 0:
+                steps[0, used], steps[1, used], steps[2, used] = ~found, one, two
+                results[0, found], results[1, found] = slot, wid
+                used, found = used + 1, found + 1
+    return len(slots), used, found
+
+
+@njit(cache=True, nogil=True)
+def forget(geometry, tuples, slots, first, stop):
+    """Forget the tuples of ``slots`` in panes ``first[i]`` to ``stop[i]`` (exclusive); return how many cells.
+
+    O(panes that there are of these).
+    """
+    _, _, low, high, mask, groups = geometry
+    gone = 0
+    for i in range(len(slots)):
+        for pane in range(max(first[i], low), min(stop[i], high + 1)):
+            cell = (pane & mask) * groups + slots[i]
+            gone += tuples[cell] != 0
+            tuples[cell] = 0
+    return gone
 
 
 @njit(cache=True, nogil=True)

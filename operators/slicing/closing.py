@@ -61,6 +61,7 @@ class Closing:
         self.stores = list(stores)
         self._groups = GroupIndex([schema.type_of(name) for name in by], KeyTable)
         self._progress = Progress()
+        self.pinned = False
         self._asked, self._newest = False, NEVER  # the largest time since somebody asked for open windows
         self.behind = BehindGroups(by, self._groups)
 
@@ -103,7 +104,7 @@ class Closing:
         return [_open(name, one, below, self._newest) for name, one in asked[:most]]
 
     def add(self, page: Page, times: Integers) -> None:
-        """Fold tuples in, at ``times``.  O(tuples), in kernels."""
+        """Fold tuples in, at ``times``; groups may move, unless they are ``pinned``.  O(tuples), in kernels."""
         if not times.size:
             return
         slots = self._groups.encode(list(map(page.batch.column, self._by)), times.size)
@@ -117,7 +118,7 @@ class Closing:
                 store.add(page, times, slots, known)
         except WindowOverflowError as error:
             raise self._overflow(error) from None
-        if known > _DEAD:
+        if known > _DEAD and not self.pinned:
             self._forget_dead()
 
     def _timely(

@@ -198,11 +198,11 @@ class Partials:
     def find(self, slots: Integers, low: Integers, stop: Integers, groups: int) -> Integers:
         """Return where windows are in the table, ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]``.
 
-        O(windows asked for) or O(rows there are), whichever is less.
+        O(windows asked for) or O(rows there are), whichever is less.  A group is named once, unless ``groups`` is 0.
         """
         stop = np.maximum(stop, low)  # the length of a range must not wrap
         asked = (stop.astype(float) - low.astype(float)).sum()
-        if 4 * asked < len(self._owner):
+        if not groups or 4 * asked < len(self._owner):
             rows = np.empty(len(self), np.int64)
             return rows[: collect(self._table.cells, slots, low, stop, rows)]
         lowest = np.full(groups + 1, NO_WINDOW)  # the last one is for free rows, whose slot is -1

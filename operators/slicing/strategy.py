@@ -47,9 +47,10 @@ from oop_engine.operators.windows.slide_by_tuple import Asked
 __all__ = ["Assembly", "Query", "Strategy", "checked_query", "chosen", "in_bins", "numbered_stores", "stores"]
 
 Strategy = Literal["auto", "windows", "panes", "adaptive", "stacks", "bins"]
-Kept = Literal["windows", "panes", "watched", "adaptive", "runs", "landmark"]
+Kept = Literal["windows", "panes", "watched", "adaptive", "runs", "landmark", "still"]
 
 _MANY = 100  # tuples of a group in a pane
+_READ = 16  # panes of a window that are combined each time it is read
 _BINS = (
     "windows of each tuple (SlideByTuple) without carry, and no aggregate of lists or that does not commute"
 )
@@ -230,6 +231,7 @@ def _runs(query: Query, merging: Mapping[int, Merging]) -> Store:
 _STORES: dict[Kept, Callable[[Query, int, Extents], WindowStore]] = {
     "windows": lambda q, n, e: WindowStore(n, e, q.parts, q.output.stamp, panes=False, every=q.empty),
     "panes": lambda q, n, e: WindowStore(n, e, q.parts, q.output.stamp, panes=True, every=q.empty),
+    "still": lambda q, n, e: WindowStore(n, e, q.parts, q.output.stamp, panes=True, still=True),
     "watched": lambda q, n, e: WindowStore(
         n, e, q.parts, q.output.stamp, panes=True, every=q.empty, heir=lambda: _STORES["adaptive"](q, n, e)
     ),
@@ -257,9 +259,10 @@ def chosen(query: Query, extents: Extents) -> Choice:
     if extents.landmark:
         return Choice("landmark", "windows: a landmark window has no fixed number of panes")
     if is_ragged(query.parts):
-        return Choice(
-            "runs", "runs of panes: lists of values, a row a group and pane, merged as windows close"
-        )
+        return Choice("runs", "runs of panes: lists of values, a row a group and pane, merged at the end")
+    if asked == "still":  # windows are read before they close
+        few = in_panes(extents)[0] <= _READ and is_compiled(query.parts) and gain(extents, 1) <= 1
+        return Choice("still", "panes") if few else Choice("windows", "windows")
     if asked == "windows":
         return Choice("windows", "windows, as asked: a partial aggregate for each (group, window)")
     if asked == "adaptive":
@@ -267,9 +270,7 @@ def chosen(query: Query, extents: Extents) -> Choice:
     if asked == "panes":
         return Choice("panes", f"panes, as asked: {_costs(extents)}")
     if not is_compiled(query.parts):
-        return Choice(
-            "windows", "windows: a state without compiled loops takes long to put together from panes"
-        )
+        return Choice("windows", "windows: to combine states without compiled loops takes long")
     if gain(extents, 1) > 1:
         return Choice("windows", f"windows: by panes it is {_costs(extents)}")
     if not _can_adapt(extents):

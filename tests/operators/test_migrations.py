@@ -15,13 +15,15 @@ import msgpack
 import pyarrow as pa
 import pytest
 
-from oop_engine import GroupWise, Linear, Operator, Page, Schema
+from oop_engine import GroupWise, Linear, Operator, Page, Schema, Watermark
 from oop_engine.operators import (
+    AfterCount,
     Avg,
     Band,
     Consolidate,
     Count,
     Distinct,
+    Emit,
     Finalize,
     Last,
     MultiJoin,
@@ -63,6 +65,15 @@ EXAMPLES: dict[str, tuple[Operator, tuple[Schema, ...]]] = {
         (PLAIN,),
     ),
     "ranked-by-key": (WindowAggregate(TupleBased(2, 1, order="time"), {"n": Count()}, by=("key",)), (PLAIN,)),
+    "versions": (
+        WindowAggregate(
+            Sliding(range=20, slide=10),
+            {"n": Count(), "sum": Sum("v")},
+            ("key",),
+            emit=Emit(late=AfterCount(2)),
+        ),
+        (PLAIN,),
+    ),
     "consolidate": (
         Consolidate(Sliding(range=20, slide=10), SUMS, ("key",), tuples=PLAIN),
         PARTIALS.output_schemas((PLAIN,)),
@@ -97,6 +108,10 @@ def fed(name: str, times: list[int], bound: int) -> Iterator[tuple[int, Any]]:
             yield from ((port, m) for _, m in [*partial.on_page(0, page(PLAIN, times))])
             yield from ((port, m) for _, m in partial.on_punctuation(0, Linear(bound)))
             continue
+        if operator is EXAMPLES["versions"][0]:
+            yield port, page(schema, times[:4])
+            yield port, Watermark(Linear(bound + 12))
+            times = times[4:]
         yield port, page(schema, times)
         yield port, GroupWise.of({schema.names[1]: ["a"]}, [bound + 3])
         yield port, Linear(bound)
@@ -135,7 +150,8 @@ def test_an_operator_goes_on_from_a_state_of_an_older_version(version: str, name
     never_away, operator = midway(name), midway(name)
     operator.restore(of_versions()[version][name])
     assert answers(operator, rest(name)) == answers(never_away, rest(name))
-    assert operator.state() == never_away.state()
+    if name != "versions":  # an older state has versions in the table that are not noted any more
+        assert operator.state() == never_away.state()
 
 
 def main(version: str) -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from oop_engine import FOREVER, Graph, GraphError, Linear, Message, Page, Schema, Watermark, replay
+from oop_engine import FOREVER, Graph, GraphError, GroupWise, Linear, Message, Page, Schema, Watermark, replay
 from oop_engine.operators import (
     AfterAll,
     AfterAny,
@@ -408,3 +408,36 @@ def test_a_graph_with_versions_and_its_twin_without_them() -> None:
         alone.feed(0, message)
     alone.feed(0, END)
     assert multiset(alone.rows()) == final
+
+
+def late_rows(*windows: tuple[int, int, int]) -> list[Row]:
+    return [
+        {"window_start": end - 10, "window_end": end, "n": n, "change": change} for end, n, change in windows
+    ]
+
+
+def test_a_window_that_was_empty_on_time_has_no_version_to_take_back() -> None:
+    driver = counting(Tumbling(10), late=AfterCount(2))
+    put_out(driver, page(25))
+    put_out(driver, soft(20))
+    assert put_out(driver, page(3)) == []  # a tuple too few
+    driver.move()
+    assert put_out(driver, page(4, 13)) == late_rows((10, 2, 1))
+    assert put_out(driver, Linear(30)) == late_rows((20, 1, 1), (30, 1, 1))
+
+
+def test_a_version_on_time_is_taken_back_though_its_group_ended_in_between() -> None:
+    schema = Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s")
+    driver = Driver(
+        WindowAggregate(Tumbling(10), {"n": Count()}, ("k",), emit=Emit(late=AfterCount(1))), schema
+    )
+
+    def rows(message: Message) -> list[tuple[int, int]]:
+        return [(row["n"], row["change"]) for row in put_out(driver, message)]
+
+    rows(Page.of(schema, {"ts": [3, 3], "k": ["a", "b"]}))
+    assert rows(Watermark(GroupWise.of({"k": ["a"]}, [10]))) == [(1, 1)]
+    assert rows(Watermark(GroupWise.of({"k": ["a"]}, [FOREVER]))) == []
+    assert rows(Watermark(Linear(10))) == [(1, 1)]  # b's
+    assert rows(Page.of(schema, {"ts": [4], "k": ["a"]})) == [(1, -1), (2, 1)]
+    assert rows(Linear(10)) == []

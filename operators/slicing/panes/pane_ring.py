@@ -74,11 +74,12 @@ class PaneRing:
     for each part its ``columns``, (cells,), or None: ``tuples``.  ``accumulators``: how each part is kept.  ``turns``
     int64 (4, groups): where the stacks of each group are (``operators/kernels/panes.py``); ``swept``: cells
     without tuples may have any state.  ``compiled``: all in compiled loops. ``cell_bytes``: bytes of a cell.
+    ``still``: panes are in no stack, so that windows can be read at any time.
     """
 
-    def __init__(self, parts: Sequence[Part], extents: Extents) -> None:
+    def __init__(self, parts: Sequence[Part], extents: Extents, *, still: bool = False) -> None:
         assert extents.range is not None
-        self.extents = extents
+        self.extents, self.still = extents, still
         whole, self._rest = divmod(extents.range, extents.slide)
         self.step = 2 if self._rest else 1
         self.length = self.step * whole + self.step - 1

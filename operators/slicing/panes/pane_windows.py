@@ -30,7 +30,7 @@ from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.panes.shared_slices import UNITS
 from oop_engine.operators.slicing.window_states import WindowStates
 
-__all__ = ["TUPLES", "PaneSweep", "is_dense", "take"]
+__all__ = ["TUPLES", "PaneSweep", "is_dense", "read_each", "take"]
 
 Integers = NDArray[np.int64]
 
@@ -48,29 +48,67 @@ _MOST = np.maximum.reduce
 _EVERY = np.logical_and.reduce
 
 
-def take(ring: PaneRing, slots: Integers, low: Integers, stop: Integers, number: int = 0) -> WindowStates:
+def take(
+    ring: PaneRing, slots: Integers, low: Integers, stop: Integers, number: int = 0, *, forget: bool = True
+) -> WindowStates:
     """Put windows ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]`` together, and forget them.
 
-    A group's windows are taken in order.  ``number``: that of their definition.  O(panes passed), in kernels; or by a
-    sweep over all groups, where that is less.  Raises ``WindowOverflowError``.
+    A group's windows are taken in order.  ``number``: that of their definition.  ``forget``: False if they stay, in a
+    ring that is ``still``.  O(panes passed), in kernels, of a still ring O(panes of windows); or by a sweep over all
+    groups, where that is less.  Raises ``WindowOverflowError``.
     """
     least, most = ring.low // ring.step, (ring.high + ring.length) // ring.step
     some = np.empty((3, slots.size), np.int64)
     many, lowest, behind, closing = panes.clipped(slots, low, stop, least, most, ring.groups, some)
     slots, first, stop = some[:, :many]
     if not many:
-        nothing = [tuple(np.empty(0, value.dtype) for value in of.identity) for of in ring.accumulators]
-        return WindowStates(slots, first, nothing, number)
+        return _nothing(ring, number)
     windows = behind - lowest
     dense = _STEP * closing > _KERNEL and is_dense(ring.geometry, windows, closing, ring.compiled)
     if dense and not _MOST(ring.turns[0]) > ring.low:
-        return _swept(ring, PaneSweep(ring, some[:, :many], lowest, behind, closing), number)
+        return _swept(ring, PaneSweep(ring, some[:, :many], lowest, behind, closing), number, forget=forget)
     in_order = many == 1 or (windows == 1 and bool(_EVERY(slots[1:] > slots[:-1])))
-    found = _planned(ring, slots, first, stop)
+    found = _read(ring, slots, first, stop) if ring.still else _planned(ring, slots, first, stop)
+    if ring.still and forget:
+        first, stop = ((side + 1) * ring.step - ring.length for side in (first, stop))
+        ring.used -= panes.forget(ring.geometry, ring.tuples, slots, first, stop)
+        ring.swept = True
     if len(found) == 1:
         together = WindowStates(*found[0], number, None, in_order)
         return together if in_order else WindowStates.ordered([together])
     return WindowStates.ordered([WindowStates(*some, number) for some in found])
+
+
+def read_each(ring: PaneRing, slots: Integers, wids: Integers, number: int = 0) -> WindowStates:
+    """Put windows ``wids[i]`` of ``slots[i]`` together, which are by number, then group, and forget nothing."""
+    least, most = ring.low // ring.step, (ring.high + ring.length) // ring.step
+    some = np.empty((3, slots.size), np.int64)
+    many, *_ = panes.clipped(slots, wids, wids + 1, least, most, ring.groups, some)
+    if not many:
+        return _nothing(ring, number)
+    blocks = [WindowStates(*found, number) for found in _read(ring, *some[:, :many])]
+    return (blocks[0] if len(blocks) == 1 else WindowStates.joined(blocks))._replace(in_order=True)
+
+
+def _nothing(ring: PaneRing, number: int) -> WindowStates:
+    none = np.empty(0, np.int64)
+    states = [tuple(np.empty(0, value.dtype) for value in of.identity) for of in ring.accumulators]
+    return WindowStates(none, none, states, number)
+
+
+def _read(
+    ring: PaneRing, slots: Integers, first: Integers, stop: Integers
+) -> list[tuple[Integers, Integers, list[Arrays]]]:
+    """Return the slots, ends and states of windows in blocks of groups, by group, then window."""
+    each = int(_MOST(stop - first)) * min(ring.high - ring.low + 1, ring.length)
+    room = max(each, min(_STEPS, each * slots.size))
+    steps, results = np.empty((3, room), np.int64), np.empty((2, room), np.int64)
+    begin, blocks = 0, []
+    while begin < slots.size:
+        begin, made, found = panes.read(ring.geometry, ring.tuples, slots, first, stop, begin, steps, results)
+        of, wids = results[:, :found].copy()
+        blocks.append((of, ring.extents.extent(wids)[1], _folded(ring, steps[:, :made], of, wids)))
+    return blocks
 
 
 def is_dense(geometry: panes.Geometry, windows: int, closing: int, compiled: bool) -> bool:
@@ -120,14 +158,15 @@ def _folded(ring: PaneRing, steps: Integers, slots: Integers, wids: Integers) ->
     return states
 
 
-def _swept(ring: PaneRing, sweep: PaneSweep, number: int) -> WindowStates:
+def _swept(ring: PaneRing, sweep: PaneSweep, number: int, *, forget: bool) -> WindowStates:
     """Close windows where no pane is in a front, so that each holds its own tuples alone."""
     try:
         of_windows, ends, states = sweep.closed()
     except SumOverflowError as error:
         raise ring.overflow(error.column, error.group, error.at) from None
-    ring.used -= sweep.free()
-    ring.swept = True
+    if forget:
+        ring.used -= sweep.free()
+        ring.swept = True
     return WindowStates(of_windows, ends, states, number, in_order=True)
 
 

@@ -43,10 +43,14 @@ class LastVersions:
         self.place[of], self.timings[of] = out, held.timings[out]
 
 
-def same_rows(rows: pa.RecordBatch, before: pa.RecordBatch, last: LastVersions) -> NDArray[np.bool_]:
-    """Tell for which windows one version is out, and it has these results."""
+def same_rows(
+    rows: pa.RecordBatch, before: pa.RecordBatch, last: LastVersions, columns: int
+) -> NDArray[np.bool_]:
+    """Tell for which windows one version is out, and it has these results in the last ``columns``."""
     one: NDArray[np.bool_] = last.many == 1
-    one[one] = equal_rows(rows.filter(pa.array(one)), before.filter(pa.array(one)))
+    if one.all():
+        return equal_rows(rows, before, columns)
+    one[one] = equal_rows(rows.filter(pa.array(one)), before.filter(pa.array(one)), columns)
     return one
 
 
@@ -55,6 +59,17 @@ class ChangePages:
 
     def __init__(self, emit: Emit, out: Schema, aggregated: int) -> None:
         self._emit, self._out, self._aggregated = emit, out, aggregated
+
+    def first(self, rows: pa.RecordBatch, timing: int) -> Page:
+        """Return a page of the first versions of windows."""
+        if self._emit.mode == "discarding":
+            nothing = [pa.nulls(rows.num_rows, kind) for kind in rows.schema.types]
+            rows = _difference(
+                rows, pa.RecordBatch.from_arrays(nothing, schema=rows.schema), self._aggregated
+            )
+        put_out = np.ones(rows.num_rows, np.int8) if self._emit.mode == "retracting" else None
+        zeros = np.zeros(rows.num_rows if self._emit.info else 0, np.int64)
+        return self._made(rows, zeros, zeros + timing, put_out)
 
     def page(
         self, gone: Versioned, new: Versioned, before: pa.RecordBatch, leaves: NDArray[np.bool_]
@@ -71,10 +86,15 @@ class ChangePages:
             rows, info, changes = new.rows, [new.versions, new.timings], None
             if self._emit.mode == "discarding":
                 rows = _difference(rows, before.filter(pa.array(leaves)), self._aggregated)
+        return self._made(rows, info[0], info[1], changes)
+
+    def _made(
+        self, rows: pa.RecordBatch, versions: Integers, timings: Integers, changes: NDArray[np.int8] | None
+    ) -> Page:
         columns = list(rows.columns)
         if self._emit.info:
-            timing = pa.DictionaryArray.from_arrays(pa.array(info[1].astype(np.int8)), pa.array(TIMINGS))
-            columns += [pa.array(info[0].astype(np.int32)), timing]
+            timing = pa.DictionaryArray.from_arrays(pa.array(timings.astype(np.int8)), pa.array(TIMINGS))
+            columns += [pa.array(versions.astype(np.int32)), timing]
         if changes is not None:
             columns.append(pa.array(changes))
         return Page(self._out, pa.RecordBatch.from_arrays(columns, schema=self._out.fields))

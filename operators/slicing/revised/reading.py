@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TypeGuard
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine.core.groups.group_index import GroupIndex, occurring
-from oop_engine.operators.keys.key_table import KeyTable
+from oop_engine.core.groups.group_index import occurring
+from oop_engine.operators.kernels import panes as kernels
+from oop_engine.operators.slicing.panes import pane_windows
 from oop_engine.operators.slicing.partials import NO_WINDOW
 from oop_engine.operators.slicing.revised.version_table import within
 from oop_engine.operators.slicing.store import Store
@@ -21,11 +21,11 @@ __all__ = ["Readable", "closing_between", "opened", "readable", "touched"]
 
 Integers = NDArray[np.int64]
 Readable = WindowStore | SessionStore
-"""The stores whose windows can be read: partial aggregates of windows in a table, and sessions of one gap."""
+"""The stores whose windows can be read: those of a grid, in panes or a table, and sessions."""
 
 
 def readable(store: Store) -> TypeGuard[Readable]:
-    """Tell whether windows can be read: of a grid from the table, and sessions."""
+    """Tell whether windows can be read: of a grid, and sessions."""
     return type(store) is WindowStore or isinstance(store, SessionStore)
 
 
@@ -33,10 +33,7 @@ def opened(store: Readable, slots: Integers) -> WindowStates:
     """Return all open windows of some groups."""
     if isinstance(store, SessionStore):
         return store.windows_of(slots)
-    slots = slots[slots < len(store.spans)]
-    low, high = store.spans[slots].T
-    some = np.flatnonzero(low != NO_WINDOW)
-    return _states(store, *_in_table(store, slots[some], low[some], high[some] + 1))
+    return _between(store, slots, np.array(-NO_WINDOW), np.array(NO_WINDOW))
 
 
 def touched(store: Readable, times: Integers, slots: Integers) -> WindowStates:
@@ -47,21 +44,33 @@ def touched(store: Readable, times: Integers, slots: Integers) -> WindowStates:
         none = np.zeros_like(found.slots), np.zeros_like(slots)
         of = within((found.slots, none[0], found.starts, found.ends), (slots, none[1], times, times))
         return found.take(occurring(of[of >= 0], found.slots.size))
+    of, wids = _windows_of(store, times, slots)
+    rows = store.partials.find(of, wids, wids + 1, 0)
+    each = None if store.panes is None else pane_windows.read_each(store.panes, of, wids, store.number)
+    return _united(store, each, rows)
+
+
+def _windows_of(store: WindowStore, times: Integers, slots: Integers) -> tuple[Integers, Integers]:
+    """Return the groups and numbers of the open windows that tuples are in, each once, by number, then group.
+
+    O(n log n) for n of them.
+    """
     first, last = store.extents.wids(times)
-    panes = GroupIndex([pa.int64()] * 3, KeyTable)
-    panes.encode([pa.array(slots), pa.array(first), pa.array(last)])
-    of, first, last = (column.to_numpy() for column in panes.keys(np.arange(len(panes))))
     widths = np.maximum(last - first + 1, 0)
-    rows = np.repeat(np.arange(of.size), widths)
+    rows = np.repeat(np.arange(widths.size), widths)
+    of = slots[rows]
     wids = first[rows] + np.arange(rows.size) - np.repeat(np.cumsum(widths) - widths, widths)
-    wanted = GroupIndex([pa.int64(), pa.int64()], KeyTable)
-    wanted.encode([pa.array(of[rows]), pa.array(wids)])
-    found_of, found_wids, at = _in_table(store, of[rows], wids, wids + 1)
-    some = wanted.find([pa.array(found_of), pa.array(found_wids)]) >= 0
-    return _states(store, found_of[some], found_wids[some], at[some])
+    known = of < len(store.spans)
+    order = np.lexsort((of[known], wids[known]))
+    of, wids = of[known][order], wids[known][order]
+    new = wids >= store.spans[of, 0]  # those below have left
+    new[1:] &= (of[1:] != of[:-1]) | (wids[1:] != wids[:-1])
+    return of[new], wids[new]
 
 
-def closing_between(store: Readable, slots: Integers, after: Integers, until: Integers) -> WindowStates:
+def closing_between(
+    store: Readable, slots: Integers, after: Integers | int, until: Integers | int
+) -> WindowStates:
     """Return the windows of ``slots[i]`` that are complete by ``until[i]`` and not by ``after[i]``."""
     if isinstance(store, SessionStore):
         found = store.windows_of(slots)
@@ -69,23 +78,32 @@ def closing_between(store: Readable, slots: Integers, after: Integers, until: In
         bounds[:, slots] = after, until
         done = [store.complete(found, bounds[side, found.slots]) for side in (0, 1)]
         return found.take(np.flatnonzero(done[1] & ~done[0]))
-    low, stop = store.extents.closed_by(after), store.extents.closed_by(until)
-    return _states(store, *_in_table(store, slots, np.maximum(low, store.partials.lowest), stop))
+    return _between(store, slots, store.extents.closed_by(after), store.extents.closed_by(until))
 
 
-def _in_table(
-    store: WindowStore, slots: Integers, low: Integers, stop: Integers
-) -> tuple[Integers, Integers, Integers]:
-    """Return slots, windows and rows of the table between the least and the largest window asked of each group."""
-    groups = len(store.spans)
-    least, most = np.full(groups, NO_WINDOW), np.full(groups, -NO_WINDOW)
-    np.minimum.at(least, slots, low)
-    np.maximum.at(most, slots, stop)
-    some = np.flatnonzero(least < most)
-    rows = store.partials.find(some, least[some], most[some], groups)
-    return (*store.partials.owner(rows), rows)
+def _between(store: WindowStore, slots: Integers, low: Integers, stop: Integers) -> WindowStates:
+    """Return the open windows ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]``, each group once."""
+    known = slots < len(store.spans)
+    slots = slots[known]
+    lows, cuts = (np.ascontiguousarray(np.broadcast_to(one, known.shape)[known]) for one in (low, stop))
+    some, first, last, after = np.empty((4, slots.size), np.int64)
+    many = kernels.closing(store.spans, slots, cuts, some, first, last, after)
+    of_group = np.empty(len(store.spans), np.int64)
+    of_group[slots] = lows
+    first = np.maximum(first[:many], of_group[some[:many]])
+    left = np.flatnonzero(first < last[:many])
+    some, first, last = some[left], first[left], last[left]
+    rows = store.partials.find(some, first, last, len(store.spans)) if store.partials.counts[0] else left[:0]
+    if store.panes is None:
+        return _united(store, None, rows)
+    found = pane_windows.take(store.panes, some, first, last, store.number, forget=False)
+    return _united(store, found, rows)
 
 
-def _states(store: WindowStore, slots: Integers, wids: Integers, rows: Integers) -> WindowStates:
-    starts, ends = store.extents.extent(wids)
-    return WindowStates(slots, ends, store.partials.states.take(rows), store.number, starts)
+def _united(store: WindowStore, found: WindowStates | None, rows: Integers) -> WindowStates:
+    """Return windows that panes have together with those in ``rows`` of the table."""
+    if found is not None and not rows.size:
+        return found
+    of, wids = store.partials.owner(rows)
+    held = WindowStates(of, store.extents.extent(wids)[1], store.partials.states.take(rows), store.number)
+    return held if found is None else store.united([found, held])

@@ -6,7 +6,7 @@ window is there no more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -30,23 +30,25 @@ from oop_engine.operators.slicing.revised.reading import readable
 from oop_engine.operators.slicing.revised.version_table import (
     Versioned,
     VersionTable,
+    alike,
     exactly,
     taken,
     within,
 )
 from oop_engine.operators.slicing.revised.waiting import Extents, Waiting
 from oop_engine.operators.slicing.store import Store
+from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import WindowStates
-from oop_engine.operators.triggers import Emit, WindowView
+from oop_engine.operators.triggers import Emit, Trigger, WindowView
 from oop_engine.operators.windows import Gap
 
-__all__ = ["EARLY", "LATE", "ON_TIME", "Mask", "Reviewing"]
+__all__ = ["EARLY", "FINAL", "LATE", "ON_TIME", "Mask", "Reviewing"]
 
 Mask = NDArray[np.bool_]
 Looked = Callable[[Integers, Integers, Integers], Mask]
 """Which windows were looked at, by slots, definitions, ends."""
 
-EARLY, ON_TIME, LATE, _FINAL = range(len(TIMINGS))
+EARLY, ON_TIME, LATE, FINAL = range(len(TIMINGS))
 
 
 class Reviewing(Netting):
@@ -78,6 +80,12 @@ class Reviewing(Netting):
         self._strict = np.array([isinstance(one, Gap) for one in output.definitions])
         self._table = VersionTable(output.schema.fields, self._asks.width)
         self._waiting = Waiting() if self._asks.delays else None
+        lean = emit.early is None and emit.on_time and self._waiting is None
+        self._is_grid = np.array([type(one) is WindowStore for one in self.stores]) & ~self._is_copied
+        self._is_lean = self._is_grid & lean  # versions on time are not in the table
+        self._lean = [
+            one for one, lean in zip(self.stores, self._is_lean, strict=True) if lean and readable(one)
+        ]
 
     def state(self) -> State:
         held = super().state()
@@ -100,35 +108,6 @@ class Reviewing(Netting):
         passed: Mask = np.where(strict, found.ends < bounds, found.ends <= bounds) | (bounds == FOREVER)
         return passed
 
-    def _results(self, closed: WindowStates) -> Iterable[Page]:
-        closed = self._unsettled(closed)
-        if not closed.slots.size:
-            return
-        timings = np.full(closed.slots.size, _FINAL)
-        for _, page in self._review(closed, timings, closed.ends, forced=True):
-            assert isinstance(page, Page)
-            yield page
-
-    def _unsettled(self, closed: WindowStates) -> WindowStates:
-        """Return the final windows that a tuple came to since their version; forget the versions of all others.
-
-        A window that is read in place only grows, so with the same count its result is the same, and is not made.
-        """
-        held, numbers = self._table.all, np.broadcast_to(closed.number, closed.slots.shape)
-        extents = closed.slots, numbers, self._output.starts(closed), closed.ends
-        of = self._match(extents, held[:4])
-        out = np.flatnonzero(of >= 0)
-        counts = np.full(closed.slots.size, -1)
-        counts[of[out]] = held.counts[out]
-        settled: Mask = counts == closed.states[self._counts[0]][0]
-        settled &= ~self._is_copied[numbers] & (np.bincount(of[out], minlength=counts.size) == 1)
-        if not settled.any():
-            return closed
-        gone = np.zeros(of.size, np.bool_)
-        gone[out] = settled[of[out]]
-        self._table.drop(gone)
-        return closed.take(np.flatnonzero(~settled))
-
     def _review(
         self,
         found: WindowStates,
@@ -142,21 +121,21 @@ class Reviewing(Netting):
 
         ``looked``: tells the versions that are taken back if their window is not among those.
         """
-        rows, held = self._rows_of(found), self._table.all
-        starts, numbers = self._output.starts(found), np.broadcast_to(found.number, found.slots.shape)
-        extents = found.slots, numbers, starts, found.ends
-        of = self._match(extents, held[:4])
+        rows, held, extents = self._rows_of(found), self._table.all, self._extents(found)
+        of, (_, numbers, starts, _) = self._match(extents, held[:4]), extents
         out = np.flatnonzero(of >= 0)
         last = LastVersions(found.slots.size, of[out], out, held, self._asks.adds)
         counts = found.states[self._counts[0]][0]
         before = taken(held.rows, last.place)
-        same = same_rows(rows, before, last)
+        same = same_rows(
+            rows, before, last, self._output.aggregated if self._is_grid.all() else rows.num_columns
+        )
         came = np.abs(counts - last.counts)
         came[self._is_copied[numbers] & ~same & (came == 0)] = 1  # another tuple took the place of one
         since = found.ends if self._waiting is None else self._waiting.since(extents, self._match)
         view = WindowView(
             came, starts, found.ends, expected, rows, before, self._asks.schema,
-            self._asks.matches([found.states[at][0] for at in self._counts[1:]]),
+            self._matches(found),
             since if self._waiting is None else self._waiting.now - since, self._asks.asked,
         )  # fmt: skip
         fires = np.ones(counts.size, np.bool_)
@@ -178,16 +157,25 @@ class Reviewing(Netting):
         gone[out] |= leaves[of[out]]
         if leaves.any() or lost.any():
             new = Versioned(*extents, counts, versions, timings, last.state, rows)
-            yield (
-                0,
-                self._pages.page(held.take(gone), new.take(leaves), before, leaves),
-            )
+            out_before = gone & (held.versions >= 0)
+            yield 0, self._pages.page(held.take(out_before), new.take(leaves), before, leaves)
         done = lost
         done[out] = fires[of[out]]
-        stays = fires & (timings != _FINAL)
+        stays = fires & (timings != FINAL)
         when = np.where(leaves, timings, last.timings)
         now = Versioned(*extents, counts, versions, when, self._asks.after(view, last.state, timings), rows)
         self._table.replace(done, now.take(stays))
+        if (new := self._is_lean[numbers] & ~fires & (last.many == 0) & (timings == LATE)).any():
+            none = Versioned(*extents, np.zeros_like(counts), last.versions, timings, last.state, before)
+            self._table.put(none.take(new))
+
+    def _extents(self, found: WindowStates) -> Extents:
+        """Return the groups, definitions and extents of windows."""
+        numbers = np.broadcast_to(found.number, found.slots.shape)
+        return found.slots, numbers, self._output.starts(found), found.ends
+
+    def _matches(self, found: WindowStates) -> Mapping[Trigger, Integers]:
+        return self._asks.matches([found.states[at][0] for at in self._counts[1:]])
 
     def _take_back(self, looked: Looked) -> Iterator[Emission]:
         """Take versions back whose windows are there no more."""
@@ -202,10 +190,12 @@ class Reviewing(Netting):
     def _match(self, windows: Extents, some: Extents) -> Integers:
         """Return for each of some extents the window that it is, or has become a part of; -1: none."""
         of = np.full(some[0].size, -1)
-        if windows[0].size:
-            near = np.flatnonzero((some[3] > windows[2].min()) & (some[2] < windows[3].max()))
-            slots, numbers, starts, ends = some
-            of[near] = within(windows, (slots[near], numbers[near], starts[near], ends[near]))
+        if not windows[0].size or not of.size:
+            return of
+        near = np.flatnonzero((some[3] > windows[2].min()) & (some[2] < windows[3].max()))
+        slots, numbers, starts, ends = some
+        few = slots[near], numbers[near], starts[near], ends[near]
+        of[near] = alike(windows, few) if self._is_grid.all() else within(windows, few)
         if (copied := self._is_copied[some[1]]).any():
             of[copied] = exactly(windows, some)[copied]
         return of
@@ -234,7 +224,12 @@ class Reviewing(Netting):
 
     def save(self) -> dict[str, Any]:
         waiting = None if self._waiting is None else self._waiting.save()
-        return super().save() | {"table": self._table.save(), "input": self._input.save(), "waiting": waiting}
+        return super().save() | {
+            "table": self._table.save(),
+            "input": self._input.save(),
+            "waiting": waiting,
+            "lean": True,
+        }
 
     def load(self, saved: Saved) -> None:
         super().load(saved)

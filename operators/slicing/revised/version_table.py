@@ -11,14 +11,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from oop_engine.core.groups.group_index import GroupIndex, comparable
+from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.keys.key_table import KeyTable
 from oop_engine.operators.slicing.tagger import ranks
 
-__all__ = ["VersionTable", "Versioned", "equal_rows", "exactly", "taken", "within"]
+__all__ = ["VersionTable", "Versioned", "alike", "equal_rows", "exactly", "taken", "within"]
 
 Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+Extents = tuple[Integers, Integers, Integers, Integers]
 _COLUMNS = 7
 
 
@@ -37,6 +39,8 @@ class Versioned(NamedTuple):
 
     def take(self, some: Mask | Integers) -> Versioned:
         """Return some of them."""
+        if some.dtype == np.bool_ and some.all():
+            return self
         mask = np.flatnonzero(some) if some.dtype == np.bool_ else some
         return Versioned.of([column[mask] for column in self.columns], self.rows.take(pa.array(mask)))
 
@@ -75,6 +79,10 @@ class VersionTable:
             kept = Versioned.of(columns, pa.concat_batches([kept.rows, new.rows]))
         self.all = kept
 
+    def put(self, new: Versioned) -> None:
+        """Take in versions.  O(versions)."""
+        self.replace(np.zeros(len(self), np.bool_), new)
+
     def drop(self, gone: Mask) -> None:
         """Let go of some versions.  O(versions)."""
         self.all = self.all.take(~gone)
@@ -102,10 +110,7 @@ class VersionTable:
         self.all = Versioned.of([*columns, state], rows)
 
 
-def within(
-    windows: tuple[Integers, Integers, Integers, Integers],
-    some: tuple[Integers, Integers, Integers, Integers],
-) -> Integers:
+def within(windows: Extents, some: Extents) -> Integers:
     """Return for each of some extents the window that it lies in, -1: none.
 
     Both are slots, definitions, starts and ends, int64 (n,).  Windows of a group and definition are apart, or all of
@@ -131,10 +136,24 @@ def within(
     return np.where(inside, of, -1)
 
 
-def exactly(
-    windows: tuple[Integers, Integers, Integers, Integers],
-    some: tuple[Integers, Integers, Integers, Integers],
-) -> Integers:
+def alike(windows: Extents, some: Extents) -> Integers:
+    """Return for each of some extents of a grid the window that it is, -1: none.
+
+    ``windows`` are by end, then definition, then group.  O(log windows) for each of ``some``.
+    """
+    least, groups = int(windows[3][0]), int(windows[0].max()) + 1
+    numbers = int(windows[1].max()) + 1
+    if (int(windows[3][-1]) - least + 1) * groups * numbers > FOREVER:
+        return within(windows, some)
+    codes, wanted = (
+        ((ends - least) * numbers + of) * groups + slots for slots, of, _, ends in (windows, some)
+    )
+    at = np.minimum(np.searchsorted(codes, wanted), codes.size - 1)
+    same = (windows[0][at] == some[0]) & (windows[1][at] == some[1]) & (windows[3][at] == some[3])
+    return np.where(same, at, -1)
+
+
+def exactly(windows: Extents, some: Extents) -> Integers:
     """Return for each of some extents the window that is the same, -1: none; of several the first for the first.
 
     Both are slots, definitions, starts and ends, int64 (n,).
@@ -146,11 +165,14 @@ def exactly(
     return pairs.find([pa.array(same[count:]), pa.array(ranks(same[count:]))], some[0].size)
 
 
-def equal_rows(one: pa.RecordBatch, other: pa.RecordBatch) -> Mask:
-    """Tell which rows are the same, bool (rows,): null is null, NaN is NaN."""
+def equal_rows(one: pa.RecordBatch, other: pa.RecordBatch, columns: int) -> Mask:
+    """Tell which rows are the same in the last ``columns``, bool (rows,): null is null, NaN is NaN."""
     same = np.ones(one.num_rows, np.bool_)
-    for a, b in zip(map(comparable, one.columns), map(comparable, other.columns), strict=True):
-        equal = pc.or_(pc.equal(a, b).fill_null(False), pc.and_(a.is_null(), b.is_null()))
+    for a, b in zip(one.columns[-columns:], other.columns[-columns:], strict=True):
+        a, b = comparable(a), comparable(b)
+        equal = pc.equal(a, b)
+        if a.null_count or b.null_count:
+            equal = pc.or_(equal.fill_null(False), pc.and_(a.is_null(), b.is_null()))
         same &= equal.to_numpy(zero_copy_only=False)
     return same
 

@@ -68,9 +68,7 @@ def explained_versions(query: Query, tuples: Schema) -> str:
         for name, one in zip(query.names, query.output.definitions, strict=True)
         if not isinstance(one, Gap | Extents) or (isinstance(one, Extents) and (one.landmark or ragged))
     ]
-    words = (
-        "a partial aggregate for each (group, window), or run of a session: versions read them as they are"
-    )
+    words = "panes, partial aggregates of windows, or runs of sessions: versions read them as they are"
     if not copied:
         return words
     return f"{', '.join(map(repr, copied))}: versions are those of a copy of the state that closes" + (

@@ -6,7 +6,8 @@
     final     punctuation passes its end: the window is forgotten
 
 A version leaves if the result differs from that of the last one.  Versions that are out are kept with their rows
-(``version_table.py``) until they are final, so the row that is taken back is the one that was put out.  Windows are
+(``version_table.py``) until they are final, so the row that is taken back is the one that was put out; those on time
+that no tuple came behind follow from their windows, and are not kept (``noting.py``).  Windows are
 read without being taken out (``reading.py``), or from a copy that is closed (``copies.py``).  Sessions merge: versions
 of parts of a session are taken back with the version that replaces them.  Of windows that are folded in time order,
 and of revision streams, versions are results as if the watermark were punctuation (on time, late), or as if the stream
@@ -20,6 +21,7 @@ from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
+import pyarrow as pa
 
 from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.operator import Emission
@@ -28,14 +30,15 @@ from oop_engine.core.punctuation import FOREVER, GroupWise, Linear, Punctuation,
 from oop_engine.operators.keys.group_match import matching
 from oop_engine.operators.slicing.closing import Integers
 from oop_engine.operators.slicing.revised.copies import Copies
+from oop_engine.operators.slicing.revised.noting import Noting
 from oop_engine.operators.slicing.revised.reading import closing_between, opened, touched
-from oop_engine.operators.slicing.revised.reviewing import EARLY, LATE, ON_TIME, Mask, Reviewing
+from oop_engine.operators.slicing.revised.reviewing import EARLY, LATE, ON_TIME, Mask
 from oop_engine.operators.slicing.window_states import WindowStates
 
 __all__ = ["Versions"]
 
 
-class Versions(Reviewing):
+class Versions(Noting):
     """Which versions leave, and when: by pages, the watermark, the arrival clock, requests, punctuation."""
 
     def look(self, page: Page) -> Iterator[Emission]:
@@ -45,20 +48,45 @@ class Versions(Reviewing):
         if self._waiting is not None:
             self._waiting.hear(page)
         page = self._asks.with_matches(page)
+        if self._emit.early is None and self._waiting is None and self._net is None:
+            yield from self._look_behind(page)
+            return
         self.add(page, page.times)
         times, slots = page.times, self._slots_of(page)
         if self._net is not None:  # stores get no tuple yet, and have room for the groups
             for store in self.stores:
                 store.add(page.slice(0, 0), times[:0], slots[:0], len(self._groups))
-        expected = self._expected(slots)
-        if self._emit.early is None and self._waiting is None:  # windows ahead need not be looked at
-            behind = times < expected
-            times, slots = times[behind], slots[behind]
-        if not times.size:
-            return
         yield from self._ask([touched(store, times, slots) for store in self._in_place])
         if self._copied:
             yield from self._ask_copies(occurring(slots, len(self._groups)))
+
+    def _look_behind(self, page: Page) -> Iterator[Emission]:
+        """Do so where windows ahead of the watermark need not be looked at."""
+        times, slots = self._behind(page)
+        if not times.size:
+            self.add(page, page.times)
+            return
+        self._note([touched(store, times, slots) for store in self._lean], self._expected)
+        self.pinned = True
+        self.add(page, page.times)
+        self.pinned = False
+        yield from self._ask([touched(store, times, slots) for store in self._in_place])
+        if self._copied:
+            yield from self._ask_copies(occurring(slots, len(self._groups)))
+        self._forget_dead()
+
+    def _behind(self, page: Page) -> tuple[Integers, Integers]:
+        """Return the times and groups of the tuples that come behind a watermark, or punctuation."""
+        highest = FOREVER if self._input.groups else self._input.expected
+        some = np.flatnonzero(page.times < highest)
+        if not some.size:
+            return some, some
+        times, rows = page.times[some], pa.array(some)
+        slots = self._groups.encode([page.batch.column(name).take(rows) for name in self._by], times.size)
+        if not self._input.groups:
+            return times, slots
+        behind = times < self._expected(slots)
+        return times[behind], slots[behind]
 
     def clock(self, now: int) -> Iterator[Emission]:
         """Learn that the arrival clock shows ``now``: put out the versions of windows that wait too long."""
@@ -80,6 +108,7 @@ class Versions(Reviewing):
             self._asks.asked = False
 
     def _ask_all(self, slots: Integers) -> Iterator[Emission]:
+        self._note([opened(store, slots) for store in self._lean], self._expected)
         yield from self._ask([opened(store, slots) for store in self._in_place])
         if self._copied:
             yield from self._ask_copies(slots)
@@ -148,8 +177,8 @@ class Versions(Reviewing):
             for grown in self._progress.advance(0, Watermark(self._stamped(bound))):
                 yield 0, grown
             return
+        yield from super().take(punctuation)  # which asks for the bounds before
         self._input.advance(0, punctuation)
-        yield from super().take(punctuation)
 
     def _stamped(self, bound: Linear | GroupWise) -> Linear | GroupWise:
         """Return the least stamp of the windows that a watermark has not passed."""
@@ -161,11 +190,24 @@ class Versions(Reviewing):
 
     def _on_time(self, slots: Integers, before: Integers, linear: int) -> Iterator[Emission]:
         expected = self._expected(slots)
+        if (
+            fallen := np.flatnonzero(expected < before)
+        ).size:  # groups that have ended are not known any more
+            self._note([opened(store, fallen) for store in self._lean], before.__getitem__)
         grown = np.flatnonzero(expected > before)
         if not (self._emit.on_time and grown.size):
             return
         slots, before, expected = slots[grown], before[grown], expected[grown]
-        found = [closing_between(store, slots, before, expected) for store in self._in_place]
+        rest: list[WindowStates] = []
+        if self._lean:
+            lean = [closing_between(store, slots, before, expected) for store in self._lean]
+            windows = self._output.ordered(lean)
+            known = self._known(windows)  # of a group that had ended, and goes on
+            rest = [windows.take(np.flatnonzero(known))] if known.any() else []
+            for page in self._first(windows.take(np.flatnonzero(~known)) if rest else windows, ON_TIME):
+                yield 0, page
+        others = [store for store in self._in_place if not any(store is one for one in self._lean)]
+        found = rest + [closing_between(store, slots, before, expected) for store in others]
         most = max(int(expected.max()), self._input.expected)
         if self._copied and (self._net is not None or any(self.stores[n].due(most) for n in self._copied)):
             copies = self._copies()

@@ -42,6 +42,7 @@ _MANY = 1000  # tuples; fewer that do not fit tell nothing
 class WindowStore:
     """Open windows of ``extents``, the definition ``number``; ``panes``: by panes, as far as they fit.
 
+    ``still``: windows can be read at any time.
     ``heir`` makes the store that takes over when groups turn out to be sparse: few panes of the rectangle are used, or
     most tuples do not fit it.
     """
@@ -50,14 +51,14 @@ class WindowStore:
 
     def __init__(
         self, number: int, extents: Extents, parts: Sequence[Part], stamp: Stamp,
-        *, panes: bool, every: bool = False, heir: Callable[[], WindowStore] | None = None,
+        *, panes: bool, every: bool = False, heir: Callable[[], WindowStore] | None = None, still: bool = False,
     ) -> None:  # fmt: skip
         self.number, self.extents, self.parts, self.every = number, extents, parts, every
         self.by_spans = every  # spans tell which windows may leave
         self.stamps = Stamps([extents], stamp)
         self.partials = Partials(parts)
         self.spans = no_spans(0)  # (groups, 2)  lowest open, highest window
-        self.panes = PaneRing(parts, extents) if panes else None
+        self.panes = PaneRing(parts, extents, still=still) if panes else None
         self._heir = heir
         self._seen = self._refused = 0  # tuples, and those that did not fit the ring
         self._most = 0  # panes in use at the last look
@@ -286,8 +287,8 @@ class WindowStore:
             looked = saved.part("looked")
             self._most, self._seen, self._refused = (looked.integer(i, least=0) for i in range(3))
         self.partials.load(saved.part("partials"), groups)
-        if self.panes is not None and saved["panes"] is not None:
-            self.panes.load(saved.part("panes"))
+        if self.panes is not None:
+            self.panes.clear() if saved["panes"] is None else self.panes.load(saved.part("panes"))
         self.spans = loaded_spans(saved.part("spans"), groups, 0 if self.panes is None else self.panes.groups)
         return self
 
