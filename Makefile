@@ -62,7 +62,7 @@ test-servers: servers ## all tests of connectors, against servers on loopback th
 
 kills: $(VENV)/.dev ## services that are killed over files and, where they are installed, brokers: make kills TIMES=50
 	OOP_ENGINE_KILLS=$(or $(TIMES),50) $(BIN)/python -m pytest tests/oop_engine/service/test_kills.py \
-	  tests/oop_engine/connectors/test_kills_over_brokers.py $(ARGS)
+	  tests/oop_engine/connectors/test_kills_over_brokers.py tests/oop_engine/connectors/test_journal_killed.py $(ARGS)
 
 simulate: $(VENV)/.dev ## a service in worlds that kill it, tear its disk, wake its past: make simulate SEEDS=1000 FROM=0
 	FROM=$(or $(FROM),0) $(BIN)/python -m tests.simulation $(or $(SEEDS),1000)

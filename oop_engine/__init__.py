@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # to use
     from oop_engine.connectors.sources.generated import Generated as Generated, Replayed as Replayed
     from oop_engine.connectors.sources.growing_folder import GrowingFolder as GrowingFolder
     from oop_engine.connectors.sources.jet_stream import JetStream as JetStream
+    from oop_engine.connectors.sources.journal import Journal as Journal
     from oop_engine.connectors.sources.kafka import Kafka as Kafka
     from oop_engine.connectors.sources.mqtt import Mqtt as Mqtt
     from oop_engine.connectors.sources.postgres_changes import PostgresChanges as PostgresChanges

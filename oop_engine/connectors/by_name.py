@@ -22,6 +22,7 @@ from oop_engine.connectors.source import LiveSource
 from oop_engine.connectors.sources.file_tail import FileTail
 from oop_engine.connectors.sources.growing_folder import GrowingFolder
 from oop_engine.connectors.sources.jet_stream import JetStream
+from oop_engine.connectors.sources.journal import Journal
 from oop_engine.connectors.sources.kafka import Kafka
 from oop_engine.connectors.sources.mqtt import Mqtt
 from oop_engine.connectors.sources.postgres_changes import PostgresChanges
@@ -58,14 +59,18 @@ def register_sink(name: str) -> Callable[[SinkMaker], SinkMaker]:
 
 
 def source_of(text: str, schema: Schema) -> LiveSource:
-    """Return the source that ``kind:address?option=value`` names.  Raises ``UsageError`` if there is none such.
+    """Return the source that ``kind:address?option=value`` names; with ``journal=DIR`` one that is kept there.
+
+    Raises ``UsageError`` if there is none such.
 
     >>> import pyarrow as pa
     >>> source_of("tail:access.log?format=csv", Schema({"ts": pa.int64()}, "ts", "s")).format
     'csv'
     """
     kind, address, options = _parts("source", text, SOURCES)
-    return SOURCES[kind](address, options, schema)
+    journal = options.pop("journal", None)
+    source = SOURCES[kind](address, options, schema)
+    return source if journal is None else Journal(source, journal)
 
 
 def sink_of(text: str) -> LiveSink:

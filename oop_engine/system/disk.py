@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 __all__ = ["Disk"]
@@ -43,13 +44,36 @@ class Disk:
         self.sync(path.parent)
         return True
 
+    def append(self, path: Path, data: bytes) -> None:
+        """Write behind the bytes of a file; they are on the disk then."""
+        try:
+            with path.open("ab") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(path)) from error
+
+    def lock(self, path: Path) -> Callable[[], None] | None:
+        """Take a file for this process, until it ends or calls the function returned; None: another has it."""
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        with contextlib.suppress(ImportError):  # Windows has none
+            import fcntl
+
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(descriptor)
+                return None
+        return lambda: os.close(descriptor)
+
     def replace(self, old: Path, new: Path) -> None:
         """Give a file another name, at once and for sure."""
         old.replace(new)
         self.sync(new.parent)
 
     def sync(self, folder: Path) -> None:
-        """Make the names in a folder survive a loss of power."""
+        """Make the names in a folder, or the bytes of a file, survive a loss of power."""
         with contextlib.suppress(PermissionError):  # Windows opens no folders
             descriptor = os.open(folder, os.O_RDONLY)
             try:

@@ -90,7 +90,8 @@ class Platter:
 
     unsynced: bool = False
     contents: list[bytes] = field(default_factory=list)
-    synced: list[bool] = field(default_factory=list)
+    synced: list[int] = field(default_factory=list)  # bytes of each that are on the disk
+    locks: dict[Path, Process] = field(default_factory=dict)
     now: dict[Path, int] = field(default_factory=dict)
     kept: dict[Path, int] = field(default_factory=dict)
     waiting: list[dict[Path, int | None]] = field(default_factory=list)
@@ -98,8 +99,13 @@ class Platter:
 
     def put(self, data: bytes) -> int:
         self.contents.append(data)
-        self.synced.append(not self.unsynced)
+        self.synced.append(0)
         return len(self.contents) - 1
+
+    def force(self, number: int) -> None:
+        """Bring the bytes of a file to the disk."""
+        if not self.unsynced:
+            self.synced[number] = len(self.contents[number])
 
     def rename(self, names: dict[Path, int | None]) -> None:
         """Change names at once, for those who look now; the disk learns of it later."""
@@ -107,6 +113,8 @@ class Platter:
         self.waiting.append(names)
 
     def sync(self, folder: Path) -> None:
+        if folder in self.now:  # a file
+            self.force(self.now[folder])
         done = [names for names in self.waiting if any(path.parent == folder for path in names)]
         for names in done:
             _apply(self.kept, names)
@@ -119,10 +127,14 @@ class Platter:
                 _apply(self.kept, names)
         self.waiting, self.now = [], dict(self.kept)
         for number, synced in enumerate(self.synced):
-            if not synced:
-                data = self.contents[number]
-                self.contents[number] = data[: random.randint(0, len(data))]
-                self.synced[number] = True
+            data = self.contents[number]
+            if synced < len(data):
+                cut = random.randint(synced, len(data))
+                zeros = (
+                    len(data) - cut if random.random() < 0.3 else 0
+                )  # the length is there, the bytes are not
+                self.contents[number] = data[:cut] + bytes(zeros)
+                self.synced[number] = cut + zeros
 
 
 def _apply(names: dict[Path, int], change: dict[Path, int | None]) -> None:
@@ -141,14 +153,32 @@ class SimulatedDisk(Disk):
 
     def write(self, path: Path, data: bytes) -> None:
         self._process.step()
-        self._platter.rename({path: self._platter.put(data)})
+        number = self._platter.put(data)
+        self._platter.rename({path: number})
         self._process.step()
+        self._platter.force(number)
+
+    def append(self, path: Path, data: bytes) -> None:
+        self._process.step()
+        number = self._platter.now[path]
+        self._platter.contents[number] += data
+        self._process.step()
+        self._platter.force(number)
+
+    def lock(self, path: Path) -> Callable[[], None] | None:
+        self._process.step()
+        if self._platter.locks.get(path) in self._process.world.alive - {self._process}:
+            return None
+        self._platter.locks[path] = self._process
+        return lambda: None
 
     def create(self, path: Path, data: bytes) -> bool:
         self._process.step()
         if path in self._platter.now:
             return False
-        self._platter.rename({path: self._platter.put(data)})
+        number = self._platter.put(data)
+        self._platter.force(number)  # before it has this name
+        self._platter.rename({path: number})
         self._process.step()
         self.sync(path.parent)
         return True

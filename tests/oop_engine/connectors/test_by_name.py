@@ -22,6 +22,8 @@ SCHEMA = Schema({"ts": pa.int64()}, "ts", "s")
         ("postgres:h:5432/shop?publication=p&user=me", "PostgresChanges", {"_dsn": "postgresql://me@h:5432/shop"}),
         ("wss://h.example/feed?x=1&format=csv", "WebSocket", {"_url": "wss://h.example/feed?x=1", "format": "csv"}),
         ("sse:https://h/feed?x=1&event=a", "ServerEvents", {"_url": "https://h/feed?x=1", "_event": "a"}),
+        ("tcp:127.0.0.1:9000?journal=kept&format=csv", "Journal", {"_folder": Path("kept"), "format": "csv"}),
+        ("wss://h.example/feed?journal=kept&x=1", "Journal", {"format": "jsonl"}),
         ("kafka:127.0.0.1:9092/log?partition=0,2", "Kafka", {"_topic": "log", "_partitions": [0, 2]}),
     ],
 )  # fmt: skip

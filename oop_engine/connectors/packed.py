@@ -1,0 +1,74 @@
+"""Packed: whatever a source gives, as bytes of msgpack and back.
+
+Lines and payloads are binary, rows are maps.  Arrow data are IPC streams, punctuation is a frame of a trace, and
+other values of a row (moments, decimals) are columns of one: each an extension type of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgpack
+import pyarrow as pa
+
+from oop_engine.core.plain import is_arrow, record_batches
+from oop_engine.core.punctuation import Punctuation
+from oop_engine.traces.formats.msgpack_frames import frame_of
+from oop_engine.traces.punctuation_records import punctuation_of
+
+__all__ = ["UNPACKABLE", "lasting", "packer", "unpacked"]
+
+_ARROW, _PUNCTUATION, _VALUE = 1, 2, 3
+UNPACKABLE = (TypeError, ValueError, OverflowError, pa.ArrowException)
+"""Errors of a value that has no form as bytes: an object of Python, an integer of more than 64 bits."""
+
+
+def lasting(data: Any) -> Any:
+    """Return data that can be read twice: of a reader, its batches."""
+    if data.__class__ is dict or data.__class__ is bytes:
+        return data
+    if isinstance(data, list | tuple):
+        return [lasting(each) for each in data]
+    return list(record_batches(data)) if hasattr(data, "__arrow_c_stream__") else data
+
+
+def packer() -> Callable[[Any], bytes]:
+    """Return a function that packs data; it raises one of ``UNPACKABLE``."""
+    pack: Callable[[Any], bytes] = msgpack.Packer(default=_extended).pack
+    return pack
+
+
+def unpacked(packed: bytes) -> Iterator[tuple[Any, int]]:
+    """Yield each of the data that were packed one behind the other, with the number of the byte behind it.
+
+    >>> pack = packer()
+    >>> list(unpacked(pack([b"line", 1]) + pack({"ts": 5})))
+    [([b'line', 1], 8), ({'ts': 5}, 13)]
+    """
+    found = msgpack.Unpacker(max_buffer_size=len(packed), strict_map_key=False, ext_hook=_plain)
+    found.feed(packed)
+    for data in found:
+        yield data, found.tell()
+
+
+def _extended(value: Any) -> msgpack.ExtType:
+    if isinstance(value, Punctuation):
+        return msgpack.ExtType(_PUNCTUATION, msgpack.packb(frame_of(value)))
+    if is_arrow(value):
+        return msgpack.ExtType(_ARROW, _stream(pa.record_batch(value)))
+    return msgpack.ExtType(_VALUE, _stream(pa.record_batch([pa.array([value])], ["value"])))
+
+
+def _plain(kind: int, data: bytes) -> Any:
+    if kind == _PUNCTUATION:
+        return punctuation_of(msgpack.unpackb(data))
+    batch = pa.ipc.open_stream(data).read_next_batch()
+    return batch if kind == _ARROW else batch.column(0)[0].as_py()
+
+
+def _stream(batch: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
