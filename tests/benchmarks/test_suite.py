@@ -12,6 +12,7 @@ from benchmarks import profile
 from benchmarks.__main__ import main
 from benchmarks.field import Entry
 from benchmarks.studies.cores import cores
+from benchmarks.studies.journal import journal
 from benchmarks.studies.memory import memory
 from benchmarks.studies.promises import promises
 from benchmarks.studies.recovery import recovery
@@ -88,6 +89,12 @@ def test_costs_of_checkpoints_and_of_a_restart_are_timed():
     found = recovery(0.0005)
     assert 0 < found["restart_s"] <= found["restart_first_s"]
     assert {"W2_cpu_share", "W3_cpu_share"} <= found.keys()
+
+
+def test_the_cost_of_a_journal_is_timed():
+    found = journal(600)
+    assert 0 < found["messages_us"] < found["messages_kept_us"]
+    assert 0 < found["alone_p50_us"] <= found["alone_p99_us"]
 
 
 def test_promises_are_timed():

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from oop_engine import Mqtt, SetupError, TraceError
+from oop_engine import Journal, LiveSource, Mqtt, SetupError, TraceError
 from oop_engine.runners.event_loop import run_async
 from tests.oop_engine.connectors.servers import IN_A_ROW, free_port, program, served
 
@@ -54,7 +54,9 @@ def send(port: int, topic: str, *times: int) -> None:
     client.loop_stop()
 
 
-async def first(source: Mqtt, position: Any, count: int, acknowledged: int = 0) -> tuple[list[int], Any]:
+async def first(
+    source: LiveSource, position: Any, count: int, acknowledged: int = 0
+) -> tuple[list[int], Any]:
     """Return the times of the first messages, and the position behind; of some of them it is acknowledged."""
     found: list[int] = []
     async with aclosing(source.read(position)) as pieces:  # type: ignore[type-var]
@@ -123,3 +125,17 @@ def test_a_broker_that_refuses_is_told_in_a_line(tmp_path: Path) -> None:
         pytest.raises(SetupError, match="the broker refuses: Not authorized: check name and password"),
     ):
         run_async(first(Mqtt("127.0.0.1", "two", "me", port=number, username="a", password="b"), None, 1))
+
+
+def test_a_journal_takes_messages_off_the_broker_before_a_checkpoint_has_them(
+    port: int, tmp_path: Path
+) -> None:
+    begin(port, "kept/#", "keeper")
+    send(port, "kept/a", *range(50))
+    source = Mqtt("127.0.0.1", "kept/#", "keeper", port=port)
+    found, _ = run_async(first(Journal(source, tmp_path), None, 50))
+    assert found == [*range(50)]
+    send(port, "kept/b", 50, 51)
+    again = Mqtt("127.0.0.1", "kept/#", "keeper", port=port)
+    found, _ = run_async(first(Journal(again, tmp_path), None, 52))
+    assert found == [*range(52)]
