@@ -6,11 +6,14 @@ import logging
 import sys
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from oop_engine.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from oop_engine.service.served import Served
 
 __all__ = ["run"]
 
@@ -167,17 +170,28 @@ def _live(
                 watch=show,
             )
         )
-    rows = ", ".join(f"{count:,} rows of {name}" for name, count in served.tuples.items())
-    how = (
-        "all streams have ended"
-        if served.over
-        else "stopped; windows that are not complete are in the checkpoint"
-    )
-    if not served.over and checkpoint is None:
-        how = "stopped; windows that were not complete are lost, for there is no --checkpoint"
-    plural = "" if served.epochs == 1 else "s"
-    print(f"{rows}; {served.epochs:,} checkpoint{plural}; {how}", file=sys.stderr)
+    print(_summary(served, checkpoint), file=sys.stderr)
     return 0
+
+
+def _summary(served: Served, checkpoint: str | None) -> str:
+    """Return the work of a service in a line: rows, those left out, checkpoints, and how it ended."""
+    parts = [", ".join(_rows(name, count, served) for name, count in served.tuples.items())]
+    parts.append(str(served.statistics.late))
+    if checkpoint is not None:
+        parts.append(f"{served.epochs:,} checkpoint{'' if served.epochs == 1 else 's'}")
+    if served.over:
+        parts.append("all streams have ended")
+    elif checkpoint is not None:
+        parts.append("stopped; windows that are not complete are in the checkpoint")
+    else:
+        parts.append("stopped; windows that were not complete are lost, for there is no --checkpoint")
+    return "; ".join(parts)
+
+
+def _rows(source: str, count: int, served: Served) -> str:
+    refused = sum(served.unreadable.get(source, {}).values())
+    return f"{count:,} rows of {source}" + (f", {refused:,} not readable" if refused else "")
 
 
 def _watching(wanted: bool) -> AbstractContextManager[Any]:

@@ -97,6 +97,14 @@ def _only(text: str, options: dict[str, str], *known: str) -> None:
         raise UsageError(msg)
 
 
+def _yes(text: str, options: dict[str, str], name: str, default: str) -> bool:
+    """Return whether an option is yes, not no."""
+    if (given := options.get(name, default)) not in {"yes", "no"}:
+        msg = f"{text}: {name} must be yes or no; got {given!r}"
+        raise UsageError(msg)
+    return given == "yes"
+
+
 def _server(place: str, address: str, example: str) -> tuple[str, str]:
     """Return the server (with its port) and the name behind it."""
     server, _, name = address.partition("/")
@@ -126,13 +134,15 @@ def _format(address: str, options: dict[str, str]) -> str:
 @register_source("tail")
 def _tail(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
     _only(f"tail:{address}", options, "format", "follow")
-    return FileTail(address, _format(address, options), follow=options.get("follow", "yes") == "yes")
+    return FileTail(
+        address, _format(address, options), follow=_yes(f"tail:{address}", options, "follow", "yes")
+    )
 
 
 @register_source("folder")
 def _folder(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
     _only(f"folder:{address}", options, "follow")
-    return GrowingFolder(address, schema, follow=options.get("follow", "yes") == "yes")
+    return GrowingFolder(address, schema, follow=_yes(f"folder:{address}", options, "follow", "yes"))
 
 
 @register_source("tcp")
@@ -142,18 +152,22 @@ def _tcp(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
     if not port.isdigit():
         msg = f"source 'tcp:{address}': must have a host and a port, as in tcp:127.0.0.1:9000"
         raise UsageError(msg)
-    return TcpLines(host, int(port), _format("", options), connect=options.get("connect", "no") == "yes")
+    return TcpLines(
+        host, int(port), _format("", options), connect=_yes(f"tcp:{address}", options, "connect", "no")
+    )
 
 
 @register_source("kafka")
 def _kafka(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
     _only(f"kafka:{address}", options, "format", "follow", "partition", "group")
     servers, topic = _server(f"source 'kafka:{address}'", address, "kafka:127.0.0.1:9092/requests")
-    partitions = [
-        int(number) for number in options.get("partition", "").split(",") if number.strip().isdigit()
-    ]
+    numbers = options["partition"].split(",") if "partition" in options else []
+    if wrong := [number for number in numbers if not number.strip().isdigit()]:
+        msg = f"source 'kafka:{address}': partition must be numbers, as in ?partition=0,2; got {wrong[0]!r}"
+        raise UsageError(msg)
+    partitions = [int(number) for number in numbers]
     group = options.get("group", "oop-engine")
-    follow = options.get("follow", "yes") == "yes"
+    follow = _yes(f"kafka:{address}", options, "follow", "yes")
     return Kafka(servers, topic, partitions or None, _format("", options), group=group, follow=follow)
 
 
@@ -162,7 +176,7 @@ def _redis(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
     _only(f"redis:{address}", options, "format", "follow", "field", "db")
     server, stream = _server(f"source 'redis:{address}'", address, "redis:127.0.0.1:6379/requests")
     url, field = f"redis://{server}/{options.get('db', '0')}", options.get("field", "data")
-    follow = options.get("follow", "yes") == "yes"
+    follow = _yes(f"redis:{address}", options, "follow", "yes")
     return RedisStream(url, stream, _format("", options), field=field or None, follow=follow)
 
 
@@ -170,7 +184,7 @@ def _redis(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
 def _nats(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
     _only(f"nats:{address}", options, "format", "follow", "subject")
     server, stream = _server(f"source 'nats:{address}'", address, "nats:127.0.0.1:4222/requests")
-    follow = options.get("follow", "yes") == "yes"
+    follow = _yes(f"nats:{address}", options, "follow", "yes")
     return JetStream(f"nats://{server}", stream, options.get("subject"), _format("", options), follow=follow)
 
 

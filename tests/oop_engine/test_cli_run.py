@@ -80,7 +80,7 @@ def test_a_page_and_a_picture_in_the_terminal(
     assert done.exit_code == 0, done.stderr
     assert "page: http://127.0.0.1:" in caplog.text
     assert "requests: running" in done.stderr
-    assert done.stderr.splitlines()[-1].startswith("40 rows of log")
+    assert "\n40 rows of log" in done.stderr
     done = call(live, "--source", log, "--sink", out, "--checkpoint", live)
     assert done.exit_code == 2
     assert "'--checkpoint'" in done.stderr
@@ -136,14 +136,17 @@ def test_live_from_a_file_to_a_folder_and_its_checkpoints(live: Path, tmp_path: 
     args += ["--checkpoint", str(state), "--dead-letters", f"jsonl:{dead}"]
     done = call(live, *args)
     assert done.exit_code == 0, done.stderr
-    assert "40 rows of log; 1 checkpoint; all streams have ended" in done.stderr
+    assert (
+        "40 rows of log, 1 not readable; no tuples were late; 1 checkpoint; all streams have ended"
+        in done.stderr
+    )
     assert pq.ParquetDataset(tmp_path / "out").read()["n"].to_pylist() == [5] * 8
     [letters] = dead.iterdir()
     assert json.loads(letters.read_text())["reason"] == "the line is no JSON object"
 
     listed = CliRunner().invoke(app, ["checkpoints", str(state), "--json"])
-    claim, record = json.loads(listed.stdout)["entries"]
-    assert (claim["kind"], record["kind"], record["over"]) == ("claim", "record", True)
+    [record] = json.loads(listed.stdout)["entries"]  # the claim before it is no longer needed
+    assert (record["kind"], record["over"]) == ("record", True)
     assert record["counts"] == {"log": {"tuples": 40, "unreadable": 1}}
     assert record["bounds"]["edge -> count"] == "ended"
     shown = CliRunner().invoke(app, ["checkpoints", str(state)])
@@ -151,6 +154,19 @@ def test_live_from_a_file_to_a_folder_and_its_checkpoints(live: Path, tmp_path: 
     again = call(live, *args)
     assert again.exit_code == 2
     assert "streams have ended" in again.stderr
+
+
+def test_late_tuples_are_told_at_the_end_and_no_checkpoint_that_is_not_there(
+    live: Path, tmp_path: Path
+) -> None:
+    with (tmp_path / "log.jsonl").open("a") as log:
+        log.write('{"ts": 3, "host": "a"}\n')
+    done = call(live, "--source", f"tail:{tmp_path / 'log.jsonl'}?follow=no", "--sink", "print:")
+    assert done.exit_code == 0, done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last == (
+        "41 rows of log, 1 not readable; 1 of 41 tuples were late at 'edge' (2.4 %); all streams have ended"
+    )
 
 
 @pytest.mark.parametrize(
@@ -166,10 +182,17 @@ def test_live_from_a_file_to_a_folder_and_its_checkpoints(live: Path, tmp_path: 
         (("--source", "tail:LOG?colour=red", "--sink", "print:"), "unknown option 'colour'"),
         (("--source", "tcp:LOG", "--sink", "print:"), "must have a host and a port"),
         (("--source", "tail:LOG", "--sink", "xls:out"), "there is no kind 'xls'"),
+        (("LOG", "--out", "x.xyz"), "x.xyz: unknown trace format 'xyz'"),
+        (
+            ("LOG", "--time", "host"),
+            "--time: the graph has a schema of its own, whose time is 'ts'; got 'host'",
+        ),
+        (("LOG", "--unit", "ms"), "--unit: the graph has a schema of its own, whose unit is 's'; got 'ms'"),
+        (("LOG", "--policy", "Ordered()"), "--policy: the graph has policies of its own"),
     ],
 )
 def test_a_wrong_call_is_one_line(live: Path, args: tuple[str, ...], reason: str) -> None:
-    done = call(live, *args)
+    done = call(live, *(str(live.parent / "log.jsonl") if each == "LOG" else each for each in args))
     assert done.exit_code == 2
     assert reason in done.stderr
     assert done.stderr.count("\n") == 1

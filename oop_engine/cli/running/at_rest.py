@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from oop_engine.core.errors import UsageError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from oop_engine.core.schema import Schema
     from oop_engine.operators.policies.running_bound import Policy
 
 __all__ = ["at_rest"]
@@ -38,16 +39,22 @@ def at_rest(
 ) -> int:
     """Run a graph over traces to their end; print the results as JSON lines, or write them into a file."""
     from oop_engine.face import run as run_graph
+    from oop_engine.traces.format_registry import format_of
     from oop_engine.traces.trace import open_trace, write_trace
 
     check_folder(out)
+    if out is not None:
+        format_of(out)
     found = graph_or_function(path)
     names = [node.name for node in found.plan().of_kind("source")] if not callable(found) else []
     named = named_nodes("TRACE", traces, names)
     if not callable(found) or takes_nothing(found):
         built = graph_of(path)
-        schemas = {node.name: node.schema for node in built.plan().of_kind("source")}
+        schemas = {
+            node.name: node.schema for node in built.plan().of_kind("source") if node.schema is not None
+        }
         named = named_nodes("TRACE", traces, list(schemas))
+        _check_unused(schemas.values(), time, unit, policy)
         opened = {name: open_trace(text, schemas[name]) for name, text in named.items()}
     else:
         opened = {name: open_trace(text, time=time, unit=unit) for name, text in named.items()}
@@ -76,6 +83,22 @@ def at_rest(
     for name, table in outcome.results.items():
         _print(table, name if more else None)
     return 0
+
+
+def _check_unused(schemas: Iterable[Schema], time: str | None, unit: str | None, policy: str | None) -> None:
+    """Refuse options that a graph with schemas and policies of its own would not follow."""
+    way = "leave it out, or write the graph as graph(schemas, policies)"
+    for schema in schemas:
+        for option, word, given, own in (
+            ("--time", "time", time, schema.progressing),
+            ("--unit", "unit", unit, schema.unit),
+        ):
+            if given not in {None, own}:
+                msg = f"{option}: the graph has a schema of its own, whose {word} is {own!r}; got {given!r}: {way}"
+                raise UsageError(msg)
+    if policy is not None:
+        msg = f"--policy: the graph has policies of its own; got {policy!r}: {way}"
+        raise UsageError(msg)
 
 
 def _print(table: pa.Table, sink: str | None) -> None:

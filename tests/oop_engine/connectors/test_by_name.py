@@ -66,6 +66,10 @@ def test_a_sink_has_what_its_text_tells(text: str, kind: str, fields: dict[str, 
         ("postgres:127.0.0.1:5432/shop", r"must have \?publication=NAME"),
         ("kafka:topic", "must have a host, a port and a name"),
         ("redis:127.0.0.1:6379/log?fields=a", "unknown option 'fields'"),
+        ("tail:a.jsonl?follow=maybe", "tail:a.jsonl: follow must be yes or no; got 'maybe'"),
+        ("nats:127.0.0.1:4222/LOG?follow=", "follow must be yes or no; got ''"),
+        ("tcp:127.0.0.1:9000?connect=true", "connect must be yes or no; got 'true'"),
+        ("kafka:127.0.0.1:9092/log?partition=0,east", "partition must be numbers, as in .*; got 'east'"),
     ],
 )
 def test_a_source_that_lacks_something_is_told(text: str, words: str) -> None:
