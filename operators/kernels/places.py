@@ -17,7 +17,7 @@ from oop_engine.operators.kernels.partials import NO_WINDOW
 __all__ = ["encode", "fill", "find", "pairs", "place"]
 
 NEVER = np.iinfo(np.int64).min
-_BLOCK = 512  # tuples
+_BLOCK, _FEW = 512, 8  # tuples, cells
 SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio
 
 
@@ -144,7 +144,7 @@ def place(geometry, begin, slide, tuples, spans, counts, turns, slots, times, ro
         stop = min(start + _BLOCK, len(slots))
         some, its = slots[start:stop], cells[: stop - start]
         missed += _cells(geometry, begin, slide, some, times[start:stop], panes, its)
-        new = _count_runs(tuples, its, fresh) if geometry.groups == 1 else _count(tuples, its, fresh)
+        new = _count_few(tuples, its, fresh) if geometry.groups == 1 else _count(tuples, its, fresh)
         _wake(geometry, spans, counts, turns, some, panes, fresh[:new])
         used += new
         if len(rows):
@@ -186,20 +186,24 @@ def _count(tuples, cells, fresh):
 
 
 @njit(cache=True, nogil=True)
-def _count_runs(tuples, cells, fresh):
-    """Do so for one group: neighbours are mostly of one pane, so they are counted before the cell is written."""
-    new, last, count = 0, -1, 0
+def _count_few(tuples, cells, fresh):
+    """Do so where cells are few, as of one group: a cell at a time, in vector instructions."""
+    low, high, new = cells[0], cells[0], 0
     for i in range(len(cells)):
-        if cells[i] != last:
-            if last >= 0:
-                tuples[last] += count
-            last, count = cells[i], 0
-            if last >= 0:
-                fresh[new] = i
-                new += tuples[last] == 0
-        count += 1
-    if last >= 0:
-        tuples[last] += count
+        low, high = min(low, cells[i]), max(high, cells[i])
+    if high - low >= _FEW:
+        return _count(tuples, cells, fresh)
+    for cell in range(max(low, 0), high + 1):
+        count = 0
+        for i in range(len(cells)):
+            count += cells[i] == cell
+        if count and not tuples[cell]:
+            at = 0
+            while cells[at] != cell:
+                at += 1
+            fresh[new] = at
+            new += 1
+        tuples[cell] += count
     return new
 
 
