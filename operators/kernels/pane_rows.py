@@ -35,7 +35,8 @@ def held(geometry, tuples, first, stop, lowest, slots, numbers, ends):
 
     Of group i windows first[i] to stop[i] (exclusive) are closed, int32 (groups,), counted from ``lowest``
     on.  slots and numbers int64 have room for one more than may be found; ``ends`` int64 (windows,) is
-    written.  Returns how many were found.  O((windows + panes) x groups).
+    written.  Windows of one pane forget its tuples at once.  Returns how many were found.
+    O((windows + panes) x groups).
     """
     step, length, low, high, mask, _ = geometry
     groups, found = np.uintp(len(first)), np.uintp(0)  # unsigned: no index is below 0
@@ -58,6 +59,9 @@ def held(geometry, tuples, first, stop, lowest, slots, numbers, ends):
                 begin, end, row = start, till, count
             for i in range(groups):
                 some[i] = row[i] if first[i] <= window and window < stop[i] else 0
+            if length == 1:
+                for i in range(groups):
+                    row[i] -= some[i]
             for i in range(groups):
                 slots[found], numbers[found] = i, some[i]  # no branch: it cannot be foreseen
                 found += np.uintp(some[i] != 0)

@@ -215,6 +215,8 @@ class PaneSweep:
         Their states stay until the whole pane is emptied: nothing asks for them, and nothing comes there.
         """
         step, length, low, high, _, _ = self._geometry
+        if length == 1:
+            return int(self._ends[-1])  # forgotten as they were found
         begin = max(low, (self._lowest + 1) * step - length)
         panes = max(min(high + 1, (self._behind + 1) * step - length) - begin, 0)
         return int(kernels.free(self._tuples, self._needed, begin, panes))
