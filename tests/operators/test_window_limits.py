@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 from oop_engine import ContractError, GraphError, Linear, Operator, Page, Schema
 from oop_engine.operators.aggregate import Aggregate
-from oop_engine.operators.aggregates import Count, UserDefined
+from oop_engine.operators.aggregates import Count, Median, UserDefined
 from oop_engine.operators.bucket import Bucket
 from oop_engine.operators.in_order.buffering_aggregate import BufferingAggregate
 from oop_engine.operators.levels.consolidate import Consolidate
@@ -104,6 +106,17 @@ def test_a_gap_is_told_with_its_group_when_halves_are_merged():
         ContractError, match=r"got 1,000,000,000,001 of group {'k': 7}, which end from 1 to 1000000"
     ):
         driver.feed(0, Linear(FAR + 1))
+
+
+@pytest.mark.parametrize("by", [(), ("k",)])
+@pytest.mark.parametrize("windows", [Tumbling(1), Sliding(10, 3), {"a": Tumbling(1), "b": Sliding(10, 3)}])
+def test_a_stretch_without_tuples_costs_nothing_where_values_are_listed(windows: Any, by: tuple[str, ...]):
+    times = [-(2**45), 0, 2**45]  # a pause for each million windows would be millions of pauses
+    listed = Driver(WindowAggregate(windows, {"c": Median("k"), "n": Count()}, by), SCHEMA).run(
+        [(0, page(times))]
+    )
+    counted = Driver(WindowAggregate(windows, N, by), SCHEMA).run([(0, page(times))])
+    assert [row | {"c": 0} for row in counted.rows()] == listed.rows()
 
 
 @pytest.mark.parametrize(

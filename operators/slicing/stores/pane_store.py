@@ -24,7 +24,7 @@ from oop_engine.operators.keys.row_codes import row_codes
 from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.partials import NO_WINDOW
 from oop_engine.operators.slicing.spans import loaded_spans, saved_spans
-from oop_engine.operators.slicing.store import Store
+from oop_engine.operators.slicing.store import Reach, Store
 from oop_engine.operators.slicing.stores.runs import EQUAL, HeldRuns, Runs
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
@@ -78,6 +78,28 @@ class PaneStore(WindowStore):
         self.add(page, times, slots, len(self.spans))
         slots, of = np.unique(slots, return_index=True)
         self.close_some(slots, bounds[of])  # panes are of many windows: those that have left do so once more
+
+    def most_until(self, bound: int) -> float:
+        most = super().most_until(bound)
+        return most if self.every else min(most, float(len(self._rows) * self.extents.overlap))
+
+    def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
+        """Return between which times windows end that have panes: none lie in a stretch without tuples.  O(n log n)."""
+        if self.every or not len(self._rows):
+            return super().reach(slots, bounds)
+        low, last = (
+            np.concatenate(sides) for sides in zip(*map(self._open, self._rows.levels()), strict=True)
+        )
+        order = np.argsort(low)
+        first, behind = low[order], np.maximum.accumulate(last[order]) + 1
+        apart = np.flatnonzero(first[1:] > behind[:-1])
+        origin, slide = self.extents.origin, self.extents.slide
+        first, behind = first[np.append(0, apart + 1)], behind[np.append(apart, -1)]
+        return origin + first * slide, origin + behind * slide, np.full(first.size, self.alive / slide)
+
+    def _open(self, runs: Runs) -> tuple[Integers, Integers]:
+        """Return the first and the last window of each of ``runs`` that has not left."""
+        return np.clip(runs.first, np.minimum(self.spans[runs.slots, 0], runs.last), runs.last), runs.last
 
     def _of_tuples(
         self, page: Page, times: Integers, slots: Integers, first: Integers, last: Integers
