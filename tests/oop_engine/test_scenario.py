@@ -79,6 +79,10 @@ def test_settings_that_do_not_fit_are_refused(small: Scenario, settings: dict[st
     ("text", "words"),
     [
         ("SCENARIO = 7", "a scenario file must define SCENARIO = Scenario(...); got 7"),
+        (
+            "graph = 7",
+            "got None; it has a graph: `oop-engine run` runs that, and print(graph.text()) draws it",
+        ),
         ("", "a scenario file must define SCENARIO = Scenario(...); got None"),
         ("def f(:", "cannot be loaded: SyntaxError: "),
         ("import no_such_module", "cannot be loaded: ModuleNotFoundError: No module named 'no_such_module'"),
@@ -88,7 +92,7 @@ def test_settings_that_do_not_fit_are_refused(small: Scenario, settings: dict[st
             "scenario 'small': it needs no-such-package, not installed here: pip install no-such-package",
         ),
     ],
-    ids=range(6),
+    ids=range(7),
 )
 def test_a_file_that_is_no_scenario_is_refused(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(UsageError, match=re.escape(words)) as caught:

@@ -88,7 +88,8 @@ class FileTail(LiveSource):
     def _rotated(self, file: BinaryIO) -> bool:
         now, at = os.fstat(file.fileno()), file.tell()
         if now.st_size < at:
-            msg = f"{self._path}: was read to byte {at:,} and has {now.st_size:,}: it was cut; begin anew"
+            msg = f"{self._path}: was read to byte {at:,} and has {now.st_size:,}: it was cut; put it back, "
+            msg += "or begin anew with another folder of checkpoints"
             file.close()
             raise TraceError(msg)
         return self._path.is_file() and self._path.stat().st_ino != now.st_ino

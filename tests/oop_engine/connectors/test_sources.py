@@ -116,7 +116,9 @@ def test_a_position_that_is_gone_is_told(tmp_path: Path) -> None:
     log.write_bytes(b"one\ntwo\n")
     [(_, position)] = read(FileTail(log, follow=False))
     log.write_bytes(b"one\n")
-    with pytest.raises(TraceError, match="was read to byte 8 and has 4: it was cut"):
+    with pytest.raises(
+        TraceError, match=r"was read to byte 8 and has 4: it was cut.*another folder of checkpoints"
+    ):
         read(FileTail(log), position)
     log.rename(tmp_path / "kept")
     log.write_bytes(b"other\n")
