@@ -97,7 +97,7 @@ def _only(text: str, options: dict[str, str], *known: str) -> None:
         raise UsageError(msg)
 
 
-def _yes(text: str, options: dict[str, str], name: str, default: str) -> bool:
+def _yes(text: str, options: dict[str, str], name: str = "follow", default: str = "yes") -> bool:
     """Return whether an option is yes, not no."""
     if (given := options.get(name, default)) not in {"yes", "no"}:
         msg = f"{text}: {name} must be yes or no; got {given!r}"
@@ -134,15 +134,13 @@ def _format(address: str, options: dict[str, str]) -> str:
 @register_source("tail")
 def _tail(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
     _only(f"tail:{address}", options, "format", "follow")
-    return FileTail(
-        address, _format(address, options), follow=_yes(f"tail:{address}", options, "follow", "yes")
-    )
+    return FileTail(address, _format(address, options), follow=_yes(f"tail:{address}", options))
 
 
 @register_source("folder")
 def _folder(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
     _only(f"folder:{address}", options, "follow")
-    return GrowingFolder(address, schema, follow=_yes(f"folder:{address}", options, "follow", "yes"))
+    return GrowingFolder(address, schema, follow=_yes(f"folder:{address}", options))
 
 
 @register_source("tcp")
@@ -152,9 +150,8 @@ def _tcp(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
     if not port.isdigit():
         msg = f"source 'tcp:{address}': must have a host and a port, as in tcp:127.0.0.1:9000"
         raise UsageError(msg)
-    return TcpLines(
-        host, int(port), _format("", options), connect=_yes(f"tcp:{address}", options, "connect", "no")
-    )
+    connect = _yes(f"tcp:{address}", options, "connect", "no")
+    return TcpLines(host, int(port), _format("", options), connect=connect)
 
 
 @register_source("kafka")
@@ -167,7 +164,7 @@ def _kafka(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
         raise UsageError(msg)
     partitions = [int(number) for number in numbers]
     group = options.get("group", "oop-engine")
-    follow = _yes(f"kafka:{address}", options, "follow", "yes")
+    follow = _yes(f"kafka:{address}", options)
     return Kafka(servers, topic, partitions or None, _format("", options), group=group, follow=follow)
 
 
@@ -176,7 +173,7 @@ def _redis(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
     _only(f"redis:{address}", options, "format", "follow", "field", "db")
     server, stream = _server(f"source 'redis:{address}'", address, "redis:127.0.0.1:6379/requests")
     url, field = f"redis://{server}/{options.get('db', '0')}", options.get("field", "data")
-    follow = _yes(f"redis:{address}", options, "follow", "yes")
+    follow = _yes(f"redis:{address}", options)
     return RedisStream(url, stream, _format("", options), field=field or None, follow=follow)
 
 
@@ -184,7 +181,7 @@ def _redis(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
 def _nats(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
     _only(f"nats:{address}", options, "format", "follow", "subject")
     server, stream = _server(f"source 'nats:{address}'", address, "nats:127.0.0.1:4222/requests")
-    follow = _yes(f"nats:{address}", options, "follow", "yes")
+    follow = _yes(f"nats:{address}", options)
     return JetStream(f"nats://{server}", stream, options.get("subject"), _format("", options), follow=follow)
 
 
