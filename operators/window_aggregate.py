@@ -80,7 +80,15 @@ from oop_engine.operators.triggers import Emit
 from oop_engine.operators.values.describe_value import describe_value
 from oop_engine.operators.values.flush import Flush
 from oop_engine.operators.values.written import written
-from oop_engine.operators.windows import Definition, Extents, Over, PartitionedTupleBased, TupleBased, Windows
+from oop_engine.operators.windows import (
+    Definition,
+    Extents,
+    Over,
+    PartitionedTupleBased,
+    SlideByTuple,
+    TupleBased,
+    Windows,
+)
 
 __all__ = ["Assembly", "Strategy", "WindowAggregate"]
 
@@ -156,7 +164,10 @@ class WindowAggregate(Operator):
             for one in self.definitions.values()
         )
         self.waits = None if by_rows else "results"
-        self.revisions = "refuses" if by_rows or changing else "takes"
+        asked_by_arrival = any(
+            isinstance(one, SlideByTuple) and one.of == "arrival" for one in self.definitions.values()
+        )
+        self.revisions = "refuses" if by_rows or asked_by_arrival or changing else "takes"
         self.aggregates, self.empty = dict(aggregates), empty
         self.stamp: Stamp = stamp
         self.strategy: Strategy = one_of(Strategy, strategy, f"{_WHAT}: strategy")

@@ -176,8 +176,14 @@ def test_joins_of_revisions(changes: tuple[bool, bool]) -> None:
 
 @pytest.mark.parametrize(
     "operator",
-    [Sort(Upstream()), Merge(1), Bucket(Tumbling(5)), WindowAggregate(TupleBased(2, 2), {"n": Count()})],
-    ids=lambda operator: type(operator).__name__,
+    [
+        Sort(Upstream()),
+        Merge(1),
+        Bucket(Tumbling(5)),
+        WindowAggregate(TupleBased(2, 2), {"n": Count()}),
+        WindowAggregate(SlideByTuple(5, every=2, of="arrival"), {"n": Count()}),
+    ],
+    ids=lambda operator: operator.describe(),
 )
 def test_who_cannot_take_them_refuses_when_the_graph_is_built(operator: Operator) -> None:
     graph = Graph("refused")
