@@ -17,7 +17,7 @@ and window.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -31,9 +31,9 @@ from oop_engine.operators.keys.group_match import matching
 from oop_engine.operators.slicing.closing import Integers
 from oop_engine.operators.slicing.revised.copies import Copies
 from oop_engine.operators.slicing.revised.noting import Noting
-from oop_engine.operators.slicing.revised.reading import closing_between, opened, touched
+from oop_engine.operators.slicing.revised.reading import Readable, closing_between, opened, touched
 from oop_engine.operators.slicing.revised.reviewing import EARLY, LATE, ON_TIME, Mask
-from oop_engine.operators.slicing.window_states import WindowStates
+from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
 
 __all__ = ["Versions"]
 
@@ -56,7 +56,7 @@ class Versions(Noting):
         if self._net is not None:  # stores get no tuple yet, and have room for the groups
             for store in self.stores:
                 store.add(page.slice(0, 0), times[:0], slots[:0], len(self._groups))
-        yield from self._ask([touched(store, times, slots) for store in self._in_place])
+        yield from self._ask(self._read(self._in_place, partial(touched, times=times, slots=slots)))
         if self._copied:
             yield from self._ask_copies(occurring(slots, len(self._groups)))
 
@@ -66,11 +66,11 @@ class Versions(Noting):
         if not times.size:
             self.add(page, page.times)
             return
-        self._note([touched(store, times, slots) for store in self._lean], self._expected)
+        self._note(self._read(self._lean, partial(touched, times=times, slots=slots)), self._expected)
         self.pinned = True
         self.add(page, page.times)
         self.pinned = False
-        yield from self._ask([touched(store, times, slots) for store in self._in_place])
+        yield from self._ask(self._read(self._in_place, partial(touched, times=times, slots=slots)))
         if self._copied:
             yield from self._ask_copies(occurring(slots, len(self._groups)))
         self._forget_dead()
@@ -108,10 +108,19 @@ class Versions(Noting):
             self._asks.asked = False
 
     def _ask_all(self, slots: Integers) -> Iterator[Emission]:
-        self._note([opened(store, slots) for store in self._lean], self._expected)
-        yield from self._ask([opened(store, slots) for store in self._in_place])
+        self._note(self._read(self._lean, partial(opened, slots=slots)), self._expected)
+        yield from self._ask(self._read(self._in_place, partial(opened, slots=slots)))
         if self._copied:
             yield from self._ask_copies(slots)
+
+    def _read(
+        self, stores: Sequence[Readable], windows: Callable[[Readable], WindowStates]
+    ) -> list[WindowStates]:
+        """Return ``windows`` of each store; a sum of a window in panes and in the table may not fit."""
+        try:
+            return [windows(store) for store in stores]
+        except WindowOverflowError as error:
+            raise self._overflow(error) from None
 
     def _ask(self, found: list[WindowStates]) -> Iterator[Emission]:
         """Put out the versions of windows that triggers ask for."""
@@ -198,16 +207,17 @@ class Versions(Noting):
         if not (self._emit.on_time and grown.size):
             return
         slots, before, expected = slots[grown], before[grown], expected[grown]
+        closing = partial(closing_between, slots=slots, after=before, until=expected)
         rest: list[WindowStates] = []
         if self._lean:
-            lean = [closing_between(store, slots, before, expected) for store in self._lean]
+            lean = self._read(self._lean, closing)
             windows = self._output.ordered(lean)
             known = self._known(windows)  # of a group that had ended, and goes on
             rest = [windows.take(np.flatnonzero(known))] if known.any() else []
             for page in self._first(windows.take(np.flatnonzero(~known)) if rest else windows, ON_TIME):
                 yield 0, page
         others = [store for store in self._in_place if not any(store is one for one in self._lean)]
-        found = rest + [closing_between(store, slots, before, expected) for store in others]
+        found = rest + self._read(others, closing)
         most = max(int(expected.max()), self._input.expected)
         if self._copied and (self._net is not None or any(self.stores[n].due(most) for n in self._copied)):
             copies = self._copies()
