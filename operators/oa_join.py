@@ -8,6 +8,8 @@ on its own.  Nothing waits for order: punctuation alone purges the state.
                            nothing, with nulls, when it is purged; at once if it comes when all
                            its partners have been there, or has a null key.
                semi        a left tuple at its first match; anti: one that has none, when it is purged.
+               speculative: a tuple that would leave if the watermarks were punctuation leaves then, and
+                           is taken back at a match that comes all the same.
     Keep       a left tuple while the right input's bound <= ts + after, a right one while the
                left input's bound <= ts + before; tumbling: while the bound's window is not
                later than the tuple's.  The bound is that of the tuple's own key where
@@ -47,6 +49,7 @@ from oop_engine.core.snapshot import changing
 from oop_engine.operators.joining.as_of import join_state
 from oop_engine.operators.joining.bands import AsOf, Bands
 from oop_engine.operators.joining.bounds import with_highest
+from oop_engine.operators.joining.speculative import CHANGE
 from oop_engine.operators.joining.terms import JoinTerms, Residual
 from oop_engine.operators.ordering.due_rows import DueRows, check_flush
 from oop_engine.operators.revisions.joined import joined_changes, with_changes
@@ -75,6 +78,10 @@ class OAJoin(Operator):
     ``flush``: ``Slow(every, within)`` spreads the rows that a punctuation lets go (tuples that match nothing, and all
     of an ``AsOf`` band) over the messages that follow: one for each ``every`` tuples, at least one a message, all
     before the ``within``-th punctuation behind that lets some go is answered.  The bound stays at the earliest of them.
+    ``speculative``: of a left, full or anti join a tuple that has matched nothing leaves when the watermark of the
+    other side has passed all its partners.  A match that comes late takes it back (change -1).  The output is a
+    revision stream, with the column ``change`` behind the others, and final behind punctuation; without watermarks its
+    rows leave as those of the plain join do.  Not with an ``AsOf`` band, nor with ``flush``.
     The output has all left columns, then all right ones, with ``suffix`` where a name is
     taken (semi, anti: left ones alone); the left progressing attribute stays the progressing one.
     Raises ``GraphError`` if columns, types or units do not fit, or the residual is no predicate.
@@ -87,6 +94,15 @@ class OAJoin(Operator):
     >>> [(_, page)] = join.on_page(1, Page.of(s, {"ts": [8, 8], "k": ["a", "b"]}))
     >>> page.to_pylist()
     [{'ts': 7, 'k': 'a', 'ts_right': 8, 'k_right': 'a'}]
+
+    >>> from oop_engine import Watermark
+    >>> from oop_engine.testing import Driver
+    >>> lone = Driver(OAJoin([("k", "k")], Band(0, 2), kind="anti", speculative=True), s, s)
+    >>> for port, message in [(0, [7]), (1, Watermark(Linear(20))), (1, [8])]:
+    ...     page = Page.of(s, {"ts": message, "k": ["a"]}) if isinstance(message, list) else message
+    ...     emissions = lone.feed(port, page)
+    >>> [(row["ts"], row["change"]) for row in lone.rows()]
+    [(7, 1), (7, -1)]
     """
 
     state_version = 2
@@ -104,6 +120,7 @@ class OAJoin(Operator):
         suffix: str = "_right",
         kind: str = "inner",
         flush: Flush | None = None,
+        speculative: bool = False,
     ) -> None:
         if punctuation not in _KINDS:
             msg = f"OAJoin: punctuation must be one of {', '.join(_KINDS)}; got {punctuation!r}"
@@ -117,11 +134,14 @@ class OAJoin(Operator):
         if self.flush is not None and not (any(self.terms.kind.alone) or isinstance(band, AsOf)):
             msg = f"OAJoin: flush is for rows that wait for punctuation, which are none of kind={kind!r}; got {flush!r}"
             raise GraphError(msg)
+        self.speculative = self._checked_speculative(speculative)
         self.revisions = "takes" if kind == "inner" and not isinstance(band, AsOf) else "refuses"
 
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
         left, right = inputs
         joined = self.terms.output_schema(left, right)
+        if self.speculative:
+            return (self._with_change(joined),)
         return (joined_changes(joined, left, right, self.terms.right_names(left, right)),)
 
     def partition_keys(self, inputs: tuple[Schema, ...]) -> list[tuple[str, ...]]:
@@ -132,10 +152,11 @@ class OAJoin(Operator):
 
     def wants(self, inputs: tuple[Schema, ...], behind: Wants) -> tuple[Wants, ...]:
         groups = [frozenset(key[port] for key in self.terms.keys) for port in range(2)]
-        return tuple(Wants(1, of, watermarks=behind.watermarks) for of in groups)
+        watermarks = behind.watermarks or self.speculative
+        return tuple(Wants(1, of, watermarks=watermarks) for of in groups)
 
     def open(self) -> None:
-        self._held = join_state(self.terms, self.schemas_in)
+        self._held = join_state(self.terms, self.schemas_in, speculative=self.speculative)
         joined = self.terms.output_schema(*self.schemas_in)
         self._changes = [name for name in joined.names if name not in self.schemas_out[0].names]
         self._due = None if self.flush is None else DueRows(self.schemas_out[0], self.flush)
@@ -186,7 +207,26 @@ class OAJoin(Operator):
             self._due.load(state.part("due"))
 
     def describe(self) -> str:
-        return f"OAJoin {self.terms}" + ("" if self.flush is None else f", {describe_value(self.flush)}")
+        flush = "" if self.flush is None else f", {describe_value(self.flush)}"
+        return f"OAJoin {self.terms}{', speculative' if self.speculative else ''}{flush}"
+
+    def _checked_speculative(self, speculative: bool) -> bool:
+        kind = self.terms.kind
+        if speculative and (
+            not any(kind.alone) or isinstance(self.terms.band, AsOf) or self.flush is not None
+        ):
+            got = f"kind={kind.name!r}, {self.terms.band}" + (", flush" if self.flush is not None else "")
+            asked = "speculative is for left, full and anti joins, without AsOf and flush"
+            msg = f"OAJoin: {asked}; got {got}: leave it out, for the rows are final then"
+            raise GraphError(msg)
+        return bool(speculative)
+
+    def _with_change(self, joined: Schema) -> Schema:
+        if CHANGE in joined.names:
+            msg = f"OAJoin: speculative adds the column {CHANGE!r}; got one of that name: rename it with a Project"
+            raise GraphError(msg)
+        fields = joined.fields.append(pa.field(CHANGE, pa.int8()))
+        return Schema(fields, joined.progressing, joined.unit, CHANGE)
 
     def _on_right_time(self) -> Iterator[Emission]:
         _, bound = self._held.bounds.rule.output_bounds(*self._held.bounds.linear)

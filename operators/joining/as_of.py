@@ -22,6 +22,7 @@ from oop_engine.operators.joining.bands import AsOf
 from oop_engine.operators.joining.index import Found, JoinIndex
 from oop_engine.operators.joining.matches import Matches, together
 from oop_engine.operators.joining.run import SortedRun
+from oop_engine.operators.joining.speculative import SpeculativeState
 from oop_engine.operators.joining.state import JoinState
 from oop_engine.operators.joining.terms import JoinTerms
 
@@ -34,8 +35,10 @@ Ints = NDArray[np.int64]
 Rows = NDArray[np.int32]
 
 
-def join_state(terms: JoinTerms, inputs: tuple[Schema, ...]) -> JoinState:
+def join_state(terms: JoinTerms, inputs: tuple[Schema, ...], *, speculative: bool = False) -> JoinState:
     """Return the state of a join of these terms."""
+    if speculative:
+        return SpeculativeState(terms, inputs)
     return (AsOfState if isinstance(terms.band, AsOf) else JoinState)(terms, inputs)
 
 

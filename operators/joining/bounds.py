@@ -28,6 +28,7 @@ from oop_engine.operators.joining.terms import all_valid
 __all__ = ["JoinBounds", "with_highest"]
 
 Ints = NDArray[np.int64]
+NONE_RAISED: Mapping[int, int] = {}
 
 
 class JoinBounds:
@@ -63,9 +64,13 @@ class JoinBounds:
         """Bytes of all bounds."""
         return sum(kept.nbytes for kept in self._kept())
 
-    def keep_from(self, side: int) -> int:
-        """Return the least timestamp with which a tuple of ``side`` can still match something."""
-        others = (self.on_left(port, below) for port, below in enumerate(self.linear) if port != side)
+    def keep_from(self, side: int, raised: Mapping[int, int] = NONE_RAISED) -> int:
+        """Return the least timestamp with which a tuple of ``side`` can still match something.
+
+        ``raised``: the bound of an input that is about to be.
+        """
+        linear = enumerate(self.linear)
+        others = (self.on_left(port, raised.get(port, below)) for port, below in linear if port != side)
         return self._kept_from(side, min(others))
 
     def own(self, side: int, keys: pa.RecordBatch, raised: Mapping[int, Ints] | None = None) -> Ints:

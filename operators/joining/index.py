@@ -133,6 +133,11 @@ class JoinIndex:
         self.compact()
         return lone
 
+    def lone(self, entries_of: Callable[[SortedRun], Rows]) -> list[Found]:
+        """Return those that have matched nothing of the entries that ``entries_of`` finds in each run."""
+        found = [(run, entries_of(run)) for run in self._runs]
+        return [(run, run.lone(entries)) for run, entries in found if entries.size]
+
     def compact(self) -> None:
         """Drop runs of which all tuples are dead, and copy those of which most are."""
         self._runs = [run.compacted() for run in self._runs if run.live]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from oop_engine.core.progress import Progress
 from oop_engine.core.punctuation import NEVER, GroupWise
 from oop_engine.operators.joining.bounds import JoinBounds
-from oop_engine.operators.joining.index import PAGE_ROWS, Found, JoinIndex
+from oop_engine.operators.joining.index import PAGE_ROWS, Found
 from oop_engine.operators.joining.run import SortedRun
 from oop_engine.operators.joining.terms import all_valid
 from oop_engine.operators.keys.key_codes import KeyCodes
@@ -20,17 +20,19 @@ __all__ = ["purge_groups"]
 
 Ints = NDArray[np.int64]
 Rows = NDArray[np.int32]
+Taker = Callable[[Callable[[SortedRun], Rows]], list[Found]]
+"""Takes of each run the entries that a function finds in it: ``JoinIndex.purge_entries``, or ``lone`` to look only."""
 KeysOf = Callable[[pa.RecordBatch], Sequence[pa.Array]]
 """The key columns of tuples of the side."""
 
 
 def purge_groups(
-    index: JoinIndex, side: int, port: int, punctuation: GroupWise, bounds: JoinBounds, codes: KeyCodes,
+    take: Taker, side: int, port: int, punctuation: GroupWise, bounds: JoinBounds, codes: KeyCodes,
     keys_of: KeysOf,
 ) -> list[Found]:  # fmt: skip
-    """Drop the tuples of ``side`` that a punctuation of input ``port`` lets go, of key columns by their positions.
+    """Take the tuples of ``side`` that a punctuation of input ``port`` lets go, of key columns by their positions.
 
-    To be called before ``bounds`` takes it.  Returns the tuples that leave alone, as ``JoinIndex.purge`` does.
+    To be called before ``bounds`` takes it.  Returns the tuples that leave alone.
     """
     on_left: Ints = bounds.on_left(port, punctuation.below)
     before = bounds.own(side, punctuation.groups)
@@ -42,15 +44,15 @@ def purge_groups(
         before = np.full_like(before, NEVER)
     if len(punctuation.attributes) < codes.columns:
         raised = GroupWise(punctuation.groups, on_left).filter(grown)
-        return _purge_some_keys(index, side, port, raised, bounds, keys_of)
+        return _purge_some_keys(take, side, port, raised, bounds, keys_of)
     groups = [punctuation.groups.column(name) for name in names]
     grown &= all_valid(groups, len(punctuation))
     groups = [column.filter(pa.array(grown)) for column in groups]
-    return _purge_keys(index, groups, before[grown], keep_from[grown], codes, keys_of)
+    return _purge_keys(take, groups, before[grown], keep_from[grown], codes, keys_of)
 
 
 def _purge_keys(
-    index: JoinIndex, groups: list[pa.Array], before: Ints, keep_from: Ints, codes: KeyCodes, keys_of: KeysOf
+    take: Taker, groups: list[pa.Array], before: Ints, keep_from: Ints, codes: KeyCodes, keys_of: KeysOf
 ) -> list[Found]:
     """Drop the tuples of groups with ``before <= time < keep_from``."""
     if not before.size:
@@ -65,11 +67,11 @@ def _purge_keys(
         wanted = [column.take(pa.array(group)) for column in groups]
         return entries[codes.equal(keys_of(run.take(entries)), wanted)]
 
-    return index.purge_entries(due)
+    return take(due)
 
 
 def _purge_some_keys(
-    index: JoinIndex, side: int, port: int, raised: GroupWise, bounds: JoinBounds, keys_of: KeysOf
+    take: Taker, side: int, port: int, raised: GroupWise, bounds: JoinBounds, keys_of: KeysOf
 ) -> list[Found]:
     """Drop the same where the groups are of some of the key columns only: O(tuples)."""
     if not len(raised):
@@ -82,4 +84,4 @@ def _purge_some_keys(
         keys = bounds.by_position(side, run.take(entries))
         return entries[run.times[entries] < bounds.own(side, keys, {port: alone.bounds(keys)})]
 
-    return index.purge_entries(due)
+    return take(due)

@@ -119,6 +119,13 @@ class SortedRun:
         lone = self.times[entries] >= self._extent[0] if self._alive is None else self._alive[entries]
         return entries[lone if self._matched is None else lone & ~self._matched[entries]]
 
+    def between(self, low: int, high: int) -> Rows:
+        """Return the entries, alive or dead, with ``low <= time < high``.  O(log n + found), once sorted by time."""
+        if high <= low or high <= self._extent[0] or low > self._extent[1]:
+            return np.empty(0, np.int32)
+        by_time = self._in_time_order()
+        return by_time[self._place(by_time, low) : self._place(by_time, high)]
+
     def before(self, keep_from: int) -> Rows:
         """Return the entries, alive or dead, that ``bury_before`` would let die now."""
         if keep_from <= self._extent[0] and keep_from < FOREVER:

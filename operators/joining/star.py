@@ -121,7 +121,7 @@ class StarState:
                 groups = GroupWise(self.bounds.by_position(port, punctuation.groups), punctuation.below)
                 for side, index in self._others(port):
                     columns = partial(self._key_columns, side)
-                    purge_groups(index, side, port, groups, self.bounds, self._codes, columns)
+                    purge_groups(index.purge_entries, side, port, groups, self.bounds, self._codes, columns)
                 return self.bounds.grown(port, groups)
             case Watermark(Linear()):
                 return self.bounds.grown(port, punctuation)

@@ -25,7 +25,7 @@ from oop_engine.operators.joining.index import PAGE_ROWS, Found, JoinIndex
 from oop_engine.operators.joining.matches import Matches, together
 from oop_engine.operators.joining.output import JoinOutput, in_pages
 from oop_engine.operators.joining.purging import purge_groups
-from oop_engine.operators.joining.run import Marks, taken
+from oop_engine.operators.joining.run import Marks, SortedRun, taken
 from oop_engine.operators.joining.terms import JoinTerms, all_valid
 from oop_engine.operators.keys.key_codes import KeyCodes
 
@@ -130,6 +130,15 @@ class JoinState:
             self._store(side, page, codes, stays, matched)
         if alone and matched is not None and not (known := matched | stays).all():
             yield self._output.alone(side, page.filter(~known).batch)
+        if alone and matched is not None:
+            yield from self._unmatched(side, page, stays, matched)
+
+    def _met(self, side: int, run: SortedRun, entries: Rows) -> None:
+        """Learn that stored tuples of a side have matched something, before the run does."""
+
+    def _unmatched(self, side: int, page: Page, stays: Marks, matched: Marks) -> Iterator[pa.RecordBatch]:
+        """Yield those tuples of a page that have been stored without a match, and leave at once all the same."""
+        return iter(())
 
     def _matched_once(self, page: Page, matched: Marks | None, stays: Marks) -> Iterator[pa.RecordBatch]:
         """Let a left tuple that has matched go, where that is all that is asked of it."""
@@ -173,6 +182,7 @@ class JoinState:
             if joined is not None and self.kind.pairs:
                 if self.kind.marks[1 - side]:
                     for run, entries in matches.found:
+                        self._met(1 - side, run, entries)
                         run.mark(entries)
                 yield joined
             elif side == 1:
@@ -184,6 +194,7 @@ class JoinState:
         """Let stored left tuples go at their first match; yield them if that is asked for."""
         for run, entries in found:
             first = run.lone(entries)
+            self._met(0, run, first)
             run.bury(first)
             if not self.kind.alone[0]:
                 yield run.take(first)
@@ -222,5 +233,5 @@ class JoinState:
 
     def _purge_groups(self, side: int, punctuation: GroupWise) -> list[Found]:
         """Drop the tuples that group-wise punctuation of the other side lets go; return those that leave alone."""
-        index, columns = self._sides[side], partial(self._key_columns, side)
-        return purge_groups(index, side, 1 - side, punctuation, self.bounds, self._codes, columns)
+        take, columns = self._sides[side].purge_entries, partial(self._key_columns, side)
+        return purge_groups(take, side, 1 - side, punctuation, self.bounds, self._codes, columns)

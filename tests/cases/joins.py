@@ -175,6 +175,24 @@ CASES = [
         latest("left", ONE),
     ),
     Case(
+        "oa_join-left-speculative",
+        OAJoin(TWO, Band(2, 5), punctuation="both", kind="left", speculative=True),
+        (LEFT, RIGHT),
+        of_kind("left", TWO, band(2, 5)),
+    ),
+    Case(
+        "oa_join-anti-speculative",
+        OAJoin(ONE, TumblingBand(7), pc.field("n") < pc.field("x"), kind="anti", speculative=True),
+        (LEFT, RIGHT),
+        of_kind("anti", ONE, tumbling(7), less),
+    ),
+    Case(
+        "oa_join-full-speculative",
+        OAJoin(ONE, Band(3, -1), kind="full", speculative=True),
+        (LEFT, RIGHT),
+        of_kind("full", ONE, band(3, -1)),
+    ),
+    Case(
         "multi_join-bands",
         MultiJoin("a", {"b": Band(2, 5), "c": Band(4, -1)}, [("k", "key", "k")]),
         (LEFT, RIGHT, LEFT),

@@ -13,9 +13,11 @@ from deltalake import DeltaTable
 from oop_engine import Graph, Linear, Message, Page, Schema, replay
 from oop_engine.operators import (
     AfterCount,
+    Band,
     BoundedDisorder,
     Count,
     Emit,
+    OAJoin,
     Punctuate,
     Sum,
     Tumbling,
@@ -24,6 +26,7 @@ from oop_engine.operators import (
 from oop_engine.spark.io.sinks import Delta
 from oop_engine.spark.run import run_on_spark
 from oop_engine.testing import multiset
+from oop_engine.testing.driver import net_content
 from tests.oop_engine.spark.staged import Given
 
 if TYPE_CHECKING:
@@ -74,3 +77,25 @@ def test_a_table_is_the_final_results_and_tuples_behind_bounds_are_counted(
         assert multiset(table.to_pyarrow_table().to_pylist()) == multiset(wanted.to_pylist())
     done = DeltaTable(tmp_path / "out").history()
     assert sum(one.get("operationMetrics", {}).get("num_target_rows_updated", 0) for one in done) > 5
+
+
+def unmatched(*, speculative: bool) -> Graph:
+    made, policies = Graph("unmatched"), (BoundedDisorder(40), BoundedDisorder(2))
+    left, right = (
+        made.add(f"edge_{name}", Punctuate(policies[0], watermark=policies[1]), made.source(name, S))
+        for name in ("left", "right")
+    )
+    join = OAJoin([("k", "k")], Band(0, 1), kind="left", speculative=speculative)
+    made.sink("out", made.add("join", join, left, right))
+    return made
+
+
+@pytest.mark.spark
+def test_the_net_rows_of_a_speculative_join_are_those_of_the_plain_one(spark: SparkSession) -> None:
+    right = [page.filter(page.column("v").to_numpy() > 4) for page in pages()]
+    plain = replay(unmatched(speculative=False), {"left": pages(), "right": right}).results["out"]
+    feeds = {"left": Given(S, [[page] for page in pages()]), "right": Given(S, [[page] for page in right])}
+    found = run_on_spark(unmatched(speculative=True), feeds, spark=spark, groups=2, segments_per_batch=1)
+    rows = found.results["out"].to_pylist()
+    assert multiset(net_content(rows, "change")) == multiset(plain.to_pylist())
+    assert len(rows) > plain.num_rows

@@ -1,0 +1,133 @@
+"""The state of a join that puts unmatched tuples out at a watermark, and takes them back at a late match.
+
+A stored tuple without a match has been put out if the watermarks have passed it by which it would be purged, were
+they punctuation.  So nobody notes which tuples those are: they follow from their times and the bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import FOREVER, GroupWise, Linear, Punctuation, Watermark, passed
+from oop_engine.core.saved import Saved
+from oop_engine.core.schema import Schema
+from oop_engine.operators.joining.bounds import JoinBounds
+from oop_engine.operators.joining.index import Found
+from oop_engine.operators.joining.output import in_pages
+from oop_engine.operators.joining.purging import purge_groups
+from oop_engine.operators.joining.run import Marks, Rows, SortedRun, taken
+from oop_engine.operators.joining.state import JoinState
+from oop_engine.operators.joining.terms import JoinTerms
+
+__all__ = ["CHANGE", "SpeculativeState", "with_change"]
+
+CHANGE = "change"
+"""The column of changes, the last one of the output."""
+
+
+class SpeculativeState(JoinState):
+    """A ``JoinState`` whose rows have changes.  ``soft``: the larger of watermark and punctuation of each input.
+
+    A watermark that has grown costs O(log tuples) a run, and O(1) a tuple that it passes; one of some of the key
+    columns O(tuples).
+    """
+
+    def __init__(self, terms: JoinTerms, inputs: tuple[Schema, ...]) -> None:
+        super().__init__(terms, inputs)
+        self.soft = JoinBounds([terms.names(0), terms.names(1)], [self.bounds.rule])
+        self._back: list[tuple[int, pa.RecordBatch]] = []  # rows that a page takes back, with their side
+
+    def advance(self, port: int, punctuation: Punctuation) -> Iterator[pa.RecordBatch | Punctuation]:
+        """Take a punctuation as any join does, and a watermark: yield the tuples whose match nobody expects now."""
+        if isinstance(punctuation, Watermark):
+            yield from in_pages(self._expect(port, punctuation.of))
+        yield from super().advance(port, punctuation)
+        if isinstance(punctuation, Linear | GroupWise):
+            self._raise(port, punctuation)
+
+    def save(self) -> dict[str, Any]:
+        """Return all for a snapshot."""
+        return {**super().save(), "soft": self.soft.save()}
+
+    def load(self, saved: Saved) -> None:
+        """Take the state that ``save`` returned."""
+        super().load(saved)
+        self.soft.load(saved.part("soft"))
+
+    def _expect(self, port: int, of: Linear | GroupWise) -> Iterator[pa.RecordBatch]:
+        """Put out the unmatched tuples that a watermark of input ``port`` passes."""
+        side = 1 - port
+        if not self.kind.alone[side]:
+            return
+        below = np.minimum(of.below, FOREVER - 1)  # a group ends with punctuation alone
+        index, lone = self._sides[side], list[Found]()
+        if isinstance(of, Linear):
+            of, before = Linear(int(below)), self.soft.keep_from(side)
+            if of.below <= self.soft.linear[port]:
+                return
+            keep_from = self.soft.keep_from(side, {port: of.below})
+            lone = index.lone(lambda run: run.between(before, keep_from))
+        elif self.bounds.is_on_keys(port, of):
+            groups = GroupWise(self.bounds.by_position(port, of.groups), np.asarray(below))
+            columns = partial(self._key_columns, side)
+            lone = purge_groups(index.lone, side, port, groups, self.soft, self._codes, columns)
+        due = [(run, entries[~self._is_out(side, run, entries)]) for run, entries in lone]
+        self._raise(port, GroupWise(of.groups, np.asarray(below)) if isinstance(of, GroupWise) else of)
+        for batch in self._taken(due):
+            yield with_change(self._output.alone(side, batch), 1)
+
+    def _raise(self, port: int, of: Linear | GroupWise) -> None:
+        if isinstance(of, Linear):
+            self.soft.linear[port] = max(self.soft.linear[port], of.below)
+            self.soft.grown(port, of)
+        elif self.bounds.is_on_keys(port, of):
+            self.soft.grown(port, GroupWise(self.soft.by_position(port, of.groups), of.below))
+
+    def _out(self, side: int, times: Any, batch: pa.RecordBatch) -> Marks:
+        """Tell which tuples of a side the watermarks have passed."""
+        out = passed(times, self.soft.keep_from(side))
+        if self.soft.groups:
+            out |= passed(times, self.soft.own(side, self.soft.by_position(side, batch)))
+        return out
+
+    def _is_out(self, side: int, run: SortedRun, entries: Rows) -> Marks:
+        return self._out(side, run.times[entries], run.take(entries))
+
+    def _arrive(self, side: int, page: Page, keep_from: int) -> Iterator[pa.RecordBatch]:
+        for batch in super()._arrive(side, page, keep_from):
+            yield from self._taken_back()
+            yield with_change(batch, 1)
+        yield from self._taken_back()
+
+    def _taken_back(self) -> Iterator[pa.RecordBatch]:
+        back, self._back = self._back, []
+        for side, batch in back:
+            yield with_change(self._output.alone(side, batch), -1)
+
+    def _met(self, side: int, run: SortedRun, entries: Rows) -> None:
+        first = run.lone(entries)
+        if (out := self._is_out(side, run, first)).any():
+            self._back.append((side, run.take(first[out])))
+
+    def _unmatched(self, side: int, page: Page, stays: Marks, matched: Marks) -> Iterator[pa.RecordBatch]:
+        """Put out the tuples of a page that have no match and that are stored, if nobody expects one."""
+        lone = stays & ~matched & self._out(side, page.times, page.batch)
+        if lone.any():
+            yield self._output.alone(side, taken(page.batch, np.flatnonzero(lone).astype(np.int32)))
+
+    def _alone(self, side: int, lone: list[Found]) -> Iterator[pa.RecordBatch]:
+        due = [(run, entries[~self._is_out(side, run, entries)]) for run, entries in lone]
+        for batch in super()._alone(side, due):
+            yield with_change(batch, 1)
+
+
+def with_change(batch: pa.RecordBatch, change: int) -> pa.RecordBatch:
+    """Return rows with one change for all of them."""
+    column = pa.array(np.full(batch.num_rows, change, np.int8))
+    return batch.append_column(pa.field(CHANGE, pa.int8()), column)
