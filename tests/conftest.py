@@ -43,12 +43,11 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.hookimpl(wrapper=True)  # around the hook of pytest-xdist, which reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
-    """Keep tests of the shared session in one process, those that start Spark in a row; begin with both."""
+    """Keep tests of Spark in one process, and begin with them: each has work for more than a core."""
     items.sort(key=lambda item: item.get_closest_marker("spark") is None)
     for item in items:
         if item.get_closest_marker("spark"):
-            shared = "spark" in getattr(item, "fixturenames", ())
-            item.add_marker(pytest.mark.xdist_group("spark" if shared else "spark-processes"))
+            item.add_marker(pytest.mark.xdist_group("spark"))
     yield
 
 
