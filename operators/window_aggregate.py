@@ -274,7 +274,7 @@ class WindowAggregate(Operator):
             self._closing = Changing(query, self.by, self.definitions, partial(self._bound, schema))
         elif self.emit is not None:
             self.clock_every = self.emit.clock_every(schema)
-            make = partial(_versioned_stores, query)
+            make = partial(_versioned_stores, query, "read late" if self.emit.early is None else "read early")
             self._versions = Versions(query.output, given, self.by, make, self.emit, *self.schemas_out)
             self._closing = self._versions
         else:
@@ -405,9 +405,9 @@ class WindowAggregate(Operator):
         return f"{_WHAT}({windows}; {asked}{by}{how})"
 
 
-def _versioned_stores(query: Query, schema: Schema, more: Sequence[str]) -> list[Store]:
+def _versioned_stores(query: Query, strategy: str, schema: Schema, more: Sequence[str]) -> list[Store]:
     """Return stores, one a definition, of a schema with ``more`` columns."""
-    return stores(replace(query, schema=schema, read={*query.read, *more}, strategy="still", changing=True))
+    return stores(replace(query, schema=schema, read={*query.read, *more}, strategy=strategy, changing=True))
 
 
 SlicedAggregate = WindowAggregate

@@ -50,7 +50,7 @@ Strategy = Literal["auto", "windows", "panes", "adaptive", "stacks", "bins"]
 Kept = Literal["windows", "panes", "watched", "adaptive", "runs", "landmark", "still"]
 
 _MANY = 100  # tuples of a group in a pane
-_READ = 16  # panes of a window that are combined each time it is read
+_READ = {"read early": 16, "read late": 64}  # panes of a window, combined as tuples come: all, or late ones
 _BINS = (
     "windows of each tuple (SlideByTuple) without carry, and no aggregate of lists or that does not commute"
 )
@@ -260,8 +260,8 @@ def chosen(query: Query, extents: Extents) -> Choice:
         return Choice("landmark", "windows: a landmark window has no fixed number of panes")
     if is_ragged(query.parts):
         return Choice("runs", "runs of panes: lists of values, a row a group and pane, merged at the end")
-    if asked == "still":  # windows are read before they close
-        few = in_panes(extents)[0] <= _READ and is_compiled(query.parts) and gain(extents, 1) <= 1
+    if asked in _READ:  # before they close
+        few = in_panes(extents)[0] <= _READ[asked] and is_compiled(query.parts) and gain(extents, 1) <= 1
         return Choice("still", "panes") if few else Choice("windows", "windows")
     if asked == "windows":
         return Choice("windows", "windows, as asked: a partial aggregate for each (group, window)")
