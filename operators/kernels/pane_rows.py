@@ -30,12 +30,12 @@ def sides(geometry, slots, first, stop, lowest, begin, end, needed):
 
 
 @njit(cache=True, nogil=True)
-def held(geometry, tuples, first, stop, lowest, slots, numbers, ends):
+def held(geometry, tuples, first, stop, lowest, slots, numbers, ends, forget):
     """Write which groups have something in each window: ``slots``, and how many tuples: ``numbers``.
 
     Of group i windows first[i] to stop[i] (exclusive) are closed, int32 (groups,), counted from ``lowest``
     on.  slots and numbers int64 have room for one more than may be found; ``ends`` int64 (windows,) is
-    written.  Windows of one pane forget its tuples at once.  Returns how many were found.
+    written.  ``forget``: windows of one pane forget its tuples at once.  Returns how many were found.
     O((windows + panes) x groups).
     """
     step, length, low, high, mask, _ = geometry
@@ -59,7 +59,7 @@ def held(geometry, tuples, first, stop, lowest, slots, numbers, ends):
                 begin, end, row = start, till, count
             for i in range(groups):
                 some[i] = row[i] if first[i] <= window and window < stop[i] else 0
-            if length == 1:
+            if forget and length == 1:
                 for i in range(groups):
                     row[i] -= some[i]
             for i in range(groups):

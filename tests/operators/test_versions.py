@@ -441,3 +441,31 @@ def test_a_version_on_time_is_taken_back_though_its_group_ended_in_between() -> 
     assert rows(Watermark(Linear(10))) == [(1, 1)]  # b's
     assert rows(Page.of(schema, {"ts": [4], "k": ["a"]})) == [(1, -1), (2, 1)]
     assert rows(Linear(10)) == []
+
+
+@pytest.mark.parametrize("windows", [Tumbling(10), Sliding(20, 10)], ids=["tumbling", "sliding"])
+def test_windows_of_many_groups_are_read_as_they_are(windows: Any) -> None:
+    """So many that the rows of panes are swept: on time, after late tuples, and in the end."""
+    schema, many = Schema({"ts": pa.int64(), "k": pa.int64()}, "ts", "s"), 3000
+
+    def tuples(time: int, groups: int) -> Page:
+        return Page.of(schema, {"ts": [time] * groups, "k": list(range(groups))})
+
+    def counts(message: Message) -> dict[tuple[int, int], int]:
+        """By end and version, of how many groups."""
+        found: dict[tuple[int, int], int] = {}
+        for row in put_out(driver, message):
+            of = row["window_end"], row["n"] * row["change"]
+            found[of] = found.get(of, 0) + 1
+        return found
+
+    driver = Driver(WindowAggregate(windows, {"n": Count()}, ("k",), emit=Emit(late=AfterCount(1))), schema)
+    overlap = windows.range // 10
+    put_out(driver, tuples(3, many))
+    put_out(driver, tuples(4, many))
+    assert counts(soft(10)) == {(10, 2): many}
+    assert counts(tuples(5, 7)) == {(10, -2): 7, (10, 3): 7}
+    assert counts(tuples(6, many)) == {(10, -2): many - 7, (10, -3): 7, (10, 3): many - 7, (10, 4): 7}
+    assert counts(Linear(10)) == {}
+    assert counts(Linear(40)) == ({(20, 3): many - 7, (20, 4): 7} if overlap == 2 else {})
+    assert driver.operator.state().partials == 0

@@ -161,7 +161,7 @@ def _folded(ring: PaneRing, steps: Integers, slots: Integers, wids: Integers) ->
 def _swept(ring: PaneRing, sweep: PaneSweep, number: int, *, forget: bool) -> WindowStates:
     """Close windows where no pane is in a front, so that each holds its own tuples alone."""
     try:
-        of_windows, ends, states = sweep.closed()
+        of_windows, ends, states = sweep.closed(forget=forget)
     except SumOverflowError as error:
         raise ring.overflow(error.column, error.group, error.at) from None
     if forget:
@@ -186,11 +186,14 @@ class PaneSweep:
         self._needed = np.empty(self._groups, np.int64)
         kernels.sides(self._geometry, *some, lowest, *self._sides, self._needed)
 
-    def closed(self) -> tuple[Integers, Integers, list[Arrays]]:
-        """Return slots, ends and states, by window, then group.  O((windows + panes) x groups)."""
+    def closed(self, *, forget: bool = True) -> tuple[Integers, Integers, list[Arrays]]:
+        """Return slots, ends and states, by window, then group.  O((windows + panes) x groups).
+
+        ``forget``: ``free`` follows.
+        """
         slots, tuples = np.empty((2, self._closing + 1), np.int64)
         found = kernels.held(
-            self._geometry, self._tuples, *self._sides, self._lowest, slots, tuples, self._ends
+            self._geometry, self._tuples, *self._sides, self._lowest, slots, tuples, self._ends, forget
         )
         slots, tuples = slots[:found], tuples[:found]
         states = [
