@@ -99,8 +99,8 @@ def claims(runs: list[Run]) -> list[Claim]:
             tuples,
         ),
         Claim(
-            "not as in the thesis (1.2 times): out of order takes up to 2.5 times the bytes, for the join's index",
-            all(ratio <= 2.5 for ratio in nbytes.values()),
+            "not as in the thesis (1.2 times): out of order takes up to 2.7 times the bytes, for the join's index",
+            all(ratio <= 2.7 for ratio in nbytes.values()),
             nbytes,
         ),
     ]
