@@ -1,4 +1,4 @@
-"""``oop-engine explain``: the plans of a scenario, in words or as a picture."""
+"""``oop-engine explain``: the plans of a scenario, or a graph of yours, in words or as a picture."""
 
 from __future__ import annotations
 
@@ -54,42 +54,65 @@ def explain(
 ) -> None:
     """Show each plan of a scenario: its graph, its streams, and the state and punctuation of its operators.
 
-    Nothing is run.
+    SCENARIO is also a Python file with a "graph", as for `oop-engine run`. Nothing is run.
 
     \b
       oop-engine explain nyc_flights
+      oop-engine explain graph.py
       oop-engine explain packet_join --order out --set band=3
       oop-engine explain links --svg links.svg
       oop-engine explain packet_join --on spark
       oop-engine explain skew --on spark --balance
     """
-    from oop_engine.lab.scenario import load
-
     if runner is None and (balance or groups):
         msg = f"--{'balance' if balance else 'groups'} is for Spark: add --on spark, or leave it out"
         raise UsageError(msg)
     check_folder(svg)
     with only_json(as_json):
-        loaded = load(scenario)
-        values = loaded.values(settings)
-        variants = [v for v in loaded.variants(values) if order in (None, v.order)]
+        of, variants = _of_graph(scenario) if _is_graph(scenario) else _of_scenario(scenario, settings)
+        if _is_graph(scenario) and (settings or order):
+            msg = f"{scenario}: a graph has one plan and no parameters: leave --{'set' if settings else 'order'} out"
+            raise UsageError(msg)
+        variants = [v for v in variants if order in (None, v.order)]
         if not variants:
-            msg = f"scenario {loaded.name!r} has no plan of order {order!r}: leave --order out"
+            msg = f"scenario {of['scenario']!r} has no plan of order {order!r}: leave --order out"
             raise UsageError(msg)
         if svg is not None:
             from oop_engine.lab.report.drawing import draw
 
             write_whole(svg, draw(variants))
     if runner == "spark":
-        _show_cuts(loaded.name, values, variants, groups or GROUPS, balance=balance, as_json=as_json)
+        _show_cuts(of, variants, groups or GROUPS, balance=balance, as_json=as_json)
     elif as_json:
         plans = [_plain(variant) for variant in variants]
         contracts = {name: contract(operator) for name, operator in _kinds(variants).items()}
-        print_json({"scenario": loaded.name, "parameters": values, "variants": plans, "operators": contracts})
+        print_json({**of, "variants": plans, "operators": contracts})
     else:
         _show(variants)
     if svg is not None and not as_json:
         click.echo(f"\npicture: {svg}")
+
+
+def _is_graph(name: str) -> bool:
+    """Tell whether a name is that of a file without a scenario; such a file is not run for that."""
+    return name.endswith(".py") and Path(name).is_file() and "\nSCENARIO" not in Path(name).read_text()
+
+
+def _of_graph(name: str) -> tuple[dict[str, Any], list[Variant]]:
+    """Return the name of a file, and its graph as the only plan."""
+    from oop_engine.cli.running.graph_of import graph_of
+    from oop_engine.lab.scenario import Variant
+
+    return {"graph": name}, [Variant(name, "out", graph_of(Path(name)))]
+
+
+def _of_scenario(name: str, settings: dict[str, str]) -> tuple[dict[str, Any], list[Variant]]:
+    """Return the name and parameters of a scenario, and its plans."""
+    from oop_engine.lab.scenario import load
+
+    loaded = load(name)
+    values = loaded.values(settings)
+    return {"scenario": loaded.name, "parameters": values}, loaded.variants(values)
 
 
 def contract(operator: Operator) -> dict[str, str]:
@@ -124,9 +147,7 @@ def _show(variants: list[Variant]) -> None:
     from oop_engine.core.graphs.waiting import waiting
 
     for variant in variants:
-        order = "in order" if variant.order == "in" else "out of order"
-        answer = "gives the exact answer" if variant.exact else "may drop late tuples"
-        click.secho(f"{order}: {variant.name} ({answer})", bold=True)
+        click.secho(_heading(variant), bold=True)
         click.echo(variant.graph.text())
         if how := _how(variant.graph.plan()):
             click.echo("\nhow")
@@ -147,9 +168,16 @@ def _show(variants: list[Variant]) -> None:
             click.echo(indent(f"{heading}\n{indent(found[heading], '  ')}", "    "))
 
 
+def _heading(variant: Variant, *, answer: bool = True) -> str:
+    if _is_graph(variant.name):
+        return variant.name
+    order = "in order" if variant.order == "in" else "out of order"
+    exact = "gives the exact answer" if variant.exact else "may drop late tuples"
+    return f"{order}: {variant.name}" + (f" ({exact})" if answer else "")
+
+
 def _show_cuts(
-    scenario: str,
-    values: dict[str, Any],
+    of: dict[str, Any],
     variants: list[Variant],
     groups: int,
     *,
@@ -163,10 +191,10 @@ def _show_cuts(
     cuts = [(v, pieces_of(v.graph, groups, balance=balance, shards=shards)) for v in variants]
     if as_json:
         plans = [{"name": v.name, "order": v.order, **plain(cut)} for v, cut in cuts]
-        print_json({"scenario": scenario, "parameters": values, "variants": plans})
+        print_json({**of, "variants": plans})
         return
     for variant, cut in cuts:
-        click.secho(f"{'in order' if variant.order == 'in' else 'out of order'}: {variant.name}", bold=True)
+        click.secho(_heading(variant, answer=False), bold=True)
         click.echo(f"{explained(cut)}\n")
 
 

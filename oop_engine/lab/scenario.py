@@ -221,7 +221,7 @@ def find(name: str) -> Scenario:
     if not isinstance(scenario, Scenario):
         msg = f"{name}: a scenario file must define SCENARIO = Scenario(...); got {scenario!r}"
         if hasattr(module, "graph"):
-            msg += "; it has a graph: `oop-engine run` runs that, and print(graph.text()) draws it"
+            msg += "; it has a graph: `oop-engine run` runs that, and `oop-engine explain` shows it"
         raise UsageError(msg)
     return replace(scenario, file=name) if name.endswith(".py") or "/" in name else scenario
 

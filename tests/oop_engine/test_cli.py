@@ -265,6 +265,25 @@ def test_explain_tells_graph_streams_and_contracts(tmp_path: Path) -> None:
     assert len(said("explain", TOY, "--order", "in")["variants"]) == 1
 
 
+def test_explain_shows_a_graph_of_a_file_as_well(tmp_path: Path) -> None:
+    file = tmp_path / "graph.py"
+    file.write_text(
+        "import pyarrow as pa\n"
+        "from oop_engine import Graph, Schema\n"
+        "from oop_engine.operators import Count, Tumbling, WindowAggregate\n"
+        "graph = Graph('mine')\n"
+        "log = graph.source('log', Schema({'ts': pa.int64()}, 'ts', 's'))\n"
+        "graph.sink('out', graph.add('counts', WindowAggregate(Tumbling(60), {'n': Count()}), log))\n"
+    )
+    done = call("explain", str(file))
+    assert done.stdout.startswith(f"{file}\nmine\n")
+    assert "counts  panes: 1 a window" in done.stdout
+    found = said("explain", str(file))
+    assert (found["graph"], found["variants"][0]["nodes"][1]["name"]) == (str(file), "counts")
+    assert "-> sink 'out'" in call("explain", str(file), "--on", "spark").stdout
+    assert "leave --set out" in call("explain", str(file), "--set", "a=1").stderr
+
+
 def test_a_contract_is_read_from_the_module_of_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
     class Sieve(Operator):
         """Lets through."""

@@ -81,7 +81,7 @@ def test_settings_that_do_not_fit_are_refused(small: Scenario, settings: dict[st
         ("SCENARIO = 7", "a scenario file must define SCENARIO = Scenario(...); got 7"),
         (
             "graph = 7",
-            "got None; it has a graph: `oop-engine run` runs that, and print(graph.text()) draws it",
+            "got None; it has a graph: `oop-engine run` runs that, and `oop-engine explain` shows it",
         ),
         ("", "a scenario file must define SCENARIO = Scenario(...); got None"),
         ("def f(:", "cannot be loaded: SyntaxError: "),
