@@ -25,7 +25,7 @@ class Inbox:
 
     It is full when there are ``capacity`` runs (see ``backlog``), or when there are ``capacity`` messages
     and they have ``room`` bytes.  So it never holds more than ``capacity`` messages, or, of small ones, ``room``
-    bytes and a message.
+    bytes and a message.  ``busy``: a message of the operator is being handled, so that no other one may be.
     """
 
     def __init__(self, operator: Operator, leave: Leave, capacity: int, room: int) -> None:
@@ -34,6 +34,7 @@ class Inbox:
         self._capacity, self._room = capacity, room
         self._filled, self._emptied = asyncio.Event(), asyncio.Event()
         self._fault: Exception | None = None
+        self.busy = False
 
     @property
     def full(self) -> bool:
@@ -47,6 +48,11 @@ class Inbox:
     def empty(self) -> bool:
         """Whether nothing waits here."""
         return not len(self._backlog)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing waits here, and nothing is being handled."""
+        return not self.busy and not len(self._backlog)
 
     async def wait(self) -> None:
         """Wait until there is room.  Raises the error that ``fail`` was given."""
@@ -67,13 +73,20 @@ class Inbox:
         self._filled.set()
 
     async def take(self) -> list[Envelope]:
-        """Return the next batch, combined; waits until there is one."""
-        while self.empty:
+        """Return the next batch, combined, to be handled until ``done``; waits until there is one."""
+        while self.busy or self.empty:
             self._filled.clear()
             await self._filled.wait()
+        self.busy = True
         envelopes = self._backlog.take()
         self._emptied.set()
         return envelopes
+
+    def done(self) -> None:
+        """Let the next batch be taken."""
+        self.busy = False
+        if not self.empty:
+            self._filled.set()
 
     def _bytes(self, port: int, message: Message | Signal) -> int:
         if isinstance(message, Page):

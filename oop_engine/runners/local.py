@@ -4,7 +4,8 @@
 A full queue makes its writers wait, back to the sources: memory stays bounded however
 fast they are.  One inbox per operator means that a graph without cycles cannot block
 itself.  An operator that is behind takes the messages that wait for it together (``backlog``); one that is not takes
-each message as it comes.  Rows that come one by one go in together (``door``).
+each message as it comes.  A small message for an operator that is idle is handled by the task of the operator before,
+which has nothing else to do: the loop need not wake another one.  Rows that come one by one go in together (``door``).
 
 The first error, or Ctrl-C, cancels every task before it is raised; who pushes from
 another task has it too.
@@ -13,7 +14,7 @@ another task has it too.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
@@ -37,6 +38,9 @@ from oop_engine.system.memory import keep_freed
 from oop_engine.system.stopwatch import wall
 
 __all__ = ["Local"]
+
+_FEW, _SOON = 64, 4
+"""Rows of a page that is small; how many emissions of a message are handled at once, those behind it together."""
 
 
 class Local:
@@ -294,8 +298,12 @@ class Local:
                 inbox.fail(self._fault)
 
     async def _work(self, name: str, operator: Operator) -> None:
+        await self._blamed(name, operator, self._work_off(name, operator))
+
+    async def _blamed(self, name: str, operator: Operator, work: Coroutine[Any, Any, None]) -> None:
+        """Await work of an operator; its error is that of every task."""
         try:
-            await self._work_off(name, operator)
+            await work
         except asyncio.CancelledError as error:
             if (task := asyncio.current_task()) is not None and task.cancelling():
                 raise
@@ -309,14 +317,14 @@ class Local:
             raise
 
     async def _work_off(self, name: str, operator: Operator) -> None:
-        ports = self._clocks.open_ports[name]
+        ports, inbox = self._clocks.open_ports[name], self._inbox[name]
         while ports:
-            envelopes = await self._inbox[name].take()
+            envelopes = await inbox.take()
             self._busy += 1
             for found in envelopes:
                 envelope = self._clocks.in_time(name, found)
                 if envelope.message is not Signal.TICK:
-                    await self._handle(name, operator, envelope)
+                    await self._handle(name, operator, envelope, more=found is not envelopes[-1])
                 if envelope.message is Signal.END:
                     ports.discard(envelope.port)
                 if isinstance(envelope.message, Signal):
@@ -325,8 +333,19 @@ class Local:
                 self.statistics.operators[name].counts = operator.counts()
                 for routes in self._routes[name]:
                     await self._send(routes, Signal.END, envelope.now, envelope.born)
+            inbox.done()
             self._busy -= 1
             self._rested.set()
+
+    async def _at_once(self, name: str, envelope: Envelope) -> None:
+        """Handle a message of an idle operator in the task that sends it."""
+        operator, inbox = self.operators[name], self._inbox[name]
+        inbox.busy = True
+        self._busy += 1
+        await self._blamed(name, operator, self._handle(name, operator, self._clocks.in_time(name, envelope)))
+        inbox.done()
+        self._busy -= 1
+        self._rested.set()
 
     async def _tick(self, name: str, operator: Operator, envelope: Envelope) -> None:
         """Let the clock move here, and then behind."""
@@ -338,9 +357,9 @@ class Local:
         for routes in self._routes[name]:
             await self._send(routes, *tick[1:])
 
-    async def _handle(self, name: str, operator: Operator, envelope: Envelope) -> None:
-        """Handle one message; each emission goes out before the next one is asked for."""
-        now, busy_s, left, emissions = envelope.now, 0.0, 0, None
+    async def _handle(self, name: str, operator: Operator, envelope: Envelope, *, more: bool = False) -> None:
+        """Handle one message, of a batch with ``more``; each emission goes out before the next one is asked for."""
+        now, busy_s, left, sent, emissions = envelope.now, 0.0, 0, 0, None
         while True:
             began = wall()
             try:
@@ -362,21 +381,37 @@ class Local:
                 now = now if message.arrival is None or not len(message) else int(message.arrival[-1])
                 message = message.without_arrival()
             born = began if operator.makes_progress else envelope.born
-            await self._send(self._routes[name][port], message, now, born)
+            sent += 1
+            alone = not more and sent <= _SOON and self._inbox[name].empty
+            await self._send(self._routes[name][port], message, now, born, alone=alone)
         figures = self.statistics.operators[name]
         figures.burst = max(figures.burst, left)
         self.statistics.observe(name, operator.state(), now, busy_s)
 
-    async def _send(self, routes: list[InboxRoute], message: Message | Signal, now: int, born: float) -> None:
-        if isinstance(message, Page) and not message.batch.num_rows:
-            return
+    async def _send(
+        self,
+        routes: list[InboxRoute],
+        message: Message | Signal,
+        now: int,
+        born: float,
+        *,
+        alone: bool = False,
+    ) -> None:
+        """Send a message on; ``alone``: by an operator's task that has nothing else to do."""
+        if isinstance(message, Page):
+            if not message.batch.num_rows:
+                return
+            alone = alone and message.batch.num_rows <= _FEW
+        alone = alone and not isinstance(message, Signal | Change)
         for route in routes:
             sent = message
             if not isinstance(message, Signal):
                 if not route.takes(message):
                     continue
                 sent = route.noted(message)
-            if route.inbox is not None:
+            if route.inbox is not None and alone and route.inbox.idle:
+                await self._at_once(route.node, Envelope(route.port, sent, now, born))
+            elif route.inbox is not None:
                 if route.inbox.full:
                     await route.inbox.wait()
                 route.inbox.put(Envelope(route.port, sent, now, born))

@@ -90,10 +90,10 @@ def gated(local: Local, name: str) -> asyncio.Event:
     gate = asyncio.Event()
     send = local._send
 
-    async def wait(routes, message, now, born) -> None:  # type: ignore[no-untyped-def]
+    async def wait(routes, message, now, born, *, alone=False) -> None:  # type: ignore[no-untyped-def]
         if routes is local._routes[name][0] and isinstance(message, Page):
             await gate.wait()
-        await send(routes, message, now, born)
+        await send(routes, message, now, born, alone=alone)
 
     local._send = wait  # type: ignore[assignment, method-assign]
     return gate

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oop_engine import Emission, Linear, Message, Operator, Page, Schema
+from oop_engine import Emission, Linear, Message, Operator, OperatorError, Page, Schema
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.operators import (
     Band,
@@ -193,15 +193,72 @@ async def test_an_operator_that_is_not_behind_takes_each_message_as_it_comes() -
     assert counted.pages == [1] * 20
 
 
+async def test_a_small_message_goes_through_idle_operators_in_one_task() -> None:
+    ran_by: list[str] = []
+
+    class Noted(Operator):
+        def on_page(self, port: int, page: Page) -> Iterator[Emission]:
+            task = asyncio.current_task()
+            assert task is not None
+            ran_by.append(task.get_name())
+            yield 0, page
+
+    async with Local(chain(*(Noted() for _ in range(3))), lambda _: None) as runner:
+        await asyncio.sleep(0)
+        for rows in (1, 65):
+            await runner.push("source", page_of([(0, number) for number in range(rows)]))
+            await runner.settle()
+    assert ran_by == ["o0", "o0", "o0", "o0", "o1", "o2"]
+
+
+async def test_others_wait_while_a_message_is_handled_for_an_operator() -> None:
+    """A receiver waits in the task of one input: what comes from the other one is taken later, by its own task."""
+    graph, handed, results = Graph("two"), asyncio.Event(), list[int]()
+    schema = page_of([(0, 0)]).schema
+    edges = [graph.add(f"edge-{name}", Operator(), graph.source(name, schema)) for name in "ab"]
+    graph.sink("out", graph.add("meld", Meld(2), *edges))
+
+    async def receive(result: Result) -> None:
+        if isinstance(result.message, Page):
+            await handed.wait()
+            results.extend(result.message.column("id").to_pylist())
+
+    async with Local(graph, receive) as runner:
+        for number, name in enumerate("abbaab"):
+            await runner.push(name, page_of([(0, number)]))
+            for _ in range(5):
+                await asyncio.sleep(0)
+        settled = asyncio.ensure_future(runner.settle())
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not settled.done()
+        assert not results
+        handed.set()
+        await settled
+        assert sorted(results) == list(range(6))
+        assert [n for n in results if n in (0, 3, 4)] == [0, 3, 4]
+        assert [n for n in results if n in (1, 2, 5)] == [1, 2, 5]
+
+
+async def test_an_error_behind_idle_operators_names_its_own() -> None:
+    class Breaks(Operator):
+        def on_page(self, port: int, page: Page) -> Iterator[Emission]:
+            raise ZeroDivisionError
+
+    with pytest.raises(OperatorError, match="operator 'o1' \\(Breaks\\)"):
+        async with Local(chain(Operator(), Breaks(), Operator()), lambda _: None) as runner:
+            await runner.push("source", page_of([(0, 0)]))
+
+
 async def test_small_pages_wait_in_bounded_memory() -> None:
     pushed = 0
     local = Local(chain(Counted(), Counted()), lambda _: None, capacity=2, room=20_000)
     gate, send = asyncio.Event(), local._send
 
-    async def wait(routes: Any, message: Any, now: int, born: float) -> None:
+    async def wait(routes: Any, message: Any, now: int, born: float, *, alone: bool = False) -> None:
         if routes is local._routes["o1"][0]:
             await gate.wait()
-        await send(routes, message, now, born)
+        await send(routes, message, now, born, alone=alone)
 
     local._send = wait  # type: ignore[method-assign]
 
@@ -240,4 +297,4 @@ def test_a_tick_is_never_passed(ticks: bool) -> None:
     run_async(main())
     assert sum(rows(found).values()) == 10  # else the next page would be behind the clock's promise
     assert local.operators["o0"].ticks == [*range(10, 110, 10)] * ticks  # type: ignore[attr-defined]
-    assert len([r for r in found if isinstance(r.message, Page)]) == (10 if ticks else 2)
+    assert len([r for r in found if isinstance(r.message, Page)]) == (10 if ticks else 3)
