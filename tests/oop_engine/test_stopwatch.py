@@ -90,11 +90,11 @@ graph.sink("out", graph.add("edge", Punctuate(BoundedDisorder(2)), "in"))
 def test_the_first_run_on_a_machine_says_that_it_compiles(tmp_path: Path) -> None:
     (tmp_path / "graph.py").write_text(GRAPH)
     (tmp_path / "in.csv").write_text("ts\n1\n2\n1\n5\n")
-    command = [sys.executable, "-m", "oop_engine.cli", "run", "graph.py", "in=in.csv", "--time", "ts"]
+    command = [sys.executable, "-m", "oop_engine.cli", "run", "graph.py", "in=in.csv"]
     places = {"NUMBA_CACHE_DIR": str(tmp_path / "kernels"), "PYTHONPATH": str(ROOT)}
     runs = [
         subprocess.run(
-            [*command, "--unit", "s", "--policy", "bounded-disorder(2)"],
+            command,
             cwd=tmp_path,
             env=os.environ | places,
             capture_output=True,
