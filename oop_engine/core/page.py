@@ -44,11 +44,19 @@ class Page:
     __slots__ = ("_progressing", "_times", "arrival", "batch", "schema")
 
     def __init__(
-        self, schema: Schema, batch: pa.RecordBatch, arrival: NDArray[np.int64] | None = None
+        self,
+        schema: Schema,
+        batch: pa.RecordBatch,
+        arrival: NDArray[np.int64] | None = None,
+        *,
+        _progressing: pa.Array | None = None,  # of ``of``, which has made the columns by the schema
     ) -> None:
-        if batch.schema is not schema.fields and not batch.schema.equals(schema.fields):
-            batch = _made_plain(schema, batch)
-        self._progressing = progressing = batch.column(schema.progressing)
+        progressing = _progressing
+        if progressing is None:
+            if batch.schema is not schema.fields and not batch.schema.equals(schema.fields):
+                batch = _made_plain(schema, batch)
+            progressing = batch.column(schema.progressing)
+        self._progressing = progressing
         if progressing.null_count:
             msg = f"page: {schema.progressing!r} must not be null; refuse such rows at the source"
             raise ContractError(msg)
@@ -74,12 +82,15 @@ class Page:
 
         Raises ``ContractError`` for a column that is missing, or has a value that is not of its type.
         """
-        if missing := [name for name in schema.names if name not in columns]:
-            msg = f"page: there must be a column {missing[0]!r}; got {', '.join(columns) or 'none'}"
-            raise ContractError(msg)
-        arrays = [plain_column(columns[f.name], f.type, f"page: {f.name!r}") for f in schema.fields]
+        arrays, times = [], None
+        for name, kind, place in schema.columns:
+            if name not in columns:
+                msg = f"page: there must be a column {name!r}; got {', '.join(columns) or 'none'}"
+                raise ContractError(msg)
+            arrays.append(column := plain_column(columns[name], kind, place))
+            times = column if name == schema.progressing else times
         batch = pa.RecordBatch.from_arrays(arrays, schema=schema.fields)
-        return cls(schema, batch, None if arrival is None else arrivals(arrival))
+        return cls(schema, batch, None if arrival is None else arrivals(arrival), _progressing=times)
 
     @classmethod
     def from_arrow(cls, schema: Schema, data: Any, *, arrival: str | None = None) -> Page:

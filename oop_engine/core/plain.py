@@ -7,6 +7,7 @@ nobody behind it meets one.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -24,6 +25,14 @@ __all__ = ["arrivals", "is_arrow", "plain_column", "plain_type", "record_batches
 _FRACTIONS = (float, np.floating, Decimal)
 _WHOLE = frozenset({int, bool, type(None)})  # nothing of them is cut off
 _MOMENTS = (date, time, timedelta)  # and datetime, which is a date
+_FEW = 64  # values: fewer cost less to pack than to hand to Arrow
+_PACKED = {
+    pa.int32().id: (int, "i"),
+    pa.int64().id: (int, "q"),
+    pa.timestamp("s").id: (int, "q"),
+    pa.float64().id: (float, "d"),
+}
+"""By the number of an Arrow type: the class of the values that are packed, and how ``struct`` does so."""
 _VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 
 
@@ -57,6 +66,8 @@ def plain_column(values: Any, kind: pa.DataType, place: str) -> pa.Array:
     Raises ``ContractError`` in the name of ``place`` if a value is not of that type, or there is more of it than
     an array of the type can hold (2 GiB of texts).
     """
+    if (values.__class__ is list or values.__class__ is tuple) and (few := _packed(values, kind)) is not None:
+        return few
     try:
         column = values if isinstance(values, pa.Array | pa.ChunkedArray) else _made(values, kind)
         if isinstance(column, pa.ChunkedArray):
@@ -92,6 +103,18 @@ def record_batches(data: Any) -> Iterator[pa.RecordBatch]:
         yield from pa.RecordBatchReader.from_stream(data)
     else:
         yield pa.record_batch(data)
+
+
+def _packed(values: Sequence[Any], kind: pa.DataType) -> pa.Array | None:
+    """Return an array of a few numbers; None where there are more, or Arrow has to judge them."""
+    wanted, code = _PACKED.get(kind.id, (None, ""))
+    if wanted is None or len(values) > _FEW or set(map(type, values)) != {wanted}:
+        return None
+    try:
+        packed = struct.pack(f"{len(values)}{code}", *values)
+    except struct.error:  # too large
+        return None
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(packed)], 0)
 
 
 def _made(values: Any, kind: pa.DataType) -> pa.Array:

@@ -122,6 +122,11 @@ class Schema:
         kind = self.type_of(self.progressing)
         return bool(kind.bit_width == 64 and not pa.types.is_unsigned_integer(kind))
 
+    @cached_property
+    def columns(self) -> list[tuple[str, pa.DataType, str]]:
+        """Name and type of each column, and what a page calls it in errors."""
+        return [(field.name, field.type, f"page: {field.name!r}") for field in self.fields]
+
     @property
     def names(self) -> list[str]:
         """Column names, in order."""
