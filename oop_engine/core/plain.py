@@ -25,7 +25,7 @@ __all__ = ["arrivals", "is_arrow", "plain_column", "plain_type", "record_batches
 _FRACTIONS = (float, np.floating, Decimal)
 _WHOLE = frozenset({int, bool, type(None)})  # nothing of them is cut off
 _MOMENTS = (date, time, timedelta)  # and datetime, which is a date
-_FEW = 64  # values: fewer cost less to pack than to hand to Arrow
+_FEW = 1024  # values: so many are packed in less time than Arrow takes for them
 _PACKED = {
     pa.int32().id: (int, "i"),
     pa.int64().id: (int, "q"),
@@ -75,7 +75,7 @@ def plain_column(values: Any, kind: pa.DataType, place: str) -> pa.Array:
         if pa.types.is_run_end_encoded(column.type):
             column = pc.run_end_decode(column)
         return column if column.type == kind else column.cast(kind)
-    except (pa.ArrowException, TypeError, OverflowError) as error:
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         msg = f"{place} must be {kind}; got {_type_of(values)}: {error}: cast it, or make smaller pages"
         raise ContractError(msg) from error
 
