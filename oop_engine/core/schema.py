@@ -124,7 +124,7 @@ class Schema:
 
     @cached_property
     def columns(self) -> list[tuple[str, pa.DataType, str]]:
-        """Name and type of each column, and what a page calls it in errors."""
+        """Name and type of each column, and its place in the errors of a page."""
         return [(field.name, field.type, f"page: {field.name!r}") for field in self.fields]
 
     @property

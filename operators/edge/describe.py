@@ -29,7 +29,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.core.errors import ContractError, GraphError
-from oop_engine.core.groups.group_index import GroupIndex
+from oop_engine.core.groups.group_index import GroupIndex, occurring
 from oop_engine.core.operator import Emission, Operator, State
 from oop_engine.core.page import Page
 from oop_engine.core.progress import Progress
@@ -148,7 +148,7 @@ class Describe(Operator):
             slots, of = matching(self._known, self._by, punctuation)
             self._bounds[slots] = np.maximum(self._bounds[slots], punctuation.below[of])
             if self._coarse and slots.size:
-                yield self._of_wider(np.unique(self._wider_of[slots]))
+                yield self._of_wider(occurring(self._wider_of[slots], len(self._wider)))
             yield Linear(int(self._bounds.min()))
 
     def _of_wider(self, touched: NDArray[np.int64]) -> GroupWise:

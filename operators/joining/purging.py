@@ -82,6 +82,6 @@ def _purge_some_keys(
     def due(run: SortedRun) -> Rows:
         entries: Rows = run.alive()
         keys = bounds.by_position(side, run.take(entries))
-        return entries[run.times[entries] < bounds.own(side, keys, {port: alone.bounds(keys)})]
+        return entries[run.times(entries) < bounds.own(side, keys, {port: alone.bounds(keys)})]
 
     return take(due)

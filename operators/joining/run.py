@@ -8,18 +8,21 @@ from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from oop_engine.core.punctuation import FOREVER, passed
+from oop_engine.core.groups.group_index import occurring
+from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.saved import Saved
 from oop_engine.core.sizes import owned
-from oop_engine.operators.kernels.join_index import latest, match, scatter, settle
+from oop_engine.operators.joining.taking import taken
+from oop_engine.operators.kernels.join_index import Entries, latest, match, scatter, settle
 from oop_engine.operators.kernels.time_order import time_order
 
-__all__ = ["Marks", "Rows", "SortedRun", "merged", "taken"]
+__all__ = ["Marks", "Rows", "SortedRun", "merged"]
 
 _MOST_BITS = 26
+_SHORT = 1 << 31
+"""Codes and spans of time below it take 32 bits."""
 _FEW = 1024
 """Entries that are counted in less time than they are sorted."""
 
@@ -33,7 +36,7 @@ class SortedRun:
     """Some ``rows`` (entries,) of a ``batch``, with the ``codes`` and ``times`` of these.
 
     ``matched``: which of them have matched something; None: nobody asks.
-    Dead entries are only counted, until half of all are: by a bound for all it is
+    Dead entries are only counted, until a quarter of all are: by a bound for all it is
     the oldest entries, which are sorted for that when there is a second such bound; by
     bounds for keys it is any, and then they are marked.
     """
@@ -41,9 +44,16 @@ class SortedRun:
     def __init__(
         self, batch: pa.RecordBatch, rows: Rows, codes: Ints, times: Ints, matched: Marks | None = None
     ) -> None:
-        bits = min(max(len(rows) - 1, 0).bit_length(), _MOST_BITS)
-        self._bits = bits if len(rows) and codes.min() != codes.max() else 0
-        self._first, self._entries, at = scatter(codes, times, self._bits)
+        bits = min(max(max(len(rows) - 1, 0).bit_length() - 1, 0), _MOST_BITS)
+        least, most = int(codes.min()), int(codes.max())
+        self._bits = bits if least != most else 0
+        oldest, newest = int(times.min()), int(times.max())
+        narrow = newest - oldest < _SHORT and least >= -_SHORT and most < _SHORT
+        self._base = oldest if narrow else 0
+        self._extent = np.array([oldest, newest, self._base])  # dead entries are older
+        room = (len(rows), 2)
+        self._entries: Entries = np.empty(room, np.int32) if narrow else np.empty(room, np.int64)
+        self._first, at = scatter(codes, times, self._base, self._bits, self._entries)
         self.groups = int(settle(self._first, self._entries, at))
         self._rows = rows[at]
         self._matched = None if matched is None else matched[at]
@@ -53,7 +63,6 @@ class SortedRun:
         self._nbytes: int = (
             int(batch.get_total_buffer_size()) + made + (0 if matched is None else int(matched.nbytes))
         )
-        self._extent = np.array([times.min(), times.max()])  # dead entries are older
         self._by_time: Rows | None = None  # entries in time order
         self._buried = 0  # how many of these are dead
         self._alive: Marks | None = None  # (entries,)  None: all from ``_extent`` on are
@@ -62,7 +71,7 @@ class SortedRun:
     def of(
         cls, batch: pa.RecordBatch, rows: Rows, codes: Ints, times: Ints, matched: Marks | None = None
     ) -> Self:
-        """Make a run that holds no more than twice the bytes it needs."""
+        """Make a run that holds few bytes that it does not need."""
         batch, rows = _dense(batch, rows)
         return cls(owned(batch), rows, codes, times, matched)
 
@@ -72,10 +81,9 @@ class SortedRun:
         later: list[NDArray[Any]] = [more for more in (self._by_time, self._alive) if more is not None]
         return self._nbytes + sum(int(array.nbytes) for array in later)
 
-    @property
-    def times(self) -> Ints:
-        """The time of each entry, int64 (entries,)."""
-        times: Ints = self._entries[:, 1]
+    def times(self, entries: Rows) -> Ints:
+        """Return the time of some entries, int64 (entries,)."""
+        times: Ints = self._entries[entries, 1] + np.int64(self._base)
         return times
 
     @property
@@ -85,12 +93,11 @@ class SortedRun:
 
     def keys(self, entries: Rows) -> Ints:
         """Return the code and the time of some entries, int64 (entries, 2)."""
-        pairs: Ints = self._entries[entries]
-        return pairs
+        return self._pairs(self._entries[entries])
 
     def latest(self, codes: Ints, low: Ints, high: Ints, best: Ints, found: Marks) -> None:
         """Raise ``best`` to the largest time of each code from ``low`` to ``high``, and note where there is one."""
-        latest(codes, low, high, self._first, self._entries, self._bits, best, found)
+        latest(codes, low, high, self._first, self._entries, self._base, self._bits, best, found)
 
     def matches(self, codes: Ints, low: Ints, high: Ints, most: int) -> Iterator[tuple[Rows, Rows]]:
         """Yield the entries of each code with ``low <= time <= high``: which probe, which entry.
@@ -106,7 +113,7 @@ class SortedRun:
 
     def take(self, entries: Rows) -> pa.RecordBatch:
         """Return the tuples of some entries."""
-        return taken(self.batch, self._rows[entries])
+        return taken(self.batch, self._rows, entries)
 
     def mark(self, entries: Rows) -> None:
         """Remember that some entries have matched something."""
@@ -115,8 +122,8 @@ class SortedRun:
 
     def lone(self, entries: Rows) -> Rows:
         """Return those of some entries that are alive and have matched nothing, each once."""
-        entries = np.unique(entries)
-        lone = self.times[entries] >= self._extent[0] if self._alive is None else self._alive[entries]
+        entries = occurring(entries.astype(np.int64), len(self._rows)).astype(np.int32)
+        lone = self.times(entries) >= self._extent[0] if self._alive is None else self._alive[entries]
         return entries[lone if self._matched is None else lone & ~self._matched[entries]]
 
     def between(self, low: int, high: int) -> Rows:
@@ -131,7 +138,8 @@ class SortedRun:
         if keep_from <= self._extent[0] and keep_from < FOREVER:
             return np.empty(0, np.int32)
         if self._by_time is None:
-            return np.flatnonzero(passed(self.times, keep_from)).astype(np.int32)
+            dead = ~self._from(keep_from) | (keep_from == FOREVER)
+            return np.flatnonzero(dead).astype(np.int32)
         upto = len(self._by_time) if keep_from == FOREVER else self._place(self._by_time, keep_from)
         return self._by_time[self._buried : upto]
 
@@ -146,21 +154,21 @@ class SortedRun:
     def bury(self, entries: Rows) -> None:
         """Let some entries die, whichever they are."""
         if self._alive is None:
-            self._alive = self.times >= self._extent[0]
+            self._alive = self._from(self.first)
         self.live -= int(np.count_nonzero(self._alive[entries]))
         self._alive[entries] = False
 
     def alive(self) -> Rows:
         """Return the entries that are alive."""
-        alive = self.times >= self._extent[0] if self._alive is None else self._alive
+        alive = self._from(self.first) if self._alive is None else self._alive
         return np.flatnonzero(alive).astype(np.int32)
 
     def living(self) -> Living:
         """Return the live entries: a batch, and rows of it with their codes and times."""
         if self.live == len(self._rows):
-            return self.batch, self._rows, *np.ascontiguousarray(self._entries.T), self._matched
+            return self.batch, self._rows, *self._pairs(self._entries).T.copy(), self._matched
         entries = self.alive()
-        codes, times = np.ascontiguousarray(self._entries[entries].T)
+        codes, times = self.keys(entries).T.copy()
         return (
             self.batch,
             self._rows[entries],
@@ -170,15 +178,15 @@ class SortedRun:
         )
 
     def compacted(self) -> SortedRun:
-        """Return the run without its dead, if they are half of it."""
-        return self if 2 * self.live > len(self._rows) else SortedRun.of(*self.living())
+        """Return the run without its dead, if they are a quarter of it."""
+        return self if _is_full(self.live, len(self._rows)) else SortedRun.of(*self.living())
 
     def save(self) -> dict[str, Any]:
         """Return all for a snapshot."""
         return {
             "batch": self.batch,
             "rows": self._rows,
-            "entries": self._entries,
+            "entries": self._pairs(self._entries),
             "alive": self._alive,
             "matched": self._matched,
             "oldest": int(self._extent[0]),
@@ -204,8 +212,8 @@ class SortedRun:
 
     def _bury_oldest(self, keep_from: int) -> None:
         if self._by_time is None and self._alive is None:
-            self.live = int(np.count_nonzero(self.times >= keep_from))
-            if 2 * self.live <= len(self._rows) or len(self._rows) <= _FEW:
+            self.live = int(np.count_nonzero(self._from(keep_from)))
+            if not _is_full(self.live, len(self._rows)) or len(self._rows) <= _FEW:
                 return  # it will be compacted, or is counted soon: both are cheaper than to sort first
         entries = self._in_time_order()
         upto = self._place(entries, keep_from)
@@ -217,12 +225,24 @@ class SortedRun:
 
     def _in_time_order(self) -> Rows:
         if self._by_time is None:
-            self._by_time = time_order(np.ascontiguousarray(self.times)).astype(np.int32)
+            self._by_time = time_order(self._entries[:, 1].astype(np.int64)).astype(np.int32)
         return self._by_time
 
     def _place(self, by_time: Rows, keep_from: int) -> int:
         """Return how many entries are below ``keep_from``; their times are looked up, for to keep them takes memory."""
-        return bisect_left(by_time, keep_from, lo=self._buried, key=self.times.__getitem__)
+        since = int(keep_from) - self._base
+        return bisect_left(by_time, since, lo=self._buried, key=self._entries[:, 1].__getitem__)
+
+    def _from(self, time: int) -> Marks:
+        """Tell which entries are not older than a time."""
+        found: Marks = self._entries[:, 1] >= int(time) - self._base
+        return found
+
+    def _pairs(self, entries: Entries) -> Ints:
+        """Return codes and times of entries, int64 (n, 2)."""
+        pairs = entries.astype(np.int64)
+        pairs[:, 1] += self._base
+        return pairs
 
 
 def merged(living: Sequence[Living]) -> SortedRun:
@@ -236,13 +256,13 @@ def merged(living: Sequence[Living]) -> SortedRun:
     return SortedRun(pa.concat_batches(batches), np.concatenate(moved), codes, times, matched)
 
 
-def taken(batch: pa.RecordBatch, rows: Rows) -> pa.RecordBatch:
-    """Return some rows of a batch, all of which must be there: that is not looked at, which would take longer."""
-    return pc.take(batch, pa.array(rows), boundscheck=False)
+def _is_full(live: int, rows: int) -> bool:
+    """Tell whether so many live tuples among ``rows`` stay where they are: so a tuple is copied three times at most."""
+    return 4 * live > 3 * rows
 
 
 def _dense(batch: pa.RecordBatch, rows: Rows) -> tuple[pa.RecordBatch, Rows]:
-    """Return the same tuples, copied if the batch has as many others."""
-    if 2 * len(rows) > batch.num_rows:
+    """Return the same tuples, copied if a quarter of the batch are others."""
+    if _is_full(len(rows), batch.num_rows):
         return batch, rows
     return batch.take(pa.array(rows)), np.arange(len(rows), dtype=np.int32)

@@ -21,8 +21,9 @@ from oop_engine.operators.joining.bounds import JoinBounds
 from oop_engine.operators.joining.index import Found
 from oop_engine.operators.joining.output import in_pages
 from oop_engine.operators.joining.purging import purge_groups
-from oop_engine.operators.joining.run import Marks, Rows, SortedRun, taken
+from oop_engine.operators.joining.run import Marks, Rows, SortedRun
 from oop_engine.operators.joining.state import JoinState
+from oop_engine.operators.joining.taking import taken
 from oop_engine.operators.joining.terms import JoinTerms
 
 __all__ = ["CHANGE", "SpeculativeState", "with_change"]
@@ -97,7 +98,7 @@ class SpeculativeState(JoinState):
         return out
 
     def _is_out(self, side: int, run: SortedRun, entries: Rows) -> Marks:
-        return self._out(side, run.times[entries], run.take(entries))
+        return self._out(side, run.times(entries), run.take(entries))
 
     def _arrive(self, side: int, page: Page, keep_from: int) -> Iterator[pa.RecordBatch]:
         for batch in super()._arrive(side, page, keep_from):

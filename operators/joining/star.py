@@ -52,7 +52,8 @@ class _Found:
         times = np.empty(self.entries.size, np.int64)
         for number, one in enumerate(self.of):
             here = self.numbers == number
-            times[here] = one.times[self.entries[here]]
+            rows = self.entries[here]
+            times[here] = one.times[rows] if isinstance(one, Page) else one.times(rows)
         return times
 
     def batch(self) -> pa.RecordBatch:

@@ -25,7 +25,8 @@ from oop_engine.operators.joining.index import PAGE_ROWS, Found, JoinIndex
 from oop_engine.operators.joining.matches import Matches, together
 from oop_engine.operators.joining.output import JoinOutput, in_pages
 from oop_engine.operators.joining.purging import purge_groups
-from oop_engine.operators.joining.run import Marks, SortedRun, taken
+from oop_engine.operators.joining.run import Marks, SortedRun
+from oop_engine.operators.joining.taking import taken
 from oop_engine.operators.joining.terms import JoinTerms, all_valid
 from oop_engine.operators.keys.key_codes import KeyCodes
 

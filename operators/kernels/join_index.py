@@ -8,13 +8,15 @@ from numpy.typing import NDArray
 
 from oop_engine.operators.kernels.time_order import time_order
 
-__all__ = ["CROWD", "latest", "match", "scatter", "settle"]
+__all__ = ["CROWD", "Entries", "latest", "match", "scatter", "settle", "take"]
 
 CROWD = 16
 """The most entries of a bucket that are looked at one by one; larger ones are sorted."""
 
 Ints = NDArray[np.int64]
 Rows = NDArray[np.int32]
+Entries = NDArray[np.int64] | NDArray[np.int32]
+"""(n, 2): code and time, of 32 bits where they fit."""
 
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio
 _CROWD, _ONE = np.uint64(CROWD), np.uint64(1)
@@ -28,12 +30,12 @@ def _bucket(code, bits):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def scatter(codes: Ints, times: Ints, bits: int) -> tuple[Rows, Ints, Rows]:
+def scatter(codes: Ints, times: Ints, base: int, bits: int, entries: Entries) -> tuple[Rows, Rows]:
     """Put tuples into ``2**bits`` buckets by their codes, in a bucket as they come; O(rows).
 
-    ``codes, times``: int64 (rows,); bits at most 31.  Returns ``first``, int32 (2**bits + 1,),
-    where each bucket begins and the one before ends; ``entries``, int64 (rows, 2), the code and
-    time of each tuple; and ``rows``, int32 (rows,), which tuple it is.
+    ``codes, times``: int64 (rows,); bits at most 31.  ``entries`` (rows, 2), written: the code of each tuple, and its
+    time from ``base`` on.  Returns ``first``, int32 (2**bits + 1,), where each bucket begins and the one before ends;
+    and ``rows``, int32 (rows,), which tuple each entry is.
     """
     size = codes.size
     first = np.zeros((1 << bits) + 2, np.int32)
@@ -44,13 +46,13 @@ def scatter(codes: Ints, times: Ints, bits: int) -> tuple[Rows, Ints, Rows]:
         first[bucket + _ONE + _ONE] += 1
     for bucket in range(2, first.size):
         first[bucket] += first[bucket - 1]
-    entries, rows = np.empty((size, 2), np.int64), np.empty(size, np.int32)
+    rows = np.empty(size, np.int32)
     for i in range(size):
         after = np.uint64(buckets[i]) + _ONE
         at = np.uint64(first[after])
         first[after] += 1
-        entries[at, 0], entries[at, 1], rows[at] = codes[i], times[i], i
-    return first[:-1], entries, rows
+        entries[at, 0], entries[at, 1], rows[at] = codes[i], times[i] - base, i
+    return first[:-1], rows
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
@@ -75,10 +77,10 @@ def _sort(entries, rows):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def settle(first: Rows, entries: Ints, rows: Rows) -> np.int64:
+def settle(first: Rows, entries: Entries, rows: Rows) -> np.int64:
     """Sort each large bucket by code and time, in place; return how many codes there are in all.
 
-    Arguments as ``scatter`` returned them.  O(entries), and O(n log n) of a large bucket's n.
+    Arguments as ``scatter`` wrote and returned them.  O(entries), and O(n log n) of a large bucket's n.
     """
     codes = np.int64(0)
     for bucket in range(first.size - 1):
@@ -95,11 +97,11 @@ def settle(first: Rows, entries: Ints, rows: Rows) -> np.int64:
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _lower(entries, at, stop, code, time):  # type: ignore[no-untyped-def]
+def _lower(entries, base, at, stop, code, time):  # type: ignore[no-untyped-def]
     while at < stop:
         middle = (at + stop) >> _ONE
         found = entries[middle, 0]
-        if found < code or (found == code and entries[middle, 1] < time):
+        if found < code or (found == code and entries[middle, 1] + base < time):
             at = middle + _ONE
         else:
             stop = middle
@@ -107,53 +109,81 @@ def _lower(entries, at, stop, code, time):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _behind(entries, at, stop, code, since, span):  # type: ignore[no-untyped-def]
+    """Return where the entries of a code with times in a span end, which begin ``at``; O(log of how many)."""
+    step = _ONE
+    while at + step <= stop:
+        last = at + step - _ONE
+        if entries[last, 0] != code or np.uint64(entries[last, 1] - since) > span:
+            break
+        at += step
+        step += step
+    while step > _ONE:
+        step >>= _ONE
+        last = at + step - _ONE
+        if at + step <= stop and entries[last, 0] == code and np.uint64(entries[last, 1] - since) <= span:
+            at += step
+    return at
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _write(probe, at, stop, probes, matches, begin):  # type: ignore[no-untyped-def]
+    """Write that a probe has met the entries from ``at`` on, as many as there is room for; return where both end."""
+    many = min(np.int64(stop - at), probes.size - begin)
+    for k in range(many):
+        probes[begin + k], matches[begin + k] = probe, np.int64(at) + k
+    return begin + many, at + np.uint64(many)
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def match(
     codes: Ints, low: Ints, high: Ints,
-    first: Rows, entries: Ints, bits: int, extent: Ints,
+    first: Rows, entries: Entries, bits: int, extent: Ints,
     resume: Ints, probes: Rows, matches: Rows,
 ) -> int:  # fmt: skip
     """Find, for each probe, the entries of its code with ``low <= time <= high``.
 
     ``codes, low, high``: int64 (probes,); the next three are as ``scatter`` and ``settle`` left
-    them.  ``extent``: int64 (2,), no entry that counts is older or newer.  ``resume``: int64 (2,),
+    them.  ``extent``: int64 (3,), no entry that counts is older or newer; and ``base``.  ``resume``: int64 (2,),
     the probe and the entry to begin with, at first 0 and 0.  ``probes, matches``: int32 (more
     than 16,), take the probe and the entry of each match.  Returns how many there are.  When these
     arrays are full the rest has to wait: ``resume`` then tells where it begins, and is (probes, 0)
     when nothing is left.  O(1) a probe and match, and O(log n) a probe in a bucket of many
     entries n.
     """
-    found, room = 0, probes.size - CROWD
-    oldest, newest = extent[0], extent[1]
+    found: int = 0
+    room = probes.size - CROWD
+    oldest, newest, base = extent[0], extent[1], extent[2]
     for i in range(resume[0], codes.size):
         code, lowest, span = codes[i], low[i], np.uint64(high[i] - low[i])
         if lowest > newest or high[i] < oldest:
             continue
+        since = lowest - base  # may wrap, and a difference to it wraps back
         bucket = _bucket(code, bits)
         at, stop = np.uint64(first[bucket]), np.uint64(first[bucket + _ONE])
         if stop - at > _CROWD:
-            at = max(_lower(entries, at, stop, code, lowest), np.uint64(resume[1]))
+            at = max(_lower(entries, base, at, stop, code, lowest), np.uint64(resume[1]))
             resume[1] = 0
-            while at < stop and entries[at, 0] == code and np.uint64(entries[at, 1] - lowest) <= span:
-                if found > room:
-                    resume[0], resume[1] = i, at
-                    return found
-                probes[found], matches[found] = i, at
-                found += 1
-                at += _ONE
+            stop = _behind(entries, at, stop, code, since, span)
+            found, at = _write(i, at, stop, probes, matches, found)
+            if at < stop:
+                resume[0], resume[1] = i, at
+                return found
             continue
         if found > room:
             resume[0] = i
             return found
         for k in range(at, stop):  # whether it matches is hard to foretell: written before it is asked
             probes[found], matches[found] = i, k
-            found += (entries[k, 0] == code) & (np.uint64(entries[k, 1] - lowest) <= span)
+            found += (entries[k, 0] == code) & (np.uint64(entries[k, 1] - since) <= span)
     resume[0] = codes.size
     return found
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def latest(
-    codes: Ints, low: Ints, high: Ints, first: Rows, entries: Ints, bits: int, best: Ints, found: NDArray[np.bool_]
+    codes: Ints, low: Ints, high: Ints, first: Rows, entries: Entries, base: int, bits: int,
+    best: Ints, found: NDArray[np.bool_],
 ) -> None:  # fmt: skip
     """Find, for each probe, the largest time of its code with ``low <= time <= high``.
 
@@ -164,11 +194,18 @@ def latest(
         code, bucket = codes[i], _bucket(codes[i], bits)
         at, stop = np.uint64(first[bucket]), np.uint64(first[bucket + _ONE])
         if stop - at > _CROWD:
-            after = _lower(entries, at, stop, code, high[i])
-            if after < stop and entries[after, 0] == code and entries[after, 1] == high[i]:
+            after = _lower(entries, base, at, stop, code, high[i])
+            if after < stop and entries[after, 0] == code and entries[after, 1] + base == high[i]:
                 after += _ONE
             at, stop = max(at + _ONE, after) - _ONE, after
         for k in range(at, stop):
-            time = entries[k, 1]
+            time = entries[k, 1] + base
             if entries[k, 0] == code and low[i] <= time <= high[i] and not (found[i] and best[i] >= time):
                 best[i], found[i] = time, True
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def take(values, rows, out):  # type: ignore[no-untyped-def]
+    """Write ``values[rows[i]]`` to ``out[i]``; values (n,), rows int32 (m,) from 0 to n, out (m,)."""
+    for i in range(len(rows)):
+        out[i] = values[np.uint32(rows[i])]

@@ -92,7 +92,7 @@ class Versions(Noting):
         """Learn that the arrival clock shows ``now``: put out the versions of windows that wait too long."""
         if self._waiting is not None:
             self._waiting.tick(now)
-            if (slots := np.unique(self._waiting.slots)).size:
+            if (slots := occurring(self._waiting.slots, len(self._groups))).size:
                 yield from self._ask_all(slots)
 
     def request(self, page: Page) -> Iterator[Emission]:
@@ -104,7 +104,7 @@ class Versions(Noting):
             slots, _ = matching(self._groups, self._by, GroupWise(rows, np.zeros(len(page), np.int64)))
         if slots.size and len(page):
             self._asks.asked = True
-            yield from self._ask_all(np.unique(slots))
+            yield from self._ask_all(occurring(slots, len(self._groups)))
             self._asks.asked = False
 
     def _ask_all(self, slots: Integers) -> Iterator[Emission]:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.core.errors import SnapshotError
+from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.page import Page
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Part
@@ -52,7 +53,7 @@ class BinStore(OnTime):
 
     @property
     def alive(self) -> int:
-        return int(np.unique(self._slots).size)
+        return occurring(self._slots, int(self._slots.max(initial=-1)) + 1).size
 
     @property
     def nbytes(self) -> int:

@@ -146,7 +146,8 @@ def _latest(group: Integers, wid: Integers, of: Integers, wids: Integers) -> Int
     """
     if not wid.size:
         return np.zeros_like(wids)
-    known = np.unique(wid)
+    known = np.sort(wid)  # ``np.unique`` hashes, which takes ten times as long
+    known = known[np.append(True, known[1:] > known[:-1])]
     each = known.size + 1
     held = group * each + np.searchsorted(known, wid) + 1
     wanted = of * each + np.searchsorted(known, wids, side="right")

@@ -1,0 +1,55 @@
+"""Taking: some rows of a batch, in any order, each as often as it is asked for.
+
+A join takes two rows for each match, so with many matches this is most of its work.  Columns of a fixed width
+without nulls are copied by a kernel, a column at a time: in a third of the time that Arrow takes, which also looks
+for nulls and at the bounds of rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from oop_engine.operators.kernels.join_index import take
+
+__all__ = ["taken"]
+
+Rows = NDArray[np.int32]
+
+_MANY = 1024  # rows: for fewer one call of Arrow costs less than one of a kernel for each column
+_WIDTHS = {8 * size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
+
+
+def taken(batch: pa.RecordBatch, rows: Rows, of: Rows | None = None) -> pa.RecordBatch:
+    """Return some ``rows`` of a batch, or those among ``rows`` at the places ``of``; all of them must be there.
+
+    That is not looked at, which would take longer.  O(rows x columns).
+    """
+    if of is not None:
+        rows = _column(rows, of)
+    indices = pa.array(rows)
+    if len(rows) < _MANY:
+        return pc.take(batch, indices, boundscheck=False)
+    columns = [_taken(column, rows, indices) for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _taken(column: pa.Array, rows: Rows, indices: pa.Array) -> pa.Array:
+    kind = column.type
+    width = _WIDTHS.get(kind.bit_width) if pa.types.is_primitive(kind) else None
+    if width is None or column.null_count:
+        return pc.take(column, indices, boundscheck=False)
+    values = np.frombuffer(column.buffers()[1], width, len(column), column.offset * width.itemsize)
+    return pa.Array.from_buffers(kind, len(rows), [None, pa.py_buffer(_column(values, rows))], 0)
+
+
+def _column(values: NDArray[Any], rows: Rows) -> NDArray[Any]:
+    out = np.empty(len(rows), values.dtype)
+    values = values.view()
+    values.flags.writeable = False  # one signature of the kernel, wherever they come from
+    take(values, rows, out)
+    return out
