@@ -24,8 +24,10 @@ Unreadable: TypeAlias = Callable[[str, str, int], None]
 class LiveSource:
     """Base of all sources of a service.
 
-    ``replayable``: data after a position are there again after a restart.  ``format``: how its data are read, the
-    name of a ``MessageFormat``; of the format ``rows`` they are pages, punctuation, Arrow data or dictionaries.
+    ``replayable``: data after a position are there again after a restart; of a source that is not, and does not
+    acknowledge, a service with a checkpoint tells at its start that a crash loses data.  ``format``: how its data
+    are read, the name of a ``MessageFormat``; of the format ``rows`` they are pages, punctuation, Arrow data or
+    dictionaries.
     ``by_lines``: its data are cut at the ends of lines, so its format must have lines.
     ``unreadable`` is set by the service: a source calls it with rows that it cannot read itself.
     """

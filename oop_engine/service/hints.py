@@ -1,12 +1,15 @@
-"""Hints: why results of a service could never leave, before it starts."""
+"""Hints, before a service starts: why results could never leave, and which data a crash would lose."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from oop_engine.connectors.source import LiveSource
 from oop_engine.core.graphs.graph import Plan
 from oop_engine.core.graphs.leading import leading_to
 from oop_engine.core.graphs.waiting import waiting
 
-__all__ = ["hints"]
+__all__ = ["hints", "lost_in_a_crash"]
 
 
 def hints(plan: Plan) -> list[str]:
@@ -18,6 +21,16 @@ def hints(plan: Plan) -> list[str]:
     oop_engine.core.errors.GraphError: graph 'empty': there is no source
     """
     return [*waiting(plan).values(), *_silent(plan)]
+
+
+def lost_in_a_crash(plan: Plan, sources: Mapping[str, LiveSource]) -> list[str]:
+    """Return a line for each source of which a checkpoint does not bring back the data behind it."""
+    return [
+        f"graph {plan.name!r}, source {name!r}: {type(source).__name__} cannot be read again, so a crash loses "
+        "the data since the last checkpoint; Journal(source, folder), or ?journal=DIR, keeps them"
+        for name, source in sources.items()
+        if not source.replayable and type(source).acknowledge is LiveSource.acknowledge
+    ]
 
 
 def _silent(plan: Plan) -> list[str]:

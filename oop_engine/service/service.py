@@ -29,7 +29,7 @@ from oop_engine.service.checkpoint_folder import CheckpointFolder
 from oop_engine.service.checkpoint_manifest import CheckpointManifest, check_graph, check_names
 from oop_engine.service.dead_letters import DeadLetters
 from oop_engine.service.gate import Gate
-from oop_engine.service.hints import hints
+from oop_engine.service.hints import hints, lost_in_a_crash
 from oop_engine.service.inlet import Inlet
 from oop_engine.service.outlets import Outlets
 from oop_engine.service.served import Kept, Served
@@ -95,7 +95,7 @@ class Service:
 
     async def run(self, stop: asyncio.Event, *, drain: bool = False) -> Served:
         """Run to the end of all sources, or until ``stop`` is set."""
-        for line in hints(self.plan):
+        for line in [*hints(self.plan), *self._lost_in_a_crash()]:
             _LOG.warning("%s", line)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._outlets.close)
@@ -108,6 +108,10 @@ class Service:
                 await self._keep(await self._outlets.prepare(self._outlets.epoch), over=True)
         tuples = {name: inlet.tuples for name, inlet in self.inlets.items()}
         return Served(self.epochs, over, tuples, self.dead.counts, self.local.statistics)
+
+    def _lost_in_a_crash(self) -> list[str]:
+        sources = {name: inlet.source for name, inlet in self.inlets.items()}
+        return [] if self._folder is None else lost_in_a_crash(self.plan, sources)
 
     async def _begin(self) -> None:
         """Take over the checkpoint, and repeat the commit of its last epoch."""

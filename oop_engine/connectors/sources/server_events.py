@@ -24,6 +24,8 @@ class ServerEvents(LiveSource):
     those of ``httpx.AsyncClient``. Raises ``SetupError`` if the server does not answer at the start, or refuses.
     """
 
+    replayable = True  # of servers that go on behind an id
+
     def __init__(
         self, url: str, format: str = "jsonl", *, event: str | None = None, again: bool = True,
         options: dict[str, Any] | None = None,

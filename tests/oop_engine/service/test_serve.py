@@ -24,6 +24,7 @@ from oop_engine import (
     Gathered,
     Generated,
     Graph,
+    Journal,
     LiveSink,
     LiveSource,
     Operator,
@@ -482,6 +483,21 @@ def test_a_graph_whose_results_can_never_leave_is_told_so(caplog: pytest.LogCapt
     told = " ".join(caplog.messages)
     assert "no Punctuate follows source 'a'" in told
     assert "while source 'b' is silent, 'count' waits for it" in told
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_source_of_which_a_crash_loses_data_is_told(
+    kept: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def calls() -> AsyncIterator[Any]:
+        yield rows(0, 33)
+
+    source = Journal(Generated(calls()), tmp_path / "journal") if kept else Generated(calls())
+    points = tmp_path / "points"
+    with caplog.at_level(logging.WARNING):
+        run_async(serve(counts(), {"in": source}, {"out": print}, checkpoint=points, signals=False))
+    line = "source 'in': Generated cannot be read again, so a crash loses the data since the last checkpoint"
+    assert [line in told for told in caplog.messages] == ([] if kept else [True])
 
 
 def test_a_signal_stops_in_order(tmp_path: Path) -> None:
