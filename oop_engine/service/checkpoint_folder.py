@@ -123,6 +123,7 @@ class CheckpointFolder:
                 self._clock(),
             )
             if self._create(found):
+                self.collect()
                 return manifest
 
     def entries(self) -> dict[int, Entry | None]:
@@ -199,7 +200,7 @@ class CheckpointFolder:
         for file in files:
             self._disk.remove(self.folder / file)
             self._manifests.pop(file, None)
-        for number in sorted(numbers):
+        for number in numbers:
             self._disk.remove(self.folder / "epochs" / f"{number:07d}.json")
         for name in self._disk.names(self.folder / "states"):
             if not self._disk.names(self.folder / "states" / name) and int(name.partition("-")[0]) <= max(
@@ -258,9 +259,11 @@ class CheckpointFolder:
         )
 
     def _create(self, entry: Entry) -> bool:
-        if not self._disk.create(self._file(entry.number), write_entry(entry)) or self._overtaken(
-            entry.number
-        ):
+        file = self._file(entry.number)
+        if not self._disk.create(file, write_entry(entry)):
+            return False
+        if self._overtaken(entry.number):  # it counts for nothing
+            self._disk.remove(file)
             return False
         self._last = entry
         return True

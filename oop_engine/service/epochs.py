@@ -7,8 +7,8 @@ after entry, there is one owner: nothing else is needed as a fence.
 
 Old entries are removed, claims too, but never the last one, so the largest number never falls.  An entry counts
 if it had the largest number when its process looked, behind the making: a process that has slept, and makes an entry
-where one has been removed, finds a larger number, and stops.  Its entry is older than all that count, so nobody goes
-on from it, and it is the next to be removed.
+where one has been removed, finds a larger number, removes its own again, and stops.  Its entry is older than the last,
+so nobody goes on from it, even if the process dies before it has removed it.
 """
 
 from __future__ import annotations
@@ -119,9 +119,9 @@ def foreign(
 
 
 def kept_manifests(entries: Mapping[int, Entry | None], keep: int) -> list[str]:
-    """Return the files of the last ``keep`` manifests, the oldest first."""
-    whole = [entry for _, entry in sorted(entries.items()) if entry is not None]
-    return list(dict.fromkeys(entry.manifest for entry in whole if entry.manifest))[-keep:]
+    """Return the files of the last ``keep`` manifests, by the last entry that names each."""
+    behind = [entry for _, entry in sorted(entries.items(), reverse=True) if entry is not None]
+    return list(dict.fromkeys(entry.manifest for entry in behind if entry.manifest))[:keep][::-1]
 
 
 def garbage(
@@ -132,12 +132,15 @@ def garbage(
     ``used``: the files that each kept manifest refers to, by the manifest's file; ``there``: the files of all
     states, as ``states/<number>-.../<file>``.  A file stays if a kept manifest uses it, or if it is of a checkpoint
     that is still being written: its number is behind the last entry.  So nothing that the next checkpoint may refer
-    to goes. The last entry stays, as the number by which an older process finds that it is no longer the owner.
+    to goes. The last entry stays, as the number by which an older process finds that it is no longer the owner; claims
+    before it, which name the manifest of a record, go, so that a process that never gets to a record leaves none behind.
     """
     first = min((number for number, e in entries.items() if e is not None and e.manifest in used), default=0)
     kept = {*used, *(file for files in used.values() for file in files)}
     last = max(entries, default=0)
-    old = [number for number in entries if number < first]
+    whole = {number: e for number, e in entries.items() if e is not None}
+    claims = [number for number, e in whole.items() if e.kind == "claim" and number < max(whole)]
+    old = sorted({*claims, *(number for number in entries if number < first)})
     return old, [file for file in there if used and file not in kept and _checkpoint_of(file) <= last]
 
 

@@ -281,13 +281,12 @@ class Life:
         return [json.loads(line) for number in files for line in disk.contents[number].splitlines()]
 
     def _last_bounds(self) -> dict[str, int]:
-        """Return the bounds in the last manifest that an entry of the log names."""
+        """Return the bounds in the manifest that the last entry of the log names."""
         entries = sorted(path for path in self.world.disk.now if path.parent == CHECKPOINT / "epochs")
-        for path in reversed(entries):
-            if manifest := self._json(path)["manifest"]:
-                found: dict[str, int] = self._json(CHECKPOINT / manifest)["standing"]["bounds"]
-                return found
-        return {}
+        if not entries or not (manifest := self._json(entries[-1])["manifest"]):
+            return {}
+        found: dict[str, int] = self._json(CHECKPOINT / manifest)["standing"]["bounds"]
+        return found
 
     def _json(self, path: Path) -> Any:
         disk = self.world.disk

@@ -60,8 +60,26 @@ def test_old_states_are_removed(tmp_path: Path) -> None:
 def test_claims_are_removed_with_the_records_around_them(tmp_path: Path) -> None:
     for number in range(20):  # processes that are restarted again and again
         recorded(tmp_path, bytes([number]), keep=2)
-    assert len(list((tmp_path / "epochs").iterdir())) == 3  # two records, a claim between them
+    assert len(list((tmp_path / "epochs").iterdir())) == 2  # two records
     assert CheckpointFolder(tmp_path).claim() is not None
+
+
+@pytest.mark.parametrize("records", [0, 3])
+def test_a_process_that_dies_before_its_record_again_and_again_leaves_one_claim(
+    records: int, tmp_path: Path
+) -> None:
+    if records:
+        recorded(tmp_path, *(bytes([n]) for n in range(records)), keep=2)
+    for _ in range(20):
+        torn = CheckpointFolder(tmp_path, keep=2)
+        last = torn.claim()
+        assert (last is None) == (not records)
+        begun = tmp_path / "states" / f"{torn.number + 1:07d}-torn"
+        begun.mkdir()
+        (begun / "count.1").write_bytes(b"half")
+    assert len(list((tmp_path / "epochs").iterdir())) == min(records, 2) + 1
+    if records:  # two states, and the folders that were begun by the last two
+        assert len(list((tmp_path / "states").iterdir())) == 4
 
 
 def test_who_has_slept_finds_a_larger_number_where_its_next_one_is_free_again(
@@ -77,7 +95,7 @@ def test_who_has_slept_finds_a_larger_number_where_its_next_one_is_free_again(
     )  # it looked, and fell asleep before it made its entry
     with pytest.raises(OwnerGone):
         old.record(manifest(), {"count": b"three", "": b""}, KINDS)
-    assert (tmp_path / "epochs" / f"{old.number + 1:07d}.json").exists()  # made, and counts for nothing
+    assert not (tmp_path / "epochs" / f"{old.number + 1:07d}.json").exists()  # it counted for nothing
     new.record(manifest(), {"count": b"five", "": b""}, KINDS)
     new.collect()
     assert len(list((tmp_path / "epochs").iterdir())) == 1
