@@ -136,13 +136,18 @@ def check_graph(
             )
             raise UsageError(msg)
     older = {n for n, state in manifest.states.items() if n in versions and state.version < versions[n][-1]}
-    for name in [*nodes, *manifest.nodes]:
+    changed = {}
+    for name in {**nodes, **manifest.nodes}:
         was, now = manifest.nodes.get(name), nodes.get(name)
         seen = slice(2) if name in older else slice(None)
         same = was is not None and now is not None and was[seen] == now[seen]
         if not same and name not in without_state_of:
-            msg = (
-                f"{place}: the graph has changed: {difference(name, was, now)}: run the graph of then, or begin this "
-                f"node anew with --without-state-of {name} (without_state_of)"
-            )
-            raise UsageError(msg)
+            changed[name] = difference(name, was, now)
+    if changed:
+        these = "this node" if len(changed) == 1 else "these nodes"
+        options = " ".join(f"--without-state-of {name}" for name in changed)
+        msg = (
+            f"{place}: the graph has changed: {'; '.join(changed.values())}: run the graph of then, or begin {these} "
+            f"anew with {options} (without_state_of)"
+        )
+        raise UsageError(msg)

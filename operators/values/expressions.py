@@ -64,7 +64,8 @@ def evaluate(
         arrays = _arrays(expressions, batch)
         arrays = [a if a.type == kind else a.cast(kind) for a, kind in zip(arrays, types, strict=True)]
     except pa.ArrowException as error:
-        msg = f"{place}: {', '.join(map(text_of, expressions))} cannot be evaluated on a page: {error}"
+        why = ", ".join(str(error).splitlines())
+        msg = f"{place}: {', '.join(map(text_of, expressions))} cannot be evaluated on a page: {why}"
         raise ContractError(msg) from error
     for expression, array in zip(expressions, arrays, strict=True):
         if len(array) != batch.num_rows:
@@ -102,7 +103,8 @@ def _type_of(place: str, expression: Expression, schema: Schema) -> pa.DataType:
     try:
         kind = _arrays([expression], nothing)[0].type
     except Exception as error:  # a function may raise anything
-        msg = f"{place}: {text_of(expression)} does not evaluate on an empty page of {schema}: {error}"
+        why = ", ".join(str(error).splitlines())
+        msg = f"{place}: {text_of(expression)} does not evaluate on an empty page of {schema}: {why}"
         raise GraphError(msg) from error
     if pa.types.is_null(kind):
         msg = f"{place}: {text_of(expression)} has no type on an empty page: give one, pa.array(values, type=...)"

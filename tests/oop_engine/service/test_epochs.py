@@ -160,6 +160,10 @@ def checked(**changes: object) -> None:
             {"nodes": {**NODES, "count": ["Sum()", "in", "f"]}},
             r"was Count\(\) and is Sum\(\).*--without-state-of count",
         ),
+        (
+            {"nodes": {"in": ["x", "", "f"], "count": ["Sum()", "in", "f"]}},
+            r"'in' .*; node 'count' .*these nodes anew with --without-state-of in --without-state-of count \(",
+        ),
         ({"nodes": {"in": NODES["in"]}}, "'count' is no longer there"),
         ({"nodes": {**NODES, "more": ["x", "", ""]}}, "'more' was not there"),
         (
