@@ -202,11 +202,9 @@ class CheckpointFolder:
             self._manifests.pop(file, None)
         for number in numbers:
             self._disk.remove(self.folder / "epochs" / f"{number:07d}.json")
-        for name in self._disk.names(self.folder / "states"):
-            if not self._disk.names(self.folder / "states" / name) and int(name.partition("-")[0]) <= max(
-                entries
-            ):
-                self._disk.remove(self.folder / "states" / name)
+        for name in self._disk.names(states := self.folder / "states"):
+            if not self._disk.names(states / name) and int(name.partition("-")[0]) <= max(entries):
+                self._disk.remove(states / name)
 
     def _mine(self) -> Entry:
         if self._last is None:

@@ -25,8 +25,8 @@ DEAD_LETTERS = Schema(
     },
     "at",
 )
-"""Columns of dead letters: when, where (the position, as JSON, from which the data were read; null: the beginning), why,
-which record, and how many with the same reason came with it."""
+"""Columns of dead letters: when, where (the position, as JSON, from which the data were read; null: the beginning),
+why, which record, and how many with the same reason came with it."""
 
 _MOST_REASONS = 50
 

@@ -133,7 +133,7 @@ def garbage(
     states, as ``states/<number>-.../<file>``.  A file stays if a kept manifest uses it, or if it is of a checkpoint
     that is still being written: its number is behind the last entry.  So nothing that the next checkpoint may refer
     to goes. The last entry stays, as the number by which an older process finds that it is no longer the owner; claims
-    before it, which name the manifest of a record, go, so that a process that never gets to a record leaves none behind.
+    before it, which name the manifest of a record, go: a process that never gets to a record leaves none behind.
     """
     first = min((number for number, e in entries.items() if e is not None and e.manifest in used), default=0)
     kept = {*used, *(file for files in used.values() for file in files)}
