@@ -215,9 +215,8 @@ class CheckpointFolder:
     def _prepare(self) -> None:
         """Make the folder; raise ``UsageError`` if it is another's."""
         states = [file for file in self._files() if file.endswith(_MANIFEST)]
-        if (
-            problem := foreign(self.place, self._disk.names(self.folder), self._numbers(), states)
-        ) is not None:
+        problem = foreign(self.place, self._disk.names(self.folder), self._numbers(), states)
+        if problem is not None:
             raise UsageError(problem)
         try:
             for part in ("epochs", "states"):
