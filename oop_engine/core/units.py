@@ -50,10 +50,19 @@ def to_units(length: Length, unit: str, place: str = "length") -> int:
     if isinstance(length, bool) or not isinstance(length, _LENGTHS):
         msg = f"{place} must be an integer, a text such as '15 min' or a timedelta; got {length!r}"
         raise UnitError(msg)
-    return _units(length, unit, place) if isinstance(length, (str, timedelta)) else int(length)
+    if not isinstance(length, (str, timedelta)):
+        return int(length)
+    try:
+        return _known(length, unit)
+    except UnitError:
+        return _units(length, unit, place)
 
 
-@lru_cache(maxsize=1024)  # a definition is read each time that a graph is planned or opened
+@lru_cache(maxsize=16_384)  # a definition is read each time that a graph is planned or opened, and may be one of many
+def _known(length: str | timedelta, unit: str) -> int:
+    return _units(length, unit, "length")
+
+
 def _units(length: str | timedelta, unit: str, place: str) -> int:
     number, word = _parse(length, place)
     if word is None or word == unit:
