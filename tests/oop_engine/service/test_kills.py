@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from random import Random
+from subprocess import TimeoutExpired
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 
 from oop_engine.testing import multiset
 from tests.children import started
@@ -42,17 +45,37 @@ def expected(rows: list[dict[str, Any]]) -> object:
     )
 
 
-def test_results_are_those_without_a_kill(tmp_path: Path) -> None:
-    random = Random(KILLS)
-    rows = written(tmp_path, random)
-    command = [sys.executable, "-m", "tests.oop_engine.service.killed_service", str(tmp_path)]
+def killed_and_ended(folder: Path, random: Random, *options: str) -> None:
+    """Kill a service again and again, a moment after some of its lines; then let it come to its end."""
+    command = [sys.executable, "-m", "tests.oop_engine.service.killed_service", str(folder), *options]
     for _ in range(KILLS):
         with started(command) as process:
             assert process.stdout is not None
             for _ in range(random.randint(1, 5)):
                 process.stdout.readline()
+            with suppress(TimeoutExpired):
+                process.wait(random.choice([0, random.uniform(0, 0.03)]))
             process.kill()
     with started(command) as process:
         _, problems = process.communicate()
         assert process.returncode == 0, problems
+
+
+def test_results_are_those_without_a_kill(tmp_path: Path) -> None:
+    random = Random(KILLS)
+    rows = written(tmp_path, random)
+    killed_and_ended(tmp_path, random)
     assert multiset(pq.ParquetDataset(tmp_path / "out").read().to_pylist()) == expected(rows)
+
+
+def test_a_merged_table_is_that_without_a_kill(tmp_path: Path) -> None:
+    """Its net content: each row is there once, and none that was taken back."""
+    deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed (the extra delta)")
+    random = Random(KILLS)
+    rows = written(tmp_path, random)
+    killed_and_ended(tmp_path, random, "delta")
+    table = deltalake.DeltaTable(str(tmp_path / "out")).to_pyarrow_table()
+    assert multiset(
+        table.select(["key", "window_start", "window_end", "rows", "sum"]).to_pylist()
+    ) == expected(rows)
+    assert not list((tmp_path / "out").glob(".*.parquet"))
