@@ -8,6 +8,7 @@ import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import BinaryIO
+from zlib import crc32
 
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.core.errors import TraceError
@@ -16,16 +17,18 @@ __all__ = ["FileTail"]
 
 _BLOCK = 1 << 20
 _LONGEST = 1 << 22
+_SEEN = 64
+"""Bytes before a position by which a file is known again: a new file may have the inode of one that was removed."""
 
 
 class FileTail(LiveSource):
     """The lines of ``path`` as they are written (``tail -F``), in ``format`` (jsonl, csv, or one of your own).
 
-    The position is the file's inode and an offset behind a whole line.  When another file takes its name, the rest
-    of the first is read, and then that one from its beginning; a file that was rotated while nobody read is looked
-    for in the same folder.  ``every_s``: how often one looks; ``follow=False``: end at the end of the file, which
-    then counts as a whole line.  The file need not be there yet. Raises ``TraceError`` if the position is gone (the
-    file was cut, or its inode is nowhere), or a line has over 4 MB.
+    The position is the file's inode, an offset behind a whole line, and a sum over the bytes before it.  When another
+    file takes its name, the rest of the first is read, and then that one from its beginning; a file that was rotated
+    while nobody read is looked for in the same folder.  ``every_s``: how often one looks; ``follow=False``: end at the
+    end of the file, which then counts as a whole line.  The file need not be there yet.  Raises ``TraceError`` if the
+    position is gone (the file was cut or written anew, or its inode is nowhere), or a line has over 4 MB.
     """
 
     replayable = True
@@ -53,7 +56,7 @@ class FileTail(LiveSource):
                     file
                 )  # asked first: lines that were written before it are read before it
                 while lines := self._whole_lines(file, last=rotated or not self._follow):
-                    yield lines, [os.fstat(file.fileno()).st_ino, file.tell()]
+                    yield lines, [os.fstat(file.fileno()).st_ino, file.tell(), _seen(file)]
                     await asyncio.sleep(0)
                 if not self._follow:
                     return
@@ -69,18 +72,21 @@ class FileTail(LiveSource):
         if position is None:
             if not self._path.is_file():
                 if not self._follow:
-                    msg = f"{self._path}: does not exist: give the path of a file"
+                    problem = "is a folder" if self._path.is_dir() else "does not exist"
+                    msg = f"{self._path}: {problem}: give the path of a file"
                     raise TraceError(msg)
                 logging.getLogger("oop_engine").warning("%s: does not exist yet: waiting for it", self._path)
             while not self._path.is_file():
                 await asyncio.sleep(self._every_s)
             return self._path.open("rb")
-        inode, offset = position
+        inode, offset, *seen = position  # earlier versions wrote no sum
         for path in [self._path, *sorted(self._path.parent.glob(f"{self._path.name}*"))]:
             if path.is_file() and path.stat().st_ino == inode:
                 file = path.open("rb")
                 file.seek(offset)
-                return file
+                if not seen or path.stat().st_size < offset or _seen(file) == seen[0]:
+                    return file
+                file.close()
         msg = f"{self._path}: the file that was read to byte {offset:,} is gone (inode {inode}): put it back, or begin "
         msg += "anew with another folder of checkpoints"
         raise TraceError(msg)
@@ -108,3 +114,12 @@ class FileTail(LiveSource):
                 raise TraceError(msg)
         file.seek(at + end)
         return block[:end] if block[:end].endswith(b"\n") or not end else block[:end] + b"\n"
+
+
+def _seen(file: BinaryIO) -> int:
+    """Return a sum over the last bytes before the place where a file stands."""
+    at = file.tell()
+    file.seek(max(0, at - _SEEN))
+    found = crc32(file.read(at - file.tell()))
+    file.seek(at)
+    return found

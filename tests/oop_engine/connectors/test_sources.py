@@ -111,6 +111,18 @@ def test_a_file_that_was_rotated_while_nobody_read_is_found(tmp_path: Path) -> N
     ]
 
 
+def test_a_new_file_with_the_inode_of_one_that_was_removed_is_not_read_on(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(b"one\ntwo\n")
+    [(_, position)] = read(FileTail(log, follow=False))
+    log.write_bytes(b"six\nten\nnew\n")  # in place, as where the file system gives the inode again
+    with pytest.raises(TraceError, match="the file that was read to byte 8 is gone"):
+        read(FileTail(log, follow=False), position)
+    assert read(FileTail(log, follow=False), position[:2])[0][0] == b"new\n"  # as earlier versions wrote it
+    with pytest.raises(TraceError, match="is a folder: give the path of a file"):
+        read(FileTail(tmp_path, follow=False))
+
+
 def test_a_position_that_is_gone_is_told(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_bytes(b"one\ntwo\n")
