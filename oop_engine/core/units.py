@@ -58,7 +58,9 @@ def to_units(length: Length, unit: str, place: str = "length") -> int:
         return _units(length, unit, place)
 
 
-@lru_cache(maxsize=16_384)  # a definition is read each time that a graph is planned or opened, and may be one of many
+@lru_cache(
+    maxsize=16_384
+)  # a definition is read each time that a graph is planned or opened, and may be one of many
 def _known(length: str | timedelta, unit: str) -> int:
     return _units(length, unit, "length")
 
