@@ -12,6 +12,7 @@ from oop_engine.core.errors import SetupError
 __all__ = ["KafkaTopic"]
 
 _ANSWER_S = 10.0
+_SEVERE = 2  # the level of the lines that librdkafka writes itself
 
 
 class KafkaTopic(HeldSink):
@@ -47,7 +48,7 @@ class KafkaTopic(HeldSink):
 
     def _connect(self) -> None:
         kafka = library("confluent_kafka", "kafka", "KafkaTopic")
-        common = {**self._options, "bootstrap.servers": self._servers}
+        common = {"log_level": _SEVERE, **self._options, "bootstrap.servers": self._servers}
         group = f"oop-engine-{self._run}-{self._topic}"
         self._consumer = kafka.Consumer({**common, "group.id": group, "enable.auto.commit": False})
         self._producer = kafka.Producer({**common, "transactional.id": group, "enable.idempotence": True})

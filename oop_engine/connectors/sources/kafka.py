@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from typing import Any, ClassVar
 
@@ -13,6 +14,8 @@ from oop_engine.core.errors import SetupError, TraceError
 __all__ = ["Kafka"]
 
 _MOST, _WAIT_S, _ANSWER_S = 1000, 0.1, 10.0
+_SEVERE = 2
+"""The level of the lines that librdkafka writes itself: less would be a line for each of many tries a second."""
 
 
 class Kafka(LiveSource):
@@ -42,6 +45,8 @@ class Kafka(LiveSource):
         self._topic, self._partitions, self.format, self._follow = topic, partitions, format, follow
         self._servers = servers
         self._options = {
+            "log_level": _SEVERE,
+            "error_cb": self._away,
             **(options or {}),
             "bootstrap.servers": servers,
             "group.id": group,
@@ -50,6 +55,7 @@ class Kafka(LiveSource):
             "enable.partition.eof": True,
         }
         self._consumer: Any = None
+        self._told = False
 
     async def read(self, position: Position) -> AsyncIterator[tuple[list[bytes], Position]]:
         """Yield up to 1,000 messages at a time, with the offsets behind them."""
@@ -73,6 +79,7 @@ class Kafka(LiveSource):
                         if message.value() is not None:  # a tombstone has none
                             payloads.append(message.value())
                 if payloads:
+                    self._told = False
                     yield payloads, dict(offsets)
         finally:
             self._consumer = None
@@ -117,6 +124,15 @@ class Kafka(LiveSource):
         assigned = [kafka.TopicPartition(self._topic, int(p), offset) for p, offset in offsets.items()]
         consumer.assign(assigned)
         return offsets
+
+    def _away(self, error: Any) -> None:
+        """Tell of a broker that is away, once until it gives messages again; librdkafka tries on."""
+        if not self._told:
+            self._told = True
+            place = f"Kafka topic {self._topic!r} at {self._servers}"
+            logging.getLogger("oop_engine").warning(
+                "%s: %s: trying again until it is back", place, error.str()
+            )
 
     def _broken(self, kafka: Any, error: Any, partition: int, offsets: dict[str, int]) -> Exception:
         if error.code() in (kafka.KafkaError._AUTO_OFFSET_RESET, kafka.KafkaError.OFFSET_OUT_OF_RANGE):

@@ -91,15 +91,30 @@ def test_what_cannot_be_read_is_told(cluster: Any) -> None:
         read(Kafka(servers(cluster), "none", follow=False))
 
 
-def test_a_wrong_broker_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_broker_is_told_in_a_line(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed (the extra kafka)")
     monkeypatch.setattr(kafka, "_ANSWER_S", 0.1)
     at = f"127.0.0.1:{free_port()}"
     with pytest.raises(
         SetupError, match=f"Kafka topic 'two' at {at}: no broker answers .*: give the address"
     ) as told:
-        read(Kafka(at, "two", follow=False, options={"log_level": 0}))
+        read(Kafka(at, "two", follow=False))
     assert "\n" not in str(told.value)
+    assert capfd.readouterr().err == ""  # of the library's own lines, some each second
+
+
+def test_a_broker_that_goes_away_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    class Down:
+        def str(self) -> str:
+            return "1/1 brokers are down"
+
+    source = Kafka("127.0.0.1:1", "two")
+    for _ in range(3):
+        source._away(Down())
+    line = "Kafka topic 'two' at 127.0.0.1:1: 1/1 brokers are down: trying again until it is back"
+    assert caplog.messages == [line]
 
 
 def test_messages_that_the_broker_has_deleted_are_told(cluster: Any) -> None:
@@ -250,7 +265,9 @@ def test_rows_of_an_epoch_are_sent_once(broker: str) -> None:
     assert sorted(found) == [(b"a", 5), (b"a", 6), (b"a", 8)]
 
 
-def test_a_sink_tells_of_a_wrong_column_or_broker(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sink_tells_of_a_wrong_column_or_broker(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(kafka_topic, "_ANSWER_S", 0.5)
     for at, topic, key, words in (
         (servers(cluster), "five", "host", "key must be one of ts, key; got 'host'"),
@@ -258,3 +275,4 @@ def test_a_sink_tells_of_a_wrong_column_or_broker(cluster: Any, monkeypatch: pyt
     ):
         with pytest.raises(SetupError, match=words):
             run_async(opened(at, topic, [], key))
+    assert capfd.readouterr().err == ""
