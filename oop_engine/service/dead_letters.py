@@ -45,6 +45,7 @@ class DeadLetters:
         counts = self.counts.setdefault(source, {})
 
         def unreadable(reason: str, record: str, rows: int) -> None:
+            reason = reason.removeprefix(f"source {source!r}: ")
             known = reason if reason in counts or len(counts) < _MOST_REASONS else "other reasons"
             if known not in counts:
                 logging.getLogger("oop_engine").warning("source %r: %s; got %s", source, reason, record[:200])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 from oop_engine.connectors.message_format import shown
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.core.errors import TraceError
+from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 from oop_engine.traces.format_registry import suffixes
@@ -25,7 +26,8 @@ class GrowingFolder(LiveSource):
 
     A file must appear whole (be renamed into the folder), and its name come behind those read before: one that comes
     before them is a ``TraceError``.  Hidden files, and those of suffixes that are no format of traces, are left out.
-    The position is a name, and how many messages of it have been read.  ``follow=False``: end behind the last file.
+    The position is a name, how many messages of it have been read, and whether these are all.  A file that is gone
+    and was not read to its end is a ``TraceError``.  ``follow=False``: end behind the last file.
     ``every_s``: how often one looks.
     """
 
@@ -39,17 +41,19 @@ class GrowingFolder(LiveSource):
 
     async def read(self, position: Position) -> AsyncIterator[tuple[Any, Position]]:
         """Yield the pages and the punctuation of each file."""
-        last, done = position or ["", 0]
+        last, done, *whole = position or ["", 0]
         known = {name for name in self._names() if name < last}
+        if whole == [False] and last not in self._names():  # earlier versions did not write it
+            msg = f"{self._folder / last}: was read to message {done:,} and is gone: put it back, or begin anew with "
+            msg += "another folder of checkpoints"
+            raise TraceError(msg)
         while True:
             for name in self._fresh(last, known):
                 skipped = done if name == last else 0
-                for number, message in enumerate(self._trace(name), 1):
+                for number, (message, over) in enumerate(_marked(self._trace(name)), 1):
                     if number > skipped:
-                        yield (
-                            message.without_arrival() if isinstance(message, Page) else message,
-                            [name, number],
-                        )
+                        plain = message.without_arrival() if isinstance(message, Page) else message
+                        yield plain, [name, number, over]
                         await asyncio.sleep(0)
                 last, done = name, 0
                 known.add(name)
@@ -78,3 +82,15 @@ class GrowingFolder(LiveSource):
             return []
         names = (path.name for path in self._folder.iterdir() if path.is_file())
         return sorted(name for name in names if not name.startswith(".") and name.endswith(known))
+
+
+def _marked(messages: Iterable[Message]) -> Iterator[tuple[Message, bool]]:
+    """Yield messages, each with whether it is the last."""
+    left = iter(messages)
+    held = next(left, None)
+    for following in left:
+        if held is not None:
+            yield held, False
+        held = following
+    if held is not None:
+        yield held, True

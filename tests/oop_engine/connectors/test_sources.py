@@ -175,6 +175,20 @@ def test_a_folder_gives_its_files_and_those_that_come(tmp_path: Path) -> None:
     assert [message.times.tolist() for message in run_async(main())] == [[5], [6]]
 
 
+def test_a_file_that_is_gone_was_read_to_its_end_or_is_told(tmp_path: Path) -> None:
+    for name, times in (("1.arrow", (1, 2)), ("2.arrow", (3,))):
+        write_trace(tmp_path / name, SCHEMA, [page(ts) for ts in times])
+    (_, begun), (_, read_whole), _ = read(GrowingFolder(tmp_path, SCHEMA, follow=False))
+    (tmp_path / "1.arrow").unlink()
+    [(message, _)] = read(GrowingFolder(tmp_path, SCHEMA, follow=False), read_whole)
+    assert message.times.tolist() == [3]
+    with pytest.raises(TraceError, match=r"1.arrow: was read to message 1 and is gone: put it back"):
+        read(GrowingFolder(tmp_path, SCHEMA, follow=False), begun)
+    assert (
+        len(read(GrowingFolder(tmp_path, SCHEMA, follow=False), begun[:2])) == 1
+    )  # as earlier versions wrote it
+
+
 def test_a_file_that_comes_before_those_read_is_told(tmp_path: Path) -> None:
     write_trace(tmp_path / "2.arrow", SCHEMA, [page(1)])
 
