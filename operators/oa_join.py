@@ -160,6 +160,7 @@ class OAJoin(Operator):
         joined = self.terms.output_schema(*self.schemas_in)
         self._changes = [name for name in joined.names if name not in self.schemas_out[0].names]
         self._due = None if self.flush is None else DueRows(self.schemas_out[0], self.flush)
+        self._right_time = self.terms.right_progressing(*self.schemas_in)
         self._right_out = NEVER
         self._box_out = [NEVER, NEVER]
 
@@ -232,14 +233,11 @@ class OAJoin(Operator):
         _, bound = self._held.bounds.rule.output_bounds(*self._held.bounds.linear)
         if bound > self._right_out:
             self._right_out = bound
-            yield 0, Joint(((self._right_time(), bound),))
+            yield 0, Joint(((self._right_time, bound),))
 
     def _on_both_times(self) -> Iterator[Emission]:
         box = list(self._held.bounds.linear)
         if box != self._box_out and self._held.bounds.rule.meets(*box):
             self._box_out = box
-            names = (self.schemas_in[0].progressing, self._right_time())
+            names = (self.schemas_in[0].progressing, self._right_time)
             yield 0, Joint(tuple(sorted(zip(names, box, strict=True))))
-
-    def _right_time(self) -> str:
-        return self.terms.right_progressing(*self.schemas_in)

@@ -157,7 +157,8 @@ class Page:
     def slice(self, start: int, stop: int) -> Page:
         """Return rows ``start`` to ``stop`` (exclusive), without copying."""
         arrival = None if self.arrival is None else self.arrival[start:stop]
-        page = Page(self.schema, self.batch.slice(start, stop - start), arrival)
+        page = self._checked(self.batch.slice(start, stop - start), arrival)
+        page._progressing = self._progressing.slice(start, stop - start)
         page._times = None if self._times is None else self._times[start:stop]
         return page
 
@@ -179,8 +180,14 @@ class Page:
         """Return the page as the inside of the graph sees it."""
         if self.arrival is None:
             return self
-        page = Page(self.schema, self.batch)
-        page._times = self._times
+        page = self._checked(self.batch, None)
+        page._progressing, page._times = self._progressing, self._times
+        return page
+
+    def _checked(self, batch: pa.RecordBatch, arrival: NDArray[np.int64] | None) -> Page:
+        """Return a page of rows of this one: to check them again is felt in pages of a few rows."""
+        page = Page.__new__(Page)
+        page.schema, page.batch, page.arrival = self.schema, batch, arrival
         return page
 
     def to_pylist(self) -> list[dict[str, Any]]:

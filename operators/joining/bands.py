@@ -255,10 +255,13 @@ class AsOfRule(Rule):
 
 def _moved(times: Times, by: int | Times) -> Times:
     """Return ``times + by``, stopping at the ends of int64 (times are data, not sentinels)."""
-    if isinstance(by, int):  # no array of one number, no ``clip``: both are felt in pages of a few rows
-        moved: Times = np.minimum(np.maximum(times, NEVER - min(by, 0)), FOREVER - max(by, 0)) + by
-        return moved
-    return np.clip(times, NEVER - np.minimum(by, 0), FOREVER - np.maximum(by, 0)) + by
+    moved: Times  # no array of one number, no ``clip``: both are felt in pages of a few rows
+    if isinstance(by, int):
+        moved = np.maximum(times, NEVER - by) if by < 0 else np.minimum(times, FOREVER - by)
+    else:
+        moved = np.maximum(times, NEVER - np.minimum(by, 0))
+        moved = np.minimum(moved, FOREVER - np.maximum(by, 0))
+    return moved + by
 
 
 def _within(times: Bound, slide: int, origin: int) -> Bound:

@@ -65,12 +65,11 @@ class JoinIndex:
         """
         if not rows.size:
             return
-        living = batch, rows, codes, times, matched
         last = self._runs[-1] if self._runs else None
         if last is not None and last.live + rows.size <= _YOUNG:
-            self._runs[-1] = merged([last.living(), living])
+            self._runs[-1] = last.extended(batch, rows, codes, times, matched)
         else:
-            self._runs.append(SortedRun.of(*living))
+            self._runs.append(SortedRun.of(batch, rows, codes, times, matched))
         while (same := self._of_a_size()) is not None:
             self._runs = [run for run in self._runs if run not in same]
             self._runs.append(merged([run.living() for run in same]))
@@ -161,6 +160,8 @@ class JoinIndex:
         return next((runs for runs in sizes.values() if len(runs) >= _FAN_IN), None)
 
     def _measure(self) -> None:
-        self.tuples = sum(run.live for run in self._runs)
-        self.groups = sum(min(run.groups, run.live) for run in self._runs)
-        self.nbytes = sum(run.nbytes for run in self._runs)
+        self.tuples = self.groups = self.nbytes = 0
+        for run in self._runs:
+            self.tuples += run.live
+            self.groups += min(run.groups, run.live)
+            self.nbytes += run.nbytes

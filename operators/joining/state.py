@@ -27,7 +27,7 @@ from oop_engine.operators.joining.output import JoinOutput, in_pages
 from oop_engine.operators.joining.purging import purge_groups
 from oop_engine.operators.joining.run import Marks, SortedRun
 from oop_engine.operators.joining.taking import taken
-from oop_engine.operators.joining.terms import JoinTerms, all_valid
+from oop_engine.operators.joining.terms import JoinTerms, all_valid, without_nulls
 from oop_engine.operators.keys.key_codes import KeyCodes
 
 __all__ = ["JoinState"]
@@ -46,8 +46,8 @@ class JoinState:
         self._terms = terms
         self._output = JoinOutput(terms, (inputs[0], inputs[1]))
         self._inputs = inputs
-        self._keys = [terms.names(0), terms.names(1)]
-        self._codes = KeyCodes([inputs[0].type_of(name) for name in self._keys[0]])
+        self._keys = [[inputs[side].names.index(name) for name in terms.names(side)] for side in (0, 1)]
+        self._codes = KeyCodes([inputs[0].type_of(name) for name in terms.names(0)])
         sides = zip(self.kind.alone, self.kind.marks, strict=True)
         self._sides = [JoinIndex(alone=alone, marks=marks) for alone, marks in sides]
 
@@ -99,11 +99,10 @@ class JoinState:
 
     def state(self) -> State:
         """Return the state; a group of both sides, or of several runs of one, counts for each."""
-        return State(
-            tuples=sum(side.tuples for side in self._sides),
-            groups=sum(side.groups for side in self._sides) + self.bounds.groups,
-            nbytes=self.bounds.nbytes + self._codes.nbytes + sum(side.nbytes for side in self._sides),
-        )
+        left, right = self._sides
+        own = self.bounds.nbytes + self._codes.nbytes
+        groups = left.groups + right.groups + self.bounds.groups
+        return State(left.tuples + right.tuples, 0, groups, own + left.nbytes + right.nbytes)
 
     def save(self) -> dict[str, Any]:
         """Return all for a snapshot."""
@@ -117,17 +116,22 @@ class JoinState:
             side.load(sides.parts(number), self._inputs[number].fields)
 
     def _arrive(self, side: int, page: Page, keep_from: int) -> Iterator[pa.RecordBatch]:
-        valid, alone = self._valid(side, page), self.kind.alone[side]
-        if not valid.all():
+        columns, alone = self._key_columns(side, page.batch), self.kind.alone[side]
+        if not without_nulls(columns):
+            valid = all_valid(columns, len(page))
             if alone:
                 yield self._output.alone(side, page.filter(~valid).batch)
             page = page.filter(valid)
+            columns = self._key_columns(side, page.batch)
         stays = self._stays(side, page, keep_from)
         matched = np.zeros(len(page), np.bool_) if self.kind.asks(side) else None
-        if self._sides[1 - side].tuples or stays.any():
-            codes = self._codes.of(self._key_columns(side, page.batch), len(page), source=side)
-            yield from self._pairs(side, page, codes, matched)
-            yield from self._matched_once(page, matched, stays)
+        others = self._sides[1 - side].tuples
+        if others or np.count_nonzero(stays):
+            codes = self._codes.of(columns, len(page), source=side)
+            if others:
+                yield from self._pairs(side, page, codes, matched)
+            if matched is not None:
+                yield from self._matched_once(page, matched, stays)
             self._store(side, page, codes, stays, matched)
         if alone and matched is not None and not (known := matched | stays).all():
             yield self._output.alone(side, page.filter(~known).batch)
@@ -141,9 +145,9 @@ class JoinState:
         """Yield those tuples of a page that have been stored without a match, and leave at once all the same."""
         return iter(())
 
-    def _matched_once(self, page: Page, matched: Marks | None, stays: Marks) -> Iterator[pa.RecordBatch]:
+    def _matched_once(self, page: Page, matched: Marks, stays: Marks) -> Iterator[pa.RecordBatch]:
         """Let a left tuple that has matched go, where that is all that is asked of it."""
-        if matched is None or self.kind.pairs:
+        if self.kind.pairs:
             return
         stays &= ~matched
         if not self.kind.alone[0]:
@@ -151,10 +155,11 @@ class JoinState:
 
     def _store(self, side: int, page: Page, codes: Ints, stays: Marks, matched: Marks | None) -> None:
         marks = matched if self.kind.marks[side] else None
-        if stays.all():
-            rows = np.arange(len(page), dtype=np.int32)
+        stay = np.count_nonzero(stays)
+        if stay == len(stays):
+            rows = np.arange(stay, dtype=np.int32)
             self._sides[side].add(page.batch, rows, codes, page.times, marks)
-        else:
+        elif stay:
             rows = np.flatnonzero(stays).astype(np.int32)
             marks = None if marks is None else marks[stays]
             self._sides[side].add(page.batch, rows, codes[stays], page.times[stays], marks)
@@ -162,7 +167,7 @@ class JoinState:
     def _stays(self, side: int, page: Page, keep_from: int) -> Marks:
         """Tell of each row of a page whether it can match something later."""
         stays = ~passed(page.times, keep_from)
-        if self.bounds.groups and stays.any():
+        if self.bounds.groups and np.count_nonzero(stays):
             stays &= ~passed(page.times, self.bounds.own(side, self.bounds.by_position(side, page.batch)))
         return stays
 
@@ -170,7 +175,7 @@ class JoinState:
         return all_valid(self._key_columns(side, page.batch), len(page))
 
     def _key_columns(self, side: int, batch: pa.RecordBatch) -> list[pa.Array]:
-        return [batch.column(name) for name in self._keys[side]]
+        return [batch.column(place) for place in self._keys[side]]
 
     def _pairs(self, side: int, page: Page, codes: Ints, matched: Marks | None) -> Iterator[pa.RecordBatch]:
         """Yield the rows that matches of a page make; note in ``matched``, and in the index, which tuples matched."""

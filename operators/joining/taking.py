@@ -21,6 +21,7 @@ __all__ = ["taken"]
 Rows = NDArray[np.int32]
 
 _MANY = 1024  # rows: for fewer one call of Arrow costs less than one of a kernel for each column
+_TAKE, _UNCHECKED = pc.get_function("take"), pc.TakeOptions(boundscheck=False)
 _WIDTHS = {8 * size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 
 
@@ -33,7 +34,7 @@ def taken(batch: pa.RecordBatch, rows: Rows, of: Rows | None = None) -> pa.Recor
         rows = _column(rows, of)
     indices = pa.array(rows)
     if len(rows) < _MANY:
-        return pc.take(batch, indices, boundscheck=False)
+        return _TAKE.call([batch, indices], _UNCHECKED)
     columns = [_taken(column, rows, indices) for column in batch.columns]
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 

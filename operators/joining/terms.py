@@ -17,7 +17,7 @@ from oop_engine.operators.joining.bands import AsOf, Bands
 from oop_engine.operators.joining.kinds import KINDS, Kind
 from oop_engine.operators.values.expressions import evaluate, mask_of, require_boolean
 
-__all__ = ["TIME", "JoinTerms", "Keys", "Residual", "all_valid"]
+__all__ = ["TIME", "JoinTerms", "Keys", "Residual", "all_valid", "without_nulls"]
 
 TIME = "time"
 """The progressing attribute of a full join."""
@@ -164,6 +164,14 @@ class JoinTerms:
     def _time_type(self, left: Schema, right: Schema) -> pa.DataType:
         types = {schema.type_of(schema.progressing) for schema in (left, right)}
         return types.pop() if len(types) == 1 else pa.int64()
+
+
+def without_nulls(columns: Sequence[pa.Array]) -> bool:
+    """Tell whether no column has a null.  O(columns): nulls are counted once a buffer."""
+    return not any(
+        column.null_count or (isinstance(column, pa.DictionaryArray) and column.dictionary.null_count)
+        for column in columns
+    )
 
 
 def all_valid(columns: Sequence[pa.Array], rows: int) -> NDArray[np.bool_]:

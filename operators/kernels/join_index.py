@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from oop_engine.operators.kernels.time_order import time_order
 
-__all__ = ["CROWD", "Entries", "latest", "match", "scatter", "settle", "take"]
+__all__ = ["CROWD", "Entries", "gathered", "latest", "match", "scatter", "settle", "take"]
 
 CROWD = 16
 """The most entries of a bucket that are looked at one by one; larger ones are sorted."""
@@ -94,6 +94,29 @@ def settle(first: Rows, entries: Entries, rows: Rows) -> np.int64:
                 new &= entries[k, 0] != entries[i, 0]
             codes += new
     return codes
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def gathered(
+    entries: Entries, rows: Rows, base: int, living: NDArray[np.bool_], oldest: int,
+    codes: Ints, times: Ints, more: Rows,
+) -> tuple[Ints, Ints, Rows]:  # fmt: skip
+    """Return the code, time and row of the tuples of a run that are alive, and of some more behind them; O(rows).
+
+    ``entries, base``: as of ``scatter``, and ``rows``: int32 (entries,), those of the run; alive are those that
+    ``living``, bool (entries,), tells, or if it is empty those not below ``oldest``.  ``codes, times``: int64 (more,),
+    and ``more``: int32 (more,), those of the others.
+    """
+    most = rows.size + codes.size
+    pairs, found, size = np.empty((2, most), np.int64), np.empty(most, np.int32), 0
+    for i in range(rows.size):
+        time = entries[i, 1] + base
+        pairs[0, size], pairs[1, size], found[size] = entries[i, 0], time, rows[i]
+        size += living[i] if living.size else time >= oldest
+    for i in range(codes.size):
+        pairs[0, size], pairs[1, size], found[size] = codes[i], times[i], more[i]
+        size += 1
+    return pairs[0, :size], pairs[1, :size], found[:size]
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]

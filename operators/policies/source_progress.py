@@ -126,7 +126,7 @@ class SourceProgress:
         if held is not None:
             bounds = np.maximum(bounds, held[start:stop])
         late = passed(part.times, bounds)
-        yield PagePart(part, late if late.any() else None, bounds)
+        yield PagePart(part, late if np.count_nonzero(late) else None, bounds)
 
     def upstream(self, punctuation: Punctuation) -> Iterator[Punctuation]:
         """Take a punctuation of the source itself; yield the bounds that grow by it."""
