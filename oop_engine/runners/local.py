@@ -254,6 +254,8 @@ class Local:
     def leave(self) -> None:
         """Let the block be left without ending the sources: nothing that is incomplete comes out, nor anything else."""
         self._ended.update(self._now)
+        for name, operator in self.operators.items():
+            self.statistics.operators[name].counts = operator.counts()
         for task in sorted([*filter(None, self._workers), *self._soon], key=asyncio.Task.get_name):
             task.cancel()
 

@@ -76,6 +76,20 @@ async def test_messages_of_a_row_go_in_together_and_a_dead_letter_has_its_own_po
         assert served.statistics.edges["in -> edge"].pages < 40
 
 
+async def test_a_service_that_is_stopped_tells_its_late_tuples() -> None:
+    stop = asyncio.Event()
+
+    async def feed() -> AsyncIterator[Any]:
+        for ts in (100, 1):
+            yield {"ts": ts, "key": "a"}
+        stop.set()
+        await asyncio.Event().wait()
+
+    served = await serve(counts(), {"in": feed()}, {"out": Gathered()}, stop=stop, signals=False)
+    assert served.tuples == {"in": 2}
+    assert served.statistics.late.total == 1
+
+
 async def test_what_waits_when_a_service_is_stopped_is_in_its_last_checkpoint(tmp_path: Path) -> None:
     stop, found = asyncio.Event(), Gathered()
 
