@@ -192,7 +192,10 @@ def _summary(served: Served, checkpoint: str | None) -> str:
 
 def _rows(source: str, count: int, served: Served) -> str:
     refused = sum(served.unreadable.get(source, {}).values())
-    return f"{count:,} rows of {source}" + (f", {refused:,} not readable" if refused else "")
+    missing = [f"{number:,} without {column!r}" for column, number in served.nulls.get(source, {}).items()]
+    return ", ".join(
+        [f"{count:,} rows of {source}", *([f"{refused:,} not readable"] if refused else []), *missing]
+    )
 
 
 def _watching(wanted: bool) -> AbstractContextManager[Any]:

@@ -80,14 +80,18 @@ class Page:
     ) -> Page:
         """Make a page from Python lists, NumPy or Arrow arrays, cast to the schema's types.
 
-        Raises ``ContractError`` for a column that is missing, or has a value that is not of its type.
+        Raises ``ContractError`` for a column that is missing, or has a value that is not of its type, or a null where
+        its field is not nullable.
         """
         arrays, times = [], None
-        for name, kind, place in schema.columns:
+        for name, kind, nullable, place in schema.columns:
             if name not in columns:
                 msg = f"page: there must be a column {name!r}; got {', '.join(columns) or 'none'}"
                 raise ContractError(msg)
             arrays.append(column := plain_column(columns[name], kind, place))
+            if not nullable and column.null_count:
+                msg = f"{place} must not be null, for its field is not nullable: refuse such rows at the source"
+                raise ContractError(msg)
             times = column if name == schema.progressing else times
         batch = pa.RecordBatch.from_arrays(arrays, schema=schema.fields)
         return cls(schema, batch, None if arrival is None else arrivals(arrival), _progressing=times)

@@ -123,9 +123,9 @@ class Schema:
         return bool(kind.bit_width == 64 and not pa.types.is_unsigned_integer(kind))
 
     @cached_property
-    def columns(self) -> list[tuple[str, pa.DataType, str]]:
-        """Name and type of each column, and its place in the errors of a page."""
-        return [(field.name, field.type, f"page: {field.name!r}") for field in self.fields]
+    def columns(self) -> list[tuple[str, pa.DataType, bool, str]]:
+        """Name and type of each column, whether it may be null, and its place in the errors of a page."""
+        return [(field.name, field.type, field.nullable, f"page: {field.name!r}") for field in self.fields]
 
     @property
     def names(self) -> list[str]:

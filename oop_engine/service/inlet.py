@@ -43,7 +43,8 @@ class _RefusedError(Exception):
 class Inlet:
     """Source ``name`` of a graph; ``given``: a ``LiveSource``, or an asynchronous iterable.
 
-    ``position``: behind the last data that went in; ``ended``: nothing more comes; ``tuples``: how many came.
+    ``position``: behind the last data that went in; ``ended``: nothing more comes; ``tuples``: how many came;
+    ``nulls``: by column, how many of them had no value in it.
     ``took`` is awaited each time that data went in.
     Raises ``UsageError`` if it is none, or its format is not known.
     """
@@ -67,6 +68,7 @@ class Inlet:
         self.position: Position = None
         self.ended = False
         self.tuples = 0
+        self.nulls: dict[str, int] = {}
         self._dead, self._local, self._took = dead, local, took
         given.unreadable = self._unreadable = dead.of(name)
         self._format = MESSAGE_FORMATS[given.format](schema, f"source {name!r}", self._refused)
@@ -161,6 +163,9 @@ class Inlet:
         if not isinstance(message, Page):
             return message
         self.tuples += len(message)
+        for name, column in zip(message.schema.fields.names, message.batch.columns, strict=True):
+            if column.null_count:
+                self.nulls[name] = self.nulls.get(name, 0) + column.null_count
         if self._clock is None:
             return message.without_arrival()
         self._last = max(self._last, self._clock())

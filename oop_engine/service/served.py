@@ -15,12 +15,14 @@ class Served:
 
     ``epochs``: checkpoints (or, without a folder, commits).  ``over``: all streams have ended, and all results are out.
     ``tuples``: by source, how many went in.  ``unreadable``: by source and reason, how many rows were left out.
+    ``nulls``: by source and column, how many rows that went in had no value: null, or a column of another name.
     """
 
     epochs: int
     over: bool
     tuples: dict[str, int]
     unreadable: dict[str, dict[str, int]]
+    nulls: dict[str, dict[str, int]]
     statistics: Statistics = field(repr=False)
 
 

@@ -107,7 +107,8 @@ class Service:
             if over:
                 await self._keep(await self._outlets.prepare(self._outlets.epoch), over=True)
         tuples = {name: inlet.tuples for name, inlet in self.inlets.items()}
-        return Served(self.epochs, over, tuples, self.dead.counts, self.local.statistics)
+        nulls = {name: inlet.nulls for name, inlet in self.inlets.items()}
+        return Served(self.epochs, over, tuples, self.dead.counts, nulls, self.local.statistics)
 
     def _lost_in_a_crash(self) -> list[str]:
         sources = {name: inlet.source for name, inlet in self.inlets.items()}

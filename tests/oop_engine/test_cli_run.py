@@ -160,12 +160,13 @@ def test_late_tuples_are_told_at_the_end_and_no_checkpoint_that_is_not_there(
     live: Path, tmp_path: Path
 ) -> None:
     with (tmp_path / "log.jsonl").open("a") as log:
-        log.write('{"ts": 3, "host": "a"}\n')
+        log.write('{"ts": 3, "host": "a"}\n{"ts": 39, "hots": "a"}\n')
     done = call(live, "--source", f"tail:{tmp_path / 'log.jsonl'}?follow=no", "--sink", "print:")
     assert done.exit_code == 0, done.stderr
     last = done.stderr.splitlines()[-1]
     assert last == (
-        "41 rows of log, 1 not readable; 1 of 41 tuples were late at 'edge' (2.4 %); all streams have ended"
+        "42 rows of log, 1 not readable, 1 without 'host'; 1 of 42 tuples were late at 'edge' (2.4 %); "
+        "all streams have ended"
     )
 
 

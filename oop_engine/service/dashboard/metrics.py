@@ -12,6 +12,7 @@ _HELP = {
     "oop_paused": ("gauge", "1 while nothing is read."),
     "oop_source_tuples_total": ("counter", "Tuples of a source."),
     "oop_source_unreadable_total": ("counter", "Rows of a source that could not be read (dead letters)."),
+    "oop_source_nulls_total": ("counter", "Rows of a source without a value in a column."),
     "oop_source_silent_seconds": ("gauge", "Seconds since the last message of a source."),
     "oop_source_behind_seconds": ("gauge", "How far the bound of a source is behind the one ahead of all."),
     "oop_bound": ("gauge", "The bound of an edge, in the unit of its stream."),
@@ -60,6 +61,8 @@ def _figures(sample: dict[str, Any]) -> Iterator[Figure]:
         labels = {"source": source["name"]}
         yield "oop_source_tuples_total", labels, source["tuples"]
         yield "oop_source_unreadable_total", labels, source["unreadable"]
+        for column, count in source["nulls"].items():
+            yield "oop_source_nulls_total", labels | {"column": column}, count
         yield "oop_source_silent_seconds", labels, source["silent_s"]
         yield "oop_source_behind_seconds", labels, source["gap_s"]
     for edge in sample["edges"]:

@@ -150,6 +150,7 @@ class Sampler:
             "rate": (inlet.tuples - before) / apart,
             "unreadable": sum(dead.counts.get(name, {}).values()),
             "reasons": dict(dead.counts.get(name, {})),
+            "nulls": dict(inlet.nulls),
             "silent_s": silent_s,
             "ended": inlet.ended,
             **_bound(below, unit, now),

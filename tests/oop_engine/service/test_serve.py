@@ -501,6 +501,26 @@ def test_a_graph_whose_results_can_never_leave_is_told_so(caplog: pytest.LogCapt
     assert "while source 'b' is silent, 'count' waits for it" in told
 
 
+@pytest.mark.parametrize("format", ["rows", "jsonl"])
+@pytest.mark.parametrize("nullable", [True, False])
+def test_a_column_that_rows_do_not_have_is_counted_or_refused(nullable: bool, format: str) -> None:
+    graph, given = Graph("named"), [{"ts": 1, "k": "a"}, {"ts": 2, "key": "a"}, {"ts": 3, "k": None}]
+    fields = [pa.field("ts", pa.int64()), pa.field("k", pa.string(), nullable=nullable)]
+    graph.sink("out", graph.source("in", Schema(pa.schema(fields), "ts", "s")))
+
+    async def feed() -> AsyncIterator[Any]:
+        for row in given:
+            yield row if format == "rows" else f"{json.dumps(row)}\n".encode()
+
+    out, dead = Gathered(), Gathered()
+    served = run_async(
+        serve(graph, {"in": Generated(feed(), format)}, {"out": out}, dead_letters=dead, signals=False)
+    )
+    assert served.nulls == {"in": {"k": 2} if nullable else {}}
+    assert sum(served.unreadable["in"].values()) == len(dead.rows) == (0 if nullable else 2)
+    assert [row["ts"] for row in out.rows] == ([1, 2, 3] if nullable else [1])
+
+
 @pytest.mark.parametrize("kept", [True, False])
 def test_a_source_of_which_a_crash_loses_data_is_told(
     kept: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
