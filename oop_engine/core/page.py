@@ -90,7 +90,9 @@ class Page:
                 raise ContractError(msg)
             arrays.append(column := plain_column(columns[name], kind, place))
             if not nullable and column.null_count:
-                msg = f"{place} must not be null, for its field is not nullable: refuse such rows at the source"
+                msg = (
+                    f"{place} must not be null, for its field is not nullable: refuse such rows at the source"
+                )
                 raise ContractError(msg)
             times = column if name == schema.progressing else times
         batch = pa.RecordBatch.from_arrays(arrays, schema=schema.fields)
