@@ -22,6 +22,7 @@ from oop_engine.operators.aggregates import order_codes
 from oop_engine.operators.aggregates.base import Arrays, OfColumn, Part
 from oop_engine.operators.aggregates.ragged import Ragged
 from oop_engine.operators.aggregates.sort_keys import ORDERED, has_order, plain, ranks_of, taken, values_of
+from oop_engine.operators.values.columns import begins_of
 
 __all__ = ["Collect", "checked_most", "chosen", "listed", "listed_if", "one_of", "tallied"]
 
@@ -86,9 +87,7 @@ def tallied(sample: Ragged) -> Ragged:
     rows, keys = np.repeat(np.arange(sample.size), sample.lengths), ranks_of(sample.flat[0])
     order = np.lexsort((keys, rows))
     rows, keys = rows[order], keys[order]
-    new = np.ones(rows.size, np.bool_)
-    new[1:] = (rows[1:] != rows[:-1]) | (keys[1:] != keys[:-1])
-    starts = np.flatnonzero(new)
+    starts = begins_of(rows, keys)
     lengths = np.bincount(rows[starts], minlength=sample.size)
     counts = np.diff(starts, append=rows.size)
     return Ragged.of(lengths, (taken(sample.flat[0], order[starts]), counts), sample.kind)

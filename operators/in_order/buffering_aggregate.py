@@ -44,6 +44,7 @@ from oop_engine.operators.slicing.output import PAGE_ROWS, Output, Stamp, Stamps
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.tagger import bind
 from oop_engine.operators.slicing.window_states import WindowStates
+from oop_engine.operators.values.columns import rows_of
 from oop_engine.operators.values.describe_value import describe_value
 from oop_engine.operators.windows import Extents, Over, Windows, divisible_by
 
@@ -230,7 +231,7 @@ class BufferingAggregate(Operator):
             behind = self._alike(wid, stop, held.times, lo, hi)
             if lo < hi or self.empty:
                 states = States(self._out.parts, len(self._groups))
-                inside = [tuple(array[lo:hi] for array in arrays) for arrays in inputs]
+                inside = rows_of(inputs, slice(lo, hi))
                 yield from self._windows(wid, behind, states, slots[lo:hi], inside)
             wid = behind
             if not self._every:

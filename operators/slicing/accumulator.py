@@ -23,6 +23,7 @@ from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels.panes import Geometry, step_levels
 from oop_engine.operators.kernels.slices import ALONE
 from oop_engine.operators.slicing.window_states import narrow
+from oop_engine.operators.values.columns import begins_of
 
 __all__ = ["Accumulator", "SumOverflowError", "filled"]
 
@@ -94,7 +95,7 @@ class Accumulator(ABC):
         """Add each tuple to the row ``rows[i]``."""
         order = np.argsort(rows, kind="stable")
         rows, lifted = rows[order], tuple(array[order] for array in inputs)
-        starts = np.flatnonzero(np.append(True, rows[1:] != rows[:-1])[: rows.size])
+        starts = begins_of(rows)
         rows, lifted = rows[starts], self.reduce(lifted, starts)
         together = self.combine(tuple(column[rows] for column in state), lifted)
         _write(state, rows, together)

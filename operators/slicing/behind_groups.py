@@ -16,6 +16,7 @@ from oop_engine.core.groups.group_index import GroupIndex
 from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, passed
 from oop_engine.core.saved import Saved
 from oop_engine.operators.keys.behind import Behind
+from oop_engine.operators.values.columns import filled_up
 
 __all__ = ["BehindGroups"]
 
@@ -62,8 +63,7 @@ class BehindGroups(Behind):
         """Return the bounds of all groups that are known, by slot."""
         known = self._groups.size
         if known > self._own.size:
-            room = np.full(max(known, 2 * self._own.size) - self._own.size, NEVER)
-            self._own = np.concatenate([self._own, room])
+            self._own = filled_up(self._own, max(known, 2 * self._own.size), NEVER)
             self._measure()
         if known > self._known and self._of_groups.groups:
             self._own[self._known : known] = self._of_groups.bounds(self._keys(np.arange(self._known, known)))

@@ -22,6 +22,7 @@ from oop_engine.operators.kernels.partials import NO_WINDOW, Table, collect, fil
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.accumulators import accumulator, is_ragged
 from oop_engine.operators.slicing.window_states import narrow
+from oop_engine.operators.values.columns import bytes_of, joined, rows_of
 
 __all__ = ["NO_WINDOW", "Partials", "States"]
 
@@ -69,7 +70,7 @@ class States:
 
     def take(self, rows: Integers) -> list[Arrays]:
         """Return a copy of some rows."""
-        return [tuple(column[rows] for column in state) for state in self.columns]
+        return rows_of(self.columns, rows)
 
     def put(self, rows: Integers, values: Sequence[Arrays]) -> None:
         """Overwrite some rows."""
@@ -92,11 +93,7 @@ class States:
 
     def resized(self, rows: Integers, size: int) -> list[Arrays]:
         """Return ``rows`` and after them states of no values, ``size`` in all."""
-        nothing = (c.empty(size - rows.size) for c in self._accumulators)
-        return [
-            tuple(map(np.concatenate, zip(state, more, strict=True)))
-            for state, more in zip(self.take(rows), nothing, strict=True)
-        ]
+        return joined([self.take(rows), [c.empty(size - rows.size) for c in self._accumulators]])
 
 
 class Partials:
@@ -135,8 +132,7 @@ class Partials:
         """Bytes of the states beside ``nbytes``, where some are lists.  O(columns)."""
         if not self.lists:
             return 0
-        columns = (column for state in self.states.columns for column in state)
-        return sum(column.nbytes for column in columns) - self.states.row_bytes * len(self._owner)
+        return bytes_of(self.states.columns) - self.states.row_bytes * len(self._owner)
 
     @property
     def row_bytes(self) -> int:
@@ -156,7 +152,7 @@ class Partials:
         inputs = self.states.prepare(page, times)
         for lo, hi in _blocks(starts):
             part, some = slice(lo, hi), starts[lo : hi + 1] - starts[lo]
-            given = [tuple(a[part] for a in arrays) for arrays in inputs]
+            given = rows_of(inputs, part)
             rows = np.empty(some[-1], np.int64)
             for begin, done in self._located(slots[part], spans, first[part], some, rows):
                 self.states.update(rows, some, begin, done, given)
@@ -166,8 +162,8 @@ class Partials:
         rows, starts = np.empty_like(slots), np.arange(slots.size + 1)
         for begin, done in self._located(slots, spans, wids, starts, rows):
             some = rows[begin:done]
-            new = [tuple(column[begin:done] for column in state) for state in states]
             try:
+                new = rows_of(states, slice(begin, done))
                 self.states.put(some, self.states.combine(self.states.take(some), new))
             except SumOverflowError as error:
                 raise SumOverflowError(error.column, int(some[error.at])) from None

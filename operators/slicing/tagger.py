@@ -25,6 +25,7 @@ from oop_engine.operators.aggregates import Aggregation
 from oop_engine.operators.keys.group_match import matching
 from oop_engine.operators.keys.key_table import KeyTable
 from oop_engine.operators.slicing.ordered.gridded import folded
+from oop_engine.operators.values.columns import begins_of, filled_up
 from oop_engine.operators.windows import Definition, Over, Windows
 
 __all__ = ["Tagger", "bind", "ranks"]
@@ -80,8 +81,7 @@ class Tagger:
         if self._over is Over.ATTRIBUTE:
             return page.times, None
         slots = self._index.encode([page.column(name) for name in self._by], len(page))
-        more = np.zeros(len(self._index) - self._next.size, np.int64)
-        self._next = np.concatenate([self._next, more])
+        self._next = filled_up(self._next, len(self._index), 0)
         positions = self._next[slots] + ranks(slots)
         np.maximum.at(self._next, slots, positions + 1)
         return positions, self._punctuation(slots)
@@ -138,10 +138,7 @@ class Tagger:
 def ranks(slots: Integers) -> Integers:
     """Return how many earlier rows have the same slot."""
     order = np.argsort(slots, kind="stable")
-    ordered = slots[order]
-    at = np.arange(slots.size)
-    begins = np.ones(slots.size, np.bool_)
-    begins[1:] = ordered[1:] != ordered[:-1]
-    ranks = np.empty_like(at)
-    ranks[order] = at - np.maximum.accumulate(np.where(begins, at, 0))
+    begins = begins_of(slots[order])
+    ranks = np.empty_like(order)
+    ranks[order] = np.arange(slots.size) - np.repeat(begins, np.diff(begins, append=slots.size))
     return ranks

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from oop_engine.core.punctuation import FOREVER
 from oop_engine.operators.aggregates import Arrays
 from oop_engine.operators.kernels.time_order import time_order
+from oop_engine.operators.values.columns import joined, rows_of
 
 __all__ = ["WindowOverflowError", "WindowStates", "narrow"]
 
@@ -46,7 +47,7 @@ class WindowStates(NamedTuple):
 
     def take(self, rows: Integers | slice) -> WindowStates:
         """Return some of them."""
-        states = [tuple(column[rows] for column in state) for state in self.states]
+        states = rows_of(self.states, rows)
         number = self.number if isinstance(self.number, int) else self.number[rows]
         starts = None if self.starts is None else self.starts[rows]
         more = self.more and tuple(_some(column, rows) for column in self.more)
@@ -68,10 +69,7 @@ class WindowStates(NamedTuple):
     @classmethod
     def joined(cls, found: Sequence[WindowStates]) -> WindowStates:
         """Return all of them, those of the first first."""
-        states = [
-            tuple(map(np.concatenate, zip(*state, strict=True)))
-            for state in zip(*(some.states for some in found), strict=True)
-        ]
+        states = joined(some.states for some in found)
         slots, ends = (np.concatenate([some[i] for some in found]) for i in (0, 1))
         numbers = {some.number if isinstance(some.number, int) else -1 for some in found}
         number: Integers | int = (

@@ -32,6 +32,7 @@ from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.slicing.window_states import narrow
+from oop_engine.operators.values.columns import filled_up
 
 __all__ = ["EagerBytes", "ExtentDuration", "Volumes"]
 
@@ -112,10 +113,7 @@ class Volumes:
 
     def grow(self, groups: int, *, eager: bool = False) -> None:
         """Make room for so many groups; new ones are lazy, unless ``eager``."""
-        more = groups - self.eager.size
-        if more > 0:
-            self.eager = np.concatenate([self.eager, np.full(more, eager)])
-            self._volume = np.concatenate([self._volume, np.zeros(more, np.int32)])
+        self.eager, self._volume = filled_up(self.eager, groups, eager), filled_up(self._volume, groups, 0)
 
     def add(self, slots: Integers, threshold: float) -> Integers:
         """Count tuples of ``slots``; return the lazy groups that pass the threshold, eager from now on."""

@@ -1,1 +1,1 @@
-"""Expressions of users, and how values are written."""
+"""Expressions of users, how values are written, columns."""

@@ -27,6 +27,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER, shift
 from oop_engine.core.schema import Schema
 from oop_engine.operators.kernels.sliding import bisect
+from oop_engine.operators.values.columns import new_rows
 from oop_engine.operators.windows.grid import Over
 
 __all__ = [
@@ -65,8 +66,7 @@ class FinalTuples(NamedTuple):
 
     def begins(self) -> NDArray[np.bool_]:
         """Tell which tuples are the first of their time in their group."""
-        new = np.ones(self.times.size, np.bool_)
-        new[1:] = self.times[1:] != self.times[:-1]
+        new = new_rows(self.times)
         new[self.starts] = True
         return new
 

@@ -14,6 +14,7 @@ from oop_engine.core.errors import GraphError
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
+from oop_engine.operators.values.columns import spread
 from oop_engine.operators.windows.folding import Due, FinalTuples, Folding, SliceView
 from oop_engine.operators.windows.grid import positive
 
@@ -137,8 +138,7 @@ class Stretches(Folding):
         gone = np.maximum(view.cut, 0)
         cut = np.where(view.ended, self._ends.size, np.searchsorted(self._ends, view.bounds, side="right"))
         many = np.maximum(cut - gone, 0)
-        groups = np.repeat(np.arange(many.size), many)
-        which = np.arange(groups.size) - np.repeat(np.cumsum(many) - many - gone, many)
+        groups, which = spread(gone, many)
         starts, ends = self._starts[which], self._ends[which]
         low = view.row(view.places, groups, np.searchsorted(self._edges, starts))
         high = view.row(view.places, groups, np.searchsorted(self._edges, ends))

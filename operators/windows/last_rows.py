@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
+from oop_engine.operators.values.columns import spread
 from oop_engine.operators.windows.folding import (
     Due,
     FinalTuples,
@@ -92,8 +93,7 @@ class LastBefore(Folding):
         apart = stop.astype(float) - least  # not exact, but it may not fit 64 bits
         checked_many(apart // self.grid.slide + 1, least, self.grid.slide, "LastRows")
         number = np.where(apart < 0, 0, np.maximum((stop - least) // self.grid.slide + 1, 0))
-        groups = np.repeat(np.arange(number.size), number)
-        nth = np.arange(groups.size) - np.repeat(np.cumsum(number) - number, number)
+        groups, nth = spread(np.zeros_like(number), number)
         ends = least[groups] + nth * self.grid.slide
         high = view.row(view.first, groups, ends)
         low = np.maximum(high - self.rows, view.begins[:-1][groups])

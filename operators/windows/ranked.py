@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.core.schema import Schema
+from oop_engine.operators.values.columns import spread
 from oop_engine.operators.windows.folding import Due, FinalTuples, Folding, SliceView, ties
 
 __all__ = ["Ranked"]
@@ -57,8 +58,7 @@ class Ranked(Folding):
         full = view.done // self.slide
         stop = np.where(view.ended, (view.done - 1 + self.range) // self.slide, full)
         many = np.maximum(stop - gone, 0)
-        groups = np.repeat(np.arange(many.size), many)
-        windows = np.arange(groups.size) - np.repeat(np.cumsum(many) - many - gone, many)
+        groups, windows = spread(gone, many)
         ends = (windows + 1) * self.slide
         low = view.row(view.places, groups, (ends - self.range) // self.slice)
         high = view.row(view.places, groups, ends // self.slice)

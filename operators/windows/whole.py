@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from oop_engine.core.errors import ContractError
 from oop_engine.core.punctuation import FOREVER, shift
 from oop_engine.core.schema import Schema
+from oop_engine.operators.values.columns import new_rows
 from oop_engine.operators.windows.grid import Over
 
 __all__ = ["Global", "Whole"]
@@ -59,9 +60,7 @@ class Whole:
 
     def begins(self, slots: Integers, first: Integers, last: Integers) -> NDArray[np.bool_]:
         """Tell which runs, sorted by slot, then first, begin a window: the first of each slot."""
-        new = np.ones(slots.size, np.bool_)
-        new[1:] = slots[1:] != slots[:-1]
-        return new
+        return new_rows(slots)
 
     def ends(self, last: Integers) -> Integers:
         """Return the ends of windows, by their last times."""

@@ -17,6 +17,7 @@ from oop_engine.operators.aggregates.ragged import Flat, Ragged
 from oop_engine.operators.aggregates.sort_keys import NAN, decoded, has_keys, keys_of, ranks_of, taken
 from oop_engine.operators.slicing.accumulators.lists import Lists, column_of, hashes, state_of
 from oop_engine.operators.slicing.accumulators.registry import register_accumulator
+from oop_engine.operators.values.columns import begins_of
 
 __all__ = ["Chosen", "Earliest"]
 
@@ -61,10 +62,10 @@ class Chosen(Lists):
         at, deciding = np.arange(run.size), column.flat[:-1] if self._counted else column.flat
         for place in reversed(range(len(deciding) if at.size else 0)):
             at = at[self._best(place, ranks_of(taken(deciding[place], at)), run[at])]
-        first = at[_begins(run[at])]
+        first = at[begins_of(run[at])]
         flat = [taken(one, first) for one in deciding]
         if self._counted:
-            flat.append(np.add.reduceat(column.flat[-1][at], _begins(run[at])) if at.size else at)
+            flat.append(np.add.reduceat(column.flat[-1][at], begins_of(run[at])) if at.size else at)
         lengths = np.bincount(run[first], minlength=starts.size)
         return state_of(Ragged.of(lengths, tuple(flat), self.kind))
 
@@ -72,7 +73,7 @@ class Chosen(Lists):
         """Tell which keys of a column are the extreme one of their run; NaN is so only where there is nothing else."""
         if self._greatest and pa.types.is_floating((*self.part.types, _TIME)[place]):
             keys = np.where(keys == NAN, _LEAST, keys)
-        begins = _begins(run)
+        begins = begins_of(run)
         extreme = (np.maximum if self._greatest else np.minimum).reduceat(keys, begins)
         best: NDArray[np.bool_] = keys == np.repeat(extreme, np.diff(begins, append=keys.size))
         return best
@@ -124,8 +125,3 @@ def _nothing(kind: pa.DataType) -> Flat:
 
 def _flat(column: pa.Array) -> Flat:
     return keys_of(column) if has_keys(column.type) else column
-
-
-def _begins(run: Integers) -> Integers:
-    """Return where each run of equal numbers begins."""
-    return np.flatnonzero(np.append(True, run[1:] != run[:-1])[: run.size])

@@ -19,6 +19,7 @@ from oop_engine.operators.aggregates.sort_keys import decoded
 from oop_engine.operators.slicing.accumulators.lists import Lists, column_of, state_of
 from oop_engine.operators.slicing.accumulators.registry import register_accumulator
 from oop_engine.operators.slicing.compiled import numbers
+from oop_engine.operators.values.columns import begins_of
 
 __all__ = ["LibrarySketches"]
 
@@ -43,7 +44,7 @@ class LibrarySketches(Lists):
         order = np.argsort(rows, kind="stable")
         values = column_of(inputs)[order].compact()
         rows = np.repeat(rows[order], values.lengths)
-        starts = np.flatnonzero(np.append(True, rows[1:] != rows[:-1])[: rows.size])
+        starts = begins_of(rows)
         bounds = pairwise([*starts.tolist(), rows.size])
         made = [self._sketch(values.flat[0][lo:hi]) for lo, hi in bounds]
         column = column_of(state)

@@ -10,7 +10,8 @@ from oop_engine.core.page import Page
 from oop_engine.operators.kernels.time_order import time_order
 from oop_engine.operators.ordering.time_sorted import reordered
 from oop_engine.operators.slicing.ordered.held import Taken
-from oop_engine.operators.slicing.ordered.slice_table import SliceRows, begins_of
+from oop_engine.operators.slicing.ordered.slice_table import SliceRows
+from oop_engine.operators.values.columns import begins_of
 from oop_engine.operators.windows.folding import FinalTuples
 
 __all__ = ["in_order_of", "numbered"]

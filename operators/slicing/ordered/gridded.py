@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation
+from oop_engine.operators.values.columns import spread
 from oop_engine.operators.windows.capped import Capped
 from oop_engine.operators.windows.folding import (
     Due,
@@ -90,8 +91,7 @@ class Gridded(Folding):
         low = np.maximum(np.maximum(first, before), view.cut[groups])
         stop = np.minimum(last + 1, cut[groups])
         many = np.where(stop > low, stop - low, 0)  # of a group without a bound it would not fit
-        rows = np.repeat(of, many)
-        wids = np.arange(rows.size) - np.repeat(np.cumsum(many) - many - low, many)
+        rows, wids = spread(low, many)
         starts, ends = self.extents.extent(wids)
         groups = groups[rows]
         low, high = view.row(view.first, groups, starts), view.row(view.first, groups, ends)
@@ -136,8 +136,7 @@ class Since(Folding):
         stop = np.where(view.ended, end, closed if self.extents.lulls else np.minimum(end, closed))
         many = np.maximum(stop - gone, 0)
         checked_many(many, gone * self.extents.slide + self.extents.origin, self.extents.slide, "Landmark")
-        groups = np.repeat(np.arange(many.size), many)
-        wids = np.arange(groups.size) - np.repeat(np.cumsum(many) - many - gone, many)
+        groups, wids = spread(gone, many)
         starts, ends = self.extents.extent(wids)
         cut, everyone = np.maximum(gone, stop), np.arange(many.size)
         high, join = view.row(view.places, groups, wids + 1), view.row(view.places, everyone, cut)

@@ -17,6 +17,7 @@ from oop_engine.core.schema import Schema
 from oop_engine.core.snapshot import changing
 from oop_engine.operators.ordering.reorder_buffer import ReorderBuffer
 from oop_engine.operators.slicing.output import Output
+from oop_engine.operators.values.columns import filled_up
 from oop_engine.operators.windows import Folding, Over
 
 __all__ = ["Held", "Share", "Taken", "columns_of", "shares", "without_slots"]
@@ -78,8 +79,7 @@ class Held:
 
     def of(self, groups: int) -> Integers:
         """Return how many tuples each of so many groups has."""
-        if self._of.size < groups:
-            self._of = np.concatenate([self._of, np.zeros(groups - self._of.size, np.int64)])
+        self._of = filled_up(self._of, groups, 0)
         return self._of[:groups]
 
     def add(self, page: Page, times: Integers, slots: Integers, tags: NDArray[np.int8], groups: int) -> None:

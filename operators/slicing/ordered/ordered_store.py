@@ -26,12 +26,13 @@ from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.compiled import fixed
 from oop_engine.operators.slicing.ordered.final import in_order_of, numbered
 from oop_engine.operators.slicing.ordered.held import Held, Share, Taken, columns_of
-from oop_engine.operators.slicing.ordered.slice_table import SliceRows, begins_of, in_groups, read_ranges
+from oop_engine.operators.slicing.ordered.slice_table import SliceRows, in_groups, read_ranges
 from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.store import OnTime, Store
 from oop_engine.operators.slicing.tagger import ranks
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
+from oop_engine.operators.values.columns import begins_of
 from oop_engine.operators.windows.folding import Due, FinalTuples, Folding, SliceView
 
 __all__ = ["OrderedStore"]

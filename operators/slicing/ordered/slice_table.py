@@ -18,8 +18,9 @@ from oop_engine.operators.slicing.accumulators import accumulator
 from oop_engine.operators.slicing.compiled import Compiled
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.window_states import narrow
+from oop_engine.operators.values.columns import begins_of, bytes_of, joined, new_rows, rows_of, spread
 
-__all__ = ["SliceRows", "begins_of", "in_groups", "read_ranges"]
+__all__ = ["SliceRows", "in_groups", "read_ranges"]
 
 Integers = NDArray[np.int64]
 
@@ -40,9 +41,8 @@ class SliceRows(NamedTuple):
     @property
     def nbytes(self) -> int:
         """Bytes of all columns."""
-        columns = (column for state in self.states for column in state)
         kept = 0 if self.kept is None else int(self.kept.nbytes)
-        return sum(column.nbytes for column in (*self[:4], *columns)) + kept
+        return bytes_of([self[:4], *self.states]) + kept
 
     @classmethod
     def none(cls, parts: Sequence[Part], kept: pa.Schema | None) -> SliceRows:
@@ -53,13 +53,12 @@ class SliceRows(NamedTuple):
 
     def take(self, rows: Integers | slice) -> SliceRows:
         """Return some of them."""
-        states = [tuple(column[rows] for column in state) for state in self.states]
         kept = self.kept
         if kept is not None and isinstance(rows, slice):
             kept = kept.slice(rows.start or 0, rows.stop and rows.stop - (rows.start or 0))
         elif kept is not None:
             kept = kept.take(pa.array(rows))
-        return SliceRows(self.slots[rows], self.places[rows], self.first[rows], self.last[rows], states, kept)
+        return SliceRows(*rows_of([self[:4]], rows)[0], rows_of(self.states, rows), kept)
 
     def with_more(self, more: SliceRows, parts: Sequence[Part]) -> SliceRows:
         """Return these and ``more``, whose places lie behind those of their groups, or go on with the last one.
@@ -68,18 +67,14 @@ class SliceRows(NamedTuple):
         """
         if not self.slots.size:
             return more
-        states = [tuple(map(np.concatenate, zip(*of, strict=True)))
-                  for of in zip(self.states, more.states, strict=True)]  # fmt: skip
-        slots, places, first, last = (np.concatenate([self[i], more[i]]) for i in range(4))
+        [columns], states = joined([[self[:4]], [more[:4]]]), joined([self.states, more.states])
         kept = None
         if self.kept is not None and more.kept is not None:
             kept = pa.concat_batches([self.kept, more.kept])
-        both = SliceRows(slots, places, first, last, states, kept)
-        if (slots[1:] < slots[:-1]).any():
-            both = both.take(np.argsort(slots, kind="stable"))  # two that are sorted are merged
-        again = (
-            np.flatnonzero((both.slots[1:] == both.slots[:-1]) & (both.places[1:] == both.places[:-1])) + 1
-        )
+        both = SliceRows(*columns, states, kept)
+        if (both.slots[1:] < both.slots[:-1]).any():
+            both = both.take(np.argsort(both.slots, kind="stable"))  # two that are sorted are merged
+        again = np.flatnonzero(~new_rows(both.slots, both.places))
         try:
             return both._joined(again, parts) if again.size else both
         except SumOverflowError as error:
@@ -89,9 +84,7 @@ class SliceRows(NamedTuple):
     def _joined(self, again: Integers, parts: Sequence[Part]) -> SliceRows:
         """Return the slices with those of rows ``again`` joined to the rows before them."""
         states = States(parts)
-        one, other = ([tuple(column[rows] for column in state) for state in self.states]
-                      for rows in (again - 1, again))  # fmt: skip
-        new = states.combine(one, other)
+        new = states.combine(rows_of(self.states, again - 1), rows_of(self.states, again))
         states.columns = self.states
         states.put(again - 1, new)
         self.last[again - 1] = self.last[again]
@@ -124,15 +117,6 @@ class SliceRows(NamedTuple):
         return SliceRows(slots, places, first, last, States(parts).loaded(saved.part(4), slots.size), kept)
 
 
-def begins_of(*columns: Integers) -> Integers:
-    """Return the rows in which one of some columns is not that of the row before; the first is one."""
-    new = np.ones(columns[0].size, np.bool_)
-    new[1:] = columns[0][1:] != columns[0][:-1]
-    for column in columns[1:]:
-        new[1:] |= column[1:] != column[:-1]
-    return np.flatnonzero(new)
-
-
 def in_groups(
     slices: SliceRows, edges: Integers, low: Integers, high: Integers
 ) -> tuple[Integers, Integers, Integers, Integers]:
@@ -158,12 +142,12 @@ def read_ranges(
     pairs, ..., O(rows + windows log rows) in whole columns.  Raises ``SumOverflowError`` with the window.
     """
     if not low.size:
-        return [tuple(column[:0] for column in state) for state in states]
+        return rows_of(states, slice(0))
     if (high - low == 1).all():
-        return [tuple(column[low] for column in state) for state in states]
+        return rows_of(states, low)
     least, most = int(low.min()), int(high.max())
     low, high = low - least, high - least
-    some = [tuple(column[least:most] for column in state) for state in states]
+    some = rows_of(states, slice(least, most))
     ascending = bool((low[1:] >= low[:-1]).all() and (high[1:] >= high[:-1]).all())
     keepers = [accumulator(part) for part in parts]
     steps = (
@@ -185,9 +169,8 @@ def read_ranges(
 def _by_lists(of: Accumulator, state: Arrays, low: Integers, high: Integers) -> Arrays:
     """Merge the lists of all rows of a window together: to take rows for many windows copies no list."""
     widths = high - low
-    starts = np.cumsum(widths) - widths
-    rows = np.arange(widths.sum()) + np.repeat(low - starts, widths)
-    return of.reduce(tuple(column[rows] for column in state), starts)
+    [some] = rows_of([state], spread(low, widths)[1])
+    return of.reduce(some, np.cumsum(widths) - widths)
 
 
 def _steps(low: Integers, high: Integers, rows: int) -> Integers:

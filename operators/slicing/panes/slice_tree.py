@@ -22,6 +22,7 @@ from oop_engine.operators.kernels.slice_plans import climb, descend
 from oop_engine.operators.slicing.accumulator import Accumulator, filled
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.panes.pane_windows import TUPLES
+from oop_engine.operators.values.columns import bytes_of
 
 __all__ = ["SliceTree", "TreePlan"]
 
@@ -45,7 +46,7 @@ class SliceTree:
     @property
     def nbytes(self) -> int:
         """Bytes of the nodes."""
-        return self._stale.nbytes + sum(column.nbytes for of in self._nodes.values() for column in of)
+        return self._stale.nbytes + bytes_of(list(self._nodes.values()))
 
     def touch(self, slices: Integers) -> None:
         """Learn that tuples came into slices.  O(tuples)."""

@@ -16,6 +16,7 @@ from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.stores.session_store import SessionStore
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import WindowStates
+from oop_engine.operators.values.columns import new_rows, spread
 
 __all__ = ["Readable", "closing_between", "opened", "readable", "touched"]
 
@@ -56,15 +57,12 @@ def _windows_of(store: WindowStore, times: Integers, slots: Integers) -> tuple[I
     O(n log n) for n of them.
     """
     first, last = store.extents.wids(times)
-    widths = np.maximum(last - first + 1, 0)
-    rows = np.repeat(np.arange(widths.size), widths)
+    rows, wids = spread(first, np.maximum(last - first + 1, 0))
     of = slots[rows]
-    wids = first[rows] + np.arange(rows.size) - np.repeat(np.cumsum(widths) - widths, widths)
     known = of < len(store.spans)
     order = np.lexsort((of[known], wids[known]))
     of, wids = of[known][order], wids[known][order]
-    new = wids >= store.spans[of, 0]  # those below have left
-    new[1:] &= (of[1:] != of[:-1]) | (wids[1:] != wids[:-1])
+    new = new_rows(wids, of) & (wids >= store.spans[of, 0])  # those below have left
     return of[new], wids[new]
 
 

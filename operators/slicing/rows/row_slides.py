@@ -25,6 +25,7 @@ from oop_engine.operators.kernels import monoids, runs
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.compiled import Compiled, fixed, numbers
 from oop_engine.operators.slicing.rows.row_panes import Passed, RowPanes
+from oop_engine.operators.values.columns import bytes_of
 
 __all__ = ["FloatSum", "RowSlide"]
 
@@ -73,7 +74,7 @@ class RowSlide:
     @property
     def nbytes(self) -> int:
         """Bytes of the panes kept."""
-        return sum(column.nbytes for column in (*self._ring, *self._back, *self._open))
+        return bytes_of([self._ring, self._back, self._open])
 
     def save(self) -> dict[str, Any]:
         """Return the state, for a snapshot."""

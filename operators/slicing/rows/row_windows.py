@@ -29,6 +29,7 @@ from oop_engine.operators.slicing.output import PAGE_ROWS, Output
 from oop_engine.operators.slicing.rows.row_panes import Passed, RowPanes
 from oop_engine.operators.slicing.rows.row_slides import FloatSum, RowSlide
 from oop_engine.operators.slicing.rows.row_sums import IntegerSum, RowCount
+from oop_engine.operators.values.columns import rows_of
 from oop_engine.operators.windows import Extents
 
 __all__ = ["RowWindows", "slidable"]
@@ -122,8 +123,7 @@ class RowWindows:
     def _put_out(self, passed: Passed, states: list[Arrays]) -> Iterator[Emission]:
         for lo in range(0, passed.windows, PAGE_ROWS):
             part = slice(lo, min(lo + PAGE_ROWS, passed.windows))
-            block = [tuple(a[part] for a in arrays) for arrays in states]
-            yield 0, self._output.made(self._sides(passed.window + lo, part.stop - lo), block)
+            yield 0, self._output.made(self._sides(passed.window + lo, part.stop - lo), rows_of(states, part))
 
     def _sides(self, window: int, windows: int) -> list[pa.Array]:
         """Return starts and ends of windows in a row; where starts are ends as well, they are shared."""

@@ -24,11 +24,13 @@ from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.page import Page
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Part
+from oop_engine.operators.kernels.sliding import bisect
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.store import OnTime, Store
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
+from oop_engine.operators.values.columns import begins_of, bytes_of, rows_of, spread
 from oop_engine.operators.windows.folding import checked_times
 from oop_engine.operators.windows.slide_by_tuple import Asked
 
@@ -57,23 +59,21 @@ class BinStore(OnTime):
 
     @property
     def nbytes(self) -> int:
-        return 3 * self._slots.nbytes + sum(
-            column.nbytes for state in self._states.columns for column in state
-        )
+        return 3 * self._slots.nbytes + bytes_of(self._states.columns)
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         range_ = self._definition.range
         checked_times(times, range_, range_ + 1)
-        self._cut(np.tile(slots, 2), np.concatenate([times, times + range_]))
-        low, high = self._rows(slots, times), self._rows(slots, times + range_)
+        edges = np.tile(slots, 2), np.concatenate([times, times + range_])
+        self._cut(*edges)
+        low, high = self._rows(*edges).reshape(2, -1)
         np.add.at(self._asked, low, 1)
         many = high - low
         step = max(_PAIRS // max(int(many.max(initial=1)), 1), 1)
         for begin in range(0, times.size, step):
             some = slice(begin, begin + step)
-            of = np.repeat(np.arange(times.size)[some], many[some])
-            rows = np.arange(of.size) - np.repeat(np.cumsum(many[some]) - many[some] - low[some], many[some])
-            self._add(page.take(of), times[of], rows)
+            of, rows = spread(low[some], many[some])
+            self._add(page.take(of + begin), times[of + begin], rows)
 
     def _cut(self, slots: Integers, times: Integers) -> None:
         """Let bins begin at these times; new ones have the state of the bin before them."""
@@ -82,8 +82,7 @@ class BinStore(OnTime):
         fresh[self._slots.size :] = True
         order = np.lexsort((fresh, both[1], both[0]))
         slots, times = both[0][order], both[1][order]
-        first = np.ones(slots.size, np.bool_)
-        first[1:] = (slots[1:] != slots[:-1]) | (times[1:] != times[:-1])
+        first = begins_of(slots, times)
         order, slots, times = order[first], slots[first], times[first]
         old = order < self._slots.size
         before = np.cumsum(old) - 1  # the bin that was there before, maybe of another group
@@ -91,21 +90,15 @@ class BinStore(OnTime):
         there[there] = self._slots[before[there]] == slots[there]
         rows = np.where(there, before, self._slots.size)
         padded = self._states.resized(np.arange(self._slots.size), self._slots.size + 1)
-        self._states.columns = [tuple(column[rows] for column in state) for state in padded]
+        self._states.columns = rows_of(padded, rows)
         self._asked = np.where(old, np.append(self._asked, 0)[np.where(old, before, -1)], 0)
         self._slots, self._times = slots, times
 
     def _rows(self, slots: Integers, times: Integers) -> Integers:
         """Return the bins that begin at these times, all of which there are."""
-        order = np.lexsort((times, slots))
-        keys = np.stack([slots[order], times[order]])
-        new = np.ones(slots.size, np.bool_)
-        new[1:] = (keys[:, 1:] != keys[:, :-1]).any(axis=0)
-        wanted = np.concatenate([np.stack([self._slots, self._times]), keys[:, new]], axis=1)
-        sorted_ = np.lexsort((wanted[1], wanted[0]))
-        found = np.cumsum(sorted_ < self._slots.size) - 1
-        rows = np.empty(slots.size, np.int64)
-        rows[order] = found[np.flatnonzero(sorted_ >= self._slots.size)][np.cumsum(new) - 1]
+        begins, rows = begins_of(self._slots), np.empty(slots.size, np.int64)
+        groups = np.searchsorted(self._slots[begins], slots)
+        bisect(self._times, np.append(begins, self._slots.size), groups, times, rows)
         return rows
 
     def _add(self, page: Page, times: Integers, rows: Integers) -> None:

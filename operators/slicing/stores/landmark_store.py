@@ -24,6 +24,7 @@ from oop_engine.operators.slicing.partials import NO_WINDOW, States
 from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
+from oop_engine.operators.values.columns import begins_of, new_rows, rows_of, spread
 from oop_engine.operators.windows import Extents
 
 __all__ = ["LandmarkStore"]
@@ -79,8 +80,8 @@ class LandmarkStore(WindowStore):
         states = partials.states.take(rows)
         if rows.size:
             self._accumulate(states, of, wid)
-            last = np.append(of[1:] != of[:-1], True)
-            partials.states.put(rows[last], [tuple(a[last] for a in arrays) for arrays in states])
+            last = np.append(new_rows(of)[1:], True)
+            partials.states.put(rows[last], rows_of(states, last))
             partials.remove(rows[~last])
         return of, wid, states
 
@@ -88,10 +89,8 @@ class LandmarkStore(WindowStore):
         """Make every row of a group the combination of all its rows so far, by doubling."""
         step = 1
         while step < of.size and (same := np.flatnonzero(of[step:] == of[:-step])).size:
-            earlier = [tuple(a[same] for a in arrays) for arrays in held]
-            later = [tuple(a[same + step] for a in arrays) for arrays in held]
             try:
-                together = self.partials.states.combine(earlier, later)
+                together = self.partials.states.combine(rows_of(held, same), rows_of(held, same + step))
             except SumOverflowError as error:
                 at = int(same[error.at]) + step
                 (start,), (end,) = self.extents.extent(wid[[at]])
@@ -111,16 +110,13 @@ class LandmarkStore(WindowStore):
         states: list[Arrays],
     ) -> WindowStates:
         """Return windows ``low[i]`` to ``stop[i]`` of ``slots[i]``, each with the latest state of its group by then."""
-        widths = stop - low
-        of = np.repeat(np.arange(slots.size), widths)
-        wids = np.arange(of.size) - np.repeat(np.cumsum(widths) - widths, widths) + low[of]
+        of, wids = spread(low, stop - low)
         nothing = States(self.parts)
         nothing.columns = states
         padded = nothing.resized(np.arange(wid.size), wid.size + 1)
-        rows = _latest(group, wid, of, wids)
-        taken = [tuple(column[rows] for column in state) for state in padded]
         starts, ends = self.extents.extent(wids)
-        return WindowStates(slots[of], ends, taken, self.number, starts)
+        states = rows_of(padded, _latest(group, wid, of, wids))
+        return WindowStates(slots[of], ends, states, self.number, starts)
 
     def _stop(self, cuts: Integers, high: Integers) -> Integers:
         cuts = np.broadcast_to(cuts, np.shape(high))
@@ -147,7 +143,7 @@ def _latest(group: Integers, wid: Integers, of: Integers, wids: Integers) -> Int
     if not wid.size:
         return np.zeros_like(wids)
     known = np.sort(wid)  # ``np.unique`` hashes, which takes ten times as long
-    known = known[np.append(True, known[1:] > known[:-1])]
+    known = known[begins_of(known)]
     each = known.size + 1
     held = group * each + np.searchsorted(known, wid) + 1
     wanted = of * each + np.searchsorted(known, wids, side="right")

@@ -27,6 +27,7 @@ from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.store import OnTime, Store
 from oop_engine.operators.slicing.stores.runs import HeldRuns, Overflow, Runs, overlapping
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
+from oop_engine.operators.values.columns import begins_of, filled_up, spread
 from oop_engine.operators.windows import Gap, Merging
 
 __all__ = ["RunStore"]
@@ -62,9 +63,8 @@ class RunStore(OnTime):
     def _note(self, runs: Runs) -> None:
         """Learn that there are more runs."""
         slots = runs.slots
-        more = int(slots.max(initial=-1)) + 1 - self._open.size
-        if more > 0:
-            self._open = np.concatenate([self._open, np.zeros(max(more, self._open.size), np.bool_)])
+        if (groups := int(slots.max(initial=-1)) + 1) > self._open.size:
+            self._open = filled_up(self._open, max(groups, 2 * self._open.size), False)
         new = slots[~self._open[slots]]
         if 16 * new.size > self._open.size:
             self._open[new] = True
@@ -134,10 +134,9 @@ class RunStore(OnTime):
             least.append(int(np.where(complete, FOREVER, windows.last).min(initial=FOREVER)))
             if (some := np.flatnonzero(complete)).size:
                 windows = windows.take(some)
-                begins = np.cumsum(windows.runs) - windows.runs
-                rows = np.repeat(windows.starts - begins, windows.runs) + np.arange(windows.runs.sum())
+                of, rows = spread(windows.starts, windows.runs)
                 left[rows] = place + 1
-                leaving = self._runs.reduced(held.take(rows), begins, _overflow(definition))
+                leaving = self._runs.reduced(held.take(rows), begins_of(of), _overflow(definition))
                 ends = definition.ends(leaving.last)
                 found.append(WindowStates(leaving.slots, ends, leaving.states, number, leaving.first))
         if found:

@@ -27,6 +27,7 @@ from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.accumulators import is_ragged
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.window_states import narrow
+from oop_engine.operators.values.columns import bytes_of, joined, new_rows, rows_of, spread
 
 __all__ = ["EQUAL", "HeldRuns", "Identity", "Overflow", "Runs", "order_of", "overlapping"]
 
@@ -74,23 +75,20 @@ class Runs(NamedTuple):
     @property
     def nbytes(self) -> int:
         """Bytes of the rows."""
-        columns = (column for state in self.states for column in state)
-        return sum(column.nbytes for column in (*self[:3], *self.marks, *columns))
+        return bytes_of([self[:3], self.marks, *self.states])
 
     def take(self, rows: NDArray[Any] | slice) -> Runs:
         """Return some of the rows."""
-        states = [tuple(column[rows] for column in state) for state in self.states]
-        marks = tuple(column[rows] for column in self.marks)
-        return Runs(self.slots[rows], self.first[rows], self.last[rows], states, marks)
+        places, marks, *states = rows_of([self[:3], self.marks, *self.states], rows)
+        return Runs(*places, states, marks)
 
     def joined(self, *others: Runs) -> Runs:
         """Return the rows of several, one behind the other."""
         some = [runs for runs in (self, *others) if runs.rows]
         if len(some) < 2:
             return some[0] if some else self
-        slots, first, last = (np.concatenate([runs[i] for runs in some]) for i in range(3))
-        states = [_concatenated(of) for of in zip(*(runs.states for runs in some), strict=True)]
-        return Runs(slots, first, last, states, _concatenated([runs.marks for runs in some]))
+        places, marks, *states = joined([runs[:3], runs.marks, *runs.states] for runs in some)
+        return Runs(*places, states, marks)
 
 
 class HeldRuns:
@@ -192,18 +190,15 @@ class HeldRuns:
             yield self._of_windows(part._replace(last=np.minimum(part.last, stop - 1)))
 
     def _of_windows(self, runs: Runs) -> Runs:
-        widths = runs.last - runs.first + 1
-        rows = np.repeat(np.arange(runs.rows), widths)
-        wids = runs.first[rows] + np.arange(rows.size) - np.repeat(np.cumsum(widths) - widths, widths)
+        rows, wids = spread(runs.first, runs.last - runs.first + 1)
         return self._together(Runs(runs.slots[rows], wids, wids, runs.states, runs.marks), rows)
 
     def _together(self, runs: Runs, rows: Integers | None = None) -> Runs:
         """Return rows with those that belong together as one; ``rows``: where the state of each is."""
-        slots, first, last, states, marks = runs
-        order = self._identity.order(slots, first, last)
-        at = order if rows is None else rows[order]
-        states = [tuple(column[at] for column in state) for state in states]
-        ordered = Runs(slots[order], first[order], last[order], states, tuple(mark[at] for mark in marks))
+        order = self._identity.order(*runs[:3])
+        [places] = rows_of([runs[:3]], order)
+        marks, *states = rows_of([runs.marks, *runs.states], order if rows is None else rows[order])
+        ordered = Runs(*places, states, marks)
         return self.reduced(ordered, np.flatnonzero(self._identity.begins(*ordered[:3])))
 
     def reduced(self, runs: Runs, starts: Integers, overflow: Overflow | None = None) -> Runs:
@@ -249,21 +244,14 @@ class HeldRuns:
         return Runs(slots, first, last, states, tuple(marks))
 
 
-def _concatenated(states: Sequence[Arrays]) -> Arrays:
-    return tuple(map(np.concatenate, zip(*states, strict=True)))
-
-
 def _error(overflow: Overflow, error: SumOverflowError, runs: Runs, at: int) -> Exception:
     return overflow(error.column, int(runs.slots[at]), int(runs.first[at]), int(runs.last[at]))
 
 
-def _new_panes(slots: Integers, first: Integers, last: Integers) -> NDArray[np.bool_]:
-    begins = np.ones(slots.size, np.bool_)
-    begins[1:] = (np.diff(first + last) != 0) | (np.diff(slots) != 0)
-    return begins
-
-
-EQUAL = Identity(lambda slots, first, last: order_of(first + last, slots), _new_panes)
+EQUAL = Identity(
+    lambda slots, first, last: order_of(first + last, slots),
+    lambda slots, first, last: new_rows(first + last, slots),
+)
 """Panes of a group are one if they are the same, in the order of panes.
 
 Both ends of panes grow with time, so no two have the same sum.

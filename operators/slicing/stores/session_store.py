@@ -39,6 +39,7 @@ from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.store import OnTime, Store
 from oop_engine.operators.slicing.stores.runs import order_of
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow
+from oop_engine.operators.values.columns import begins_of
 from oop_engine.operators.windows import Gap
 
 __all__ = ["SessionStore"]
@@ -71,12 +72,11 @@ class SessionStore(OnTime):
         self, slots: Integers, first: Integers, last: Integers, left: NDArray[Any], states: list[Arrays], groups: int
     ) -> None:  # fmt: skip
         """Let these be the runs, by group, the newest of each first."""
-        begins = np.ones(slots.size, np.bool_)
-        begins[1:] = slots[1:] != slots[:-1]
-        heads, here = np.full(groups, -1, np.int32), np.arange(slots.size)
-        heads[slots[begins]] = here[begins]
-        older = np.where(np.append(begins, True)[1:], -1, here + 1).astype(np.int32)
-        counts = np.array([slots.size, np.count_nonzero(begins), 0, 0])
+        begins = begins_of(slots)
+        heads, older = np.full(groups, -1, np.int32), np.arange(1, slots.size + 1, dtype=np.int32)
+        heads[slots[begins]] = begins
+        older[begins - 1] = -1  # the oldest of the group before, and of the last one
+        counts = np.array([slots.size, begins.size, 0, 0])
         free = np.empty(slots.size, np.int32)  # none is: room for them
         self._table = RunLists(heads, older, first, last, left.astype(np.int16), free, counts)
         self._states.columns = states

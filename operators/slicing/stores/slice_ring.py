@@ -25,6 +25,7 @@ from oop_engine.operators.slicing.store import Reach, Store
 from oop_engine.operators.slicing.stores.runs import EQUAL, HeldRuns, Overflow, Runs
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow
+from oop_engine.operators.values.columns import filled_up
 
 __all__ = ["SliceRing"]
 
@@ -60,7 +61,7 @@ class SliceRing(WindowStore):
 
     def grow(self, groups: int) -> None:
         super().grow(groups)
-        self._done = _with_room(self._done, len(self.spans))
+        self._done = filled_up(self._done, len(self.spans), NEVER)
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         """Add tuples to their slices; ``groups`` are known by now.  O(tuples), in kernels."""
@@ -264,13 +265,9 @@ class SliceRing(WindowStore):
         self.slicing.check(saved)
         super().load(saved, groups)
         over = saved.part("over")
-        self._done = _with_room(saved.integers("done", (None,)), len(self.spans))
+        self._done = filled_up(saved.integers("done", (None,)), len(self.spans), NEVER)[: len(self.spans)]
         self._over, self._ahead = over.integer(0), over.flag(1)
         return self
-
-
-def _with_room(done: Integers, groups: int) -> Integers:
-    return np.append(done, np.full(max(groups - done.size, 0), NEVER))[:groups]
 
 
 def _of_number(found: Sequence[WindowStates], number: int) -> Iterator[WindowStates]:

@@ -27,6 +27,7 @@ from oop_engine.operators.slicing.partials import NO_WINDOW, Partials, States
 from oop_engine.operators.slicing.spans import loaded_spans, no_spans, saved_spans, with_room
 from oop_engine.operators.slicing.store import Reach, Store
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
+from oop_engine.operators.values.columns import spread
 from oop_engine.operators.windows import Extents
 
 __all__ = ["WindowStore"]
@@ -153,15 +154,12 @@ class WindowStore:
     ) -> list[WindowStates]:
         """Close windows with and without a tuple; groups stay open behind their last one, but those ``over``."""
         found = self.take(slots, low, stop)
-        wids = self.extents.closed_by(found.ends) - 1
-        widths = stop - low
-        before = np.cumsum(widths) - widths
-        of = np.repeat(np.arange(slots.size), widths)
+        of, wids = spread(low, stop - low)
         at = np.zeros(len(self.spans), np.int64)
-        at[slots] = before - low
+        at[slots] = np.cumsum(stop - low) - stop
         states = States(self.parts, of.size)
-        states.put(at[found.slots] + wids, found.states)
-        _, ends = self.extents.extent(np.arange(of.size) - (before - low)[of])
+        states.put(at[found.slots] + self.extents.closed_by(found.ends) - 1, found.states)
+        _, ends = self.extents.extent(wids)
         self.reopen(slots, np.where(np.isin(slots, over), NO_WINDOW, stop))
         return [WindowStates(slots[of], ends, states.columns, self.number)]
 

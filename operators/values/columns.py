@@ -1,0 +1,69 @@
+"""Columns: rows of NumPy arrays side by side; of states, a tuple of arrays for each part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["begins_of", "bytes_of", "filled_up", "joined", "new_rows", "rows_of", "spread"]
+
+Integers = NDArray[np.int64]
+States = Sequence[tuple[NDArray[Any], ...]]
+
+
+def new_rows(*columns: NDArray[Any]) -> NDArray[np.bool_]:
+    """Tell in which rows one of some columns is not that of the row before; the first is one.
+
+    >>> new_rows(np.array([1, 1, 2, 2]), np.array([5, 5, 5, 6])).tolist()
+    [True, False, True, True]
+    """
+    new = np.ones(columns[0].size, np.bool_)
+    new[1:] = columns[0][1:] != columns[0][:-1]
+    for column in columns[1:]:
+        new[1:] |= column[1:] != column[:-1]
+    return new
+
+
+def begins_of(*columns: NDArray[Any]) -> Integers:
+    """Return the rows of ``new_rows``."""
+    return np.flatnonzero(new_rows(*columns))
+
+
+def spread(low: Integers, widths: Integers) -> tuple[Integers, Integers]:
+    """Return the numbers of some ranges one behind the other: of which range each is, and the number.
+
+    Range ``i`` has ``widths[i]`` numbers, from ``low[i]`` on.
+
+    >>> [column.tolist() for column in spread(np.array([7, 3]), np.array([1, 2]))]
+    [[0, 1, 1], [7, 3, 4]]
+    """
+    of = np.repeat(np.arange(widths.size), widths)
+    return of, np.arange(of.size) - np.repeat(np.cumsum(widths) - widths - low, widths)
+
+
+def rows_of(states: States, rows: NDArray[Any] | slice) -> list[tuple[NDArray[Any], ...]]:
+    """Return some rows of states."""
+    return [tuple(column[rows] for column in state) for state in states]
+
+
+def joined(states: Iterable[States]) -> list[tuple[NDArray[Any], ...]]:
+    """Return the rows of several states, one behind the other."""
+    return [tuple(map(np.concatenate, zip(*of, strict=True))) for of in zip(*states, strict=True)]
+
+
+def bytes_of(states: States) -> int:
+    """Return the bytes of all columns."""
+    return sum(column.nbytes for state in states for column in state)
+
+
+def filled_up(column: NDArray[Any], size: int, value: Any) -> NDArray[Any]:
+    """Return a column with ``value`` in new rows at its end, of ``size`` rows at least."""
+    more = size - column.shape[0]
+    return (
+        np.concatenate([column, np.full((more, *column.shape[1:]), value, column.dtype)])
+        if more > 0
+        else column
+    )
