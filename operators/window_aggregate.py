@@ -62,17 +62,18 @@ from oop_engine.operators.keys.behind import with_bounds
 from oop_engine.operators.levels.consolidate import Consolidate
 from oop_engine.operators.levels.partial_aggregate import PartialAggregate
 from oop_engine.operators.ordering.due_rows import DueRows, check_flush
+from oop_engine.operators.slicing.accumulators import is_compiled
 from oop_engine.operators.slicing.changing import Changing, changed_windows, read_change
 from oop_engine.operators.slicing.checks import by_name, checked, checked_emit, one_of
 from oop_engine.operators.slicing.closing import Closing
-from oop_engine.operators.slicing.explained import explained
+from oop_engine.operators.slicing.explained import explained, explained_versions
 from oop_engine.operators.slicing.ordered.held import without_slots
 from oop_engine.operators.slicing.output import Output, Stamp
+from oop_engine.operators.slicing.revised.change_pages import versioned_schema
 from oop_engine.operators.slicing.revised.netting import Netting
 from oop_engine.operators.slicing.revised.noting import without_notes
-from oop_engine.operators.slicing.revised.versioned import explained_versions, versioned_schema
 from oop_engine.operators.slicing.revised.versions import Versions
-from oop_engine.operators.slicing.rows.row_windows import RowWindows, slidable
+from oop_engine.operators.slicing.rows.row_windows import RowWindows
 from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.strategy import Assembly, Query, Strategy, checked_query, stores
 from oop_engine.operators.slicing.tagger import Tagger, bind
@@ -234,7 +235,7 @@ class WindowAggregate(Operator):
         """Tell whether windows slide over the stream, which is the order of arrival."""
         whole = query.output.definitions[0].over is Over.ROWS and not (self.by or self.empty or self.named)
         by_stacks = self.strategy in ("auto", "stacks") and self.assembly == "auto"
-        return by_stacks and whole and slidable(query.parts)
+        return by_stacks and whole and is_compiled(query.parts)
 
     def partition_keys(self, inputs: tuple[Schema, ...]) -> list[tuple[str, ...]]:
         whole = any(one.bound(inputs[0]).whole_stream for one in self.definitions.values())

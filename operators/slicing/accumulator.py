@@ -1,4 +1,4 @@
-"""Accumulator: how a part is kept, and all that is done with its states.
+"""Accumulator: how a part is kept, and all that is done with its states; and which one keeps which kind of part.
 
 A part's states are columns, a tuple of arrays, one row a partial aggregate.  An ``Accumulator`` does everything with
 whole columns in NumPy, from ``identity``, ``prepare`` and ``combine`` alone; ``Compiled`` (``compiled.py``) does it in
@@ -8,16 +8,18 @@ loops.  The accumulator of each kind of part is in ``slicing/accumulators/``.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from functools import cached_property, lru_cache
 from itertools import pairwise, repeat
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from oop_engine.core.errors import GraphError
 from oop_engine.core.page import Page
+from oop_engine.core.registry import Registry
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels.panes import Geometry, step_levels
@@ -25,7 +27,16 @@ from oop_engine.operators.kernels.slices import ALONE
 from oop_engine.operators.slicing.window_states import narrow
 from oop_engine.operators.values.columns import begins_of
 
-__all__ = ["Accumulator", "SumOverflowError", "filled"]
+__all__ = [
+    "ACCUMULATORS",
+    "Accumulator",
+    "SumOverflowError",
+    "accumulator",
+    "filled",
+    "is_compiled",
+    "is_ragged",
+    "register_accumulator",
+]
 
 Integers = NDArray[np.int64]
 _AS_IEEE = np.errstate(invalid="ignore", over="ignore")  # infinities are combined without a word
@@ -46,6 +57,7 @@ class Accumulator(ABC):
     column there are.  ``invertible``: a state can be taken away again, exactly.
     ``of_column``: it takes the values of the part's column as they are, and no times, so a loop over them may stand
     in for it.
+    ``compiled``: all is done in loops; others take a Python step to put windows together.
     ``ragged``: states are lists, in a ``Ragged`` column; stores of cells of one size leave them to others.
     """
 
@@ -53,6 +65,7 @@ class Accumulator(ABC):
     counts: ClassVar[bool] = False
     invertible: bool = False
     of_column: bool = False
+    compiled: ClassVar[bool] = False
     ragged: ClassVar[bool] = False
 
     def __init__(self, part: Part) -> None:
@@ -199,6 +212,46 @@ class Accumulator(ABC):
     @cached_property
     def _types(self) -> list[np.dtype[Any]]:
         return [value.dtype for value in self.identity]
+
+
+ACCUMULATORS = Registry[type[Accumulator]]("accumulator of parts")
+"""Accumulators, by the kinds of parts that they keep.  Nothing else asks for the kind."""
+
+A = TypeVar("A", bound=type[Accumulator])
+
+
+def register_accumulator(*kinds: str) -> Callable[[A], A]:
+    """Let parts of some ``kinds`` be kept by a class; a decorator.
+
+    Raises ``UsageError`` for a kind that an accumulator of another module keeps.
+    """
+
+    def register(of: A) -> A:
+        for kind in kinds:
+            ACCUMULATORS.register(kind, of, of.__module__)
+        return of
+
+    return register
+
+
+@lru_cache(256)
+def accumulator(part: Part) -> Accumulator:
+    """Return the accumulator of ``part``; raises ``GraphError`` for a kind that is not registered."""
+    if part.kind not in ACCUMULATORS:
+        known = ", ".join(ACCUMULATORS)
+        msg = f"a part must be of a kind that has an accumulator ({known}); got {part.kind!r}: register_accumulator"
+        raise GraphError(msg)
+    return ACCUMULATORS[part.kind](part)
+
+
+def is_compiled(parts: Sequence[Part]) -> bool:
+    """Tell whether each of ``parts`` is kept by compiled loops."""
+    return all(accumulator(part).compiled for part in parts)
+
+
+def is_ragged(parts: Sequence[Part]) -> bool:
+    """Tell whether a state of some of ``parts`` is a list."""
+    return any(accumulator(part).ragged for part in parts)
 
 
 def filled(rows: int, value: np.generic) -> NDArray[Any]:

@@ -33,6 +33,7 @@ class Compiled(Accumulator):
     """
 
     monoid: monoids.Monoid
+    compiled = True
 
     @cached_property
     def _loops(self) -> monoids.Loops:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from oop_engine.operators.slicing.accumulators import accumulator
+from oop_engine.core.schema import Schema
+from oop_engine.operators.slicing.accumulators import accumulator, is_ragged
 from oop_engine.operators.slicing.panes.shared_slices import Slicing
 from oop_engine.operators.slicing.panes.slice_windows import assembly_words
 from oop_engine.operators.slicing.strategy import Query, chosen, in_bins
 from oop_engine.operators.windows import Extents, Folding, Gap
 
-__all__ = ["explained"]
+__all__ = ["explained", "explained_versions"]
 
 _NAMED = 6  # definitions that are all named
 
@@ -49,3 +50,21 @@ def _sharing(slicing: Slicing, query: Query) -> str:
     ways = assembly_words(slicing, [accumulator(part) for part in query.parts], query.assembly)
     share = "shared by" if len(some) > 1 else "of"
     return f"{slicing.words(query.schema.unit)} {share} {names}: {many} a window, one ring, {ways}"
+
+
+def explained_versions(query: Query, tuples: Schema) -> str:
+    """Return how windows are kept and read."""
+    if tuples.change is not None:
+        return "rows that may be taken back wait for punctuation; versions are those of a copy that closes with them"
+    ragged = is_ragged(query.parts)
+    copied = [
+        name
+        for name, one in zip(query.names, query.output.definitions, strict=True)
+        if not isinstance(one, Gap | Extents) or (isinstance(one, Extents) and (one.landmark or ragged))
+    ]
+    words = "panes, partial aggregates of windows, or runs of sessions: versions read them as they are"
+    if not copied:
+        return words
+    return f"{', '.join(map(repr, copied))}: versions are those of a copy of the state that closes" + (
+        f"; else {words}" if len(copied) < len(query.names) else ""
+    )

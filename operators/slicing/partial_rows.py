@@ -28,13 +28,13 @@ from numpy.typing import NDArray
 
 from oop_engine.core.errors import ContractError, GraphError
 from oop_engine.core.page import Page
+from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation, Arrays, Part
 from oop_engine.operators.keys.row_codes import row_codes
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.accumulators import accumulator
 from oop_engine.operators.slicing.output import Output, Stamp
-from oop_engine.operators.slicing.panes.common_panes import CommonPanes
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.stores.pane_store import PaneStore
@@ -102,6 +102,8 @@ class PartialRows(ABC):
         self.output = Output(definitions, aggregates, tuples, by, stamp, place, named=named)
         self._states = [(of, _names(i, of.part, len(of.arrow_types())))
                         for i, of in enumerate(map(accumulator, self.parts))]  # fmt: skip
+        numbered = enumerate(definitions.values())
+        self.panes = CommonPanes({number: one for number, one in numbered if isinstance(one, Extents)})
         self.schema = self._schema(tuples, by, place)
 
     @property
@@ -127,9 +129,13 @@ class PartialRows(ABC):
     def bound(self, bounds: Integers | int) -> Integers:
         """Return the bounds on rows that follow from those on tuples."""
 
-    @abstractmethod
     def stores(self, *, every: bool) -> list[Store]:
-        """Return stores that take pages of rows; ``every``: windows without one are results too."""
+        """Return stores that take pages of rows, empty; ``every``: windows without a row are results too."""
+        parts, stamp = self.parts, self.output.stamp
+        return [
+            PaneStore(number, grid, parts, stamp, every=every, given=self.states)
+            for number, grid in self.panes.grids.items()
+        ]
 
     def page(self, keys: Sequence[pa.Array], places: Sequence[Integers], states: Sequence[Arrays]) -> Page:
         """Return the page of rows with these keys, places and states."""
@@ -150,14 +156,44 @@ class PartialRows(ABC):
         return self.output.overflow(error.column, error.start, error.end, group)
 
 
+class CommonPanes:
+    """The panes that ``grids`` have together, by their numbers: they end where a window of any begins or ends."""
+
+    def __init__(self, grids: Mapping[int, Extents]) -> None:
+        self.grids = grids
+
+    def inside(self, times: Integers) -> NDArray[np.bool_]:
+        """Tell which times are in a window.  O(times x grids), as the others."""
+        inside = np.zeros(times.size, np.bool_)
+        for grid in self.grids.values():
+            first, last = grid.wids(times)
+            inside |= last >= first
+        return inside
+
+    def starts(self, times: Integers) -> Integers:
+        """Return the start of the pane that each time is in: the last edge of all grids."""
+        starts: Integers = np.maximum.reduce([grid.pane_starts(times) for grid in self.grids.values()])
+        return starts
+
+    def window(self, time: int) -> tuple[int, int]:
+        """Return the first window that has a time, which is in one."""
+        at = np.array([time])
+        grid = next(grid for grid in self.grids.values() if np.less_equal(*grid.wids(at))[0])
+        (start,), (end,) = grid.extent(grid.wids(at)[0])
+        return int(start), int(end)
+
+    def bound(self, bounds: Integers | int) -> Integers:
+        """Round bounds down to the start of a pane; sentinels stay."""
+        given = np.asarray(bounds, np.int64)
+        margin = max((one.range or 0) + 2 * one.slide + abs(one.origin) for one in self.grids.values())
+        inside = np.clip(given, NEVER + 1 + margin, FOREVER - 1 - margin)
+        return np.where((given == NEVER) | (given == FOREVER), given, self.starts(inside))
+
+
 class PaneRows(PartialRows):
-    """A row is a pane of ``grids``, by name; of a page there is one a group and pane."""
+    """A row is a pane of grids; of a page there is one a group and pane."""
 
     places = ("pane_start",)
-
-    def __init__(self, grids: Mapping[str, Extents], *given: Any, **named: Any) -> None:
-        super().__init__(grids, *given, **named)
-        self.panes = CommonPanes(dict(enumerate(grids.values())))
 
     def of_page(self, page: Page) -> Page | None:
         """O(tuples x grids), in Arrow and kernels."""
@@ -193,18 +229,6 @@ class PaneRows(PartialRows):
         """
         return self.panes.bound(bounds)
 
-    def stores(self, *, every: bool) -> list[Store]:
-        """Return stores that take pages of rows, empty: one a grid."""
-        return _of_grids(self, self.panes, every=every)
-
-
-def _of_grids(rows: PartialRows, panes: CommonPanes, *, every: bool) -> list[Store]:
-    parts, stamp = rows.parts, rows.output.stamp
-    return [
-        PaneStore(number, grid, parts, stamp, every=every, given=rows.states)
-        for number, grid in panes.grids.items()
-    ]
-
 
 class RunRows(PartialRows):
     """Rows of runs of ``definitions``, by name: nested ones that merge, and grids; of a page one a run and pane."""
@@ -213,9 +237,7 @@ class RunRows(PartialRows):
 
     def __init__(self, definitions: Mapping[str, Definition], *given: Any, **named: Any) -> None:
         super().__init__(definitions, *given, **named)
-        numbered = list(enumerate(definitions.values()))
-        merging = {n: one for n, one in numbered if isinstance(one, Merging)}
-        self.panes = CommonPanes({n: one for n, one in numbered if isinstance(one, Extents)})
+        merging = {n: one for n, one in enumerate(definitions.values()) if isinstance(one, Merging)}
         self.nested: dict[int, Merging] = {**nested(merging)} or merging
 
     def of_page(self, page: Page) -> Page:
@@ -235,8 +257,7 @@ class RunRows(PartialRows):
         return np.asarray(bounds, np.int64)
 
     def stores(self, *, every: bool) -> list[Store]:
-        """Return stores that take pages of rows, empty: one of runs, and one a grid."""
-        return [_Merged(self), *_of_grids(self, self.panes, every=every)]
+        return [_Merged(self), *super().stores(every=every)]
 
 
 class _Merged(RunStore):

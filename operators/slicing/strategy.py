@@ -25,10 +25,10 @@ from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Part
 from oop_engine.operators.slicing.accumulators import is_compiled, is_ragged
 from oop_engine.operators.slicing.checks import MOST_WINDOWS, check_overlap
-from oop_engine.operators.slicing.ordered.held import Share, shares
+from oop_engine.operators.slicing.ordered.held import Held, shared_tuples
 from oop_engine.operators.slicing.ordered.ordered_store import OrderedStore
 from oop_engine.operators.slicing.output import Output
-from oop_engine.operators.slicing.panes.pane_costs import gain, in_panes
+from oop_engine.operators.slicing.panes.pane_costs import gain
 from oop_engine.operators.slicing.panes.shared_slices import Slicing, shared
 from oop_engine.operators.slicing.panes.slice_windows import Assembly, check_assembly
 from oop_engine.operators.slicing.store import Store
@@ -139,7 +139,7 @@ def numbered_stores(query: Query) -> Iterator[tuple[list[int], Store]]:
     if gaps := query.gaps:
         yield list(gaps), _runs(query, gaps)
     folded = {n: one for n in query.alone if isinstance(one := query.output.definitions[n], Folding)}
-    shared = {} if query.changing else shares(folded, query.schema, query.read, query.output)
+    shared = {} if query.changing else shared_tuples(folded, query.schema, query.read, query.output)
     for number in query.alone:
         if number not in gaps:
             yield [number], _store(query, number, shared.get(number))
@@ -206,7 +206,7 @@ def _check_strategy(query: Query, extents: Extents) -> None:
         raise GraphError(msg)
 
 
-def _store(query: Query, number: int, held: Share | None = None) -> Store:
+def _store(query: Query, number: int, held: Held | None = None) -> Store:
     definition = query.output.definitions[number]
     if isinstance(definition, Extents):
         return _STORES[chosen(query, definition).kept](query, number, definition)
@@ -261,7 +261,7 @@ def chosen(query: Query, extents: Extents) -> Choice:
     if is_ragged(query.parts):
         return Choice("runs", "runs of panes: lists of values, a row a group and pane, merged at the end")
     if asked in _READ:  # before they close
-        few = in_panes(extents)[0] <= _READ[asked] and is_compiled(query.parts) and gain(extents, 1) <= 1
+        few = extents.panes[0] <= _READ[asked] and is_compiled(query.parts) and gain(extents, 1) <= 1
         return Choice("still", "panes") if few else Choice("windows", "windows")
     if asked == "windows":
         return Choice("windows", "windows, as asked: a partial aggregate for each (group, window)")
@@ -283,10 +283,9 @@ def chosen(query: Query, extents: Extents) -> Choice:
 
 
 def _costs(extents: Extents) -> str:
-    panes, _ = in_panes(extents)
     few, many = (f"{gain(extents, n):.2f}" for n in (1, _MANY))
     return (
-        f"{panes} a window, {few} of the time of windows at 1 tuple a group and pane, "
+        f"{extents.panes[0]} a window, {few} of the time of windows at 1 tuple a group and pane, "
         f"{many} at {_MANY} (eqs. 6.1, 6.3)"
     )
 

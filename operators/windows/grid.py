@@ -101,6 +101,17 @@ class Extents:
         """How many windows a tuple is in at most; of landmark windows, in how many it is kept."""
         return 1 if self.range is None else -(-self.range // self.slide)
 
+    @property
+    def panes(self) -> tuple[int, int]:
+        """How many panes a window of one length has, and how many a slide: those between starts and ends of windows.
+
+        >>> Extents(range=240, slide=60, origin=0).panes, Extents(25, 10, 0).panes
+        ((4, 1), (5, 2))
+        """
+        assert self.range is not None
+        whole, rest = divmod(self.range, self.slide)
+        return (2 * whole + 1, 2) if rest else (whole, 1)
+
     def places(self, offsets: Any) -> Any:
         """Return in which slide offsets from the origin are."""
         return offsets // self.slide

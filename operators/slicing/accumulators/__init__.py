@@ -21,22 +21,22 @@ state that is to be combined in compiled loops see ``Compiled`` and ``oop_engine
 
 from __future__ import annotations
 
-from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError
-from oop_engine.operators.slicing.accumulators import (
-    choices,
-    kept_values,
-    library_sketches,
-    lists,
-    sums,
-    user,
-)  # each registers its own
-from oop_engine.operators.slicing.accumulators.registry import (
+from oop_engine.operators.slicing.accumulator import (
     ACCUMULATORS,
+    Accumulator,
+    SumOverflowError,
     accumulator,
     is_compiled,
     is_ragged,
     register_accumulator,
 )
+from oop_engine.operators.slicing.accumulators import (
+    kept_values,
+    library_sketches,
+    lists,
+    sums_and_choices,
+    user,
+)  # each registers its own
 from oop_engine.operators.slicing.compiled import Compiled
 
 __all__ = [
@@ -45,13 +45,12 @@ __all__ = [
     "Compiled",
     "SumOverflowError",
     "accumulator",
-    "choices",
     "is_compiled",
     "is_ragged",
     "kept_values",
     "library_sketches",
     "lists",
     "register_accumulator",
-    "sums",
+    "sums_and_choices",
     "user",
 ]

@@ -15,8 +15,8 @@ from oop_engine.core.page import Page
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.aggregates.ragged import Flat, Ragged
 from oop_engine.operators.aggregates.sort_keys import NAN, decoded, has_keys, keys_of, ranks_of, taken
+from oop_engine.operators.slicing.accumulator import register_accumulator
 from oop_engine.operators.slicing.accumulators.lists import Lists, column_of, hashes, state_of
-from oop_engine.operators.slicing.accumulators.registry import register_accumulator
 from oop_engine.operators.values.columns import begins_of
 
 __all__ = ["Chosen", "Earliest"]

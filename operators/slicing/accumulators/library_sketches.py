@@ -16,8 +16,8 @@ from oop_engine.operators.aggregates import Arrays
 from oop_engine.operators.aggregates.library_sketches import empty_sketch, sketch_of
 from oop_engine.operators.aggregates.ragged import Ragged
 from oop_engine.operators.aggregates.sort_keys import decoded
+from oop_engine.operators.slicing.accumulator import register_accumulator
 from oop_engine.operators.slicing.accumulators.lists import Lists, column_of, state_of
-from oop_engine.operators.slicing.accumulators.registry import register_accumulator
 from oop_engine.operators.slicing.compiled import numbers
 from oop_engine.operators.values.columns import begins_of
 

@@ -22,8 +22,7 @@ from oop_engine.operators.aggregates.sketches import Bins
 from oop_engine.operators.aggregates.sort_keys import decoded, has_keys, keys_of, ranked, ranks_of
 from oop_engine.operators.kernels.hashing import lifted, mix_bytes, mix_integers, registers
 from oop_engine.operators.kernels.lists import ascending, counted, merge, tally
-from oop_engine.operators.slicing.accumulator import Accumulator
-from oop_engine.operators.slicing.accumulators.registry import register_accumulator
+from oop_engine.operators.slicing.accumulator import Accumulator, register_accumulator
 from oop_engine.operators.slicing.compiled import fixed, numbers, valid
 from oop_engine.operators.slicing.window_states import narrow
 

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from oop_engine.core.page import Page
 from oop_engine.operators.aggregates import Arrays, Part, UserDefined
-from oop_engine.operators.slicing.accumulator import Accumulator
-from oop_engine.operators.slicing.accumulators.registry import register_accumulator
+from oop_engine.operators.slicing.accumulator import Accumulator, register_accumulator
 
 __all__: list[str] = []
 

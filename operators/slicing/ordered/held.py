@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from oop_engine.core.errors import SnapshotError
@@ -15,12 +16,14 @@ from oop_engine.core.punctuation import passed
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.core.snapshot import changing
+from oop_engine.operators.kernels.time_order import time_order
 from oop_engine.operators.ordering.reorder_buffer import ReorderBuffer
+from oop_engine.operators.ordering.time_sorted import reordered
 from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.values.columns import filled_up
 from oop_engine.operators.windows import Folding, Over
 
-__all__ = ["Held", "Share", "Taken", "columns_of", "shares", "without_slots"]
+__all__ = ["Held", "Taken", "columns_of", "shared_tuples", "without_slots"]
 
 Integers = NDArray[np.int64]
 
@@ -34,6 +37,19 @@ class Taken(NamedTuple):
     slots: Integers
     tags: NDArray[np.int8]
 
+    def in_order(self, tie: tuple[str, ...], *, by_group: bool) -> Taken:
+        """Return them by (group), time, tie and arrival.  O(n), with a tie O(n log n)."""
+        page, slots = self.page, self.slots
+        grouped = by_group and bool((slots[1:] != slots[:-1]).any())
+        if tie:
+            ranks = [pc.rank(page.column(name), tiebreaker="dense").to_numpy() for name in tie]
+            order = np.lexsort((*ranks[::-1], page.times, *([slots] if grouped else [])))
+        elif grouped:
+            order = time_order(slots)
+        else:
+            return self
+        return Taken(reordered(page, order), slots[order], self.tags[order] if self.tags.size else self.tags)
+
 
 def columns_of(definition: Folding, read: Collection[str], tie: Collection[str]) -> set[str]:
     """Return the columns that are held for a definition, beside the progressing attribute."""
@@ -45,6 +61,9 @@ class Held:
 
     They lie in sorted pages, with the slot (if they are ``grouped``) and the tag of each as columns behind its own.
     Where windows are ``over`` rows, the number of a tuple is its time.
+
+    Several stores may be ``readers``, that take the same, one after the other: all that one of them takes is left for
+    the others.
     """
 
     def __init__(
@@ -63,14 +82,15 @@ class Held:
         self._tagged, self._grouped = tagged, grouped
         self._buffer = ReorderBuffer(self._whole, owned=True)
         self._of = np.zeros(0, np.int64)  # (slots,) how many each group has
+        self._left: list[Taken | None] = []  # for each reader
+
+    def reader(self) -> int:
+        """Return the number of one more reader."""
+        self._left.append(None)
+        return len(self._left) - 1
 
     def __len__(self) -> int:
         return self._buffer.tuples
-
-    @property
-    def tuples(self) -> int:
-        """How many tuples are held."""
-        return len(self)
 
     @property
     def nbytes(self) -> int:
@@ -95,14 +115,14 @@ class Held:
         batch = pa.RecordBatch.from_arrays(columns, schema=self._whole.fields)
         self._buffer.add(Page(self._whole, batch))
 
-    def take(self, bound: int) -> Taken | None:
+    def take(self, reader: int, bound: int) -> Taken | None:
         """Take out the tuples that a bound of all groups has passed.  O(taken + log held)."""
-        return self._taken(self._buffer.release(bound))
+        return self._given(reader, self._buffer.release(bound))
 
-    def take_some(self, slots: Integers, bounds: Integers) -> Taken | None:
+    def take_some(self, reader: int, slots: Integers, bounds: Integers) -> Taken | None:
         """Take out those of ``slots[i]`` that ``bounds[i]`` has passed.  O(held)."""
         if not self._of[slots[slots < self._of.size]].any():
-            return None
+            return self._given(reader, None)
         everything = self._buffer.release(_EVERY)
         assert everything is not None
         of = self._slots(everything)
@@ -110,7 +130,7 @@ class Held:
         below[slots] = bounds
         gone = passed(everything.times, below[of])
         self._buffer.add(everything.filter(~gone))
-        return self._taken(everything.filter(gone)) if gone.any() else None
+        return self._given(reader, everything.filter(gone) if gone.any() else None)
 
     def tagged_at(self, bound: int) -> Integers:
         """Return the slots of the tuples with a tag right at a bound of all groups.  O(runs that begin there)."""
@@ -135,13 +155,16 @@ class Held:
         slots: Integers = page.column("\0slot").to_numpy().astype(np.int64)
         return slots
 
-    def _taken(self, page: Page | None) -> Taken | None:
-        if page is None:
-            return None
-        slots = self._slots(page)
-        self._count(slots, -1)
-        tags = page.column("\0tag").to_numpy() if self._tagged else np.empty(0, np.int8)
-        return Taken(Page(self._schema, page.batch.select(self._schema.names)), slots, tags)
+    def _given(self, reader: int, page: Page | None) -> Taken | None:
+        """Give a reader the tuples of a page, or, of none, those that another one has left for it."""
+        if page is not None:
+            slots = self._slots(page)
+            self._count(slots, -1)
+            tags = page.column("\0tag").to_numpy() if self._tagged else np.empty(0, np.int8)
+            taken = Taken(Page(self._schema, page.batch.select(self._schema.names)), slots, tags)
+            self._left = [taken] * len(self._left)
+        given, self._left[reader] = self._left[reader], None
+        return given
 
     def rename(self, kept: Integers, slots: Integers) -> None:
         """Let only the groups ``kept`` stay; group ``g`` gets the slot ``slots[g]``."""
@@ -181,92 +204,20 @@ class Held:
             np.add.at(self._of, slots, sign)
 
 
-class Share:
-    """The part of a store in ``held``, which others of ``shares`` have too: each is given all that one of them takes.
-
-    They take the same, one after the other.  The first of them adds and saves, and counts the tuples as its own.
-    """
-
-    def __init__(self, held: Held, shares: list[Share]) -> None:
-        self._held, self._shares, self._first = held, shares, not shares
-        self._left: Taken | None = None  # taken by another one
-        shares.append(self)
-
-    def __len__(self) -> int:
-        return len(self._held)
-
-    @property
-    def tuples(self) -> int:
-        """How many tuples are held, but for those that another store counts."""
-        return len(self._held) if self._first else 0
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the tuples, but for those that another store counts."""
-        return self._held.nbytes if self._first else 0
-
-    def of(self, groups: int) -> Integers:
-        """Return how many tuples each of so many groups has."""
-        return self._held.of(groups)
-
-    def add(self, page: Page, times: Integers, slots: Integers, tags: NDArray[np.int8], groups: int) -> None:
-        """Keep the tuples of a page, once."""
-        if self._first:
-            self._held.add(page, times, slots, tags, groups)
-
-    def take(self, bound: int) -> Taken | None:
-        """Take out the tuples that a bound of all groups has passed."""
-        return self._given(self._held.take(bound))
-
-    def take_some(self, slots: Integers, bounds: Integers) -> Taken | None:
-        """Take out those of ``slots[i]`` that ``bounds[i]`` has passed."""
-        return self._given(self._held.take_some(slots, bounds))
-
-    def _given(self, taken: Taken | None) -> Taken | None:
-        if taken is not None:
-            for share in self._shares:
-                share._left = taken
-        taken, self._left = self._left, None
-        return taken
-
-    def tagged_at(self, bound: int) -> Integers:
-        """Return the slots of the tuples with a tag right at a bound of all groups."""
-        return self._held.tagged_at(bound)
-
-    def tagged_at_some(self, below: Integers) -> Integers:
-        """Do so for bounds of groups, (slots,)."""
-        return self._held.tagged_at_some(below)
-
-    def rename(self, kept: Integers, slots: Integers) -> None:
-        """Let only the groups ``kept`` stay; group ``g`` gets the slot ``slots[g]``."""
-        if self._first:
-            self._held.rename(kept, slots)
-
-    def save(self) -> dict[str, Any]:
-        """Return the tuples for a snapshot, once."""
-        return self._held.save() if self._first else {}
-
-    def load(self, saved: Saved, groups: int) -> None:
-        """Restore a snapshot of so many groups."""
-        if self._first:
-            self._held.load(saved, groups)
-
-
-def shares(
+def shared_tuples(
     definitions: Mapping[int, Folding], schema: Schema, read: Collection[str], output: Output
-) -> dict[int, Share]:
-    """Return shares in tuples that are held once, for the definitions (by number) that can share them.
+) -> dict[int, Held]:
+    """Return where tuples are held once for several definitions, by the numbers of those that can share them.
 
     Those with tags of their own hold their own; those that wait for tuples of all groups share with such alone.
     """
-    found = dict[int, Share]()
+    found = dict[int, Held]()
     for whole in (False, True):
         some = {n: one for n, one in definitions.items() if one.whole_stream is whole and not one.tagged}
         if len(some) > 1:
             names = set[str]().union(*(columns_of(one, read, output.tie) for one in some.values()))
             over = next(iter(some.values())).over
-            held, of = Held(schema, names, over, tagged=False, grouped=output.grouped), list[Share]()
-            found |= {number: Share(held, of) for number in some}
+            found |= dict.fromkeys(some, Held(schema, names, over, tagged=False, grouped=output.grouped))
     return found
 
 

@@ -24,9 +24,8 @@ from oop_engine.operators.kernels.runs import numbered as number_runs
 from oop_engine.operators.kernels.time_order import time_order
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.compiled import fixed
-from oop_engine.operators.slicing.ordered.final import in_order_of, numbered
-from oop_engine.operators.slicing.ordered.held import Held, Share, Taken, columns_of
-from oop_engine.operators.slicing.ordered.slice_table import SliceRows, in_groups, read_ranges
+from oop_engine.operators.slicing.ordered.held import Held, Taken, columns_of
+from oop_engine.operators.slicing.ordered.slice_table import SliceRows, in_groups, numbered, read_ranges
 from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.store import OnTime, Store
@@ -45,18 +44,20 @@ class OrderedStore(OnTime):
     """Tuples and slices of ``definition``, which has the ``number``; of ``schema`` the columns ``read`` are needed.
 
     Tuples of one time are ordered by the tie of the definition, then of the ``output``.  Where windows are over rows, a
-    tuple's number is its time.  ``held``: tuples are held together with other stores.
+    tuple's number is its time.  ``held``: where tuples are held together with other stores, of which the first adds and
+    saves them, and counts them as its own.
     """
 
     def __init__(
-        self, number: int, definition: Folding, output: Output, schema: Schema, read: set[str], held: Share | None,
+        self, number: int, definition: Folding, output: Output, schema: Schema, read: set[str], held: Held | None,
     ) -> None:  # fmt: skip
         self._number, self._definition = number, definition
         self._parts, self._stamp = output.parts, output.stamp
         self._tie = tuple(dict.fromkeys((*definition.tie, *output.tie)))
         names = columns_of(definition, read, output.tie)
         own = Held(schema, names, definition.over, tagged=definition.tagged, grouped=output.grouped)
-        self._held: Held | Share = own if held is None else held
+        self._held = own if held is None else held
+        self._reader = self._held.reader()
         kept = pa.schema(map(schema.fields.field, definition.keeps)) if definition.keeps else None
         self._slices, self._edges = SliceRows.none(self._parts, kept), SliceRows.none((), None)
         self._numbers = np.empty((3, 0), np.int64)
@@ -65,14 +66,15 @@ class OrderedStore(OnTime):
 
     @property
     def tuples(self) -> int:
-        return self._held.tuples
+        return 0 if self._reader else len(self._held)
 
     def __len__(self) -> int:
         return int(self._slices.slots.size)
 
     @property
     def nbytes(self) -> int:
-        return self._held.nbytes + self._slices.nbytes + self._edges.nbytes + self._numbers.nbytes
+        held = 0 if self._reader else self._held.nbytes
+        return held + self._slices.nbytes + self._edges.nbytes + self._numbers.nbytes
 
     @property
     def alive(self) -> int:
@@ -102,7 +104,8 @@ class OrderedStore(OnTime):
                 numbers = self._numbers[_CAME][slots] + ranks(slots)
                 np.maximum.at(self._numbers[_CAME], slots, numbers + 1)
             tags = self._definition.tags(page, numbers)
-        self._held.add(page, times, slots, tags, groups)
+        if not self._reader:
+            self._held.add(page, times, slots, tags, groups)
 
     def due(self, bound: int) -> bool:
         return len(self._held) > 0 or len(self) > 0 or bound == FOREVER
@@ -111,7 +114,7 @@ class OrderedStore(OnTime):
         self._bound = max(self._bound, bound)
         below = np.full(self._groups, bound)
         tagged = self._held.tagged_at(bound) if self._definition.peeks and bound < FOREVER else None
-        return self._closed(self._held.take(bound), below, tagged)
+        return self._closed(self._held.take(self._reader, bound), below, tagged)
 
     def close_some(self, slots: Integers, bounds: Integers) -> list[WindowStates]:
         if self._definition.whole_stream:
@@ -119,7 +122,7 @@ class OrderedStore(OnTime):
         below = np.full(self._groups, NEVER)
         below[slots] = bounds
         tagged = self._held.tagged_at_some(below) if self._definition.peeks else None
-        return self._closed(self._held.take_some(slots, bounds), below, tagged)
+        return self._closed(self._held.take_some(self._reader, slots, bounds), below, tagged)
 
     def _closed(self, taken: Taken | None, below: Integers, tagged: Integers | None) -> list[WindowStates]:
         """Fold tuples that are final, and return the windows that the bounds of groups complete."""
@@ -136,7 +139,7 @@ class OrderedStore(OnTime):
     def _fold(self, taken: Taken) -> tuple[FinalTuples | None, Integers]:
         """Put final tuples into slices; return those that are in windows, and the slot of each of their groups."""
         whole = self._definition.whole_stream
-        taken = in_order_of(taken, self._tie, by_group=not whole)
+        taken = taken.in_order(self._tie, by_group=not whole)
         by = np.zeros_like(taken.slots) if whole else taken.slots
         final, of = numbered(taken, by, self._numbers[_DONE], self._table)
         places = self._definition.places(final)
@@ -266,7 +269,8 @@ class OrderedStore(OnTime):
         return living
 
     def rename(self, kept: Integers, slots: Integers) -> None:
-        self._held.rename(kept, slots)
+        if not self._reader:
+            self._held.rename(kept, slots)
         self._slices = self._slices._replace(slots=slots[self._slices.slots])
         if not self._definition.whole_stream:
             self._room(slots.size)
@@ -276,16 +280,16 @@ class OrderedStore(OnTime):
 
     def save(self) -> dict[str, Any]:
         numbers = self._numbers[:, : 1 if self._definition.whole_stream else max(self._groups, 1)]
-        return {
-            "held": self._held.save(), "slices": self._slices.save(self._parts), "edges": self._edges.save(()),
-            "numbers": numbers, "bound": self._bound,
-        }  # fmt: skip
+        held = {} if self._reader else self._held.save()
+        slices, edges = self._slices.save(self._parts), self._edges.save(())
+        return {"held": held, "slices": slices, "edges": edges, "numbers": numbers, "bound": self._bound}
 
     def load(self, saved: Saved, groups: int) -> Store:
         whole = self._definition.whole_stream
         self._groups, self._bound = groups, saved.integer("bound")
         self._numbers = saved.integers("numbers", (3, 1 if whole else max(groups, 1)))
-        self._held.load(saved.part("held"), groups)
+        if not self._reader:
+            self._held.load(saved.part("held"), groups)
         self._slices = self._slices.loaded(saved.part("slices"), self._parts, groups)
         self._edges = self._edges.loaded(saved.part("edges"), (), 1)
         return self

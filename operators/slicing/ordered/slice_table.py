@@ -16,11 +16,13 @@ from oop_engine.operators.kernels.sliding import bisect, over_ranges
 from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError
 from oop_engine.operators.slicing.accumulators import accumulator
 from oop_engine.operators.slicing.compiled import Compiled
+from oop_engine.operators.slicing.ordered.held import Taken
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.window_states import narrow
 from oop_engine.operators.values.columns import begins_of, bytes_of, joined, new_rows, rows_of, spread
+from oop_engine.operators.windows.folding import FinalTuples
 
-__all__ = ["SliceRows", "in_groups", "read_ranges"]
+__all__ = ["SliceRows", "in_groups", "numbered", "read_ranges"]
 
 Integers = NDArray[np.int64]
 
@@ -58,7 +60,8 @@ class SliceRows(NamedTuple):
             kept = kept.slice(rows.start or 0, rows.stop and rows.stop - (rows.start or 0))
         elif kept is not None:
             kept = kept.take(pa.array(rows))
-        return SliceRows(*rows_of([self[:4]], rows)[0], rows_of(self.states, rows), kept)
+        (slots, places, first, last), *states = rows_of([self[:4], *self.states], rows)
+        return SliceRows(slots, places, first, last, states, kept)
 
     def with_more(self, more: SliceRows, parts: Sequence[Part]) -> SliceRows:
         """Return these and ``more``, whose places lie behind those of their groups, or go on with the last one.
@@ -67,13 +70,13 @@ class SliceRows(NamedTuple):
         """
         if not self.slots.size:
             return more
-        [columns], states = joined([[self[:4]], [more[:4]]]), joined([self.states, more.states])
+        (slots, places, first, last), *states = joined([some[:4], *some.states] for some in (self, more))
         kept = None
         if self.kept is not None and more.kept is not None:
             kept = pa.concat_batches([self.kept, more.kept])
-        both = SliceRows(*columns, states, kept)
-        if (both.slots[1:] < both.slots[:-1]).any():
-            both = both.take(np.argsort(both.slots, kind="stable"))  # two that are sorted are merged
+        both = SliceRows(slots, places, first, last, states, kept)
+        if (slots[1:] < slots[:-1]).any():
+            both = both.take(np.argsort(slots, kind="stable"))  # two that are sorted are merged
         again = np.flatnonzero(~new_rows(both.slots, both.places))
         try:
             return both._joined(again, parts) if again.size else both
@@ -115,6 +118,29 @@ class SliceRows(NamedTuple):
             raise SnapshotError(msg)
         kept = None if self.kept is None else saved.batch(5, self.kept.schema, slots.size)
         return SliceRows(slots, places, first, last, States(parts).loaded(saved.part(4), slots.size), kept)
+
+
+def numbered(taken: Taken, slots: Integers, done: Integers, table: SliceRows) -> tuple[FinalTuples, Integers]:
+    """Return tuples that are in order with their ranks, and the slot of each group.
+
+    ``slots``: of the groups that number them; ``done``: how many each had before; ``table``: the slices there are.
+    """
+    starts = begins_of(slots)
+    of = slots[starts]
+    lengths = np.diff(starts, append=slots.size)
+    if of.size == 1:
+        ranks, groups = np.arange(int(done[of[0]]), int(done[of[0]]) + slots.size), np.zeros_like(slots)
+    else:
+        ranks = np.arange(slots.size) + np.repeat(done[of] - starts, lengths)
+        groups = np.repeat(np.arange(of.size), lengths)
+    last = np.searchsorted(table.slots, of, side="right") - 1
+    there = (last >= 0) & (table.slots[last] == of) if table.slots.size else np.zeros(of.size, np.bool_)
+    opened, since, until = np.full((3, of.size), -1)
+    at = last[there]
+    opened[there], since[there], until[there] = table.places[at], table.first[at], table.last[at]
+    return FinalTuples(
+        groups, starts, taken.page.times, ranks, taken.tags, taken.page, opened, since, until
+    ), of
 
 
 def in_groups(

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from oop_engine.operators.windows import Extents
 
-__all__ = ["Load", "by_panes", "by_windows", "gain", "in_panes"]
+__all__ = ["Load", "by_panes", "by_windows", "gain"]
 
 PANE_TUPLE = 12.0
 """a: to read a tuple and add it to its pane."""
@@ -70,24 +70,12 @@ def by_windows(load: Load) -> float:
     return SCAN * new + WINDOW_TUPLE * load.tuples + (WINDOW + RESULT) * load.groups
 
 
-def in_panes(extents: Extents) -> tuple[int, int]:
-    """Return how many panes a window has, and how many a slide.
-
-    >>> from oop_engine.operators.windows import Extents
-    >>> in_panes(Extents(range=240, slide=60, origin=0)), in_panes(Extents(25, 10, 0))
-    ((4, 1), (5, 2))
-    """
-    assert extents.range is not None
-    whole, rest = divmod(extents.range, extents.slide)
-    return (2 * whole + 1, 2) if rest else (whole, 1)
-
-
 def gain(extents: Extents, tuples: float) -> float:
     """Return the time by panes over that by windows, with ``tuples`` of each group in each pane.
 
     >>> gain(Extents(300, 60, 0), tuples=20) < 0.35
     True
     """
-    panes, per_slide = in_panes(extents)
+    panes, per_slide = extents.panes
     load = Load(tuples * panes, 1, panes, per_slide)
     return by_panes(load) / by_windows(load)

@@ -80,9 +80,8 @@ class PaneRing:
     def __init__(self, parts: Sequence[Part], extents: Extents, *, still: bool = False) -> None:
         assert extents.range is not None
         self.extents, self.still = extents, still
-        whole, self._rest = divmod(extents.range, extents.slide)
-        self.step = 2 if self._rest else 1
-        self.length = self.step * whole + self.step - 1
+        self._rest = extents.range % extents.slide
+        self.length, self.step = extents.panes
         low, high = extents.safe
         # Panes of times for which extents fit 64 bits, for sure; a time that wraps lies outside of them.
         self._sure = (

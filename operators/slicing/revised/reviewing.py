@@ -23,19 +23,21 @@ from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Count
 from oop_engine.operators.slicing.closing import Integers
 from oop_engine.operators.slicing.output import Output
-from oop_engine.operators.slicing.revised.asked_triggers import AskedTriggers
-from oop_engine.operators.slicing.revised.last_versions import TIMINGS, ChangePages, LastVersions, same_rows
+from oop_engine.operators.slicing.revised.asked_triggers import AskedTriggers, Waiting
+from oop_engine.operators.slicing.revised.change_pages import TIMINGS, ChangePages
 from oop_engine.operators.slicing.revised.netting import Netting
 from oop_engine.operators.slicing.revised.reading import readable
 from oop_engine.operators.slicing.revised.version_table import (
+    Extents,
+    LastVersions,
     Versioned,
     VersionTable,
     alike,
     exactly,
+    same_rows,
     taken,
     within,
 )
-from oop_engine.operators.slicing.revised.waiting import Extents, Waiting
 from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import WindowStates

@@ -16,7 +16,17 @@ from oop_engine.core.saved import Saved
 from oop_engine.operators.keys.key_table import KeyTable
 from oop_engine.operators.slicing.tagger import ranks
 
-__all__ = ["VersionTable", "Versioned", "alike", "equal_rows", "exactly", "taken", "within"]
+__all__ = [
+    "Extents",
+    "LastVersions",
+    "VersionTable",
+    "Versioned",
+    "alike",
+    "exactly",
+    "same_rows",
+    "taken",
+    "within",
+]
 
 Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -110,6 +120,41 @@ class VersionTable:
         self.all = Versioned.of([*columns, state], rows)
 
 
+class LastVersions:
+    """Of ``windows`` the versions out: how many, tuples, last version, timing, state of triggers, the place of one.
+
+    ``out``: places of versions in ``held``; ``of``: the window of each.  ``added``: which columns of state add up where
+    windows merge; of the others the largest counts, bool (width,).
+    """
+
+    def __init__(
+        self, windows: int, of: Integers, out: Integers, held: Versioned, added: NDArray[np.bool_]
+    ) -> None:
+        self.many, self.counts = np.zeros(windows, np.int64), np.zeros(windows, np.int64)
+        self.versions, self.place = np.full(windows, -1), np.full(windows, -1)
+        self.timings = np.zeros(windows, np.int64)
+        self.state = np.zeros((windows, held.state.shape[1]), np.int64)
+        np.add.at(self.many, of, 1)
+        np.add.at(self.counts, of, held.counts[out])
+        np.maximum.at(self.versions, of, held.versions[out])
+        sums = self.state.copy()
+        np.maximum.at(self.state, of, held.state[out])
+        np.add.at(sums, of, held.state[out])
+        self.state[:, added] = sums[:, added]
+        self.place[of], self.timings[of] = out, held.timings[out]
+
+
+def same_rows(
+    rows: pa.RecordBatch, before: pa.RecordBatch, last: LastVersions, columns: int
+) -> NDArray[np.bool_]:
+    """Tell for which windows one version is out, and it has these results in the last ``columns``."""
+    one: NDArray[np.bool_] = last.many == 1
+    if one.all():
+        return _equal_rows(rows, before, columns)
+    one[one] = _equal_rows(rows.filter(pa.array(one)), before.filter(pa.array(one)), columns)
+    return one
+
+
 def within(windows: Extents, some: Extents) -> Integers:
     """Return for each of some extents the window that it lies in, -1: none.
 
@@ -165,7 +210,7 @@ def exactly(windows: Extents, some: Extents) -> Integers:
     return pairs.find([pa.array(same[count:]), pa.array(ranks(same[count:]))], some[0].size)
 
 
-def equal_rows(one: pa.RecordBatch, other: pa.RecordBatch, columns: int) -> Mask:
+def _equal_rows(one: pa.RecordBatch, other: pa.RecordBatch, columns: int) -> Mask:
     """Tell which rows are the same in the last ``columns``, bool (rows,): null is null, NaN is NaN."""
     same = np.ones(one.num_rows, np.bool_)
     for a, b in zip(one.columns[-columns:], other.columns[-columns:], strict=True):

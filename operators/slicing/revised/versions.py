@@ -8,7 +8,7 @@
 A version leaves if the result differs from that of the last one.  Versions that are out are kept with their rows
 (``version_table.py``) until they are final, so the row that is taken back is the one that was put out; those on time
 that no tuple came behind follow from their windows, and are not kept (``noting.py``).  Windows are
-read without being taken out (``reading.py``), or from a copy that is closed (``copies.py``).  Sessions merge: versions
+read without being taken out or from a copy that is closed (``reading.py``).  Sessions merge: versions
 of parts of a session are taken back with the version that replaces them.  Of windows that are folded in time order,
 and of revision streams, versions are results as if the watermark were punctuation (on time, late), or as if the stream
 had ended (early); one that is no result any more is taken back.  A page is one moment: triggers are asked once a page
@@ -29,9 +29,8 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, GroupWise, Linear, Punctuation, Watermark
 from oop_engine.operators.keys.group_match import matching
 from oop_engine.operators.slicing.closing import Integers
-from oop_engine.operators.slicing.revised.copies import Copies
 from oop_engine.operators.slicing.revised.noting import Noting
-from oop_engine.operators.slicing.revised.reading import Readable, closing_between, opened, touched
+from oop_engine.operators.slicing.revised.reading import Copies, Readable, closing_between, opened, touched
 from oop_engine.operators.slicing.revised.reviewing import EARLY, LATE, ON_TIME, Mask
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
 

@@ -46,12 +46,12 @@ class RowPanes:
     def __init__(self, extents: Extents) -> None:
         assert extents.range is not None
         self.range, self.slide = extents.range, extents.slide
-        whole, rest = divmod(self.range, self.slide)
         self.apart = self.range <= self.slide
-        self.step = 2 if rest and not self.apart else 1
-        self.length = 1 if self.apart else self.step * whole + self.step - 1
+        self.length, self.step = (1, 1) if self.apart else extents.panes
         self._full: Integers = _NO_RUNS
-        self._middle = self.slide - rest if self.step == 2 else self.slide  # where a slide is divided
+        self._middle = (
+            self.slide - self.range % self.slide if self.step == 2 else self.slide
+        )  # where a slide is divided
 
     @property
     def of_one(self) -> bool:

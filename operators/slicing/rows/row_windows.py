@@ -7,7 +7,7 @@ whole columns; no window is looked at by itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -23,16 +23,15 @@ from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.aggregates.base import column_of
 from oop_engine.operators.kernels import monoids
 from oop_engine.operators.slicing.accumulator import SumOverflowError
-from oop_engine.operators.slicing.accumulators import accumulator, is_compiled
+from oop_engine.operators.slicing.accumulators import accumulator
 from oop_engine.operators.slicing.compiled import Compiled
 from oop_engine.operators.slicing.output import PAGE_ROWS, Output
 from oop_engine.operators.slicing.rows.row_panes import Passed, RowPanes
-from oop_engine.operators.slicing.rows.row_slides import FloatSum, RowSlide
-from oop_engine.operators.slicing.rows.row_sums import IntegerSum, RowCount
+from oop_engine.operators.slicing.rows.row_slides import FloatSum, IntegerSum, RowCount, RowSlide
 from oop_engine.operators.values.columns import rows_of
 from oop_engine.operators.windows import Extents
 
-__all__ = ["RowWindows", "slidable"]
+__all__ = ["RowWindows"]
 
 _INT64 = pa.int64()
 _MOST = 1 << 61  # tuples: more than can ever come
@@ -41,11 +40,6 @@ _SLIDES: dict[type[Any], type[RowSlide]] = {
     monoids.Checked: IntegerSum,
     monoids.Summed: FloatSum,
 }
-
-
-def slidable(parts: Sequence[Part]) -> bool:
-    """Tell whether each of ``parts`` can slide: its states are combined in compiled loops."""
-    return is_compiled(parts)
 
 
 class RowWindows:

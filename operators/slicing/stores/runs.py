@@ -79,16 +79,16 @@ class Runs(NamedTuple):
 
     def take(self, rows: NDArray[Any] | slice) -> Runs:
         """Return some of the rows."""
-        places, marks, *states = rows_of([self[:3], self.marks, *self.states], rows)
-        return Runs(*places, states, marks)
+        (slots, first, last), marks, *states = rows_of([self[:3], self.marks, *self.states], rows)
+        return Runs(slots, first, last, states, marks)
 
     def joined(self, *others: Runs) -> Runs:
         """Return the rows of several, one behind the other."""
         some = [runs for runs in (self, *others) if runs.rows]
         if len(some) < 2:
             return some[0] if some else self
-        places, marks, *states = joined([runs[:3], runs.marks, *runs.states] for runs in some)
-        return Runs(*places, states, marks)
+        (slots, first, last), marks, *states = joined([runs[:3], runs.marks, *runs.states] for runs in some)
+        return Runs(slots, first, last, states, marks)
 
 
 class HeldRuns:
@@ -196,9 +196,9 @@ class HeldRuns:
     def _together(self, runs: Runs, rows: Integers | None = None) -> Runs:
         """Return rows with those that belong together as one; ``rows``: where the state of each is."""
         order = self._identity.order(*runs[:3])
-        [places] = rows_of([runs[:3]], order)
+        [(slots, first, last)] = rows_of([runs[:3]], order)
         marks, *states = rows_of([runs.marks, *runs.states], order if rows is None else rows[order])
-        ordered = Runs(*places, states, marks)
+        ordered = Runs(slots, first, last, states, marks)
         return self.reduced(ordered, np.flatnonzero(self._identity.begins(*ordered[:3])))
 
     def reduced(self, runs: Runs, starts: Integers, overflow: Overflow | None = None) -> Runs:

@@ -1,57 +1,68 @@
-"""Last versions: of some windows the versions that are out, and pages that correct them."""
+"""Change pages: the schema of versions of results, which windows and aggregates can have them, and their pages."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from oop_engine.core.errors import GraphError
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
-from oop_engine.operators.slicing.revised.version_table import Versioned, equal_rows
+from oop_engine.operators.aggregates import Count, Sum
+from oop_engine.operators.slicing.output import Output
+from oop_engine.operators.slicing.revised.version_table import Versioned
 from oop_engine.operators.triggers import Emit
+from oop_engine.operators.windows import Extents, Over
 
-__all__ = ["TIMINGS", "ChangePages", "LastVersions", "same_rows"]
+__all__ = ["TIMINGS", "ChangePages", "versioned_schema"]
 
 TIMINGS = ["early", "on_time", "late", "final"]
 
 Integers = NDArray[np.int64]
 
 
-class LastVersions:
-    """Of ``windows`` the versions out: how many, tuples, last version, timing, state of triggers, the place of one.
+def versioned_schema(
+    output: Output, emit: Emit, aggregates: Sequence[object], tuples: Schema, place: str
+) -> Schema:
+    """Return the schema of versions; raise ``GraphError`` if windows or aggregates cannot have them."""
+    schema, names = output.schema, output.schema.names
+    for name, one in zip(output.names, output.definitions, strict=True):
+        if one.over is not Over.ATTRIBUTE:
+            msg = (
+                f"{place}: emit is for windows that a late tuple may change; those of {name!r} count tuples as they "
+                "arrive, and are final once they are full: leave emit out, or count by time (order='time')"
+            )
+            raise GraphError(msg)
+        if not isinstance(one, Extents) and emit.mode != "retracting":
+            msg = (
+                f"{place}: extents of {name!r} follow from tuples, so versions are taken back; got "
+                f"mode={emit.mode!r}: use 'retracting'"
+            )
+            raise GraphError(msg)
+    whole = all(isinstance(one, Count) or (isinstance(one, Sum) and _is_whole(schema, name))
+                for name, one in zip(names[len(names) - len(aggregates) :], aggregates, strict=True))  # fmt: skip
+    if emit.mode == "discarding" and not whole:
+        msg = f"{place}: versions add up, mode='discarding', of Count and Sum of integers alone: use 'retracting'"
+        raise GraphError(msg)
+    for trigger in (emit.early, emit.late):
+        if trigger is not None:
+            trigger.check(names, tuples, place)
+    more = [("version", pa.int32()), ("timing", pa.dictionary(pa.int8(), pa.string()))] if emit.info else []
+    change = "change" if emit.mode == "retracting" else None
+    more += [] if change is None else [(change, pa.int8())]
+    if clash := [name for name, _ in more if name in names]:
+        msg = f"{place}: emit adds the columns {', '.join(name for name, _ in more)}; there is {clash[0]!r}: rename it"
+        raise GraphError(msg)
+    fields = pa.schema([*schema.fields, *(pa.field(name, kind) for name, kind in more)])
+    return Schema(fields, schema.progressing, schema.unit, change)
 
-    ``out``: places of versions in ``held``; ``of``: the window of each.  ``added``: which columns of state add up where
-    windows merge; of the others the largest counts, bool (width,).
-    """
 
-    def __init__(
-        self, windows: int, of: Integers, out: Integers, held: Versioned, added: NDArray[np.bool_]
-    ) -> None:
-        self.many, self.counts = np.zeros(windows, np.int64), np.zeros(windows, np.int64)
-        self.versions, self.place = np.full(windows, -1), np.full(windows, -1)
-        self.timings = np.zeros(windows, np.int64)
-        self.state = np.zeros((windows, held.state.shape[1]), np.int64)
-        np.add.at(self.many, of, 1)
-        np.add.at(self.counts, of, held.counts[out])
-        np.maximum.at(self.versions, of, held.versions[out])
-        sums = self.state.copy()
-        np.maximum.at(self.state, of, held.state[out])
-        np.add.at(sums, of, held.state[out])
-        self.state[:, added] = sums[:, added]
-        self.place[of], self.timings[of] = out, held.timings[out]
-
-
-def same_rows(
-    rows: pa.RecordBatch, before: pa.RecordBatch, last: LastVersions, columns: int
-) -> NDArray[np.bool_]:
-    """Tell for which windows one version is out, and it has these results in the last ``columns``."""
-    one: NDArray[np.bool_] = last.many == 1
-    if one.all():
-        return equal_rows(rows, before, columns)
-    one[one] = equal_rows(rows.filter(pa.array(one)), before.filter(pa.array(one)), columns)
-    return one
+def _is_whole(schema: Schema, name: str) -> bool:
+    return bool(pa.types.is_integer(schema.type_of(name)))
 
 
 class ChangePages:
