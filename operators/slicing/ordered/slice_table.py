@@ -53,13 +53,9 @@ class SliceRows(NamedTuple):
         batch = None if kept is None else pa.RecordBatch.from_pylist([], schema=kept)
         return cls(nothing, nothing, nothing, nothing, States(parts).columns, batch)
 
-    def take(self, rows: Integers | slice) -> SliceRows:
+    def take(self, rows: Integers) -> SliceRows:
         """Return some of them."""
-        kept = self.kept
-        if kept is not None and isinstance(rows, slice):
-            kept = kept.slice(rows.start or 0, rows.stop and rows.stop - (rows.start or 0))
-        elif kept is not None:
-            kept = kept.take(pa.array(rows))
+        kept = None if self.kept is None else self.kept.take(pa.array(rows))
         (slots, places, first, last), *states = rows_of([self[:4], *self.states], rows)
         return SliceRows(slots, places, first, last, states, kept)
 

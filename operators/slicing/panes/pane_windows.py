@@ -16,6 +16,7 @@ Source: van Herk 1992; Tangwongsan, Hirzel, Schneider, DEBS 2017 (two stacks).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
@@ -68,7 +69,7 @@ def take(
     if dense and not _MOST(ring.turns[0]) > ring.low:
         return _swept(ring, PaneSweep(ring, some[:, :many], lowest, behind, closing), number, forget=forget)
     in_order = many == 1 or (windows == 1 and bool(_EVERY(slots[1:] > slots[:-1])))
-    found = _read(ring, slots, first, stop) if ring.still else _planned(ring, slots, first, stop)
+    found = list(_blocks(ring, slots, first, stop))
     if ring.still and forget:
         first, stop = ((side + 1) * ring.step - ring.length for side in (first, stop))
         ring.used -= panes.forget(ring.geometry, ring.tuples, slots, first, stop)
@@ -86,7 +87,7 @@ def read_each(ring: PaneRing, slots: Integers, wids: Integers, number: int = 0) 
     many, *_ = panes.clipped(slots, wids, wids + 1, least, most, ring.groups, some)
     if not many:
         return _nothing(ring, number)
-    blocks = [WindowStates(*found, number) for found in _read(ring, *some[:, :many])]
+    blocks = [WindowStates(*found, number) for found in _blocks(ring, *some[:, :many])]
     return (blocks[0] if len(blocks) == 1 else WindowStates.joined(blocks))._replace(in_order=True)
 
 
@@ -96,19 +97,32 @@ def _nothing(ring: PaneRing, number: int) -> WindowStates:
     return WindowStates(none, none, states, number)
 
 
-def _read(
+def _blocks(
     ring: PaneRing, slots: Integers, first: Integers, stop: Integers
-) -> list[tuple[Integers, Integers, list[Arrays]]]:
-    """Return the slots, ends and states of windows in blocks of groups, by group, then window."""
-    each = int(_MOST(stop - first)) * min(ring.high - ring.low + 1, ring.length)
+) -> Iterator[tuple[Integers, Integers, list[Arrays]]]:
+    """Yield the slots, ends and states of windows in blocks of groups, by group, then window.
+
+    The panes of a still ring are read; of another one those that no later window needs are freed.
+    """
+    widest, there = int(_MOST(stop - first)), ring.high - ring.low + 1
+    stacks = widest + 2 * min(there, (widest - 1) * ring.step + ring.length)
+    each = widest * min(there, ring.length) if ring.still else stacks
     room = max(each, min(_STEPS, each * slots.size))
     steps, results = np.empty((3, room), np.int64), np.empty((2, room), np.int64)
-    begin, blocks = 0, []
+    freed, begin, gone = np.empty(0 if ring.still else room, np.int64), 0, 0
     while begin < slots.size:
-        begin, made, found = panes.read(ring.geometry, ring.tuples, slots, first, stop, begin, steps, results)
+        asked = slots, first, stop, begin, steps, results
+        if ring.still:
+            begin, made, found = panes.read(ring.geometry, ring.tuples, *asked)
+        else:
+            begin, made, found, gone = panes.plan(ring.geometry, ring.tuples, ring.turns, *asked, freed)
         of, wids = results[:, :found].copy()
-        blocks.append((of, ring.extents.extent(wids)[1], _folded(ring, steps[:, :made], of, wids)))
-    return blocks
+        states = _folded(ring, steps[:, :made], of, wids)
+        if not ring.still:
+            ring.used -= gone
+            ring.tuples[freed[:gone]] = 0
+            ring.swept = True  # states stay until the whole pane is emptied
+        yield of, ring.extents.extent(wids)[1], states
 
 
 def is_dense(geometry: panes.Geometry, windows: int, closing: int, compiled: bool) -> bool:
@@ -121,28 +135,6 @@ def is_dense(geometry: panes.Geometry, windows: int, closing: int, compiled: boo
     if geometry.length > _LONG or least >= _STEP * closing:
         return False
     return compiled or least + rows * _ROW < _STEP * closing
-
-
-def _planned(
-    ring: PaneRing, slots: Integers, first: Integers, stop: Integers
-) -> list[tuple[Integers, Integers, list[Arrays]]]:
-    """Return the slots, ends and states of closed windows in blocks of groups, by group, then window."""
-    widest, extents = int(_MOST(stop - first)), ring.extents
-    each = widest + 2 * min(ring.high - ring.low + 1, (widest - 1) * ring.step + ring.length)
-    room = max(each, min(_STEPS, each * slots.size))
-    steps, results = np.empty((3, room), np.int64), np.empty((2, room), np.int64)
-    freed, begin, blocks = np.empty(room, np.int64), 0, []
-    while begin < slots.size:
-        begin, made, found, gone = panes.plan(
-            ring.geometry, ring.tuples, ring.turns, slots, first, stop, begin, steps, results, freed
-        )
-        of, wids = results[:, :found].copy()
-        states = _folded(ring, steps[:, :made], of, wids)
-        ring.used -= gone
-        ring.tuples[freed[:gone]] = 0
-        ring.swept = True  # states stay until the whole pane is emptied
-        blocks.append((of, extents.extent(wids)[1], states))
-    return blocks
 
 
 def _folded(ring: PaneRing, steps: Integers, slots: Integers, wids: Integers) -> list[Arrays]:
