@@ -16,7 +16,6 @@ Source: van Herk 1992; Tangwongsan, Hirzel, Schneider, DEBS 2017 (two stacks).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
@@ -69,7 +68,7 @@ def take(
     if dense and not _MOST(ring.turns[0]) > ring.low:
         return _swept(ring, PaneSweep(ring, some[:, :many], lowest, behind, closing), number, forget=forget)
     in_order = many == 1 or (windows == 1 and bool(_EVERY(slots[1:] > slots[:-1])))
-    found = list(_blocks(ring, slots, first, stop))
+    found = _blocks(ring, slots, first, stop)
     if ring.still and forget:
         first, stop = ((side + 1) * ring.step - ring.length for side in (first, stop))
         ring.used -= panes.forget(ring.geometry, ring.tuples, slots, first, stop)
@@ -99,8 +98,8 @@ def _nothing(ring: PaneRing, number: int) -> WindowStates:
 
 def _blocks(
     ring: PaneRing, slots: Integers, first: Integers, stop: Integers
-) -> Iterator[tuple[Integers, Integers, list[Arrays]]]:
-    """Yield the slots, ends and states of windows in blocks of groups, by group, then window.
+) -> list[tuple[Integers, Integers, list[Arrays]]]:
+    """Return the slots, ends and states of windows in blocks of groups, by group, then window.
 
     The panes of a still ring are read; of another one those that no later window needs are freed.
     """
@@ -110,6 +109,7 @@ def _blocks(
     room = max(each, min(_STEPS, each * slots.size))
     steps, results = np.empty((3, room), np.int64), np.empty((2, room), np.int64)
     freed, begin, gone = np.empty(0 if ring.still else room, np.int64), 0, 0
+    blocks: list[tuple[Integers, Integers, list[Arrays]]] = []
     while begin < slots.size:
         asked = slots, first, stop, begin, steps, results
         if ring.still:
@@ -122,7 +122,8 @@ def _blocks(
             ring.used -= gone
             ring.tuples[freed[:gone]] = 0
             ring.swept = True  # states stay until the whole pane is emptied
-        yield of, ring.extents.extent(wids)[1], states
+        blocks.append((of, ring.extents.extent(wids)[1], states))
+    return blocks
 
 
 def is_dense(geometry: panes.Geometry, windows: int, closing: int, compiled: bool) -> bool:
