@@ -102,17 +102,13 @@ def begins(slots, first, last, gap):
 
 
 @njit(cache=True, nogil=True)
-def numbered(slots, places, starts, rows):
-    """Number the stretches of one slot and place; return how many there are.
-
-    Writes the first tuple of each, and the one that each tuple is in, int64 (rows,).
-    """
+def numbered(slots, places, starts):
+    """Write the first tuple of each stretch of one slot and place; return how many there are."""
     many, slot, place = 0, 0, 0
     for i in range(len(slots)):
         starts[many] = i  # no branch: they may be short
         many += i == 0 or slots[i] != slot or places[i] != place
         slot, place = slots[i], places[i]
-        rows[i] = many - 1
     return many
 
 

@@ -113,6 +113,10 @@ class Accumulator(ABC):
         together = self.combine(tuple(column[rows] for column in state), lifted)
         _write(state, rows, together)
 
+    def add_runs(self, state: Arrays, starts: Integers, tuples: int, inputs: Arrays) -> None:
+        """Add the tuples from ``starts[i]`` (ascending, the first 0) to the next to row ``i``, all of so many."""
+        self.add(state, np.repeat(np.arange(starts.size), np.diff(starts, append=tuples)), inputs)
+
     def update(
         self, state: Arrays, rows: Integers, starts: Integers, lo: int, hi: int, inputs: Arrays
     ) -> None:

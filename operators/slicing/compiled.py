@@ -49,6 +49,10 @@ class Compiled(Accumulator):
         if at >= 0:
             self._check(at)
 
+    def add_runs(self, state: Arrays, starts: Integers, tuples: int, inputs: Arrays) -> None:
+        starts, ends = fixed(starts), fixed(np.append(starts[1:], tuples)[: starts.size])
+        self._check(self._loops.add_runs(self.monoid, state, starts, ends, inputs[:-1], inputs[-1]))
+
     def update(
         self, state: Arrays, rows: Integers, starts: Integers, lo: int, hi: int, inputs: Arrays
     ) -> None:

@@ -49,6 +49,11 @@ class States:
         for c, state, arrays in zip(self._accumulators, self.columns, inputs, strict=True):
             c.add(state, rows, arrays)
 
+    def add_runs(self, starts: Integers, tuples: int, inputs: Sequence[Arrays]) -> None:
+        """Add the tuples from each of ``starts`` (ascending, the first 0) to the next to a row, all of so many."""
+        for c, state, arrays in zip(self._accumulators, self.columns, inputs, strict=True):
+            c.add_runs(state, starts, tuples, arrays)
+
     def update(self, rows: Integers, starts: Integers, lo: int, hi: int, inputs: Sequence[Arrays]) -> None:
         """Add tuples ``lo`` to ``hi``, each to ``rows[starts[i]:starts[i + 1]]``."""
         for c, state, arrays in zip(self._accumulators, self.columns, inputs, strict=True):

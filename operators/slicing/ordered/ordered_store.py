@@ -2,7 +2,7 @@
 
     held      tuples that no bound has passed: the columns read, in sorted pages
     slices    partial aggregates of the tuples below it, by group and place, as far back as windows still need them
-    edges     slices of the whole stream without states, where these are cut by tuples of all groups
+    edges     slices of the whole stream without states, where there are groups, and tuples of all cut them
 
 A bound moves tuples from the first to the second: they are sorted, ranked, and folded into the slices that the
 definition names.  Windows are ranges of slices, and are read without changing them.
@@ -53,6 +53,7 @@ class OrderedStore(OnTime):
     ) -> None:  # fmt: skip
         self._number, self._definition = number, definition
         self._parts, self._stamp = output.parts, output.stamp
+        self._divided = definition.whole_stream and output.grouped  # else slices are those of one group
         self._tie = tuple(dict.fromkeys((*definition.tie, *output.tie)))
         names = columns_of(definition, read, output.tie)
         own = Held(schema, names, definition.over, tagged=definition.tagged, grouped=output.grouped)
@@ -83,7 +84,7 @@ class OrderedStore(OnTime):
     @property
     def _table(self) -> SliceRows:
         """The slices that windows are found in."""
-        return self._edges if self._definition.whole_stream else self._slices
+        return self._edges if self._divided else self._slices
 
     def _room(self, groups: int) -> None:
         """Let there be numbers of so many groups; where the stream is numbered, of one."""
@@ -140,7 +141,7 @@ class OrderedStore(OnTime):
         """Put final tuples into slices; return those that are in windows, and the slot of each of their groups."""
         whole = self._definition.whole_stream
         taken = taken.in_order(self._tie, by_group=not whole)
-        by = np.zeros_like(taken.slots) if whole else taken.slots
+        by = np.zeros_like(taken.slots) if self._divided else taken.slots
         final, of = numbered(taken, by, self._numbers[_DONE], self._table)
         places = self._definition.places(final)
         self._numbers[_DONE][of] += np.diff(final.starts, append=by.size)
@@ -148,7 +149,7 @@ class OrderedStore(OnTime):
         if places.min(initial=0) < 0:
             inside = np.flatnonzero(places >= 0)
             some, places, slots = final.take(inside), places[inside], slots[inside]
-        if whole:
+        if self._divided:
             starts = begins_of(places)
             edges = self._rows(np.zeros_like(starts), places, some.times, starts, [])
             self._edges = self._edges.with_more(edges, ())
@@ -160,14 +161,14 @@ class OrderedStore(OnTime):
 
     def _fold_in(self, page: Page, slots: Integers, places: Integers) -> None:
         """Fold tuples into slices, which they are in order of."""
-        starts, rows = np.empty((2, places.size), np.int64)
-        starts = starts[: number_runs(fixed(slots), fixed(places), starts, rows)].copy()
+        starts = np.empty(places.size, np.int64)
+        starts = starts[: number_runs(fixed(slots), fixed(places), starts)].copy()
         states = States(self._parts, starts.size)
         new = self._rows(slots[starts], places, page.times, starts, states.columns)
         if self._slices.kept is not None:
             new = new._replace(kept=page.batch.select(self._definition.keeps))
         try:
-            states.add(rows, states.prepare(page, page.times))
+            states.add_runs(starts, places.size, states.prepare(page, page.times))
             self._slices = self._slices.with_more(new, self._parts)
         except SumOverflowError as error:
             at = error.at
@@ -200,7 +201,7 @@ class OrderedStore(OnTime):
     def _read(self, due: Due, slots: Integers) -> list[WindowStates]:
         low, high, starts, ends, more = due.low, due.high, due.starts, due.ends, list(due.more)
         of = slots[due.groups]
-        if self._definition.whole_stream:
+        if self._divided:
             rows, of, low, high = in_groups(self._slices, self._edges.places, low, high)
             starts, ends, more = starts[rows], ends[rows], [column.take(pa.array(rows)) for column in more]
         try:
@@ -216,13 +217,13 @@ class OrderedStore(OnTime):
         self._numbers[_CUT][slots] = due.cut
         if (keep > view.begins[:-1]).any():
             rows = np.flatnonzero(np.arange(view.places.size) >= np.repeat(keep, np.diff(view.begins)))
-            if self._definition.whole_stream:
+            if self._divided:
                 least = self._edges.places[rows[0]] if rows.size else FOREVER
                 self._edges = self._edges.take(rows)
                 rows = np.flatnonzero(self._slices.places >= least)
             self._slices = self._slices.take(rows)
-        if due.join is not None and self._edges.slots.size:
-            places = int(np.append(view.places, FOREVER)[due.join[0]]), int(self._edges.places[0])
+        if due.join is not None and self._table.slots.size:
+            places = int(np.append(view.places, FOREVER)[due.join[0]]), int(self._table.places[0])
             self._edges = self._edges.joined_before(*places, ())
             self._slices = self._slices.joined_before(*places, self._parts)
         if not self._definition.counts:
@@ -291,5 +292,6 @@ class OrderedStore(OnTime):
         if not self._reader:
             self._held.load(saved.part("held"), groups)
         self._slices = self._slices.loaded(saved.part("slices"), self._parts, groups)
-        self._edges = self._edges.loaded(saved.part("edges"), (), 1)
+        edges = self._edges.loaded(saved.part("edges"), (), 1)
+        self._edges = edges if self._divided else self._edges
         return self

@@ -119,9 +119,9 @@ class SliceRows(NamedTuple):
 def numbered(taken: Taken, slots: Integers, done: Integers, table: SliceRows) -> tuple[FinalTuples, Integers]:
     """Return tuples that are in order with their ranks, and the slot of each group.
 
-    ``slots``: of the groups that number them; ``done``: how many each had before; ``table``: the slices there are.
+    ``slots``, ascending: of the groups that number them; ``done``: how many each had before; ``table``: the slices.
     """
-    starts = begins_of(slots)
+    starts = begins_of(slots) if slots[0] < slots[-1] else np.zeros(1, np.int64)
     of = slots[starts]
     lengths = np.diff(starts, append=slots.size)
     if of.size == 1:
