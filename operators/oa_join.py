@@ -26,7 +26,8 @@ on its own.  Nothing waits for order: punctuation alone purges the state.
                Each only when it has grown; joint punctuation of the inputs is dropped.
     Cost       O(log n) a tuple, however skewed the keys; O(1) a match, O(1) a tuple purged; a
                group-wise punctuation O(its groups), on some of the key columns O(tuples kept).
-               Payload is copied for matches, and where half of a block has gone.
+               Payload is copied for matches (in a large page a column when it is read), and where half of a
+               block has gone.
                Order needed: none.
     Source     J. Li, "Window Queries over Data Streams", 7.1 and 7.2, with errata: the ranges
                of fig. 7-1, floor in fig. 7-2, "and" in fig. 7-3.
@@ -156,9 +157,10 @@ class OAJoin(Operator):
         return tuple(Wants(1, of, watermarks=watermarks) for of in groups)
 
     def open(self) -> None:
-        self._held = join_state(self.terms, self.schemas_in, speculative=self.speculative)
         joined = self.terms.output_schema(*self.schemas_in)
         self._changes = [name for name in joined.names if name not in self.schemas_out[0].names]
+        late = None if self._changes else self.schemas_out[0]
+        self._held = join_state(self.terms, self.schemas_in, speculative=self.speculative, late=late)
         self._due = None if self.flush is None else DueRows(self.schemas_out[0], self.flush)
         self._right_time = self.terms.right_progressing(*self.schemas_in)
         self._right_out = NEVER
@@ -174,7 +176,10 @@ class OAJoin(Operator):
 
     def _of_page(self, port: int, page: Page) -> Iterator[Emission]:
         for joined in self._held.arrive(port, self._held.bounds.timely(port, page)):
-            yield 0, Page(self.schemas_out[0], with_changes(joined, self.schemas_out[0], self._changes))
+            if isinstance(joined, Page):
+                yield 0, joined
+            else:
+                yield 0, Page(self.schemas_out[0], with_changes(joined, self.schemas_out[0], self._changes))
 
     def _of_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
         for out in self._held.advance(port, punctuation):

@@ -7,7 +7,7 @@ nothing, per tuple it is everything.  NiagaraST shipped tuples in pages too.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +33,8 @@ class Page:
     system, in the unit of the progressing attribute.  Only pages on their way from a trace
     to a generator carry it: time is a message, not a property of the operators inside.
     Raises ``ContractError`` if the columns are not the schema's or a time is null.
-    Slices share memory; nothing is ever written into a page.
+    ``rows``: how many there are; ``columns.column(name)``: one column, without the others where they are made when
+    they are asked for (``late``).  Slices share memory; nothing is ever written into a page.
 
     >>> import pyarrow as pa
     >>> page = Page.of(Schema({"ts": pa.int64()}, "ts", "s"), {"ts": [3, 1, 2]})
@@ -41,7 +42,9 @@ class Page:
     array([3, 1, 2])
     """
 
-    __slots__ = ("_progressing", "_times", "arrival", "batch", "schema")
+    __slots__ = ("_progressing", "_times", "arrival", "batch", "columns", "rows", "schema")
+    late: ClassVar[bool] = False
+    """True: its columns are made when they are asked for; ``settled`` makes them all."""
 
     def __init__(
         self,
@@ -68,6 +71,8 @@ class Page:
                 raise ContractError(msg)
         self.schema = schema
         self.batch = batch
+        self.columns = batch
+        self.rows: int = batch.num_rows
         self.arrival = arrival
         self._times: NDArray[np.int64] | None = None
 
@@ -118,7 +123,7 @@ class Page:
         return cls(schema, pa.RecordBatch.from_pylist([], schema=schema.fields))
 
     def __len__(self) -> int:
-        return int(self.batch.num_rows)
+        return self.rows
 
     @property
     def times(self) -> NDArray[np.int64]:
@@ -139,7 +144,7 @@ class Page:
 
     def column(self, name: str) -> pa.Array:
         """Return one column."""
-        return self.batch.column(name)
+        return self.columns.column(name)
 
     @property
     def nbytes(self) -> int:
@@ -190,10 +195,15 @@ class Page:
         page._progressing, page._times = self._progressing, self._times
         return page
 
+    def settled(self) -> Page:
+        """Return a page of the same rows that has its columns, whoever made this one."""
+        return self
+
     def _checked(self, batch: pa.RecordBatch, arrival: NDArray[np.int64] | None) -> Page:
         """Return a page of rows of this one: to check them again is felt in pages of a few rows."""
         page = Page.__new__(Page)
         page.schema, page.batch, page.arrival = self.schema, batch, arrival
+        page.columns, page.rows = batch, batch.num_rows
         return page
 
     def to_pylist(self) -> list[dict[str, Any]]:

@@ -108,7 +108,7 @@ class Inline:
         last = self._last[source]
         moment = until = last if now is None else now
         if isinstance(message, Page):
-            if not message.batch.num_rows:
+            if not message.rows:
                 return
             if message.arrival is not None:
                 moment, until = int(message.arrival[0]), int(message.arrival[-1])

@@ -378,7 +378,7 @@ class Local:
                 # The envelope has the last arrival of its page, the operator that of the row it has come to.
                 now = operator.moment if isinstance(envelope.message, Page) else max(now, operator.moment)
             if isinstance(message, Page) and not operator.makes_progress:
-                left += message.batch.num_rows
+                left += message.rows
             elif isinstance(message, Page):
                 now = now if message.arrival is None or not len(message) else int(message.arrival[-1])
                 message = message.without_arrival()
@@ -401,9 +401,9 @@ class Local:
     ) -> None:
         """Send a message on; ``alone``: by an operator's task that has nothing else to do."""
         if isinstance(message, Page):
-            if not message.batch.num_rows:
+            if not message.rows:
                 return
-            alone = alone and message.batch.num_rows <= _FEW
+            alone = alone and message.rows <= _FEW
         alone = alone and not isinstance(message, Signal | Change)
         for route in routes:
             sent = message
@@ -418,6 +418,8 @@ class Local:
                     await route.inbox.wait()
                 route.inbox.put(Envelope(route.port, sent, now, born))
             elif not isinstance(sent, Signal | Change):
+                if isinstance(sent, Page) and sent.late:
+                    sent = sent.settled()
                 result = Result(route.node, sent, now, wall() - born)
                 if (taking := deliver(self.plan.name, self._on_result, result)) is not None:
                     await taken(self.plan.name, result, taking)

@@ -58,7 +58,7 @@ class InlineRoute(Route):
         """Queue a message for who is at the end of the edge."""
         if isinstance(message, Page) and self.contract is None and self.reached is None:  # as mostly
             self.count.pages += 1
-            self.count.tuples += message.batch.num_rows
+            self.count.tuples += message.rows
         elif not isinstance(message, Signal):
             if isinstance(message, Change) and not self.takes(message):
                 return
@@ -89,6 +89,8 @@ class Delivery:
             assert self._on_change is not None  # else it goes to its operator alone
             self._on_change(self.name, message)
         elif not isinstance(message, Signal):
+            if isinstance(message, Page) and message.late:
+                message = message.settled()
             deliver(self._graph, self._on_result, Result(self.name, message, now, began - born))
         elif self._on_end is not None:
             self._on_end(self.name)
@@ -149,7 +151,7 @@ class Worker:
                 heappush(agenda.heap, (sent, 1, next(agenda.serial), self, *event[4:]))
                 seen = sent
                 break
-            rows += found[1].batch.num_rows if isinstance(found[1], Page) else 0
+            rows += found[1].rows if isinstance(found[1], Page) else 0
             if rows >= MOST:
                 busy_s += wall() - began
                 self._follow(moment)
@@ -168,7 +170,7 @@ class Worker:
         at_edge = operator.makes_progress
         moment = moment if at_edge else now
         if isinstance(message, Page):
-            if not message.batch.num_rows:
+            if not message.rows:
                 return moment
             if message.arrival is not None:
                 now = int(message.arrival[-1])

@@ -119,7 +119,7 @@ class Punctuate(Operator):
                 yield 0, item.page
             else:
                 yield from self._refuse(item.page, item.late, item.bounds)
-            self._rows += item.page.batch.num_rows
+            self._rows += item.page.rows
 
     def _with_watermarks(self, page: Page) -> Iterator[PagePart | Punctuation]:
         """Yield the parts of a page and the punctuation behind them; count the tuples that are late and allowed."""

@@ -35,11 +35,13 @@ Ints = NDArray[np.int64]
 Rows = NDArray[np.int32]
 
 
-def join_state(terms: JoinTerms, inputs: tuple[Schema, ...], *, speculative: bool = False) -> JoinState:
-    """Return the state of a join of these terms."""
+def join_state(
+    terms: JoinTerms, inputs: tuple[Schema, ...], *, speculative: bool = False, late: Schema | None = None
+) -> JoinState:
+    """Return the state of a join of these terms; ``late``: as of ``JoinState``."""
     if speculative:
         return SpeculativeState(terms, inputs)
-    return (AsOfState if isinstance(terms.band, AsOf) else JoinState)(terms, inputs)
+    return AsOfState(terms, inputs) if isinstance(terms.band, AsOf) else JoinState(terms, inputs, late)
 
 
 class AsOfState(JoinState):

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from oop_engine.operators.joining.index import PAGE_ROWS, Found, Match
 from oop_engine.operators.joining.run import Marks, Rows
@@ -28,6 +29,18 @@ class Matches(NamedTuple):
         """Return the stored tuple of each match."""
         batches = [run.take(entries) for run, entries in self.found]
         return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+    def rows(self) -> list[tuple[pa.RecordBatch, Rows]]:
+        """Return of each run the batch, and the rows of its matches."""
+        return [(run.batch, run.rows(entries)) for run, entries in self.found]
+
+    def times(self) -> NDArray[np.int64]:
+        """Return the time of the stored tuple of each match."""
+        times, begin = np.empty(len(self.probes), np.int64), 0
+        for run, entries in self.found:
+            run.times_into(entries, times[begin : begin + len(entries)])
+            begin += len(entries)
+        return times
 
     def where(self, holds: Marks) -> Matches:
         """Return the matches for which ``holds``, bool (matches,)."""

@@ -50,11 +50,14 @@ class JoinOutput:
         return pa.array(times).cast(self._fields.field(0).type)
 
 
-def in_pages(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield all rows in batches of at most ``PAGE_ROWS``: small ones together, large ones not copied."""
+def in_pages(batches: Iterable[pa.RecordBatch | Page]) -> Iterator[pa.RecordBatch | Page]:
+    """Yield all rows in batches of at most ``PAGE_ROWS``: small ones together, large ones and pages not copied."""
     waiting: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
+        if isinstance(batch, Page):
+            yield batch
+            continue
         if rows and rows + batch.num_rows > PAGE_ROWS:
             yield _together(waiting)
             waiting, rows = [], 0

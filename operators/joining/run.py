@@ -14,8 +14,16 @@ from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.core.sizes import owned
-from oop_engine.operators.joining.taking import taken
-from oop_engine.operators.kernels.join_index import Entries, gathered, latest, match, scatter, settle
+from oop_engine.operators.joining.taking import taken, taken_values
+from oop_engine.operators.kernels.join_index import (
+    Entries,
+    gathered,
+    latest,
+    match,
+    scatter,
+    settle,
+    times_of,
+)
 from oop_engine.operators.kernels.time_order import time_order
 
 __all__ = ["Marks", "Rows", "SortedRun", "merged"]
@@ -86,6 +94,14 @@ class SortedRun:
         """Return the time of some entries, int64 (entries,)."""
         times: Ints = self._entries[entries, 1] + np.int64(self._base)
         return times
+
+    def rows(self, entries: Rows) -> Rows:
+        """Return which row of the batch each of some entries is."""
+        return taken_values(self._rows, entries)
+
+    def times_into(self, entries: Rows, out: Ints) -> None:
+        """Write the times of many entries."""
+        times_of(self._entries, self._base, entries, out)
 
     @property
     def first(self) -> int:

@@ -22,11 +22,12 @@ from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.joining.bounds import JoinBounds
 from oop_engine.operators.joining.index import PAGE_ROWS, Found, JoinIndex
+from oop_engine.operators.joining.late_pairs import late_pairs
 from oop_engine.operators.joining.matches import Matches, together
 from oop_engine.operators.joining.output import JoinOutput, in_pages
 from oop_engine.operators.joining.purging import purge_groups
 from oop_engine.operators.joining.run import Marks, SortedRun
-from oop_engine.operators.joining.taking import taken
+from oop_engine.operators.joining.taking import MANY, taken
 from oop_engine.operators.joining.terms import JoinTerms, all_valid, without_nulls
 from oop_engine.operators.keys.key_codes import KeyCodes
 
@@ -37,9 +38,12 @@ Rows = NDArray[np.int32]
 
 
 class JoinState:
-    """Sides are 0 (left) and 1 (right)."""
+    """Sides are 0 (left) and 1 (right).
 
-    def __init__(self, terms: JoinTerms, inputs: tuple[Schema, ...]) -> None:
+    ``late``: the schema of the output, where pages of many pairs may copy columns when they are read; else None.
+    """
+
+    def __init__(self, terms: JoinTerms, inputs: tuple[Schema, ...], late: Schema | None = None) -> None:
         rule = terms.band.fitted(inputs[0], terms.operator)
         self.bounds = JoinBounds([terms.names(0), terms.names(1)], [rule], earlier=all(terms.kind.alone))
         self.kind = terms.kind
@@ -48,10 +52,12 @@ class JoinState:
         self._inputs = inputs
         self._keys = [[inputs[side].names.index(name) for name in terms.names(side)] for side in (0, 1)]
         self._codes = KeyCodes([inputs[0].type_of(name) for name in terms.names(0)])
+        at_once = terms.residual is not None or not (self._codes.exact and self.kind.pairs)
+        self._late = None if at_once else late
         sides = zip(self.kind.alone, self.kind.marks, strict=True)
         self._sides = [JoinIndex(alone=alone, marks=marks) for alone, marks in sides]
 
-    def arrive(self, side: int, page: Page, keep_from: int | None = None) -> Iterator[pa.RecordBatch]:
+    def arrive(self, side: int, page: Page, keep_from: int | None = None) -> Iterator[pa.RecordBatch | Page]:
         """Yield the rows that leave with a page, then store those that can match something later.
 
         ``keep_from`` overrides the rule of the same name; with ``FOREVER`` nothing is stored.
@@ -115,7 +121,7 @@ class JoinState:
         for number, side in enumerate(self._sides):
             side.load(sides.parts(number), self._inputs[number].fields)
 
-    def _arrive(self, side: int, page: Page, keep_from: int) -> Iterator[pa.RecordBatch]:
+    def _arrive(self, side: int, page: Page, keep_from: int) -> Iterator[pa.RecordBatch | Page]:
         columns, alone = self._key_columns(side, page.batch), self.kind.alone[side]
         if not without_nulls(columns):
             valid = all_valid(columns, len(page))
@@ -177,7 +183,9 @@ class JoinState:
     def _key_columns(self, side: int, batch: pa.RecordBatch) -> list[pa.Array]:
         return [batch.column(place) for place in self._keys[side]]
 
-    def _pairs(self, side: int, page: Page, codes: Ints, matched: Marks | None) -> Iterator[pa.RecordBatch]:
+    def _pairs(
+        self, side: int, page: Page, codes: Ints, matched: Marks | None
+    ) -> Iterator[pa.RecordBatch | Page]:
         """Yield the rows that matches of a page make; note in ``matched``, and in the index, which tuples matched."""
         low, high = self.bounds.rule.reach(side, page.times)
         stored = self._sides[1 - side]
@@ -207,10 +215,12 @@ class JoinState:
 
     def _held_to_terms(
         self, side: int, page: Page, matches: Matches
-    ) -> tuple[Matches, pa.RecordBatch | None]:
+    ) -> tuple[Matches, pa.RecordBatch | Page | None]:
         """Return those matches by code and time whose keys are equal and residual holds, joined if anyone asks."""
         if not self.kind.pairs and self._codes.exact and self._terms.residual is None:
             return matches, None
+        if self._late is not None and len(matches.probes) >= MANY:
+            return matches, late_pairs(self._late, side, page, matches)
         own, stored = taken(page.batch, matches.probes), matches.stored()
         left, right = (own, stored) if side == 0 else (stored, own)
         holds = self._equal_keys(left, right)

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 
 from oop_engine.operators.kernels.join_index import take
 
-__all__ = ["taken"]
+__all__ = ["MANY", "taken", "taken_column", "taken_values"]
 
 Rows = NDArray[np.int32]
 
-_MANY = 1024  # rows: for fewer one call of Arrow costs less than one of a kernel for each column
+MANY = 1024
+"""Rows: for fewer one call of Arrow costs less than one of a kernel for each column."""
 _TAKE, _UNCHECKED = pc.get_function("take"), pc.TakeOptions(boundscheck=False)
 _WIDTHS = {8 * size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 
@@ -31,24 +32,26 @@ def taken(batch: pa.RecordBatch, rows: Rows, of: Rows | None = None) -> pa.Recor
     That is not looked at, which would take longer.  O(rows x columns).
     """
     if of is not None:
-        rows = _column(rows, of)
+        rows = taken_values(rows, of)
     indices = pa.array(rows)
-    if len(rows) < _MANY:
+    if len(rows) < MANY:
         return _TAKE.call([batch, indices], _UNCHECKED)
-    columns = [_taken(column, rows, indices) for column in batch.columns]
+    columns = [taken_column(column, rows, indices) for column in batch.columns]
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
-def _taken(column: pa.Array, rows: Rows, indices: pa.Array) -> pa.Array:
+def taken_column(column: pa.Array, rows: Rows, indices: pa.Array) -> pa.Array:
+    """Return some ``rows`` of a column, which are also in ``indices``."""
     kind = column.type
     width = _WIDTHS.get(kind.bit_width) if pa.types.is_primitive(kind) else None
     if width is None or column.null_count:
         return pc.take(column, indices, boundscheck=False)
     values = np.frombuffer(column.buffers()[1], width, len(column), column.offset * width.itemsize)
-    return pa.Array.from_buffers(kind, len(rows), [None, pa.py_buffer(_column(values, rows))], 0)
+    return pa.Array.from_buffers(kind, len(rows), [None, pa.py_buffer(taken_values(values, rows))], 0)
 
 
-def _column(values: NDArray[Any], rows: Rows) -> NDArray[Any]:
+def taken_values(values: NDArray[Any], rows: Rows) -> NDArray[Any]:
+    """Return some ``rows`` of an array."""
     out = np.empty(len(rows), values.dtype)
     values = values.view()
     values.flags.writeable = False  # one signature of the kernel, wherever they come from

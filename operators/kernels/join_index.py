@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from oop_engine.operators.kernels.time_order import time_order
 
-__all__ = ["CROWD", "Entries", "gathered", "latest", "match", "scatter", "settle", "take"]
+__all__ = ["CROWD", "Entries", "gathered", "latest", "match", "scatter", "settle", "take", "times_of"]
 
 CROWD = 16
 """The most entries of a bucket that are looked at one by one; larger ones are sorted."""
@@ -232,3 +232,10 @@ def take(values, rows, out):  # type: ignore[no-untyped-def]
     """Write ``values[rows[i]]`` to ``out[i]``; values (n,), rows int32 (m,) from 0 to n, out (m,)."""
     for i in range(len(rows)):
         out[i] = values[np.uint32(rows[i])]
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def times_of(entries: Entries, base: int, which: Rows, out: Ints) -> None:
+    """Write the times of some entries; ``entries, base``: as of ``scatter``, ``which``: int32 (m,), out: int64 (m,)."""
+    for i in range(which.size):
+        out[i] = entries[np.uint32(which[i]), 1] + base

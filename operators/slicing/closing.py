@@ -107,7 +107,7 @@ class Closing:
         """Fold tuples in, at ``times``; groups may move, unless they are ``pinned``.  O(tuples), in kernels."""
         if not times.size:
             return
-        slots = self._groups.encode(list(map(page.batch.column, self._by)), times.size)
+        slots = self._groups.encode(list(map(page.columns.column, self._by)), times.size)
         known = self._groups.size
         if self._asked:
             self._newest = max(self._newest, int(np.maximum.reduce(times)))

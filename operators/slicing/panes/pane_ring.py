@@ -139,11 +139,11 @@ class PaneRing:
             self._admit(where, origin, slide, (low, high), len(spans), (int(counts[2]) + 1) * step - length)
             fits = self.low <= low and high <= self.high and len(spans) <= self.groups
         for name in self._shared:
-            if page.batch.column(name).null_count:
+            if page.columns.column(name).null_count:
                 self._count_apart(name)
-        self._most += page.batch.num_rows
+        self._most += page.rows
         if self._most > _NARROW and self._kind is np.int32:
-            self._widen(page.batch.num_rows)
+            self._widen(page.rows)
         if (self.high - self.low + 1) * slide > _EXACT:
             where, origin, slide = (where - origin) // slide, 0, 1
         if _SCRATCH.room.size < times.size:
