@@ -3,6 +3,8 @@
 That is when a bound of the right input has passed them, which is where a left tuple of any
 join is purged.  A right tuple goes when no left tuple can have it for its latest: when it is too long ago
 for the band, or one of its key is between it and all left tuples to come.
+
+A speculative one does not wait: a left tuple leaves with the latest right one so far, which a later one replaces.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from oop_engine.operators.joining.speculative import SpeculativeState
 from oop_engine.operators.joining.state import JoinState
 from oop_engine.operators.joining.terms import JoinTerms
 
-__all__ = ["AsOfState", "join_state"]
+__all__ = ["AsOfState", "SpeculativeAsOfState", "join_state"]
 
 _FEW = 512
 """Right tuples, among which it is not worth while to look for those that later ones have replaced."""
@@ -40,8 +42,16 @@ def join_state(
 ) -> JoinState:
     """Return the state of a join of these terms; ``late``: as of ``JoinState``."""
     if speculative:
-        return SpeculativeState(terms, inputs)
+        of = SpeculativeAsOfState if isinstance(terms.band, AsOf) else SpeculativeState
+        return of(terms, inputs)
     return AsOfState(terms, inputs) if isinstance(terms.band, AsOf) else JoinState(terms, inputs, late)
+
+
+class _Latest:
+    """Of left tuples whether they have a match, bool (rows,), and its time ``at``, int64 (rows,), where they do."""
+
+    def __init__(self, rows: int) -> None:
+        self.matched, self.at = np.zeros(rows, np.bool_), np.empty(rows, np.int64)
 
 
 class AsOfState(JoinState):
@@ -94,8 +104,15 @@ class AsOfState(JoinState):
         else:
             stays = self._stays(0, page, keep_from)
             yield from self._resolved(page.batch.filter(pa.array(~stays)))
-        codes = self._codes.of(self._key_columns(side, page.batch), len(page), source=side)
-        self._store(side, page, codes, stays, None)
+        yield from self._keep(side, page if stays.all() else page.filter(stays))
+
+    def _keep(self, side: int, page: Page) -> Iterator[pa.RecordBatch]:
+        """Store tuples that can match something later; yield the rows that leave with them, which are none here."""
+        self._store(side, page, self._codes_of(side, page), np.ones(len(page), np.bool_), None)
+        return iter(())
+
+    def _codes_of(self, side: int, page: Page) -> Ints:
+        return self._codes.of(self._key_columns(side, page.batch), len(page), source=side)
 
     def _purge_groups(self, side: int, punctuation: GroupWise) -> list[Found]:
         return [] if side == 1 else super()._purge_groups(side, punctuation)
@@ -107,22 +124,29 @@ class AsOfState(JoinState):
     def _resolved(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield left tuples with the latest right one of each, which is known by now."""
         page = Page(self._inputs[0], batch)
-        matched = np.zeros(len(page), np.bool_)
+        latest = _Latest(len(page))
+        yield from (joined for _, joined in self._latest(self._sides[1], page, latest))
+        yield from self._without_match(batch.filter(pa.array(~latest.matched)))
+
+    def _latest(self, index: JoinIndex, page: Page, latest: _Latest) -> Iterator[tuple[Rows, pa.RecordBatch]]:
+        """Yield the pairs of left tuples and the latest right ones in an index, with the rows of the left ones."""
         low, high = self.bounds.rule.reach(0, page.times)
-        codes, high = self._codes.of(self._key_columns(0, batch), len(page), source=0), high.copy()
+        codes, high = self._codes_of(0, page), high.copy()
         asked = np.arange(len(page), dtype=np.int32)
         while asked.size:
-            best, found = self._sides[1].latest(codes[asked], low[asked], high[asked])
+            best, found = index.latest(codes[asked], low[asked], high[asked])
             asked, best = asked[found], best[found]
-            for candidates in together(self._sides[1].matches(codes[asked], best, best)):
+            latest.at[asked] = best
+            for candidates in together(index.matches(codes[asked], best, best)):
                 of_page = Matches(asked[candidates.probes], candidates.found)
                 matches, joined = self._held_to_terms(0, page, of_page)
-                matched[matches.probes] = True
-                yield joined
-            other = ~matched[asked] & (best > low[asked])  # another key has the code: look before its tuple
+                latest.matched[matches.probes] = True
+                yield matches.probes, joined
+            other = ~latest.matched[asked] & (
+                best > low[asked]
+            )  # another key has the code: look before its tuple
             asked, best = asked[other], best[other]
             high[asked] = best - 1
-        yield from self._without_match(batch.filter(pa.array(~matched)))
 
     def _without_match(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         if batch.num_rows and self.kind.alone[0]:
@@ -152,3 +176,70 @@ class AsOfState(JoinState):
         back = pa.array(np.argsort(order, kind="stable"))
         together = pa.concat_batches(parts)
         return [column.take(back) for column in self._key_columns(1, together)]
+
+
+class SpeculativeAsOfState(SpeculativeState, AsOfState):
+    """An ``AsOfState`` that matches left tuples at once, and again when a later right tuple comes for them.
+
+    A left tuple that waits has left with the latest right tuple of all that are there; these stay as long as it waits.
+    So nothing but a mark is kept for it.  O(left tuples of its key that wait from then on) a right tuple.
+    """
+
+    def __init__(self, terms: JoinTerms, inputs: tuple[Schema, ...]) -> None:
+        super().__init__(terms, inputs)
+        self._sides = [JoinIndex(alone=self.kind.alone[0], marks=self.kind.marks[0]), JoinIndex()]
+
+    def _keep(self, side: int, page: Page) -> Iterator[pa.RecordBatch]:
+        if not len(page):
+            return
+        codes, stays = self._codes_of(side, page), np.ones(len(page), np.bool_)
+        latest = _Latest(len(page))
+        if side == 1:
+            yield from self._better(page, codes)
+        else:
+            yield from (joined for _, joined in self._latest(self._sides[1], page, latest))
+            if self.kind.alone[0]:
+                yield from self._unmatched(0, page, stays, latest.matched)
+        self._store(side, page, codes, stays, latest.matched)
+
+    def _better(self, page: Page, codes: Ints) -> Iterator[pa.RecordBatch]:
+        """Match the left tuples that wait with the right ones of a page, where these are later than all before."""
+        new = JoinIndex()
+        new.add(page.batch, np.arange(len(page), dtype=np.int32), codes, page.times)
+        for _, run, entries in self._sides[0].matches(*self._stretches(codes, page.times)):
+            if (worth := self._worth_while(run, entries, new)).size:
+                yield from self._exchanged(run, worth, new)
+
+    def _stretches(self, codes: Ints, times: Ints) -> tuple[Ints, Ints, Ints]:
+        """Return each code once, with the first and the last left time that right tuples of it can match."""
+        order = np.lexsort((times, codes))
+        codes, times = codes[order], times[order]
+        ends = np.append(codes[1:] != codes[:-1], True)
+        first = np.append(True, ends[:-1])
+        _, high = self.bounds.rule.reach(1, times[ends])
+        return codes[first], times[first], high
+
+    def _worth_while(self, run: SortedRun, entries: Rows, new: JoinIndex) -> Rows:
+        """Return those of some left tuples for which a ``new`` right one may not be before the old ones."""
+        codes, times = run.keys(entries).T.copy()
+        low, high = self.bounds.rule.reach(0, times)
+        best, found = new.latest(codes, low, high)
+        if self._codes.exact:  # else the old one may be of another key
+            old, there = self._sides[1].latest(codes, low, high)
+            found &= ~there | (best >= old)
+        return entries[found]
+
+    def _exchanged(self, run: SortedRun, entries: Rows, new: JoinIndex) -> Iterator[pa.RecordBatch]:
+        """Yield the pairs of left tuples with ``new`` right ones that are not before the old; take back the old."""
+        page = Page(self._inputs[0], run.take(entries))
+        before, now = _Latest(len(page)), _Latest(len(page))
+        old = list(self._latest(self._sides[1], page, before))
+        pairs = list(self._latest(new, page, now))
+        later = now.matched & (~before.matched | (now.at > before.at))
+        leave = later | (now.matched & before.matched & (now.at == before.at))
+        if self.kind.alone[0]:
+            first = entries[now.matched & ~before.matched]
+            self._met(0, run, first)
+            run.mark(first)
+        self._back += [joined.filter(pa.array(later[rows])) for rows, joined in old]
+        yield from (joined.filter(pa.array(leave[rows])) for rows, joined in pairs)

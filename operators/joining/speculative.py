@@ -42,7 +42,7 @@ class SpeculativeState(JoinState):
     def __init__(self, terms: JoinTerms, inputs: tuple[Schema, ...]) -> None:
         super().__init__(terms, inputs)
         self.soft = JoinBounds([terms.names(0), terms.names(1)], [self.bounds.rule])
-        self._back: list[tuple[int, pa.RecordBatch]] = []  # rows that a page takes back, with their side
+        self._back: list[pa.RecordBatch] = []  # rows that a page takes back
 
     def advance(self, port: int, punctuation: Punctuation) -> Iterator[pa.RecordBatch | Punctuation]:
         """Take a punctuation as any join does, and a watermark: yield the tuples whose match nobody expects now."""
@@ -108,13 +108,13 @@ class SpeculativeState(JoinState):
 
     def _taken_back(self) -> Iterator[pa.RecordBatch]:
         back, self._back = self._back, []
-        for side, batch in back:
-            yield with_change(self._output.alone(side, batch), -1)
+        for batch in back:
+            yield with_change(batch, -1)
 
     def _met(self, side: int, run: SortedRun, entries: Rows) -> None:
         first = run.lone(entries)
         if (out := self._is_out(side, run, first)).any():
-            self._back.append((side, run.take(first[out])))
+            self._back.append(self._output.alone(side, run.take(first[out])))
 
     def _unmatched(self, side: int, page: Page, stays: Marks, matched: Marks) -> Iterator[pa.RecordBatch]:
         """Put out the tuples of a page that have no match and that are stored, if nobody expects one."""

@@ -193,6 +193,18 @@ CASES = [
         of_kind("full", ONE, band(3, -1)),
     ),
     Case(
+        "oa_join-as_of-speculative",
+        OAJoin(TWO, AsOf(4), punctuation="both", speculative=True),
+        (LEFT, RIGHT),
+        latest("inner", TWO, 4),
+    ),
+    Case(
+        "oa_join-as_of-left-speculative",
+        OAJoin(ONE, AsOf(), kind="left", speculative=True),
+        (LEFT, RIGHT),
+        latest("left", ONE),
+    ),
+    Case(
         "multi_join-bands",
         MultiJoin("a", {"b": Band(2, 5), "c": Band(4, -1)}, [("k", "key", "k")]),
         (LEFT, RIGHT, LEFT),

@@ -13,6 +13,7 @@ from deltalake import DeltaTable
 from oop_engine import Graph, Linear, Message, Page, Schema, replay
 from oop_engine.operators import (
     AfterCount,
+    AsOf,
     Band,
     BoundedDisorder,
     Count,
@@ -79,23 +80,28 @@ def test_a_table_is_the_final_results_and_tuples_behind_bounds_are_counted(
     assert sum(one.get("operationMetrics", {}).get("num_target_rows_updated", 0) for one in done) > 5
 
 
-def unmatched(*, speculative: bool) -> Graph:
+def unmatched(band: Band | AsOf, *, speculative: bool) -> Graph:
     made, policies = Graph("unmatched"), (BoundedDisorder(40), BoundedDisorder(2))
     left, right = (
         made.add(f"edge_{name}", Punctuate(policies[0], watermark=policies[1]), made.source(name, S))
         for name in ("left", "right")
     )
-    join = OAJoin([("k", "k")], Band(0, 1), kind="left", speculative=speculative)
+    join = OAJoin([("k", "k")], band, kind="left", speculative=speculative)
     made.sink("out", made.add("join", join, left, right))
     return made
 
 
 @pytest.mark.spark
-def test_the_net_rows_of_a_speculative_join_are_those_of_the_plain_one(spark: SparkSession) -> None:
+@pytest.mark.parametrize("band", [Band(0, 1), AsOf(3)], ids=["band", "as_of"])
+def test_the_net_rows_of_a_speculative_join_are_those_of_the_plain_one(
+    spark: SparkSession, band: Band | AsOf
+) -> None:
     right = [page.filter(page.column("v").to_numpy() > 4) for page in pages()]
-    plain = replay(unmatched(speculative=False), {"left": pages(), "right": right}).results["out"]
+    plain = replay(unmatched(band, speculative=False), {"left": pages(), "right": right}).results["out"]
     feeds = {"left": Given(S, [[page] for page in pages()]), "right": Given(S, [[page] for page in right])}
-    found = run_on_spark(unmatched(speculative=True), feeds, spark=spark, groups=2, segments_per_batch=1)
+    found = run_on_spark(
+        unmatched(band, speculative=True), feeds, spark=spark, groups=2, segments_per_batch=1
+    )
     rows = found.results["out"].to_pylist()
     assert multiset(net_content(rows, "change")) == multiset(plain.to_pylist())
     assert len(rows) > plain.num_rows
