@@ -69,10 +69,9 @@ from oop_engine.operators.slicing.closing import Closing
 from oop_engine.operators.slicing.explained import explained, explained_versions
 from oop_engine.operators.slicing.ordered.held import without_slots
 from oop_engine.operators.slicing.output import Output, Stamp
-from oop_engine.operators.slicing.revised.change_pages import versioned_schema
+from oop_engine.operators.slicing.revised.emitted import versioned_schema
 from oop_engine.operators.slicing.revised.netting import Netting
-from oop_engine.operators.slicing.revised.noting import without_notes
-from oop_engine.operators.slicing.revised.versions import Versions
+from oop_engine.operators.slicing.revised.versions import Versions, without_notes
 from oop_engine.operators.slicing.rows.row_windows import RowWindows
 from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.strategy import Assembly, Query, Strategy, checked_query, stores

@@ -25,7 +25,7 @@ from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels.panes import Geometry, step_levels
 from oop_engine.operators.kernels.slices import ALONE
 from oop_engine.operators.slicing.window_states import narrow
-from oop_engine.operators.values.columns import begins_of
+from oop_engine.operators.values.columns import Integers, begins_of
 
 __all__ = [
     "ACCUMULATORS",
@@ -36,9 +36,9 @@ __all__ = [
     "is_compiled",
     "is_ragged",
     "register_accumulator",
+    "result_of",
 ]
 
-Integers = NDArray[np.int64]
 _AS_IEEE = np.errstate(invalid="ignore", over="ignore")  # infinities are combined without a word
 
 
@@ -136,7 +136,8 @@ class Accumulator(ABC):
             odd = (np.arange(lengths.sum()) - np.repeat(begins, lengths)) % 2 == 1
             right = np.flatnonzero(odd)
             both = self.combine(tuple(c[right - 1] for c in state), tuple(c[right] for c in state))
-            state = tuple(_replaced(c, right - 1, new)[~odd] for c, new in zip(state, both, strict=True))
+            state = tuple(column[~odd] for column in state)
+            _write(state, np.cumsum(~odd)[right - 1] - 1, both)
             lengths = (lengths + 1) // 2
         return state
 
@@ -147,16 +148,13 @@ class Accumulator(ABC):
         level = np.empty(to.size, np.int64)
         order = np.argsort(level, kind="stable") if step_levels(to, a, b, state[0].size, level) else level[:0]
         for some in np.split(order, np.flatnonzero(np.diff(level[order])) + 1) if order.size else ():
-            both = self._of_rows(state, a[some], b[some])
+            one, alone = tuple(c[a[some]] for c in state), b[some] < 0
+            both = self.combine(one, tuple(c[np.where(alone, a[some], b[some])] for c in state))
+            both = tuple(np.where(alone, old, new) for old, new in zip(one, both, strict=True))
             inside = to[some] >= 0
             _write(state, to[some][inside], tuple(column[inside] for column in both))
             _write(new, ~to[some][~inside], tuple(column[~inside] for column in both))
         return new
-
-    def _of_rows(self, state: Arrays, a: Integers, b: Integers) -> Arrays:
-        alone = b < 0
-        both = self.combine(tuple(c[a] for c in state), tuple(c[np.where(alone, a, b)] for c in state))
-        return tuple(np.where(alone, c[a], new) for c, new in zip(state, both, strict=True))
 
     @_AS_IEEE
     def fold_rows(
@@ -216,6 +214,12 @@ class Accumulator(ABC):
     @cached_property
     def _types(self) -> list[np.dtype[Any]]:
         return [value.dtype for value in self.identity]
+
+
+def result_of(steps: Integers, at: int) -> int:
+    """Return the result for which the step ``at`` of ``steps`` int64 (3, n) is taken, at which a sum did not fit."""
+    following = steps[0, at:]
+    return int(~following[following < 0][0])
 
 
 ACCUMULATORS = Registry[type[Accumulator]]("accumulator of parts")
@@ -287,12 +291,6 @@ def _of_arrow(column: pa.Array, kind: np.dtype[Any]) -> NDArray[Any]:
         return array
     whole: NDArray[Any] = np.frombuffer(column.buffers()[1], kind)
     return whole[column.offset : column.offset + len(column)]
-
-
-def _replaced(column: NDArray[Any], rows: Integers, new: NDArray[Any]) -> NDArray[Any]:
-    changed = column.copy()
-    changed[rows] = new
-    return changed
 
 
 def _write(state: Arrays, rows: Integers, new: Arrays) -> None:

@@ -16,11 +16,9 @@ from oop_engine.core.groups.group_index import GroupIndex
 from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, passed
 from oop_engine.core.saved import Saved
 from oop_engine.operators.keys.behind import Behind
-from oop_engine.operators.values.columns import filled_up
+from oop_engine.operators.values.columns import Integers, filled_up
 
 __all__ = ["BehindGroups"]
-
-Integers = NDArray[np.int64]
 
 
 class BehindGroups(Behind):
@@ -91,7 +89,6 @@ class BehindGroups(Behind):
         self._measure()
 
     def save(self) -> dict[str, Any]:
-        """Return all for a snapshot."""
         return {**super().save(), "own": self._all() if self.highest > self.linear else self._own[:0]}
 
     def load(self, saved: Saved) -> None:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from oop_engine.core.errors import GraphError
 from oop_engine.operators.aggregates import Aggregation
 from oop_engine.operators.triggers import Emit
+from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.values.describe_value import describe_value
 from oop_engine.operators.windows import Extents, Windows
 
@@ -32,8 +33,6 @@ __all__ = [
     "one_of",
     "pauses",
 ]
-
-Integers = NDArray[np.int64]
 
 MOST_WINDOWS = 10_000_000
 """Windows a tuple may be in, and windows without a tuple that one punctuation may complete for a group."""

@@ -44,11 +44,10 @@ from oop_engine.operators.slicing.checks import AT_ONCE, LongGapError, pauses
 from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
+from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.windows import Definition, Extents
 
 __all__ = ["Closing"]
-
-Integers = NDArray[np.int64]
 
 _DEAD = 4096  # groups without a window that may stay: those that come back need not be learnt again
 
@@ -253,7 +252,6 @@ class Closing:
         self.rename(kept, slots)
 
     def living(self, groups: int) -> NDArray[np.bool_]:
-        """Tell which groups have something that is kept."""
         living: NDArray[np.bool_] = np.logical_or.reduce([store.living(groups) for store in self.stores])
         return living
 
@@ -269,13 +267,11 @@ class Closing:
         return dict(zip(self._by, self._groups.keys(np.array([slot])), strict=True))
 
     def save(self) -> dict[str, Any]:
-        """Return everything for a snapshot."""
         stores = [store.save() for store in self.stores]
         own = {"progress": self._progress.save(), "behind": self.behind.save()}
         return {"groups": self._groups.save(), "stores": stores, **own}
 
     def load(self, saved: Saved) -> None:
-        """Restore a snapshot."""
         self._groups.load(saved.part("groups"))
         groups, states = len(self._groups), saved.parts("stores", len(self.stores))
         self.stores = [store.load(state, groups) for store, state in zip(self.stores, states, strict=True)]

@@ -16,10 +16,10 @@ from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels import monoids
 from oop_engine.operators.kernels.panes import Geometry
 from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError
+from oop_engine.operators.values.columns import Integers
 
 __all__ = ["Compiled", "fixed", "known", "numbers", "valid", "values"]
 
-Integers = NDArray[np.int64]
 _FLOATS, _INTEGERS = (pa.float64(),), (pa.int32(), pa.int64())
 _ALL = np.empty(0, np.bool_)
 _ALL.flags.writeable = False

@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from oop_engine.core.errors import ContractError, GraphError
 from oop_engine.core.page import Page
@@ -25,12 +24,12 @@ from oop_engine.operators.aggregates.base import column_of
 from oop_engine.operators.slicing.checks import MOST_WINDOWS, check_overlap
 from oop_engine.operators.slicing.ordered.gridded import agreed_tie
 from oop_engine.operators.slicing.window_states import WindowStates
+from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.windows import Definition, Extents, Folding, Over
 from oop_engine.operators.windows.folding import ties
 
 __all__ = ["PAGE_ROWS", "WINDOW", "Output", "Stamp", "Stamps"]
 
-Integers = NDArray[np.int64]
 Stamp = Literal["start", "end"]
 
 PAGE_ROWS = 65_536
@@ -100,7 +99,13 @@ class Output:
     def add(self, definitions: Mapping[str, Definition]) -> None:
         """Add definitions that come later; their results have the same columns."""
         for name, definition in definitions.items():
-            self._check(definition, f"{self.place}: {name!r}" if self._named else self.place)
+            if isinstance(definition, Extents):
+                place = f"{self.place}: {name!r}" if self._named else self.place
+                if self.stamp == "start" and definition.landmark:
+                    why = "landmark windows all start at the origin, that is no progress"
+                    msg = f"{place}: {why}; use stamp='end'"
+                    raise GraphError(msg)
+                check_overlap(definition, place)
         self.names += definitions
         self.definitions += definitions.values()
         self._range = np.array([getattr(one, "range", None) or 0 for one in self.definitions])
@@ -143,15 +148,6 @@ class Output:
                     when = f"held until a bound has passed them, {ties(self.tie)}"
                 yield f"{name!r} is {'' if one.commutative else 'not '}commutative: tuples are {when}"
 
-    def _check(self, definition: Definition, place: str) -> None:
-        if isinstance(definition, Extents):
-            if self.stamp == "start" and definition.landmark:
-                msg = (
-                    f"{place}: landmark windows all start at the origin, that is no progress; use stamp='end'"
-                )
-                raise GraphError(msg)
-            check_overlap(definition, place)
-
     def _schema(self, schema: Schema, by: tuple[str, ...]) -> Schema:
         if len(kinds := {one.over for one in self.definitions}) > 1:
             msg = (
@@ -178,12 +174,9 @@ class Output:
 
     def _columns(self, schema: Schema) -> tuple[list[tuple[str, pa.DataType]], tuple[str, str]]:
         """Return the columns before extents, and the names of these; they must be the same for all definitions."""
-        found = [
-            (one.more(schema), one.sides)
-            if isinstance(one, Folding)
-            else ([], ("window_start", "window_end"))
-            for one in self.definitions
-        ]
+        grid = list[tuple[str, pa.DataType]](), Folding.sides
+        each = self.definitions
+        found = [(one.more(schema), one.sides) if isinstance(one, Folding) else grid for one in each]
         for name, columns in zip(self.names, found, strict=True):
             if columns != found[0]:
                 more, sides = ([*dict(some), *ends] for some, ends in (found[0], columns))
@@ -246,9 +239,8 @@ class Output:
             return pa.repeat(pa.scalar(self.names[found.number], pa.string()), found.ends.size)
         if found.number.size > _FEW:
             return self._words.take(pa.array(found.number))
-        return pa.array(
-            [self.names[i] for i in found.number.tolist()], pa.string()
-        )  # sooner than a call of Arrow
+        names = [self.names[i] for i in found.number.tolist()]  # sooner than a call of Arrow
+        return pa.array(names, pa.string())
 
     def made(self, columns: list[pa.Array], states: Sequence[Arrays]) -> Page:
         """Return a page of keys and extents, ``columns``, with the aggregates behind."""

@@ -32,8 +32,7 @@ from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation, Arrays, Part
 from oop_engine.operators.keys.row_codes import row_codes
-from oop_engine.operators.slicing.accumulator import SumOverflowError
-from oop_engine.operators.slicing.accumulators import accumulator
+from oop_engine.operators.slicing.accumulators import SumOverflowError, accumulator
 from oop_engine.operators.slicing.output import Output, Stamp
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.store import Store
@@ -42,15 +41,13 @@ from oop_engine.operators.slicing.stores.run_store import RunStore
 from oop_engine.operators.slicing.stores.runs import Runs
 from oop_engine.operators.slicing.tagger import bind
 from oop_engine.operators.slicing.window_states import WindowOverflowError
+from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.values.describe_value import describe_value
 from oop_engine.operators.windows import Definition, Extents, Gap, Merging, Over, Windows, nested
 
 __all__ = ["PaneRows", "PartialRows", "partial_rows"]
 
-Integers = NDArray[np.int64]
-_MANY = (
-    64  # definitions; each has a store of its own behind the first half, so more are sooner in one operator
-)
+_MANY = 64  # definitions, each with a store of its own behind the first half: more are sooner in one operator
 _FEW = 3  # definitions that are named in an error
 
 
@@ -131,11 +128,8 @@ class PartialRows(ABC):
 
     def stores(self, *, every: bool) -> list[Store]:
         """Return stores that take pages of rows, empty; ``every``: windows without a row are results too."""
-        parts, stamp = self.parts, self.output.stamp
-        return [
-            PaneStore(number, grid, parts, stamp, every=every, given=self.states)
-            for number, grid in self.panes.grids.items()
-        ]
+        rest, grids = (self.parts, self.output.stamp), self.panes.grids.items()
+        return [PaneStore(n, grid, *rest, every=every, given=self.states) for n, grid in grids]
 
     def page(self, keys: Sequence[pa.Array], places: Sequence[Integers], states: Sequence[Arrays]) -> Page:
         """Return the page of rows with these keys, places and states."""

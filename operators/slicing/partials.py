@@ -12,21 +12,18 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oop_engine.core.errors import SnapshotError
 from oop_engine.core.page import Page
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels.partials import NO_WINDOW, Table, collect, fill, locate, remove
-from oop_engine.operators.slicing.accumulator import SumOverflowError
-from oop_engine.operators.slicing.accumulators import accumulator, is_ragged
+from oop_engine.operators.slicing.accumulators import SumOverflowError, accumulator, is_ragged
+from oop_engine.operators.slicing.compiled import fixed
 from oop_engine.operators.slicing.window_states import narrow
-from oop_engine.operators.values.columns import bytes_of, joined, rows_of
+from oop_engine.operators.values.columns import Integers, bytes_of, joined, rows_of
 
 __all__ = ["NO_WINDOW", "Partials", "States"]
-
-Integers = NDArray[np.int64]
 
 _LEAST_ROWS = 16
 _UPDATES = 1 << 20  # (tuple, window) pairs at a time: 8 MB of row numbers
@@ -88,7 +85,6 @@ class States:
         self.put(rows, [c.empty(rows.size) for c in self._accumulators])
 
     def saved(self, states: Sequence[Arrays]) -> list[list[Any]]:
-        """Return states for a snapshot."""
         return [c.saved(state) for c, state in zip(self._accumulators, states, strict=True)]
 
     def loaded(self, saved: Saved, rows: int) -> list[Arrays]:
@@ -178,7 +174,7 @@ class Partials:
     ) -> Iterator[tuple[int, int]]:
         """Find rows as ``locate`` does; yield from which tuple to which they are there, before they move."""
         begin = 0
-        slots, first = _read_only(slots), _read_only(first)  # one signature of the kernel, whoever calls
+        slots, first = fixed(slots), fixed(first)  # one signature of the kernel, whoever calls
         while True:
             done = locate(self._table, spans, slots, first, starts, rows, begin)
             yield begin, done
@@ -233,7 +229,6 @@ class Partials:
             self._resize(2 * len(self))
 
     def rename(self, slots: Integers) -> None:
-        """Give group ``g`` the slot ``slots[g]``."""
         used = self._owner[:, 0] >= 0
         self._owner[used, 0] = slots[self._owner[used, 0]]
         self._allot(len(self._owner), np.flatnonzero(used))
@@ -243,14 +238,12 @@ class Partials:
         self._allot(min(len(self._owner), _LEAST_ROWS), np.empty(0, np.int64))
 
     def save(self) -> dict[str, Any]:
-        """Return the partial aggregates for a snapshot."""
         used = self.used
         states = self.states.saved(self.states.take(used))
         owner = [narrow(column) for column in self._owner[used].T]
         return {"owner": owner, "states": states, "counts": self.counts}
 
     def load(self, saved: Saved, groups: int) -> None:
-        """Restore a snapshot of so many groups."""
         owner = saved.part("owner")
         slots = owner.integers(0, (None,), least=0, below=groups)
         self._owner = np.stack([slots, owner.integers(1, slots.shape)], axis=1)
@@ -280,12 +273,6 @@ class Partials:
         free = np.arange(size)[::-1].copy()
         self._table = Table(cells, owner, free, self.counts)
         self.nbytes = owner.nbytes + cells.nbytes + free.nbytes + self.states.row_bytes * size
-
-
-def _read_only(array: Integers) -> Integers:
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 def _blocks(starts: Integers) -> list[tuple[int, int]]:

@@ -11,97 +11,82 @@ from numpy.typing import NDArray
 from oop_engine.core.page import Page
 from oop_engine.core.saved import Saved
 from oop_engine.operators.slicing.window_states import WindowStates
+from oop_engine.operators.values.columns import Integers
 
 __all__ = ["OnTime", "Reach", "Store"]
 
-Integers = NDArray[np.int64]
 Reach = tuple[Integers, Integers, NDArray[np.float64]]
 """Between which times windows end, and how many a unit of time, each (n,)."""
 
 
 class Store(Protocol):
-    """Window state of the groups, by slot.  Slots are dense; groups are known before their tuples come."""
+    """Window state of the groups, by slot.  Slots are dense; groups are known before their tuples come.
+
+    ``nbytes``, ``rename``, ``save`` and ``load`` mean the same wherever a part of a store has them.
+    """
 
     @property
     def alive(self) -> int:
         """How many groups have an open window."""
-        ...
 
     @property
     def tuples(self) -> int:
         """How many tuples are held."""
-        ...
 
     @property
     def nbytes(self) -> int:
         """Bytes of the state, with the room there is for more."""
-        ...
 
     def __len__(self) -> int:
         """Return how many partial aggregates are held."""
-        ...
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         """Fold tuples in; there are ``groups`` groups.  Raises ``WindowOverflowError``."""
-        ...
 
     def add_late(self, page: Page, times: Integers, slots: Integers, bounds: Integers) -> None:
         """Fold tuples that came behind ``bounds``, int64 (rows,), into the windows these leave open, if that can be.
 
         Raises ``WindowOverflowError``.
         """
-        ...
 
     def due(self, bound: int) -> bool:
         """Tell whether a bound may complete a window; O(1)."""
-        ...
 
     def close(self, bound: int) -> Iterable[WindowStates]:
         """Take out the windows of all groups that end by ``bound``.  Raises ``WindowOverflowError``."""
-        ...
 
     def close_some(self, slots: Integers, bounds: Integers) -> Iterable[WindowStates]:
         """Take out the windows of ``slots[i]`` that end by ``bounds[i]``."""
-        ...
 
     def least_stamp(self, bound: int) -> int:
         """Return the least stamp of later results, if no later tuple is below ``bound``."""
-        ...
 
     def least_stamps(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
         """Do so for many bounds, where that of group ``slots[i]`` is ``bounds[of[i]]``."""
-        ...
 
     def most_until(self, bound: int) -> float:
         """Return how many windows can leave at most by ``bound``; O(1)."""
-        ...
 
     def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
         """Return where the open windows are, of all groups or of ``slots``, which are to leave by ``bounds``.
 
         Raises ``LongGapError`` if a group would put out too many windows without a tuple.
         """
-        ...
 
     def living(self, groups: int) -> NDArray[np.bool_]:
         """Tell which groups have an open window."""
-        ...
 
     def rename(self, kept: Integers, slots: Integers) -> None:
         """Let only the groups ``kept`` stay; group ``g`` gets the slot ``slots[g]``, -1: none."""
-        ...
 
     def successor(self) -> Store:
         """Return the store that takes over: this one, or of another kind that suits the stream better."""
-        ...
 
     def save(self) -> dict[str, Any]:
         """Return everything for a snapshot."""
-        ...
 
     def load(self, saved: Saved, groups: int) -> Store:
         """Restore a snapshot of so many groups; return the store that keeps it."""
-        ...
 
 
 class OnTime:
@@ -109,6 +94,11 @@ class OnTime:
 
     Windows that leave take about as much memory as the tuples and runs that they were, so none are foretold.
     """
+
+    @property
+    def tuples(self) -> int:
+        """How many tuples are held: none."""
+        return 0
 
     def add_late(self, page: Page, times: Integers, slots: Integers, bounds: Integers) -> None:
         """Leave the tuples out."""

@@ -39,7 +39,7 @@ from oop_engine.operators.slicing.stores.pane_store import PaneStore
 from oop_engine.operators.slicing.stores.run_store import RunStore
 from oop_engine.operators.slicing.stores.session_store import SessionStore
 from oop_engine.operators.slicing.stores.slice_ring import SliceRing
-from oop_engine.operators.slicing.stores.tuple_tail import Tail
+from oop_engine.operators.slicing.stores.sparse_groups import Tail
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.windows import Definition, Extents, Folding, Gap, Merging, Over, nested
 from oop_engine.operators.windows.slide_by_tuple import Asked
@@ -97,11 +97,10 @@ class Query:
     @property
     def granularity(self) -> int:
         """The length whose multiples all windows end at; 1 where that follows from tuples."""
-        grids = (
-            one for one in self.output.definitions if isinstance(one, Extents) and one.over is Over.ATTRIBUTE
-        )
-        lengths = [length for one in grids for length in (one.slide, one.origin)]
-        return gcd(*lengths) if len(lengths) == 2 * len(self.output.definitions) else 1
+        every = self.output.definitions
+        grids = [one for one in every if isinstance(one, Extents) and one.over is Over.ATTRIBUTE]
+        lengths = (length for one in grids for length in (one.slide, one.origin))
+        return gcd(*lengths) if len(grids) == len(every) else 1
 
     @cached_property
     def slicings(self) -> list[Slicing]:
@@ -161,11 +160,9 @@ def checked_query(query: Query) -> None:
         extents = query.output.definitions[number]
         if isinstance(extents, Extents):
             _check_strategy(query, extents)
-            kept = chosen(query, extents).kept
-            in_table = not (kept == "adaptive" and is_compiled(query.parts))
-            check_overlap(
-                extents, f"{place}: {query.names[number]!r}" if query.share else place, in_table=in_table
-            )
+            in_table = not (chosen(query, extents).kept == "adaptive" and is_compiled(query.parts))
+            named = f"{place}: {query.names[number]!r}" if query.share else place
+            check_overlap(extents, named, in_table=in_table)
         elif not in_bins(query, extents):
             _check_merging(query, query.names[number])
 
@@ -185,24 +182,17 @@ def _check_merging(query: Query, name: str) -> None:
 
 
 def _check_strategy(query: Query, extents: Extents) -> None:
+    stacks = "TupleBased windows, no groups, no empty ones, and no aggregate of lists or UserDefined"
     wanted = {
-        "panes": ("it cannot" if extents.landmark else "", "windows of one length"),
-        "adaptive": (
-            "" if _can_adapt(extents) else "it cannot",
-            "windows of one length over the progressing attribute",
-        ),
-        "stacks": (
-            "it cannot",
-            "TupleBased windows, no groups, no empty ones, and no aggregate of lists or UserDefined",
-        ),
-        "bins": ("it cannot", _BINS),
+        "panes": (not extents.landmark, "windows of one length"),
+        "adaptive": (_can_adapt(extents), "windows of one length over the progressing attribute"),
+        "stacks": (False, stacks),
+        "bins": (False, _BINS),
     }
-    obstacle, needs = wanted.get(query.strategy, ("", ""))
-    if obstacle:
-        msg = (
-            f"{query.output.place}: strategy={query.strategy!r} needs {needs}; got {', '.join(query.names)}: "
-            "leave the choice to strategy='auto'"
-        )
+    can, needs = wanted.get(query.strategy, (True, ""))
+    if not can:
+        got = f"strategy={query.strategy!r} needs {needs}; got {', '.join(query.names)}"
+        msg = f"{query.output.place}: {got}: leave the choice to strategy='auto'"
         raise GraphError(msg)
 
 
@@ -277,9 +267,8 @@ def chosen(query: Query, extents: Extents) -> Choice:
         return Choice("panes", f"panes: {_costs(extents)}")
     if extents.overlap > WIDE:
         return Choice("adaptive", f"adaptive, for a tuple is in many windows: {_switching(query, extents)}")
-    return Choice(
-        "watched", f"panes: {_costs(extents)}; where groups are sparse, {_switching(query, extents)}"
-    )
+    sparse = f"where groups are sparse, {_switching(query, extents)}"
+    return Choice("watched", f"panes: {_costs(extents)}; {sparse}")
 
 
 def _costs(extents: Extents) -> str:

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from oop_engine.core.errors import GraphError
 from oop_engine.core.groups.group_index import GroupIndex, occurring
@@ -25,12 +24,10 @@ from oop_engine.operators.aggregates import Aggregation
 from oop_engine.operators.keys.group_match import matching
 from oop_engine.operators.keys.key_table import KeyTable
 from oop_engine.operators.slicing.ordered.gridded import folded
-from oop_engine.operators.values.columns import begins_of, filled_up
+from oop_engine.operators.values.columns import Integers, begins_of, filled_up
 from oop_engine.operators.windows import Definition, Over, Windows
 
 __all__ = ["Tagger", "bind", "ranks"]
-
-Integers = NDArray[np.int64]
 
 _MOST = 1 << 61  # tuples: more than can ever come
 
@@ -73,7 +70,6 @@ class Tagger:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the numbers and their groups."""
         return self._index.nbytes + self._next.nbytes if self._by else 0
 
     def tag(self, page: Page) -> tuple[Integers, Punctuation | None]:
@@ -98,7 +94,9 @@ class Tagger:
                 return punctuation
             case GroupWise():
                 ended = punctuation.filter(punctuation.below == FOREVER)
-                self._forget(ended)
+                if self._by and set(ended.attributes) <= set(self._by):
+                    slots, _ = matching(self._index, self._by, ended)
+                    self._keep(np.setdiff1d(np.arange(len(self._index)), slots))
                 return ended if len(ended) else None
             case Watermark():
                 return None  # of an attribute that windows are not on
@@ -106,11 +104,9 @@ class Tagger:
                 return None if self._progressing in punctuation.attributes else punctuation
 
     def save(self) -> dict[str, Any]:
-        """Return the numbers for a snapshot."""
         return {"groups": self._index.save(), "next": self._next}
 
     def load(self, saved: Saved) -> None:
-        """Restore a snapshot."""
         self._index.load(saved.part("groups"))
         self._next = saved.integers("next", (len(self._index),), least=0, below=_MOST)
 
@@ -123,13 +119,8 @@ class Tagger:
         batch = pa.RecordBatch.from_arrays(self._index.keys(groups), names=list(self._by))
         return GroupWise(batch, self._next[groups])
 
-    def _forget(self, ended: GroupWise) -> None:
-        """Let go of the numbers of groups that are over."""
-        if self._by and set(ended.attributes) <= set(self._by):
-            slots, _ = matching(self._index, self._by, ended)
-            self._keep(np.setdiff1d(np.arange(len(self._index)), slots))
-
     def _keep(self, kept: Integers) -> None:
+        """Let go of the numbers of all other groups, which are over."""
         if kept.size < len(self._index):
             self._index.keep(kept)
             self._next = self._next[kept]

@@ -1,4 +1,7 @@
-"""Window states: states of windows on their way from a store to results, in columns."""
+"""Window states: states of windows on their way from a store to results, in columns.
+
+Spans are the windows that groups have open in stores of grids: the lowest open and the highest one, int64 (groups, 2).
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,25 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine.core.punctuation import FOREVER
+from oop_engine.core.punctuation import FOREVER, NEVER
+from oop_engine.core.saved import Saved
+from oop_engine.core.snapshot import Later
 from oop_engine.operators.aggregates import Arrays
+from oop_engine.operators.kernels.partials import NO_WINDOW
 from oop_engine.operators.kernels.time_order import time_order
-from oop_engine.operators.values.columns import joined, rows_of
+from oop_engine.operators.values.columns import Integers, joined, rows_of
 
-__all__ = ["WindowOverflowError", "WindowStates", "narrow"]
+__all__ = [
+    "WindowOverflowError",
+    "WindowStates",
+    "as_slice",
+    "loaded_spans",
+    "narrow",
+    "saved_spans",
+    "with_room",
+]
 
-Integers = NDArray[np.int64]
-
+_FAR = 1 << 62  # windows; no extent reaches so far
 _FEW = 1 << 10  # windows that tell how far apart windows are
 
 
@@ -62,8 +75,11 @@ class WindowStates(NamedTuple):
         together = found[0] if len(found) == 1 else cls.joined(found)
         if together.in_order or together.ends.size < 2:
             return together
-        if isinstance(together.number, int) and together._ascend():
-            return together._replace(in_order=True)
+        before, ends, slots = together.ends[:-1], together.ends[1:], together.slots
+        if isinstance(together.number, int):
+            later = ends > before
+            if later.all() or (later | ((ends == before) & (slots[1:] >= slots[:-1]))).all():
+                return together._replace(in_order=True)
         return together.take(together._order(ascending=ascending))._replace(in_order=True)
 
     @classmethod
@@ -71,23 +87,14 @@ class WindowStates(NamedTuple):
         """Return all of them, those of the first first."""
         states = joined(some.states for some in found)
         slots, ends = (np.concatenate([some[i] for some in found]) for i in (0, 1))
-        numbers = {some.number if isinstance(some.number, int) else -1 for some in found}
-        number: Integers | int = (
-            numbers.pop()
-            if numbers != {-1} and len(numbers) == 1
-            else np.concatenate([np.broadcast_to(np.asarray(some.number), some.slots.size) for some in found])
-        )
+        number = found[0].number
+        if not all(isinstance(some.number, int) and some.number == number for some in found):
+            number = np.concatenate([np.broadcast_to(some.number, some.slots.size) for some in found])
         starts = None
         if any(some.starts is not None for some in found):
             starts = np.concatenate([some.ends if some.starts is None else some.starts for some in found])
         more = tuple(map(pa.concat_arrays, zip(*(some.more for some in found), strict=True)))
         return cls(slots, ends, states, number, starts, more=more)
-
-    def _ascend(self) -> bool:
-        """Tell whether windows of one definition are in order."""
-        before, ends = self.ends[:-1], self.ends[1:]
-        later = ends > before
-        return bool(later.all() or (later | ((ends == before) & (self.slots[1:] >= self.slots[:-1]))).all())
 
     def _order(self, *, ascending: bool) -> Integers:
         """Return the order, by radix.  ``ascending``: those of a window are by slot."""
@@ -124,3 +131,43 @@ def narrow(column: NDArray[Any]) -> NDArray[Any]:
     kinds = (np.dtype(name) for name in ("i1", "i2", "i4"))
     fitting = (k for k in kinds if np.iinfo(k).min <= least and most <= np.iinfo(k).max)
     return column.astype(next(fitting, column.dtype))
+
+
+def with_room(groups: int, spans: Integers | None = None) -> Integers:
+    """Return spans with room for so many groups; new ones have no window."""
+    more = np.empty((groups - (0 if spans is None else len(spans)), 2), np.int64)
+    more[:, 0], more[:, 1] = NO_WINDOW, NEVER
+    return more if spans is None else np.concatenate([spans, more])
+
+
+def saved_spans(spans: Integers) -> Later:
+    """Return spans for a snapshot.  O(groups) for the copy."""
+    copied = spans.copy()
+    return Later(lambda: _narrow_spans(copied))
+
+
+def _narrow_spans(spans: Integers) -> list[Any]:
+    alive = np.flatnonzero(spans[:, 0] != NO_WINDOW)
+    low, high = spans[alive].T
+    lowest = int(low.min()) if low.size else 0
+    return [lowest, narrow(alive), narrow(low - lowest), narrow(high - lowest)]
+
+
+def loaded_spans(saved: Saved, groups: int, room: int) -> Integers:
+    """Return the spans of a snapshot of so many groups, with ``room`` for at least as many."""
+    lowest = saved.integer(0, least=-_FAR, most=_FAR)
+    rows = saved.narrow(1, (None,), least=0, below=groups)
+    low = saved.narrow(2, rows.shape, least=0, below=_FAR)
+    # below low: a group that waits for its next
+    high = saved.narrow(3, rows.shape, least=-_FAR, below=_FAR)
+    spans, where = with_room(max(room, groups)), as_slice(rows)
+    spans[where, 0], spans[where, 1] = low, high
+    spans[where] += lowest
+    return spans
+
+
+def as_slice(places: Integers) -> Integers | slice:
+    """Return the same places as a slice where they are one after the other, as of many groups they mostly are."""
+    if not places.size or places[-1] - places[0] != places.size - 1 or not (places[1:] > places[:-1]).all():
+        return places
+    return slice(int(places[0]), int(places[-1]) + 1)

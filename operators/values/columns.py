@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["begins_of", "bytes_of", "filled_up", "joined", "new_rows", "rows_of", "spread"]
+__all__ = ["Integers", "begins_of", "bytes_of", "filled_up", "joined", "new_rows", "rows_of", "spread"]
 
 Integers = NDArray[np.int64]
 States = Sequence[tuple[NDArray[Any], ...]]

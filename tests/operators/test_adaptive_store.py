@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from oop_engine import ContractError, GraphError, GroupWise, Linear, Page, Schema
 from oop_engine.operators.aggregates import Avg, Count, First, Max, Sum, UserDefined
 from oop_engine.operators.slicing.stores import adaptive_store, window_store
-from oop_engine.operators.slicing.window_volume import EagerBytes
+from oop_engine.operators.slicing.stores.sparse_groups import EagerBytes
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Landmark, Sliding, Tumbling, TupleBased
 from oop_engine.testing import Driver, multiset

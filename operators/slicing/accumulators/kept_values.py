@@ -17,11 +17,11 @@ from oop_engine.operators.aggregates.ragged import Flat, Ragged
 from oop_engine.operators.aggregates.sort_keys import NAN, decoded, has_keys, keys_of, ranks_of, taken
 from oop_engine.operators.slicing.accumulator import register_accumulator
 from oop_engine.operators.slicing.accumulators.lists import Lists, column_of, hashes, state_of
-from oop_engine.operators.values.columns import begins_of
+from oop_engine.operators.slicing.compiled import valid
+from oop_engine.operators.values.columns import Integers, begins_of
 
 __all__ = ["Chosen", "Earliest"]
 
-Integers = NDArray[np.int64]
 _LEAST, _TIME = np.iinfo(np.int64).min, pa.int64()
 
 
@@ -46,9 +46,7 @@ class Chosen(Lists):
 
     def prepare(self, page: Page, times: Integers) -> Arrays:
         columns = [decoded(page.column(name)) for name in self.part.columns]
-        known = np.logical_and.reduce(
-            [column.is_valid().to_numpy(zero_copy_only=False) for column in columns]
-        )
+        known = np.logical_and.reduce(list(map(valid, columns)))
         flat = [_flat(column.filter(pa.array(known))) for column in columns]
         if self._timed:
             flat.append(times[known])
@@ -95,7 +93,7 @@ class Earliest(Lists):
 
     def prepare(self, page: Page, times: Integers) -> Arrays:
         column = decoded(page.column(self.part.column or ""))
-        known = column.is_valid().to_numpy(zero_copy_only=False)
+        known = valid(column)
         column, order = column.drop_null(), times[known]
         if self.part.kind == "sampled":
             order = hashes(column, order)

@@ -18,12 +18,10 @@ from oop_engine.operators.aggregates.ragged import Ragged
 from oop_engine.operators.aggregates.sort_keys import decoded
 from oop_engine.operators.slicing.accumulator import register_accumulator
 from oop_engine.operators.slicing.accumulators.lists import Lists, column_of, state_of
-from oop_engine.operators.slicing.compiled import numbers
-from oop_engine.operators.values.columns import begins_of
+from oop_engine.operators.slicing.compiled import numbers, valid
+from oop_engine.operators.values.columns import Integers, begins_of
 
 __all__ = ["LibrarySketches"]
-
-Integers = NDArray[np.int64]
 
 
 @register_accumulator("kll", "tdigest", "frequent")
@@ -34,11 +32,10 @@ class LibrarySketches(Lists):
 
     def prepare(self, page: Page, times: Integers) -> Arrays:
         column = decoded(page.column(self.part.column or ""))
-        known = column.is_valid().to_numpy(zero_copy_only=False)
         values = column.drop_null()
         if self.part.kind != "frequent":
             values = numbers(values, pa.float64())
-        return state_of(Ragged.of(known.astype(np.int64), (values,), column.type))
+        return state_of(Ragged.of(valid(column).astype(np.int64), (values,), column.type))
 
     def add(self, state: Arrays, rows: Integers, inputs: Arrays) -> None:
         order = np.argsort(rows, kind="stable")
@@ -66,9 +63,8 @@ class LibrarySketches(Lists):
         first = np.append(starts, column.size)
         found = column.flat[0].to_pylist()
         runs = [found[lo:hi] for lo, hi in zip(counts[first[:-1]], counts[first[1:]], strict=True)]
-        return state_of(
-            self._listed(np.array([bool(run) for run in runs]), [self._merged(r) for r in runs if r])
-        )
+        merged = [self._merged(run) for run in runs if run]
+        return state_of(self._listed(np.array(list(map(bool, runs))), merged))
 
     def _merged(self, sketches: list[bytes]) -> bytes:
         if len(sketches) == 1:

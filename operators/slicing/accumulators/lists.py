@@ -25,10 +25,9 @@ from oop_engine.operators.kernels.lists import ascending, counted, merge, tally
 from oop_engine.operators.slicing.accumulator import Accumulator, register_accumulator
 from oop_engine.operators.slicing.compiled import fixed, numbers, valid
 from oop_engine.operators.slicing.window_states import narrow
+from oop_engine.operators.values.columns import Integers
 
 __all__ = ["BinCounts", "Lists", "NameCounts", "Registers", "ValueCounts", "column_of", "hashes", "state_of"]
-
-Integers = NDArray[np.int64]
 
 _MOST = 1 << 62  # pairs of a row and a value
 _CELLS = 4  # of those there may be, for each tuple: with more it is sooner to sort
@@ -80,12 +79,8 @@ class Lists(Accumulator):
         if not all(column.value_lengths().equals(lengths) for column in columns):
             msg = f"the lists of one partial aggregate of {self.part.column!r} must be as long as each other"
             raise ContractError(msg)
-        flat = tuple(
-            column.flatten()
-            if isinstance(empty, pa.Array)
-            else column.flatten().to_numpy().astype(empty.dtype)
-            for column, empty in zip(columns, self.flat, strict=True)
-        )
+        pairs = zip((column.flatten() for column in columns), self.flat, strict=True)
+        flat = tuple(c if isinstance(of, pa.Array) else c.to_numpy().astype(of.dtype) for c, of in pairs)
         return state_of(Ragged.of(lengths.to_numpy().astype(np.int64), flat, self.kind))
 
 
@@ -169,9 +164,8 @@ class NameCounts(ValueCounts):
     def prepare(self, page: Page, times: Integers) -> Arrays:
         column = decoded(page.column(self.part.column or ""))
         known = column.drop_null()
-        return state_of(
-            Ragged.of(valid(column).astype(np.int64), (known, np.ones(len(known), np.int64)), self.kind)
-        )
+        flat = known, np.ones(len(known), np.int64)
+        return state_of(Ragged.of(valid(column).astype(np.int64), flat, self.kind))
 
     def add(self, state: Arrays, rows: Integers, inputs: Arrays) -> None:
         Accumulator.add(self, state, rows, inputs)

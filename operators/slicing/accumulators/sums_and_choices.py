@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from oop_engine.core.page import Page
 from oop_engine.operators.aggregates import Arrays, Part
@@ -12,10 +11,10 @@ from oop_engine.operators.aggregates.order_codes import codes_of, least, words_o
 from oop_engine.operators.kernels import monoids
 from oop_engine.operators.slicing.accumulator import register_accumulator
 from oop_engine.operators.slicing.compiled import Compiled, fixed, known, numbers, values
+from oop_engine.operators.values.columns import Integers
 
 __all__: list[str] = []
 
-Integers = NDArray[np.int64]
 _LIMITS = np.iinfo(np.int64)
 _GREATEST = {"max", "last", "arg_max", "max_count"}
 

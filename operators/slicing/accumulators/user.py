@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from oop_engine.core.page import Page
 from oop_engine.operators.aggregates import Arrays, Part, UserDefined
 from oop_engine.operators.slicing.accumulator import Accumulator, register_accumulator
+from oop_engine.operators.values.columns import Integers
 
 __all__: list[str] = []
-
-Integers = NDArray[np.int64]
 
 
 @register_accumulator("user")
@@ -46,12 +45,9 @@ class _User(Accumulator):
 
 
 def _put(
-    merged: list[NDArray[Any]],
-    rows: NDArray[np.bool_],
-    of: Callable[[Arrays, Arrays], Arrays],
-    a: Arrays,
+    merged: list[NDArray[Any]], rows: NDArray[np.bool_], of: Callable[[Arrays, Arrays], Arrays], a: Arrays,
     b: Arrays,
-) -> list[NDArray[Any]]:
+) -> list[NDArray[Any]]:  # fmt: skip
     """Return ``merged`` with the results of a function of the user in some rows."""
     some = np.flatnonzero(rows)
     together = of(tuple(state[some] for state in a[1:]), tuple(state[some] for state in b[1:]))

@@ -11,12 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation
-from oop_engine.operators.values.columns import spread
+from oop_engine.operators.values.columns import Integers, spread
 from oop_engine.operators.windows.capped import Capped
 from oop_engine.operators.windows.folding import (
     Due,
@@ -33,7 +32,6 @@ from oop_engine.operators.windows.whole import Whole
 
 __all__ = ["Gridded", "agreed_tie", "folded"]
 
-Integers = NDArray[np.int64]
 _FAR = 1 << 62
 
 
@@ -85,10 +83,8 @@ class Gridded(Folding):
         cut = self.extents.closed_by(view.bounds)
         groups, of = view.groups, np.arange(view.places.size)
         first, last = self.extents.wids(view.first)
-        before = np.where(
-            of > view.begins[groups], last[of - 1] + 1, first
-        )  # windows of the slice before are there
-        low = np.maximum(np.maximum(first, before), view.cut[groups])
+        there = np.where(of > view.begins[groups], last[of - 1] + 1, first)  # by the slice before
+        low = np.maximum(np.maximum(first, there), view.cut[groups])
         stop = np.minimum(last + 1, cut[groups])
         many = np.where(stop > low, stop - low, 0)  # of a group without a bound it would not fit
         rows, wids = spread(low, many)

@@ -20,12 +20,10 @@ from oop_engine.operators.kernels.time_order import time_order
 from oop_engine.operators.ordering.reorder_buffer import ReorderBuffer
 from oop_engine.operators.ordering.time_sorted import reordered
 from oop_engine.operators.slicing.output import Output
-from oop_engine.operators.values.columns import filled_up
+from oop_engine.operators.values.columns import Integers, filled_up
 from oop_engine.operators.windows import Folding, Over
 
 __all__ = ["Held", "Taken", "columns_of", "shared_tuples", "without_slots"]
-
-Integers = NDArray[np.int64]
 
 _EVERY = np.iinfo(np.int64).max
 
@@ -94,7 +92,6 @@ class Held:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the tuples, slots and tags, and of the numbers of groups."""
         return self._buffer.nbytes + self._of.nbytes
 
     def of(self, groups: int) -> Integers:
@@ -167,7 +164,6 @@ class Held:
         return given
 
     def rename(self, kept: Integers, slots: Integers) -> None:
-        """Let only the groups ``kept`` stay; group ``g`` gets the slot ``slots[g]``."""
         everything = self._buffer.release(_EVERY)
         self._of = self.of(slots.size)[kept]
         if everything is None:
@@ -180,11 +176,9 @@ class Held:
         self._buffer.add(Page(self._whole, everything.batch.set_column(place, "\0slot", renamed)))
 
     def save(self) -> dict[str, Any]:
-        """Return the tuples for a snapshot."""
         return self._buffer.save()
 
     def load(self, saved: Saved, groups: int) -> None:
-        """Restore a snapshot of so many groups."""
         self._buffer = ReorderBuffer(self._whole, owned=True)
         self._buffer.load(saved)
         self._of = np.zeros(groups, np.int64)

@@ -31,12 +31,11 @@ from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.store import OnTime, Store
 from oop_engine.operators.slicing.tagger import ranks
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
-from oop_engine.operators.values.columns import begins_of
+from oop_engine.operators.values.columns import Integers, begins_of
 from oop_engine.operators.windows.folding import Due, FinalTuples, Folding, SliceView
 
 __all__ = ["OrderedStore"]
 
-Integers = NDArray[np.int64]
 _DONE, _CUT, _CAME = range(3)  # rows of the numbers of groups
 
 
@@ -134,7 +133,9 @@ class OrderedStore(OnTime):
             due = self._definition.due(view)
             found = self._read(due, slots) if due.groups.size else []
             self._forget(view, due, slots)
-        self._end(below)
+        if below.size and int(below.max()) == FOREVER:  # forget the numbers of groups that are over
+            over = below[:1] if self._definition.whole_stream else below
+            self._clear(np.flatnonzero(over == FOREVER))
         return found
 
     def _fold(self, taken: Taken) -> tuple[FinalTuples | None, Integers]:
@@ -228,12 +229,6 @@ class OrderedStore(OnTime):
             self._slices = self._slices.joined_before(*places, self._parts)
         if not self._definition.counts:
             self._clear(slots[keep == view.begins[1:]])
-
-    def _end(self, below: Integers) -> None:
-        """Forget the numbers of groups that are over."""
-        if below.size and int(below.max()) == FOREVER:
-            of = below[:1] if self._definition.whole_stream else below
-            self._clear(np.flatnonzero(of == FOREVER))
 
     def _clear(self, slots: Integers) -> None:
         self._numbers[:, slots] = np.array([[0], [NEVER], [0]])

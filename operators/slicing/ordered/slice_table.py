@@ -7,24 +7,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from oop_engine.core.errors import SnapshotError
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels.sliding import bisect, over_ranges
-from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError
-from oop_engine.operators.slicing.accumulators import accumulator
-from oop_engine.operators.slicing.compiled import Compiled
+from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError, accumulator, result_of
 from oop_engine.operators.slicing.ordered.held import Taken
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.window_states import narrow
-from oop_engine.operators.values.columns import begins_of, bytes_of, joined, new_rows, rows_of, spread
+from oop_engine.operators.values.columns import (
+    Integers,
+    begins_of,
+    bytes_of,
+    joined,
+    new_rows,
+    rows_of,
+    spread,
+)
 from oop_engine.operators.windows.folding import FinalTuples
 
 __all__ = ["SliceRows", "in_groups", "numbered", "read_ranges"]
-
-Integers = NDArray[np.int64]
 
 
 class SliceRows(NamedTuple):
@@ -42,7 +45,6 @@ class SliceRows(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all columns."""
         kept = 0 if self.kept is None else int(self.kept.nbytes)
         return bytes_of([self[:4], *self.states]) + kept
 
@@ -100,7 +102,6 @@ class SliceRows(NamedTuple):
         return SliceRows(self.slots[starts], places[starts], self.first[starts], self.last[behind], states)
 
     def save(self, parts: Sequence[Part]) -> list[Any]:
-        """Return the slices for a snapshot."""
         columns = [narrow(self.slots), self.places, self.first, self.last]
         return [*columns, States(parts).saved(self.states), self.kept]
 
@@ -134,9 +135,8 @@ def numbered(taken: Taken, slots: Integers, done: Integers, table: SliceRows) ->
     opened, since, until = np.full((3, of.size), -1)
     at = last[there]
     opened[there], since[there], until[there] = table.places[at], table.first[at], table.last[at]
-    return FinalTuples(
-        groups, starts, taken.page.times, ranks, taken.tags, taken.page, opened, since, until
-    ), of
+    tuples = groups, starts, taken.page.times, ranks, taken.tags, taken.page
+    return FinalTuples(*tuples, opened, since, until), of
 
 
 def in_groups(
@@ -171,43 +171,28 @@ def read_ranges(
     low, high = low - least, high - least
     some = rows_of(states, slice(least, most))
     ascending = bool((low[1:] >= low[:-1]).all() and (high[1:] >= high[:-1]).all())
-    keepers = [accumulator(part) for part in parts]
-    steps = (
-        _steps(low, high, most - least)
-        if ascending and any(isinstance(k, Compiled) for k in keepers)
-        else None
-    )
+    keepers, widths, steps = [accumulator(part) for part in parts], high - low, np.empty((3, 0), np.int64)
+    if ascending and any(of.compiled for of in keepers):
+        steps = np.empty((3, over_ranges(low, high, most - least, steps)), np.int64)
+        over_ranges(low, high, most - least, steps)
 
-    def read(keeper: Accumulator, state: Arrays) -> Arrays:
-        if keeper.ragged:
-            return _by_lists(keeper, state, low, high)
-        if steps is not None and isinstance(keeper, Compiled):
-            return _by_stacks(keeper, state, steps, int((high - low).max()) + 1, low.size)
-        return _by_pairs(keeper, state, low, high)
+    def read(of: Accumulator, state: Arrays) -> Arrays:
+        if of.ragged:  # the lists of a window together: to take rows for many windows copies no list
+            [lists] = rows_of([state], spread(low, widths)[1])
+            return of.reduce(lists, np.cumsum(widths) - widths)
+        if ascending and of.compiled:
+            return _by_stacks(of, state, steps, int(widths.max()) + 1, low.size)
+        return _by_pairs(of, state, low, high)
 
     return list(map(read, keepers, some))
 
 
-def _by_lists(of: Accumulator, state: Arrays, low: Integers, high: Integers) -> Arrays:
-    """Merge the lists of all rows of a window together: to take rows for many windows copies no list."""
-    widths = high - low
-    [some] = rows_of([state], spread(low, widths)[1])
-    return of.reduce(some, np.cumsum(widths) - widths)
-
-
-def _steps(low: Integers, high: Integers, rows: int) -> Integers:
-    steps = np.empty((3, over_ranges(low, high, rows, np.empty((3, 0), np.int64))), np.int64)
-    over_ranges(low, high, rows, steps)
-    return steps
-
-
-def _by_stacks(of: Compiled, state: Arrays, steps: Integers, scratch: int, windows: int) -> Arrays:
+def _by_stacks(of: Accumulator, state: Arrays, steps: Integers, scratch: int, windows: int) -> Arrays:
     room = tuple(np.concatenate([column, np.empty(scratch, column.dtype)]) for column in state)
     try:
         return of.fold_steps(room, steps, windows)
     except SumOverflowError as error:
-        following = steps[0, error.at :]
-        raise SumOverflowError(error.column, int(~following[following < 0][0])) from None
+        raise SumOverflowError(error.column, result_of(steps, error.at)) from None
 
 
 def _by_pairs(of: Accumulator, level: Arrays, low: Integers, high: Integers) -> Arrays:

@@ -17,17 +17,15 @@ from numpy.typing import NDArray
 from oop_engine.core.errors import SnapshotError
 from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import NEVER
 from oop_engine.core.saved import Saved
+from oop_engine.operators.kernels import panes as kernels
 from oop_engine.operators.slicing.panes import pane_windows
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.partials import NO_WINDOW
-from oop_engine.operators.slicing.spans import no_spans, with_room
-from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow
+from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow, with_room
+from oop_engine.operators.values.columns import Integers
 
 __all__ = ["PaneBlock"]
-
-Integers = NDArray[np.int64]
 
 _SLACK = 64  # columns; fewer dead ones are not worth a move
 
@@ -42,7 +40,7 @@ class PaneBlock:
         self.panes = panes
         self._of = np.empty(0, np.int64)  # (columns,) slots
         self._column = np.empty(0, np.int32)  # (slots,) -1: none
-        self._spans = no_spans(0)  # (columns or more, 2)
+        self._spans = with_room(0)  # (columns or more, 2)
         self._counts = np.array([0, 0, NO_WINDOW])
 
     def take_over(self, spans: Integers, counts: Integers) -> None:
@@ -56,13 +54,7 @@ class PaneBlock:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the panes and of the columns, with the room there is for more."""
         return self.panes.nbytes + self._of.nbytes + self._column.nbytes + self._spans.nbytes
-
-    @property
-    def reach(self) -> tuple[int, int, int]:
-        """As of the panes."""
-        return self.panes.reach
 
     def add(self, page: Page, times: Integers, slots: Integers) -> Integers:
         """Add tuples to their panes; return the rows of those that do not fit.  O(tuples log tuples)."""
@@ -89,27 +81,19 @@ class PaneBlock:
         return closed
 
     def rename(self, slots: Integers) -> None:
-        """Give group ``g`` the slot ``slots[g]``, -1 for one that has no pane."""
         self._give_up()
         self._of = slots[self._of]
         self._column = self._columns_by_slot()
 
     def save(self) -> dict[str, Any]:
-        """Return everything for a snapshot."""
-        columns = self._of.size
-        return {
-            "panes": self.panes.save(),
-            "of": narrow(self._of),
-            "spans": self._spans[:columns],
-            "counts": self._counts,
-        }
+        columns = {"of": narrow(self._of), "spans": self._spans[: self._of.size]}
+        return {"panes": self.panes.save(), **columns, "counts": self._counts}
 
     def load(self, saved: Saved, groups: int) -> None:
-        """Restore a snapshot of so many groups."""
         self.panes.load(saved.part("panes"))
         self._of = saved.integers("of", (None,), least=0, below=groups)
-        spare = max(self.panes.groups - self._of.size, 0)
-        self._spans = np.concatenate([saved.integers("spans", (self._of.size, 2)), no_spans(spare)])
+        room = max(self.panes.groups, self._of.size)
+        self._spans = with_room(room, saved.integers("spans", (self._of.size, 2)))
         self._counts[:] = saved.integers("counts", (3,))
         self._column = self._columns_by_slot()
         if (self._column[self._of] != np.arange(self._of.size)).any():
@@ -131,7 +115,7 @@ class PaneBlock:
         new = slots[columns < 0]
         self._of = np.concatenate([self._of, occurring(new, int(new.max()) + 1)])
         if self._of.size > len(self._spans):
-            self._spans = with_room(self._spans, max(self._of.size, 2 * len(self._spans)))
+            self._spans = with_room(max(self._of.size, 2 * len(self._spans)), self._spans)
         self._column = self._columns_by_slot()
         return self._known(slots)
 
@@ -143,12 +127,9 @@ class PaneBlock:
     def _reopen(self, columns: Integers, stop: Integers) -> None:
         """Note that windows below ``stop`` of ``columns`` have been taken."""
         low, high = self._spans[columns].T
-        over = (low == NO_WINDOW) | (high < stop)
-        self._spans[columns, 0] = np.where(over, NO_WINDOW, np.maximum(low, stop))
-        self._spans[columns, 1] = np.where(over, NEVER, high)
-        alive = int(np.count_nonzero(self._spans[:, 0] != NO_WINDOW))
-        self._counts[1:] = alive, self._spans[:, 0].min(initial=NO_WINDOW)
-        if self._of.size > 2 * alive + _SLACK:
+        lowest = np.where((low == NO_WINDOW) | (high < stop), NO_WINDOW, np.maximum(low, stop))
+        kernels.reopen(self._spans, columns, lowest, self._counts)
+        if self._of.size > 2 * self._counts[1] + _SLACK:
             self._give_up()
 
     def _give_up(self) -> None:

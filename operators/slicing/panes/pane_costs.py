@@ -17,11 +17,9 @@ Source: thesis 6.2.3, equations 6.1 to 6.4; two stacks: Tangwongsan, Hirzel, Sch
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from oop_engine.operators.windows import Extents
 
-__all__ = ["Load", "by_panes", "by_windows", "gain"]
+__all__ = ["gain"]
 
 PANE_TUPLE = 12.0
 """a: to read a tuple and add it to its pane."""
@@ -39,37 +37,6 @@ RESULT = 60.0
 """r: to put out a group's result."""
 
 
-@dataclass(frozen=True)
-class Load:
-    """A window: ``tuples`` in it (T), ``groups`` in each pane (G), ``panes`` (P), ``per_slide`` (S)."""
-
-    tuples: float
-    groups: float
-    panes: int
-    per_slide: int
-
-
-def by_panes(load: Load) -> float:
-    """Return nanoseconds per window by panes.
-
-    >>> by_panes(Load(tuples=100, groups=1, panes=5, per_slide=1))
-    345.0
-    """
-    new = load.tuples * load.per_slide / load.panes
-    per_group = PANE * load.per_slide + STEP * (2 * load.per_slide + 1) + RESULT
-    return PANE_TUPLE * new + per_group * load.groups
-
-
-def by_windows(load: Load) -> float:
-    """Return nanoseconds per window by windows.
-
-    >>> by_windows(Load(tuples=100, groups=1, panes=5, per_slide=1))
-    1770.0
-    """
-    new = load.tuples * load.per_slide / load.panes
-    return SCAN * new + WINDOW_TUPLE * load.tuples + (WINDOW + RESULT) * load.groups
-
-
 def gain(extents: Extents, tuples: float) -> float:
     """Return the time by panes over that by windows, with ``tuples`` of each group in each pane.
 
@@ -77,5 +44,7 @@ def gain(extents: Extents, tuples: float) -> float:
     True
     """
     panes, per_slide = extents.panes
-    load = Load(tuples * panes, 1, panes, per_slide)
-    return by_panes(load) / by_windows(load)
+    new = tuples * per_slide
+    by_panes = PANE_TUPLE * new + PANE * per_slide + STEP * (2 * per_slide + 1) + RESULT
+    by_windows = SCAN * new + WINDOW_TUPLE * tuples * panes + WINDOW + RESULT
+    return by_panes / by_windows

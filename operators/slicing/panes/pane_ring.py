@@ -35,13 +35,11 @@ from oop_engine.operators.kernels.panes import Geometry, used
 from oop_engine.operators.kernels.places import place
 from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError, filled
 from oop_engine.operators.slicing.accumulators import accumulator, is_compiled
-from oop_engine.operators.slicing.spans import as_slice
-from oop_engine.operators.slicing.window_states import WindowOverflowError, narrow
+from oop_engine.operators.slicing.window_states import WindowOverflowError, as_slice, narrow
+from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.windows import Extents
 
 __all__ = ["PaneRing"]
-
-Integers = NDArray[np.int64]
 
 _FLOOR = 1 << 23  # bytes: a rectangle so small may be as empty as it likes
 _SMALL = 1 << 16  # cells: a rectangle so small is not worth making smaller
@@ -84,10 +82,8 @@ class PaneRing:
         self.length, self.step = extents.panes
         low, high = extents.safe
         # Panes of times for which extents fit 64 bits, for sure; a time that wraps lies outside of them.
-        self._sure = (
-            self.step * (int(extents.places(low - extents.origin)) + 1),
-            self.step * int(extents.places(high - extents.origin)),
-        )
+        low, high = (int(extents.places(time - extents.origin)) for time in (low, high))
+        self._sure = self.step * (low + 1), self.step * high
         self._even = type(extents).places is Extents.places  # slides are as long as each other
         self.accumulators: list[Accumulator] = list(map(accumulator, parts))
         self.compiled = is_compiled(parts)
@@ -125,12 +121,9 @@ class PaneRing:
         if self._rest or not self._even:
             where, origin, slide = self._panes(times), 0, 1
         if length < step and not (inside := (where + length) // step > where // step).all():
-            rows = np.flatnonzero(inside)
-            return (
-                rows[self.add(page.take(rows), times[rows], slots[rows], spans, counts)]
-                if rows.size
-                else rows
-            )
+            if not (rows := np.flatnonzero(inside)).size:
+                return rows
+            return rows[self.add(page.take(rows), times[rows], slots[rows], spans, counts)]
         low, high = (int(_LEAST(where)) - origin) // slide, (int(_GREATEST(where)) - origin) // slide
         if not self._sure[0] <= low <= high < self._sure[1]:
             extents.check(int(times.min()), int(times.max()))
@@ -151,22 +144,16 @@ class PaneRing:
         cells = _SCRATCH.room[: times.size] if self._own or not fits else _NONE
         slots, where = slots.view(), where.view()
         slots.flags.writeable = where.flags.writeable = (
-            False  # one signature of the kernel, wherever they come from
+            False  # one signature of the kernel, whoever made them
         )
-        begin = origin + self.low * slide
-        new, out = place(
-            self.geometry, begin, slide, self.tuples, spans, counts, self.turns, slots, where, cells
-        )
+        steps = self.geometry, origin + self.low * slide, slide
+        new, out = place(*steps, self.tuples, spans, counts, self.turns, slots, where, cells)
         self.used += new
         left = _NONE
         if out:
             inside = cells >= 0
-            left, page, times, cells = (
-                np.flatnonzero(~inside),
-                page.filter(inside),
-                times[inside],
-                cells[inside],
-            )
+            left, page = np.flatnonzero(~inside), page.filter(inside)
+            times, cells = times[inside], cells[inside]
         try:
             for of, state in zip(self.accumulators, self.columns, strict=True):
                 if state is not None:
@@ -210,7 +197,6 @@ class PaneRing:
         return column.reshape(self.room + 1, -1)[: self.room]
 
     def rename(self, slots: Integers, groups: int) -> None:
-        """Give group ``g`` the slot ``slots[g]``, -1 for none; there are ``groups`` then."""
         if self.used:
             self._move(self.room, groups, slots[: self.groups])
         else:
@@ -234,7 +220,10 @@ class PaneRing:
         return Later(still._saved)
 
     def _saved(self) -> dict[str, Any]:
-        _, panes, slots = self._in_use()
+        cells, panes, slots = np.empty((3, self.used), np.int64)
+        self._place()
+        found = used(self.geometry, self.tuples, cells, panes, slots) if self.used else 0
+        panes, slots = panes[:found], slots[:found]
         held = np.zeros((self.high - self.low + 1 if self.used else 0, self.groups), np.bool_)
         held[panes - self.low, slots] = True
         panes, slots = held.nonzero()
@@ -251,7 +240,6 @@ class PaneRing:
         }
 
     def load(self, saved: Saved) -> None:
-        """Restore a snapshot."""
         panes, groups = saved.integers("shape", (2,), least=0, below=_FAR).tolist()
         held = np.flatnonzero(saved.bits("held", panes * groups))
         turns = saved.narrow("turns", (3, groups), least=0)  # of who is asleep: anything
@@ -260,22 +248,16 @@ class PaneRing:
         states = saved.parts("states", len(self.accumulators))
         self._most = int(tuples.sum(dtype=np.int64))
         self._kind = np.int32 if self._most <= _NARROW else np.int64
-        self._apart = [
-            bool(state) or not of.counts for of, state in zip(self.accumulators, states, strict=True)
-        ]
+        pairs = zip(self.accumulators, states, strict=True)
+        self._apart = [bool(state) or not of.counts for of, state in pairs]
         self.low = saved.integer("low", least=-_FAR, most=_FAR)
         self.high = self.low + panes - 1
         self._allot(_power(panes), groups)
-        self._wake(turns, panes)
+        awake = as_slice(np.flatnonzero(turns[0]) if panes else _NONE)  # groups whose front is above 0
+        self.turns[:3, awake] = np.minimum(turns[:, awake].astype(np.int64), panes) + self.low
         self.turns[3] = backs
         self.used = held.size
         self._put(held, np.flatnonzero(backs), tuples, states)
-
-    def _wake(self, turns: NDArray[Any], panes: int) -> None:
-        """Take over the stacks of the groups whose front is above 0; all others are asleep."""
-        awake = as_slice(np.flatnonzero(turns[0]) if panes else _NONE)
-        found = turns[:, awake].astype(np.int64)
-        self.turns[:3, awake] = np.minimum(found, panes) + self.low
 
     def _put(self, held: Integers, backs: Integers, tuples: NDArray[Any], states: Sequence[Saved]) -> None:
         """Write the cells ``held``, counted from the first pane on, and those of the backs."""
@@ -393,13 +375,6 @@ class PaneRing:
         self.used, self.swept = used, swept
         if slots is not None:
             self.used = int(np.count_nonzero(self.rows(self.tuples)))
-
-    def _in_use(self) -> tuple[Integers, Integers, Integers]:
-        """Return the cells that have tuples, with their panes and slots."""
-        cells, panes, slots = np.empty((3, self.used), np.int64)
-        self._place()
-        found = used(self.geometry, self.tuples, cells, panes, slots) if self.used else 0
-        return cells[:found], panes[:found], slots[:found]
 
     def _clean(self, kept: tuple[int, int] | None) -> None:
         """Empty the panes that are new, which all are but those from ``kept[0]`` to ``kept[1]``.

@@ -19,20 +19,18 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels import pane_rows as kernels
 from oop_engine.operators.kernels import panes
-from oop_engine.operators.kernels.slices import measure, plan
-from oop_engine.operators.slicing.accumulators import Accumulator, SumOverflowError, accumulator
+from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError, accumulator, result_of
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.panes.shared_slices import UNITS
+from oop_engine.operators.slicing.panes.window_plans import Stacks, measured
 from oop_engine.operators.slicing.window_states import WindowStates
+from oop_engine.operators.values.columns import Integers
 
 __all__ = ["TUPLES", "PaneSweep", "is_dense", "read_each", "take"]
-
-Integers = NDArray[np.int64]
 
 TUPLES = accumulator(Part("count"))
 """Keeps how many tuples there are in a cell."""
@@ -145,8 +143,7 @@ def _folded(ring: PaneRing, steps: Integers, slots: Integers, wids: Integers) ->
         for of, columns in zip(ring.accumulators, ring.columns, strict=True):
             states.append(tuples if columns is None else of.fold_steps(columns, steps, slots.size))
     except SumOverflowError as error:
-        following = steps[0, error.at :]
-        result = ~following[following < 0][0]  # the window for which the step was taken
+        result = result_of(steps, error.at)
         raise ring.overflow(error.column, slots[result], wids[result]) from None
     return states
 
@@ -227,10 +224,10 @@ class PaneSweep:
 
     def _by_stacks(self, of: Accumulator, columns: Arrays, slots: Integers) -> Arrays:
         """Put all windows of a block of groups together, block after block, and take those that have a tuple."""
-        (steps, first, windows), wids = self._plan, self._spread(self._windows)
+        (steps, closing, scratch), wids = self._plan, self._spread(self._windows)
         out = tuple(np.empty(slots.size, column.dtype) for column in columns)
-        scratch = min(self._geometry.length, steps.shape[1]) + 1
-        size = max(256, min(_BLOCK, _SCRATCH // (scratch + windows)))
+        windows = closing.shape[1]
+        size, first = max(256, min(_BLOCK, _SCRATCH // (scratch + windows))), closing[1, 0] if windows else 0
         for begin in range(0, self._groups, size):
             wide = min(size, self._groups - begin)
             some = slice(None) if wide == self._groups else (slots >= begin) & (slots < begin + wide)
@@ -242,14 +239,10 @@ class PaneSweep:
         return out
 
     @cached_property
-    def _plan(self) -> tuple[Integers, int, int]:
-        """The steps for all windows, which is the first one that has panes, and how many have."""
+    def _plan(self) -> Stacks:
+        """The steps for all windows."""
         step, length, low, high, mask, _ = self._geometry
         shape, behind = np.array([[step], [length], [0], [0]]), self._lowest + self._ends.size
         spans = np.array([[low, high, self._lowest * step, behind * step]])
-        room, scratch = np.empty((2, 1), np.int64), np.empty((2, 1), np.int64)
-        measure(shape, UNITS, spans, length, room)
-        most, steps = room[:, 0].tolist()
-        made, windows = np.empty((3, steps), np.int64), np.empty((3, most), np.int64)
-        used, found = plan(shape, UNITS, spans, _WHERE, mask, made, windows, scratch)
-        return made[:, :used], int(windows[1, 0]) if found else 0, found
+        room = measured(shape, UNITS, spans, length)
+        return Stacks.planned(shape, UNITS, length, spans, _WHERE, mask, room)

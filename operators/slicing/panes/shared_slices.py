@@ -25,11 +25,10 @@ from oop_engine.core.errors import SnapshotError
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.kernels.slices import needed, slice_at, slices_at
+from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.windows import Extents
 
 __all__ = ["UNITS", "Slicing", "shared"]
-
-Integers = NDArray[np.int64]
 
 _LONG = 4096  # slices of a window
 _FINE = 16  # slices there may be for each window edge
@@ -61,10 +60,8 @@ class _Uneven(_Slices):
         units = offsets // self.slide
         if not isinstance(units, np.ndarray):
             return slice_at(self.grid, int(units))
-        at = np.empty_like(units)
-        slices_at(
-            self.grid, units, units // self.grid.shape[1], at
-        )  # NumPy divides by one number faster than a loop
+        at, rounds = np.empty_like(units), units // self.grid.shape[1]  # sooner than in a loop
+        slices_at(self.grid, units, rounds, at)
         return at
 
     def units(self, slices: Any) -> Any:
@@ -101,17 +98,16 @@ class Slicing:
     """
 
     def __init__(self, extents: Sequence[Any], which: Sequence[int]) -> None:
-        some = sorted(which, key=lambda number: _range(extents[number]))
-        self.unit = _unit([extents[number] for number in some])
-        self.origin = extents[some[0]].origin % self.unit
-        lengths = [(extents[n].slide, _range(extents[n]), extents[n].origin - self.origin) for n in some]
-        self.shape = np.vstack([np.array(lengths).T // self.unit, some])
-        margin = max(
-            _range(one) + 2 * one.slide + abs(one.origin) for one in (extents[number] for number in some)
-        )
+        numbers = sorted(which, key=lambda number: _range(extents[number]))
+        some = [extents[number] for number in numbers]
+        self.unit = _unit(some)
+        self.origin = some[0].origin % self.unit
+        lengths = [(one.slide, _range(one), one.origin - self.origin) for one in some]
+        self.shape = np.vstack([np.array(lengths).T // self.unit, numbers])
+        margin = max(_range(one) + 2 * one.slide + abs(one.origin) for one in some)
         self.grid = _grid(self.shape)
         if self.grid.shape[1] > 1:  # the edges come again from an end of a window on
-            self.origin, self.shape[2] = extents[some[0]].origin, self.shape[2] - self.shape[2, 0]
+            self.origin, self.shape[2] = some[0].origin, self.shape[2] - self.shape[2, 0]
         self.period, self.slices = self.grid.shape[1], int(self.grid[0, -1]) + 1
         of_base = self.unit, self.unit, self.origin
         self.base = (

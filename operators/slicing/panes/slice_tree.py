@@ -22,11 +22,10 @@ from oop_engine.operators.kernels.slice_plans import climb, descend
 from oop_engine.operators.slicing.accumulator import Accumulator, filled
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.panes.pane_windows import TUPLES
-from oop_engine.operators.values.columns import bytes_of
+from oop_engine.operators.slicing.panes.window_plans import Block
+from oop_engine.operators.values.columns import Integers, bytes_of
 
 __all__ = ["SliceTree", "TreePlan"]
-
-Integers = NDArray[np.int64]
 
 
 class SliceTree:
@@ -45,7 +44,6 @@ class SliceTree:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the nodes."""
         return self._stale.nbytes + bytes_of(list(self._nodes.values()))
 
     def touch(self, slices: Integers) -> None:
@@ -66,7 +64,7 @@ class SliceTree:
         self._copy(rows)
         self._stale[rows] = False
         top = 1 << (min(self._longest, ring.room).bit_length() - 1)
-        return TreePlan(windows, sides, lowest, rows, (ring.room, ring.groups, top), self._nodes)
+        return TreePlan(windows, sides, lowest, rows, (ring.room, ring.groups, top), self._nodes, {})
 
     def _make(self) -> None:
         ring = self._ring
@@ -105,7 +103,10 @@ class SliceTree:
 
 
 class TreePlan(NamedTuple):
-    """``windows`` int64 (3, n) and ``sides`` as of ``kernels.slices.closing``; the leaves that are stale; the nodes."""
+    """``windows`` int64 (3, n) and ``sides`` as of ``kernels.slices.closing``; the leaves that are stale; the nodes.
+
+    ``made``: the steps of a block of groups, by its first one.
+    """
 
     windows: Integers
     sides: Integers
@@ -113,39 +114,28 @@ class TreePlan(NamedTuple):
     stale: Integers
     shape: tuple[int, int, int]
     nodes: dict[int, Arrays]
-
-    @property
-    def levels(self) -> int:
-        """How many nodes there are above a leaf, with it."""
-        return self.shape[2].bit_length()
+    made: dict[int, Integers]
 
     @property
     def scratch(self) -> int:
         """How many steps there are for a group at most."""
         at_once: int = self.stale.size + 2 * self.windows.shape[1]
-        return at_once * (self.levels + 2)
+        return at_once * (self.shape[2].bit_length() + 2)
 
-    def work(self, groups: int, cells: Integers | None, slots: Integers) -> _Read:
-        """Return the worker that combines and reads the nodes of ``slots``, which are in a row."""
-        begin, stop = int(slots[0]), int(slots[-1]) + 1
-        steps = np.empty((3, self.scratch * slots.size), np.int64)
-        used = climb(self.stale, self.shape, begin, stop, steps)
-        used = descend(self.sides, self.lowest, self.shape, begin, stop, steps, used)
-        return _Read(self, steps[:, :used], slots.size)
-
-
-class _Read(NamedTuple):
-    """Takes the steps in columns of nodes."""
-
-    made: TreePlan
-    steps: Integers
-    wide: int
-
-    def folded(self, of: Accumulator, state: Arrays) -> Arrays:
+    def folded(self, of: Accumulator, state: Arrays, block: Block) -> Arrays:
         """Return columns (windows, groups) of states that are kept by ``of``.  Raises ``SumOverflowError``."""
-        windows = self.made.windows.shape[1]
-        found = of.fold_steps(self.made.nodes[id(of)], self.steps, windows * self.wide)
+        if block.begin not in self.made:
+            self.made.clear()
+            self.made[block.begin] = self._steps(block.begin, block.begin + block.wide)
+        windows = self.windows.shape[1]
+        found = of.fold_steps(self.nodes[id(of)], self.made[block.begin], windows * block.wide)
         return tuple(column.reshape(windows, -1) for column in found)
+
+    def _steps(self, begin: int, stop: int) -> Integers:
+        """Return the steps that combine and read the nodes of some groups."""
+        steps = np.empty((3, self.scratch * (stop - begin)), np.int64)
+        used = climb(self.stale, self.shape, begin, stop, steps)
+        return steps[:, : descend(self.sides, self.lowest, self.shape, begin, stop, steps, used)]
 
     def window_of(self, step: int) -> int:
         """Return some window: the slices are read again without nodes."""

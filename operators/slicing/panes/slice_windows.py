@@ -2,7 +2,7 @@
 
 Where all groups close the same windows, the steps are planned once and taken for all groups side by side, straight from
 the ring's rows, in blocks.  Else each group has steps of its own.  Counts and integer sums of very many windows are
-differences of running sums (``running_sums.py``); few windows of very many slices are read from a tree
+differences of running sums (``window_plans.py``); few windows of very many slices are read from a tree
 (``slice_tree.py``).  Shorter windows may serve longer ones that close with them (``kernels/slice_plans.py``).  Groups
 with bounds of their own are read by stacks in any case.
 """
@@ -10,27 +10,25 @@ with bounds of their own are read by stacks in any case.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.core.errors import GraphError
-from oop_engine.operators.aggregates import Arrays, Part
+from oop_engine.operators.aggregates import Part
 from oop_engine.operators.kernels.slice_plans import nested
-from oop_engine.operators.kernels.slices import measure, pick, plan
-from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError
-from oop_engine.operators.slicing.accumulators import accumulator
+from oop_engine.operators.kernels.slices import pick
+from oop_engine.operators.slicing.accumulators import Accumulator, SumOverflowError, accumulator
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.panes.pane_windows import TUPLES
-from oop_engine.operators.slicing.panes.running_sums import RunningSums, summable
 from oop_engine.operators.slicing.panes.shared_slices import Slicing
 from oop_engine.operators.slicing.panes.slice_tree import SliceTree, TreePlan
+from oop_engine.operators.slicing.panes.window_plans import Block, RunningSums, Stacks, measured, summable
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
+from oop_engine.operators.values.columns import Integers
 
 __all__ = ["Assembly", "SliceWindows", "assembled", "assembly_words", "check_assembly"]
-
-Integers = NDArray[np.int64]
 
 _CELLS = 1 << 21  # put together at a time
 _MANY = 8  # windows that end in a slice, from which on two reads each are less than the steps of two stacks
@@ -90,14 +88,12 @@ class SliceWindows:
 
     def __init__(self, slicing: Slicing, panes: PaneRing, assembly: Assembly = "auto") -> None:
         self._slicing, self._panes = slicing, panes
-        self._ends = np.empty((2, slicing.shape.shape[1]), np.int64)
         way = assembled(slicing, panes.accumulators, assembly)
         self._by_sums, self._nested, self._always = way == "prefix", way == "nested", assembly == "tree"
         self._tree = SliceTree(panes, slicing.longest) if way == "tree" else None
 
     @property
     def nbytes(self) -> int:
-        """Bytes that are kept beside the slices."""
         return 0 if self._tree is None else self._tree.nbytes
 
     def touch(self, times: Integers) -> None:
@@ -115,17 +111,14 @@ class SliceWindows:
             windows = int(self._measured(spans)[0, 0])
             if self._always or windows * _FEW < span[1] - span[0]:
                 try:
-                    return self._in_blocks(self._by_tree(self._tree, span, windows))
+                    of = self._slicing
+                    read = RunningSums.planned(of.shape, of.grid, span, windows, -1)
+                    return self._in_blocks(self._tree.planned(read.windows, read.sides, span[0]))
                 except WindowOverflowError:  # maybe of slices that no window has together
                     self._tree.clear()
         return self._in_blocks(self._alike(spans, _WHERE, self._panes.room - 1))
 
-    def _by_tree(self, tree: SliceTree, span: Sequence[int], room: int) -> TreePlan:
-        of = self._slicing
-        windows, sides, _ = RunningSums.planned(of.shape, of.grid, span, room, -1)
-        return tree.planned(windows, sides, span[0])
-
-    def _in_blocks(self, made: _Plan | RunningSums | TreePlan) -> list[WindowStates]:
+    def _in_blocks(self, made: Stacks | RunningSums | TreePlan) -> list[WindowStates]:
         groups = self._panes.groups
         size = max(_CELLS // (made.scratch + made.windows.shape[1]), 256)
         begins = range(0, groups if made.windows.size else 0, size)
@@ -152,109 +145,59 @@ class SliceWindows:
             some = slice(at, max(stop, at + 1))
             shifts = np.cumsum(slices[some]) - slices[some] - spans[some, 0]
             of = np.repeat(np.arange(shifts.size), slices[some])
-            made = self._planned(spans[some], room[:, some], shifts, -1)
+            made = self._stacks(spans[some], room[:, some], shifts, -1)
             if made.windows.size:
                 cells = self._panes.cells(np.arange(of.size) - shifts[of], slots[some][of])
                 yield self._found(made, cells[:, np.newaxis], slots[some])
             at = some.stop
 
-    def _alike(self, spans: Integers, shifts: Integers, mask: int) -> _Plan | RunningSums:
+    def _alike(self, spans: Integers, shifts: Integers, mask: int) -> Stacks | RunningSums:
         """Return how the windows of groups with one span come about."""
-        room = self._measured(spans)
+        room, of = self._measured(spans), self._slicing
+        if not (self._by_sums or self._nested):
+            return self._stacks(spans, room, shifts, mask)
+        sums = RunningSums.planned(of.shape, of.grid, spans[0].tolist(), int(room[0, 0]), mask)
         if self._by_sums:
-            of = self._slicing
-            return RunningSums.planned(of.shape, of.grid, spans[0].tolist(), int(room[0, 0]), mask)
-        if self._nested:
-            return self._nested_plan(spans[0].tolist(), int(room[0, 0]), shifts, mask)
-        return self._planned(spans, room, shifts, mask)
-
-    def _nested_plan(self, span: Sequence[int], room: int, shifts: Integers, mask: int) -> _Plan:
-        """Return how windows of one span come about from slices and shorter windows."""
-        of = self._slicing
-        windows, sides, _ = RunningSums.planned(of.shape, of.grid, span, room, -1)
+            return sums
+        windows, sides, _ = sums
         steps = np.empty((3, int((sides[1] - sides[0] + 2).sum())), np.int64)
         if windows.size:
-            ring = int(shifts[0]) + span[0], mask
+            ring = int(shifts[0] + spans[0, 0]), mask
             steps = steps[:, : nested(windows, sides, ring, steps, np.empty(windows.shape[1], np.int64))]
-        return _Plan(steps, windows, windows.shape[1] + 1)
+        return Stacks(steps, windows, windows.shape[1] + 1)
 
     def _measured(self, spans: Integers) -> Integers:
-        """Return how many windows and steps each span takes at most, int64 (2, spans)."""
-        room = np.empty((2, len(spans)), np.int64)
-        measure(self._slicing.shape, self._slicing.grid, spans, self._slicing.longest, room)
-        return room
+        return measured(self._slicing.shape, self._slicing.grid, spans, self._slicing.longest)
 
-    def _planned(self, spans: Integers, room: Integers, shifts: Integers, mask: int) -> _Plan:
-        windows, steps = (room if len(spans) == 1 else room.sum(axis=1)).ravel().tolist()
-        made, closing = np.empty((3, steps), np.int64), np.empty((3, windows), np.int64)
+    def _stacks(self, spans: Integers, room: Integers, shifts: Integers, mask: int) -> Stacks:
         of = self._slicing
-        used, found = plan(of.shape, of.grid, spans, shifts, mask, made, closing, self._ends)
-        front = min(self._slicing.longest, steps)
-        return _Plan(made[:, :used], closing[:, :found], front + 1)
+        return Stacks.planned(of.shape, of.grid, of.longest, spans, shifts, mask, room)
 
     def _found(
-        self, made: _Plan | RunningSums | TreePlan, cells: Integers | None, slots: Integers
+        self, made: Stacks | RunningSums | TreePlan, cells: Integers | None, slots: Integers
     ) -> WindowStates:
         """Return the windows in which there is something.
 
         Rows of the ring are those of the panes, for ``slots`` in a row, or else ``cells`` (rows, groups).
         """
         ring, windows, shape = self._panes, made.windows, self._slicing.shape
-        work = made.work(ring.groups, cells, slots)
-        [tuples] = work.folded(TUPLES, (ring.tuples,))
+        block = Block(ring.groups, cells, slots)
+        [tuples] = made.folded(TUPLES, (ring.tuples,), block)
         found = np.empty((4, np.count_nonzero(tuples)), np.int64)
         pick(shape, windows, tuples, slots, found)
         number, ends, of, at = found
         taken = []
         for part, state in zip(ring.accumulators, ring.columns, strict=True):
             try:
-                results = (tuples,) if state is None else work.folded(part, state)
+                results = (tuples,) if state is None else made.folded(part, state, block)
             except SumOverflowError as error:
-                d, wid, span = windows[:, work.window_of(error.at)].tolist()
+                d, wid, span = windows[:, made.window_of(error.at)].tolist()
                 slot = int(slots[span + error.group])
                 raise WindowOverflowError(error.column, slot, *self._slicing.extent(d, wid)) from None
-            taken.append(
-                tuple(column.ravel().take(at).astype(_wide(column), copy=False) for column in results)
-            )
+            taken.append(tuple(_wide(column.ravel().take(at)) for column in results))
         return WindowStates(of, self._slicing.moment(ends), taken, number, in_order=cells is None)
 
 
-class _Plan(NamedTuple):
-    """``steps`` int64 (3, n) and ``windows`` int64 (3, n) as ``kernels.slices.plan`` has them, and rows of scratch."""
-
-    steps: Integers
-    windows: Integers
-    scratch: int
-
-    def work(self, groups: int, cells: Integers | None, slots: Integers) -> _Work:
-        """Return the worker that takes the steps in columns of the ring, which has so many ``groups``."""
-        return _Work(self, groups, cells, slots)
-
-
-class _Work(NamedTuple):
-    """Takes the steps of a plan in columns of states."""
-
-    made: _Plan
-    groups: int
-    cells: Integers | None
-    slots: Integers
-
-    def folded(self, of: Accumulator, state: Arrays) -> Arrays:
-        """Return columns (windows, groups) of states that are kept by ``of``.  Raises ``SumOverflowError``."""
-        begin = 0 if self.cells is not None else int(self.slots[0])
-        wide = self.slots.size if self.cells is None else self.cells.shape[1]
-        rows = self.made.scratch, self.made.windows.shape[1]
-        return of.fold_rows(tuple(map(self._ring, state)), begin, wide, rows, self.made.steps)
-
-    def _ring(self, column: NDArray[Any]) -> NDArray[Any]:
-        return column.reshape(-1, self.groups) if self.cells is None else column.take(self.cells)
-
-    def window_of(self, step: int) -> int:
-        """Return the window for which a step is taken."""
-        following = self.made.steps[0, step:]
-        return int(~following[following < 0][0])
-
-
-def _wide(column: NDArray[Any]) -> np.dtype[Any]:
-    """Return the type of results: tuples may be counted in fewer bits."""
-    return np.dtype(np.int64) if column.dtype == np.int32 else column.dtype
+def _wide(column: NDArray[Any]) -> NDArray[Any]:
+    """Return a column of results: tuples may be counted in fewer bits."""
+    return column.astype(np.int64) if column.dtype == np.int32 else column

@@ -16,9 +16,10 @@ from oop_engine.core.punctuation import GroupWise, Linear, Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.revisions.net_rows import NetRows
-from oop_engine.operators.slicing.closing import Closing, Integers
+from oop_engine.operators.slicing.closing import Closing
 from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.slicing.store import Store
+from oop_engine.operators.values.columns import Integers
 
 __all__ = ["Netting"]
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from typing import TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.page import Page
@@ -26,12 +25,11 @@ from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.stores.session_store import SessionStore
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import WindowStates
-from oop_engine.operators.values.columns import new_rows, spread
+from oop_engine.operators.values.columns import Integers, new_rows, spread
 from oop_engine.operators.windows import Definition
 
 __all__ = ["Copies", "Readable", "closing_between", "opened", "readable", "touched"]
 
-Integers = NDArray[np.int64]
 _NAME = "copy"
 Readable = WindowStore | SessionStore
 """The stores whose windows can be read: those of a grid, in panes or a table, and sessions."""
@@ -50,32 +48,24 @@ def opened(store: Readable, slots: Integers) -> WindowStates:
 
 
 def touched(store: Readable, times: Integers, slots: Integers) -> WindowStates:
-    """Return the windows that tuples have just gone into.  O(windows of the tuples), of sessions O(runs held)."""
+    """Return the windows that tuples have just gone into.  O(n log n) for n windows, of sessions O(runs held)."""
     if isinstance(store, SessionStore):
         found = store.windows_of(occurring(slots, int(slots.max(initial=-1)) + 1))
         assert found.starts is not None
         none = np.zeros_like(found.slots), np.zeros_like(slots)
         of = within((found.slots, none[0], found.starts, found.ends), (slots, none[1], times, times))
         return found.take(occurring(of[of >= 0], found.slots.size))
-    of, wids = _windows_of(store, times, slots)
-    rows = store.partials.find(of, wids, wids + 1, 0)
-    each = None if store.panes is None else pane_windows.read_each(store.panes, of, wids, store.number)
-    return _united(store, each, rows)
-
-
-def _windows_of(store: WindowStore, times: Integers, slots: Integers) -> tuple[Integers, Integers]:
-    """Return the groups and numbers of the open windows that tuples are in, each once, by number, then group.
-
-    O(n log n) for n of them.
-    """
     first, last = store.extents.wids(times)
-    rows, wids = spread(first, np.maximum(last - first + 1, 0))
-    of = slots[rows]
+    at, wids = spread(first, np.maximum(last - first + 1, 0))
+    of = slots[at]
     known = of < len(store.spans)
     order = np.lexsort((of[known], wids[known]))
     of, wids = of[known][order], wids[known][order]
     new = new_rows(wids, of) & (wids >= store.spans[of, 0])  # those below have left
-    return of[new], wids[new]
+    of, wids = of[new], wids[new]
+    rows = store.partials.find(of, wids, wids + 1, 0)
+    each = None if store.panes is None else pane_windows.read_each(store.panes, of, wids, store.number)
+    return _united(store, each, rows)
 
 
 def closing_between(
@@ -86,8 +76,8 @@ def closing_between(
         found = store.windows_of(slots)
         bounds = np.full((2, int(slots.max(initial=-1)) + 1), 0)
         bounds[:, slots] = after, until
-        done = [store.complete(found, bounds[side, found.slots]) for side in (0, 1)]
-        return found.take(np.flatnonzero(done[1] & ~done[0]))
+        gone, done = found.ends < bounds[:, found.slots]  # no later tuple can join them
+        return found.take(np.flatnonzero(done & ~gone))
     return _between(store, slots, store.extents.closed_by(after), store.extents.closed_by(until))
 
 

@@ -1,12 +1,12 @@
 """Reviewing: the versions that are out, set against the results of windows as they are now.
 
 Of a window one version is out at most, but where windows merge; it is taken back when another one leaves, or its
-window is there no more.
+window is there no more.  Final results leave where they differ from the versions that are out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -21,10 +21,8 @@ from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Count
-from oop_engine.operators.slicing.closing import Integers
 from oop_engine.operators.slicing.output import Output
-from oop_engine.operators.slicing.revised.asked_triggers import AskedTriggers, Waiting
-from oop_engine.operators.slicing.revised.change_pages import TIMINGS, ChangePages
+from oop_engine.operators.slicing.revised.emitted import TIMINGS, AskedTriggers, ChangePages, Waiting
 from oop_engine.operators.slicing.revised.netting import Netting
 from oop_engine.operators.slicing.revised.reading import readable
 from oop_engine.operators.slicing.revised.version_table import (
@@ -42,6 +40,7 @@ from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.triggers import Emit, Trigger, WindowView
+from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.windows import Gap
 
 __all__ = ["EARLY", "FINAL", "LATE", "ON_TIME", "Mask", "Reviewing"]
@@ -74,10 +73,8 @@ class Reviewing(Netting):
         self._emit, self._input = emit, Progress()
         self._pages = ChangePages(emit, out, output.aggregated)
         self._in_place = [one for one in self.stores if self._net is None and readable(one)]
-        self._copied = [
-            n for n, one in enumerate(self.stores) if not any(one is some for some in self._in_place)
-        ]
-        self._is_copied = np.isin(np.arange(len(self.stores)), self._copied)
+        self._is_copied = np.array([self._net is not None or not readable(one) for one in self.stores])
+        self._copied = np.flatnonzero(self._is_copied).tolist()
         self._whole = np.array([one.whole_stream for one in output.definitions])
         self._strict = np.array([isinstance(one, Gap) for one in output.definitions])
         self._table = VersionTable(output.schema.fields, self._asks.width)
@@ -85,9 +82,7 @@ class Reviewing(Netting):
         lean = emit.early is None and emit.on_time and self._waiting is None
         self._is_grid = np.array([type(one) is WindowStore for one in self.stores]) & ~self._is_copied
         self._is_lean = self._is_grid & lean  # versions on time are not in the table
-        self._lean = [
-            one for one, lean in zip(self.stores, self._is_lean, strict=True) if lean and readable(one)
-        ]
+        self._lean = [one for one in self._in_place if lean and type(one) is WindowStore]
 
     def state(self) -> State:
         held = super().state()
@@ -111,14 +106,9 @@ class Reviewing(Netting):
         return passed
 
     def _review(
-        self,
-        found: WindowStates,
-        timings: Integers,
-        expected: Integers,
-        *,
-        forced: bool,
+        self, found: WindowStates, timings: Integers, expected: Integers, *, forced: bool,
         looked: Looked | None = None,
-    ) -> Iterator[Emission]:
+    ) -> Iterator[Emission]:  # fmt: skip
         """Put out the versions of windows whose results differ from the last ones; ``forced``: of all of them.
 
         ``looked``: tells the versions that are taken back if their window is not among those.
@@ -129,9 +119,8 @@ class Reviewing(Netting):
         last = LastVersions(found.slots.size, of[out], out, held, self._asks.adds)
         counts = found.states[self._counts[0]][0]
         before = taken(held.rows, last.place)
-        same = same_rows(
-            rows, before, last, self._output.aggregated if self._is_grid.all() else rows.num_columns
-        )
+        compared = self._output.aggregated if self._is_grid.all() else rows.num_columns
+        same = same_rows(rows, before, last, compared)
         came = np.abs(counts - last.counts)
         came[self._is_copied[numbers] & ~same & (came == 0)] = 1  # another tuple took the place of one
         since = found.ends if self._waiting is None else self._waiting.since(extents, self._match)
@@ -178,6 +167,53 @@ class Reviewing(Netting):
 
     def _matches(self, found: WindowStates) -> Mapping[Trigger, Integers]:
         return self._asks.matches([found.states[at][0] for at in self._counts[1:]])
+
+    def _results(self, closed: WindowStates) -> Iterable[Page]:
+        expected = self._input.expected
+        if self._is_lean.all() and not self._input.groups and (self._table.all.ends <= expected).all():
+            passed = int(np.searchsorted(closed.ends, expected, side="right"))  # of the rest none is out
+            yield from self._final(closed.take(slice(0, passed)))
+            yield from self._first(closed.take(slice(passed, None)), FINAL)
+        else:
+            yield from self._final(closed)
+
+    def _final(self, closed: WindowStates) -> Iterator[Page]:
+        """Put out final results that differ from the versions that are out, which are forgotten."""
+        held, extents = self._table.all, self._extents(closed)
+        of, numbers = self._match(extents, held[:4]), extents[1]
+        out = np.flatnonzero(of >= 0)
+        counts, many = np.full(closed.slots.size, -1), np.bincount(of[out], minlength=closed.slots.size)
+        counts[of[out]] = held.counts[out]
+        # A window that is read in place only grows: with the same count its result is the same, and is not made.
+        grown = counts != closed.states[self._counts[0]][0]
+        settled: Mask = ~grown & ~self._is_copied[numbers] & (many == 1)
+        gone = np.zeros(of.size, np.bool_)
+        gone[out] = settled[of[out]]
+        if gone.any():
+            self._table.drop(gone)
+        new: Mask = many == 0
+        if self._lean:
+            new &= ~(self._is_lean[numbers] & self._passed(closed, self._expected(closed.slots)))
+        yield from self._first(closed.take(np.flatnonzero(new)), FINAL)
+        changed = closed.take(np.flatnonzero(~settled & (many > 0)))
+        if changed.slots.size:
+            timings = np.full(changed.slots.size, FINAL)
+            for _, page in self._review(changed, timings, changed.ends, forced=True):
+                assert isinstance(page, Page)
+                yield page
+
+    def _first(self, found: WindowStates, timing: int) -> Iterator[Page]:
+        """Put out versions of windows that have had none."""
+        if found.slots.size:
+            for page in self._output.pages(self._groups.keys(found.slots), found):
+                yield self._pages.first(page.batch, timing)
+
+    def _known(self, windows: WindowStates) -> Mask:
+        """Tell which windows have a version in the table."""
+        known = np.zeros(windows.slots.size, np.bool_)
+        of = self._match(self._extents(windows), self._table.all[:4])
+        known[of[of >= 0]] = True
+        return known
 
     def _take_back(self, looked: Looked) -> Iterator[Emission]:
         """Take versions back whose windows are there no more."""
@@ -226,12 +262,8 @@ class Reviewing(Netting):
 
     def save(self) -> dict[str, Any]:
         waiting = None if self._waiting is None else self._waiting.save()
-        return super().save() | {
-            "table": self._table.save(),
-            "input": self._input.save(),
-            "waiting": waiting,
-            "lean": True,
-        }
+        own = {"table": self._table.save(), "input": self._input.save(), "waiting": waiting}
+        return super().save() | own | {"noted": True}
 
     def load(self, saved: Saved) -> None:
         super().load(saved)

@@ -15,6 +15,7 @@ from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.keys.key_table import KeyTable
 from oop_engine.operators.slicing.tagger import ranks
+from oop_engine.operators.values.columns import Integers
 
 __all__ = [
     "Extents",
@@ -28,7 +29,6 @@ __all__ = [
     "within",
 ]
 
-Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Extents = tuple[Integers, Integers, Integers, Integers]
 _COLUMNS = 7
@@ -52,18 +52,7 @@ class Versioned(NamedTuple):
         if some.dtype == np.bool_ and some.all():
             return self
         mask = np.flatnonzero(some) if some.dtype == np.bool_ else some
-        return Versioned.of([column[mask] for column in self.columns], self.rows.take(pa.array(mask)))
-
-    @classmethod
-    def of(cls, columns: Sequence[Integers], rows: pa.RecordBatch) -> Versioned:
-        """Return versions of these columns, with these rows."""
-        slots, numbers, starts, ends, counts, versions, timings, state = columns
-        return cls(slots, numbers, starts, ends, counts, versions, timings, state, rows)
-
-    @property
-    def columns(self) -> list[Integers]:
-        """All columns but the rows."""
-        return list(self[:-1])
+        return Versioned._make([*(column[mask] for column in self[:-1]), self.rows.take(pa.array(mask))])
 
 
 class VersionTable:
@@ -71,22 +60,21 @@ class VersionTable:
 
     def __init__(self, fields: pa.Schema, width: int) -> None:
         none, rows = np.empty(0, np.int64), pa.RecordBatch.from_pylist([], schema=fields)
-        self.all = Versioned.of([none] * _COLUMNS + [np.empty((0, width), np.int64)], rows)
+        self.all = Versioned._make([*[none] * _COLUMNS, np.empty((0, width), np.int64), rows])
 
     def __len__(self) -> int:
         return int(self.all.slots.size)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all columns."""
-        return sum(column.nbytes for column in self.all.columns) + int(self.all.rows.get_total_buffer_size())
+        return sum(column.nbytes for column in self.all[:-1]) + int(self.all.rows.get_total_buffer_size())
 
     def replace(self, gone: Mask, new: Versioned) -> None:
         """Let go of some versions, and take in others.  O(versions)."""
         kept = self.all.take(~gone) if gone.any() else self.all
         if new.slots.size:
-            columns = [np.concatenate(pair) for pair in zip(kept.columns, new.columns, strict=True)]
-            kept = Versioned.of(columns, pa.concat_batches([kept.rows, new.rows]))
+            columns = map(np.concatenate, zip(kept[:-1], new[:-1], strict=True))
+            kept = Versioned._make([*columns, pa.concat_batches([kept.rows, new.rows])])
         self.all = kept
 
     def put(self, new: Versioned) -> None:
@@ -98,26 +86,20 @@ class VersionTable:
         self.all = self.all.take(~gone)
 
     def rename(self, slots: Integers) -> None:
-        """Give group ``g`` the slot ``slots[g]``."""
         self.all = self.all._replace(slots=slots[self.all.slots])
 
     def save(self) -> dict[str, Any]:
-        """Return all for a snapshot."""
-        return {
-            "columns": np.stack(self.all.columns[:_COLUMNS]),
-            "state": self.all.state,
-            "rows": self.all.rows,
-        }
+        columns = np.stack(self.all[:_COLUMNS])
+        return {"columns": columns, "state": self.all.state, "rows": self.all.rows}
 
     def load(self, saved: Saved, groups: int) -> None:
-        """Take the columns that ``save`` returned, of so many groups."""
         columns = saved.integers("columns", (_COLUMNS, None))
         size = columns.shape[1]
         state = saved.integers("state", (size, self.all.state.shape[1]), least=0)
         rows = saved.batch("rows", self.all.rows.schema, size)
         if size:
             Saved({"slots": columns[0]}).integers("slots", (size,), least=0, below=groups)
-        self.all = Versioned.of([*columns, state], rows)
+        self.all = Versioned._make([*columns, state, rows])
 
 
 class LastVersions:
@@ -172,13 +154,8 @@ def within(windows: Extents, some: Extents) -> Integers:
     if not count:
         return np.full(at.size, -1)
     of = ranked[at]
-    inside = (
-        (at >= 0)
-        & (slots[of] == slots[count:])
-        & (numbers[of] == numbers[count:])
-        & (ends[of] >= ends[count:])
-    )
-    return np.where(inside, of, -1)
+    same = (slots[of] == slots[count:]) & (numbers[of] == numbers[count:])
+    return np.where((at >= 0) & same & (ends[of] >= ends[count:]), of, -1)
 
 
 def alike(windows: Extents, some: Extents) -> Integers:
@@ -190,9 +167,8 @@ def alike(windows: Extents, some: Extents) -> Integers:
     numbers = int(windows[1].max()) + 1
     if (int(windows[3][-1]) - least + 1) * groups * numbers > FOREVER:
         return within(windows, some)
-    codes, wanted = (
-        ((ends - least) * numbers + of) * groups + slots for slots, of, _, ends in (windows, some)
-    )
+    each = windows, some
+    codes, wanted = (((ends - least) * numbers + of) * groups + slots for slots, of, _, ends in each)
     at = np.minimum(np.searchsorted(codes, wanted), codes.size - 1)
     same = (windows[0][at] == some[0]) & (windows[1][at] == some[1]) & (windows[3][at] == some[3])
     return np.where(same, at, -1)

@@ -7,18 +7,23 @@
 
 A version leaves if the result differs from that of the last one.  Versions that are out are kept with their rows
 (``version_table.py``) until they are final, so the row that is taken back is the one that was put out; those on time
-that no tuple came behind follow from their windows, and are not kept (``noting.py``).  Windows are
-read without being taken out or from a copy that is closed (``reading.py``).  Sessions merge: versions
-of parts of a session are taken back with the version that replaces them.  Of windows that are folded in time order,
-and of revision streams, versions are results as if the watermark were punctuation (on time, late), or as if the stream
-had ended (early); one that is no result any more is taken back.  A page is one moment: triggers are asked once a page
-and window.
+that no tuple came behind follow from their windows, and are not kept.  Windows are read without being taken out or from
+a copy that is closed (``reading.py``).  Sessions merge: versions of parts of a session are taken back with the version
+that replaces them.  Of windows that are folded in time order, and of revision streams, versions are results as if the
+watermark were punctuation (on time, late), or as if the stream had ended (early); one that is no result any more is
+taken back.  A page is one moment: triggers are asked once a page and window.
+
+Where no version comes early, a window of a grid that a watermark has passed has one version out, that on time, and as
+long as no tuple comes to it, its rows follow from the window.  So it need not be kept a second time.  Right before the
+first tuple that comes behind the watermark the version is *noted*: put into the table of versions.  Of most windows
+none ever is.  A window in which there was no tuple on time is noted with the version -1: none is out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,17 +32,19 @@ from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.operator import Emission
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, GroupWise, Linear, Punctuation, Watermark
+from oop_engine.core.saved import Saved
 from oop_engine.operators.keys.group_match import matching
-from oop_engine.operators.slicing.closing import Integers
-from oop_engine.operators.slicing.revised.noting import Noting
 from oop_engine.operators.slicing.revised.reading import Copies, Readable, closing_between, opened, touched
-from oop_engine.operators.slicing.revised.reviewing import EARLY, LATE, ON_TIME, Mask
+from oop_engine.operators.slicing.revised.reviewing import EARLY, LATE, ON_TIME, Mask, Reviewing
+from oop_engine.operators.slicing.revised.version_table import Versioned, taken
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
+from oop_engine.operators.triggers import WindowView
+from oop_engine.operators.values.columns import Integers
 
-__all__ = ["Versions"]
+__all__ = ["Versions", "without_notes"]
 
 
-class Versions(Noting):
+class Versions(Reviewing):
     """Which versions leave, and when: by pages, the watermark, the arrival clock, requests, punctuation."""
 
     def look(self, page: Page) -> Iterator[Emission]:
@@ -55,9 +62,7 @@ class Versions(Noting):
         if self._net is not None:  # stores get no tuple yet, and have room for the groups
             for store in self.stores:
                 store.add(page.slice(0, 0), times[:0], slots[:0], len(self._groups))
-        yield from self._ask(self._read(self._in_place, partial(touched, times=times, slots=slots)))
-        if self._copied:
-            yield from self._ask_copies(occurring(slots, len(self._groups)))
+        yield from self._ask_about(partial(touched, times=times, slots=slots), slots)
 
     def _look_behind(self, page: Page) -> Iterator[Emission]:
         """Do so where windows ahead of the watermark need not be looked at."""
@@ -65,13 +70,12 @@ class Versions(Noting):
         if not times.size:
             self.add(page, page.times)
             return
-        self._note(self._read(self._lean, partial(touched, times=times, slots=slots)), self._expected)
+        windows = partial(touched, times=times, slots=slots)
+        self._note(self._read(self._lean, windows), self._expected)
         self.pinned = True
         self.add(page, page.times)
         self.pinned = False
-        yield from self._ask(self._read(self._in_place, partial(touched, times=times, slots=slots)))
-        if self._copied:
-            yield from self._ask_copies(occurring(slots, len(self._groups)))
+        yield from self._ask_about(windows, slots)
         self._forget_dead()
 
     def _behind(self, page: Page) -> tuple[Integers, Integers]:
@@ -108,9 +112,44 @@ class Versions(Noting):
 
     def _ask_all(self, slots: Integers) -> Iterator[Emission]:
         self._note(self._read(self._lean, partial(opened, slots=slots)), self._expected)
-        yield from self._ask(self._read(self._in_place, partial(opened, slots=slots)))
+        yield from self._ask_about(partial(opened, slots=slots), slots)
+
+    def _ask_about(self, windows: Callable[[Readable], WindowStates], slots: Integers) -> Iterator[Emission]:
+        """Put out the versions of ``windows``, and of those of ``slots`` that have to be read from copies."""
+        yield from self._ask(self._read(self._in_place, windows))
         if self._copied:
-            yield from self._ask_copies(slots)
+            yield from self._ask_copies(occurring(slots, len(self._groups)))
+
+    def _note(
+        self, found: list[WindowStates], expected: Callable[[Integers], Integers], version: int = 0
+    ) -> None:
+        """Put the versions on time of windows into the table, of those that the bounds ``expected`` have passed.
+
+        ``version`` -1: none is out.
+        """
+        if not sum(some.slots.size for some in found):
+            return
+        windows = self._output.ordered(found)
+        new = self._passed(windows, expected(windows.slots)) & ~self._known(windows)
+        if not new.any():
+            return
+        windows = windows.take(np.flatnonzero(new))
+        extents, counts = self._extents(windows), windows.states[self._counts[0]][0]
+        timings, versions = np.full(counts.size, ON_TIME), np.full(counts.size, version)
+        state = np.zeros((counts.size, self._asks.width), np.int64)
+        if version < 0:
+            nothing = taken(self._table.all.rows, 0 * counts - 1)
+            self._table.put(Versioned(*extents, 0 * counts, versions, timings, state, nothing))
+            return
+        rows = self._rows_of(windows)
+        if state.size:
+            nothing = taken(self._table.all.rows, 0 * counts - 1)
+            view = WindowView(
+                counts, extents[2], extents[3], expected(windows.slots), rows, nothing, self._asks.schema,
+                self._matches(windows), 0 * counts, asked=False,
+            )  # fmt: skip
+            state = self._asks.after(view, state, timings)
+        self._table.put(Versioned(*extents, counts, versions, timings, state, rows))
 
     def _read(
         self, stores: Sequence[Readable], windows: Callable[[Readable], WindowStates]
@@ -142,7 +181,7 @@ class Versions(Noting):
             yield from self._take_back(looked)
             return
         timings = np.repeat([LATE, EARLY], [sum(f.slots.size for f in some) for some in (passed, rest)])
-        together = self._unordered(found)
+        together = WindowStates.joined([some._replace(starts=self._output.starts(some)) for some in found])
         expected = self._expected(together.slots)
         yield from self._review(together, timings, expected, forced=False, looked=looked)
 
@@ -163,10 +202,6 @@ class Versions(Noting):
         if page is not None and len(page):
             copies.add(page, slots)
         return copies
-
-    def _unordered(self, found: list[WindowStates]) -> WindowStates:
-        found = [some._replace(starts=self._output.starts(some)) for some in found]
-        return WindowStates.joined(found)
 
     def take(self, punctuation: Punctuation) -> Iterator[Emission]:
         """Put out the versions that a watermark asks for, or those that punctuation makes final."""
@@ -226,3 +261,14 @@ class Versions(Noting):
             together = self._output.ordered(found)
             timings = np.full(together.slots.size, ON_TIME)
             yield from self._review(together, timings, self._expected(together.slots), forced=True)
+
+    def load(self, saved: Saved) -> None:
+        super().load(saved)
+        if not saved.flag("noted"):  # then the table has all versions, and of other windows none is out
+            slots = np.arange(len(self._groups))
+            self._note([opened(one, slots) for one in self._lean], self._expected, version=-1)
+
+
+def without_notes(closing: dict[Any, Any]) -> dict[Any, Any]:
+    """Return a state whose versions on time are all in the table (a ``Migration``)."""
+    return {**closing, "noted": False} if "table" in closing else closing

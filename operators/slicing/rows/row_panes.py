@@ -13,13 +13,12 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.windows import Extents
 
 __all__ = ["Passed", "RowPanes"]
 
-Integers = NDArray[np.int64]
 _NO_RUNS = np.empty(0, np.int64)
 
 
@@ -49,9 +48,8 @@ class RowPanes:
         self.apart = self.range <= self.slide
         self.length, self.step = (1, 1) if self.apart else extents.panes
         self._full: Integers = _NO_RUNS
-        self._middle = (
-            self.slide - self.range % self.slide if self.step == 2 else self.slide
-        )  # where a slide is divided
+        # where a slide is divided
+        self._middle = self.slide - self.range % self.slide if self.step == 2 else self.slide
 
     @property
     def of_one(self) -> bool:
@@ -66,8 +64,8 @@ class RowPanes:
         edges = np.empty(high - low + 2, np.int64)
         edges[0], edges[-1] = 0, rows
         for part in range(min(self.step, high - low)):
-            some = edges[1 + part : -1 : self.step]
-            some[:] = self._later(low + part, some.size) - number
+            some, first = edges[1 + part : -1 : self.step], self._end(low + part) - number
+            some[:] = np.arange(first, first + some.size * self.slide, self.slide)
         starts, ends = edges[:-1], edges[1:]
         if self.range < self.slide:  # tuples between windows are in no pane
             starts = np.maximum(starts, ends - self.range)
@@ -86,15 +84,12 @@ class RowPanes:
         """Return how many of the first ``number`` tuples are in each window, int64 (windows,)."""
         first, last = (passed.window + 1) * self.slide, (passed.window + passed.windows) * self.slide
         if first >= self.range and last <= number:
-            return self._full_windows(passed.windows)
+            if passed.windows != self._full.size:  # pages are of one length, mostly
+                self._full = np.broadcast_to(np.int64(self.range), passed.windows)
+            return self._full
         ends = np.arange(first, last + 1, self.slide)
         inside: Integers = np.minimum(ends, number) - np.maximum(ends - self.range, 0)
         return inside
-
-    def _full_windows(self, windows: int) -> Integers:
-        if windows != self._full.size:  # pages are of one length, mostly
-            self._full = np.broadcast_to(np.int64(self.range), windows)
-        return self._full
 
     def held(self, number: int) -> int:
         """Return how many panes of the first ``number`` tuples are of windows still open."""
@@ -114,11 +109,6 @@ class RowPanes:
     def _end(self, pane: int) -> int:
         slides, second = divmod(pane, self.step)
         return slides * self.slide + (self._middle if self.step == 2 and not second else self.slide)
-
-    def _later(self, pane: int, count: int) -> Integers:
-        """Return the ends of a pane, and of those a slide later each, ``count`` in all."""
-        first = self._end(pane)
-        return np.arange(first, first + count * self.slide, self.slide)
 
     def _passed(self, low: int, high: int, starts: Integers, ends: Integers) -> Passed:
         window = low // self.step

@@ -29,8 +29,6 @@ from oop_engine.operators.values.columns import bytes_of
 
 __all__ = ["FloatSum", "IntegerSum", "RowCount", "RowSlide"]
 
-Integers = NDArray[np.int64]
-
 _NATIVE = (pa.int32(), pa.int64(), pa.float32(), pa.float64())  # columns that kernels read as they are
 
 
@@ -75,15 +73,12 @@ class RowSlide:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the panes kept."""
         return bytes_of([self._ring, self._back, self._open])
 
     def save(self) -> dict[str, Any]:
-        """Return the state, for a snapshot."""
         return {"at": self._at, "ring": self._ring, "back": self._back, "open": self._open}
 
     def load(self, saved: Saved) -> None:
-        """Restore a snapshot."""
         self._back, self._open = self._loaded(saved.part("back"), 1), self._loaded(saved.part("open"), 1)
         self._ring = self._loaded(saved.part("ring"), None)
         room = self._ring[0].size - 1
@@ -129,9 +124,8 @@ class RowSlide:
         self._make_room(panes[0].size)
         out = tuple(np.empty(panes[0].size, value.dtype) for value in self._identity)
         panes = tuple(map(fixed, panes))
-        self._at = int(
-            self._loops.slide(self.of.monoid, panes, self._at, self.panes.length, self._back, self._ring, out)
-        )
+        stacks = self._at, self.panes.length, self._back, self._ring
+        self._at = int(self._loops.slide(self.of.monoid, panes, *stacks, out))
         return out if self.panes.step == 1 else tuple(c[passed.first :: self.panes.step].copy() for c in out)
 
 
@@ -145,7 +139,6 @@ class FloatSum(RowSlide):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the panes kept, and of the open one."""
         return super().nbytes + int(self._lanes.nbytes)
 
     def add(self, page: Page, passed: Passed, number: int) -> Arrays:
@@ -166,10 +159,8 @@ class FloatSum(RowSlide):
 
     def load(self, saved: Saved) -> None:
         super().load(saved)
-        self._lanes, self._held = (
-            saved.numbers("lanes", (runs.LANES,), np.float64),
-            saved.integer("held", least=0),
-        )
+        self._lanes = saved.numbers("lanes", (runs.LANES,), np.float64)
+        self._held = saved.integer("held", least=0)
 
 
 class IntegerSum(RowSlide):
@@ -181,11 +172,9 @@ class IntegerSum(RowSlide):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the panes kept, of the open one and of the total."""
         return super().nbytes + int(self._total.nbytes)
 
     def add(self, page: Page, passed: Passed, number: int) -> Arrays:
-        """Take a page; return the states of the windows it completes."""
         values = numbers(page.column(self.of.part.column or ""), pa.int64())
         if self.panes.of_one:
             return self._slide((values,), passed)

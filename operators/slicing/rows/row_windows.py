@@ -7,13 +7,13 @@ whole columns; no window is looked at by itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from oop_engine.core.errors import ContractError
 from oop_engine.core.operator import Emission, State
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, Linear, Punctuation
@@ -22,8 +22,7 @@ from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.aggregates.base import column_of
 from oop_engine.operators.kernels import monoids
-from oop_engine.operators.slicing.accumulator import SumOverflowError
-from oop_engine.operators.slicing.accumulators import accumulator
+from oop_engine.operators.slicing.accumulators import SumOverflowError, accumulator
 from oop_engine.operators.slicing.compiled import Compiled
 from oop_engine.operators.slicing.output import PAGE_ROWS, Output
 from oop_engine.operators.slicing.rows.row_panes import Passed, RowPanes
@@ -69,10 +68,7 @@ class RowWindows:
         if not len(page):
             return
         passed = self._panes.passed(self._number, len(page))
-        try:
-            states = [slide.add(page, passed, self._number) for slide in self._slides]
-        except SumOverflowError as error:
-            raise self._overflow(error) from None
+        states = self._states(methodcaller("add", page, passed, self._number))
         self._number += len(page)
         yield from self._put_out(passed, states)
         yield from self._pass_on(passed.window + passed.windows)
@@ -82,28 +78,18 @@ class RowWindows:
         if punctuation != Linear(FOREVER):
             return
         for passed in self._panes.rest(self._number, PAGE_ROWS):
-            try:
-                states = [slide.rest(passed, self._number) for slide in self._slides]
-            except SumOverflowError as error:
-                raise self._overflow(error) from None
+            states = self._states(methodcaller("rest", passed, self._number))
             yield from self._put_out(passed, states)
         self._begin()
         yield from self._pass_on(FOREVER)
 
     def save(self) -> dict[str, Any]:
-        """Return everything for a snapshot."""
-        return {
-            "number": self._number,
-            "passed_on": self._passed_on,
-            "slides": [slide.save() for slide in self._slides],
-        }
+        slides = [slide.save() for slide in self._slides]
+        return {"number": self._number, "passed_on": self._passed_on, "slides": slides}
 
     def load(self, saved: Saved) -> None:
-        """Restore a snapshot."""
-        self._number, self._passed_on = (
-            saved.integer("number", least=0, most=_MOST),
-            saved.integer("passed_on"),
-        )
+        self._number = saved.integer("number", least=0, most=_MOST)
+        self._passed_on = saved.integer("passed_on")
         for slide, state in zip(self._slides, saved.parts("slides", len(self._slides)), strict=True):
             slide.load(state)
 
@@ -125,22 +111,21 @@ class RowWindows:
         first = (window + 1) * slide - length
         apart, rest = divmod(length, slide)
         if rest or apart > windows:
-            return [
-                column_of(np.arange(start, start + slide * windows, slide), _INT64)
-                for start in (first, first + length)
-            ]
+            starts = np.arange(first, first + slide * windows, slide)
+            return [column_of(starts, _INT64), column_of(starts + length, _INT64)]
         both = column_of(np.arange(first, first + slide * (windows + apart), slide), _INT64)
         return [both.slice(0, windows), both.slice(apart)]
 
     def _pass_on(self, window: int) -> Iterator[Emission]:
         if window > self._passed_on:
             self._passed_on = window
-            yield 0, Linear(FOREVER if window == FOREVER else self._stamp_of(window))
+            back = 0 if self._output.stamp == "end" else self._panes.range
+            yield 0, Linear(FOREVER if window == FOREVER else (window + 1) * self._extents.slide - back)
 
-    def _stamp_of(self, window: int) -> int:
-        end = (window + 1) * self._extents.slide
-        return end if self._output.stamp == "end" else end - (self._extents.range or 0)
-
-    def _overflow(self, error: SumOverflowError) -> ContractError:
-        end = (error.at + 1) * self._extents.slide
-        return self._output.overflow(error.column, end - (self._extents.range or 0), end, {})
+    def _states(self, of: Callable[[RowSlide], Arrays]) -> list[Arrays]:
+        """Return the states of windows ``of`` each slide.  Raises ``ContractError`` if a sum does not fit."""
+        try:
+            return list(map(of, self._slides))
+        except SumOverflowError as error:
+            end = (error.at + 1) * self._extents.slide
+            raise self._output.overflow(error.column, end - self._panes.range, end, {}) from None

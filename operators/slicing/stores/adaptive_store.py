@@ -1,8 +1,8 @@
 """The adaptive store: tuples of sparse groups are held, those of dense groups aggregated (AdaptWID).
 
-Which groups are sparse follows from the bytes they would take: ``slicing/window_volume.py``.  A dense (eager) group has
-panes in a block of dense groups, or the windows of a table where these take less; a sparse (lazy) group has its tuples
-in the tail.  Nothing else depends on which it is:
+Which groups are sparse follows from the bytes they would take: ``sparse_groups.py``.  A dense (eager) group has panes
+in a block of dense groups, or the windows of a table where these take less; a sparse (lazy) group has its tuples in the
+tail.  Nothing else depends on which it is:
 
 * closing aggregates the tail's tuples in the windows that close, and combines them with
   the panes of the group.  So a group in transition needs no care.
@@ -24,7 +24,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.page import Page
@@ -37,15 +36,13 @@ from oop_engine.operators.slicing.panes.pane_block import PaneBlock
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.partials import NO_WINDOW, Partials
 from oop_engine.operators.slicing.store import Reach, Store
-from oop_engine.operators.slicing.stores.tuple_tail import Tail, Tuples
+from oop_engine.operators.slicing.stores.sparse_groups import EagerBytes, Tail, Tuples, Volumes
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import WindowStates
-from oop_engine.operators.slicing.window_volume import EagerBytes, Volumes
+from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.windows import Extents
 
 __all__ = ["WIDE", "AdaptiveStore", "eager_bytes"]
-
-Integers = NDArray[np.int64]
 
 WIDE = 10_000
 """Windows of a tuple, from which on none should get a partial aggregate in each."""
@@ -170,7 +167,7 @@ class AdaptiveStore(WindowStore):
             lazy = occurring(self._tail.tuples().slots, len(self.spans))
             self.volumes.eager[lazy] = True
             self._raise(lazy)
-        spans = [] if self.block is None else [self.block.reach]
+        spans = [] if self.block is None else [self.block.panes.reach]
         if len(self._tail):
             tuples = self._tail.tuples()
             each = zip(tuples.first.tolist(), (tuples.last + 1).tolist(), strict=True)
@@ -212,13 +209,9 @@ class AdaptiveStore(WindowStore):
             self.block.rename(slots)
 
     def save(self) -> dict[str, Any]:
-        return {
-            **super().save(),
-            "adapted": True,
-            "tail": self._tail.save(),
-            "volumes": self.volumes.save(len(self.spans)),
-            "block": None if self.block is None else self.block.save(),
-        }
+        own = {"tail": self._tail.save(), "volumes": self.volumes.save(len(self.spans))}
+        block = None if self.block is None else self.block.save()
+        return {**super().save(), "adapted": True, **own, "block": block}
 
     def load(self, saved: Saved, groups: int) -> Store:
         super().load(saved, groups)

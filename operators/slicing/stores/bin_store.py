@@ -30,20 +30,17 @@ from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.store import OnTime, Store
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
-from oop_engine.operators.values.columns import begins_of, bytes_of, rows_of, spread
+from oop_engine.operators.values.columns import Integers, begins_of, bytes_of, rows_of, spread
 from oop_engine.operators.windows.folding import checked_times
 from oop_engine.operators.windows.slide_by_tuple import Asked
 
 __all__ = ["BinStore"]
 
-Integers = NDArray[np.int64]
 _PAIRS = 1 << 20  # of a tuple and a bin, added at once
 
 
 class BinStore(OnTime):
     """Bins of ``definition``, which has the ``number``: group, time of their beginning, how many tuples ask there."""
-
-    tuples = 0
 
     def __init__(self, number: int, definition: Asked, parts: Sequence[Part], stamp: Stamp) -> None:
         self._number, self._definition, self._parts, self._stamp = number, definition, list(parts), stamp
@@ -73,7 +70,11 @@ class BinStore(OnTime):
         for begin in range(0, times.size, step):
             some = slice(begin, begin + step)
             of, rows = spread(low[some], many[some])
-            self._add(page.take(of + begin), times[of + begin], rows)
+            try:
+                self._states.add(rows, self._states.prepare(page.take(of + begin), times[of + begin]))
+            except SumOverflowError as error:
+                end = self._times[error.at] + 1
+                raise WindowOverflowError(error.column, self._slots[error.at], end - range_, end) from None
 
     def _cut(self, slots: Integers, times: Integers) -> None:
         """Let bins begin at these times; new ones have the state of the bin before them."""
@@ -101,14 +102,6 @@ class BinStore(OnTime):
         bisect(self._times, np.append(begins, self._slots.size), groups, times, rows)
         return rows
 
-    def _add(self, page: Page, times: Integers, rows: Integers) -> None:
-        try:
-            self._states.add(rows, self._states.prepare(page, times))
-        except SumOverflowError as error:
-            end = self._times[error.at] + 1
-            start = end - self._definition.range
-            raise WindowOverflowError(error.column, self._slots[error.at], start, end) from None
-
     def due(self, bound: int) -> bool:
         return self._slots.size > 0
 
@@ -131,12 +124,10 @@ class BinStore(OnTime):
         last = np.zeros(gone.size, np.bool_)
         last[:-1] = gone[:-1] & ~gone[1:] & (self._slots[1:] == self._slots[:-1])
         self._asked = np.where(last, 0, self._asked)
-        self._keep(np.flatnonzero(~gone | last))
+        kept = np.flatnonzero(~gone | last)
+        self._states.columns = self._states.take(kept)
+        self._slots, self._times, self._asked = self._slots[kept], self._times[kept], self._asked[kept]
         return [found] if rows.size else []
-
-    def _keep(self, rows: Integers) -> None:
-        self._states.columns = self._states.take(rows)
-        self._slots, self._times, self._asked = self._slots[rows], self._times[rows], self._asked[rows]
 
     def least_stamp(self, bound: int) -> int:
         return int(self._definition.least_later(np.array([bound]), self._stamp)[0])

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oop_engine.core.errors import SnapshotError
 from oop_engine.core.punctuation import FOREVER, NEVER
@@ -19,11 +18,10 @@ from oop_engine.operators.kernels.entries import BELOW, OLD, USED, EntryLives, E
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.window_states import narrow
+from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.values.flush import Flush
 
 __all__ = ["EntryTable", "Left"]
-
-Integers = NDArray[np.int64]
 
 
 class Left(NamedTuple):
@@ -84,10 +82,8 @@ class EntryTable:
         in kernels.  Raises ``SumOverflowError`` at a pane, with the group.
         """
         slots, most = len(self._cells), groups.size + len(self)
-        lives = EntryLives(
-            np.empty((most, 4), np.int64), np.empty((most, 2), np.int64), np.zeros(2, np.int64)
-        )
-        rows = np.empty(groups.size, np.int64)
+        begun, left, rows = (np.empty(shape, np.int64) for shape in ((most, 4), (most, 2), groups.size))
+        lives = EntryLives(begun, left, np.zeros(2, np.int64))
         homes = (hashes.view(np.uint64) % np.uint64(slots)).astype(np.int64)
         walk(self._cells, self._scan, self._rule, groups, panes, homes, rows, lives)
         begun, left = lives.begun[: lives.counts[0]], lives.left[: lives.counts[1]]
@@ -95,21 +91,17 @@ class EntryTable:
         was = np.flatnonzero(begun[:, 3])
         states.put(was, self._states.take(begun[was, 0]))
         if inputs is not None:
-            self._fold(states, rows, inputs, begun)
+            try:
+                states.add(rows, inputs)
+            except SumOverflowError as error:
+                group, pane = begun[error.at, 1:3].tolist()
+                raise SumOverflowError(error.column, pane, group) from None
         stay = np.ones(len(begun), np.bool_)
         stay[left[:, 0]] = False
         places = begun[stay, 0]
         self._cells[places, 2] = -1
         self._states.put(places, states.take(np.flatnonzero(stay)))
         return Left(begun[left[:, 0], 1], begun[left[:, 0], 2], states.take(left[:, 0]), left[:, 1])
-
-    @staticmethod
-    def _fold(states: States, rows: Integers, inputs: Sequence[Arrays], begun: Integers) -> None:
-        try:
-            states.add(rows, inputs)
-        except SumOverflowError as error:
-            group, pane = begun[error.at, 1:3].tolist()
-            raise SumOverflowError(error.column, pane, group) from None
 
     def close(self, below: int, due: int) -> Left:
         """Take entries of panes below a bound for old, and let those below ``due`` leave.  O(slots)."""
@@ -139,22 +131,16 @@ class EntryTable:
         return Left(groups, panes, self._states.take(places), np.full(places.size, -1))
 
     def rename(self, groups: Integers) -> None:
-        """Give group ``g`` the number ``groups[g]``."""
         taken = self._taken
         self._cells[taken, 0] = groups[self._cells[taken, 0]]
 
     def save(self) -> dict[str, Any]:
-        """Return the entries for a snapshot."""
         places = self._taken
         columns = [narrow(column) for column in (places, *self._cells[places, :2].T)]
-        return {
-            "entries": columns,
-            "states": self._states.saved(self._states.take(places)),
-            "scan": self._scan,
-        }
+        states = self._states.saved(self._states.take(places))
+        return {"entries": columns, "states": states, "scan": self._scan}
 
     def load(self, saved: Saved, groups: int) -> None:
-        """Restore a snapshot of so many groups."""
         entries, slots = saved.part("entries"), len(self._cells)
         places = entries.integers(0, (None,), least=0, below=slots)
         if np.unique(places).size != places.size:

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
@@ -24,12 +23,10 @@ from oop_engine.operators.slicing.partials import NO_WINDOW, States
 from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
-from oop_engine.operators.values.columns import begins_of, new_rows, rows_of, spread
+from oop_engine.operators.values.columns import Integers, begins_of, new_rows, rows_of, spread
 from oop_engine.operators.windows import Extents
 
 __all__ = ["LandmarkStore"]
-
-Integers = NDArray[np.int64]
 
 
 class LandmarkStore(WindowStore):
@@ -68,7 +65,13 @@ class LandmarkStore(WindowStore):
             return []
         of, wid, states = self._accumulated(slots, np.where(stop > low, stop, NEVER))
         self.reopen(slots, stop)
-        return [self._expanded(slots, low, stop, np.searchsorted(slots, of), wid, states)]
+        groups, wids = spread(low, stop - low)
+        nothing = States(self.parts)
+        nothing.columns = states
+        padded = nothing.resized(np.arange(wid.size), wid.size + 1)
+        states = rows_of(padded, _latest(np.searchsorted(slots, of), wid, groups, wids))
+        starts, ends = self.extents.extent(wids)
+        return [WindowStates(slots[groups], ends, states, self.number, starts)]
 
     def _accumulated(self, slots: Integers, stop: Integers) -> tuple[Integers, Integers, list[Arrays]]:
         """Return the states of groups up to each of their windows with a tuple; only the last of each stays."""
@@ -99,24 +102,6 @@ class LandmarkStore(WindowStore):
                 for column, new in zip(arrays, values, strict=True):
                     column[same + step] = new
             step *= 2
-
-    def _expanded(
-        self,
-        slots: Integers,
-        low: Integers,
-        stop: Integers,
-        group: Integers,
-        wid: Integers,
-        states: list[Arrays],
-    ) -> WindowStates:
-        """Return windows ``low[i]`` to ``stop[i]`` of ``slots[i]``, each with the latest state of its group by then."""
-        of, wids = spread(low, stop - low)
-        nothing = States(self.parts)
-        nothing.columns = states
-        padded = nothing.resized(np.arange(wid.size), wid.size + 1)
-        starts, ends = self.extents.extent(wids)
-        states = rows_of(padded, _latest(group, wid, of, wids))
-        return WindowStates(slots[of], ends, states, self.number, starts)
 
     def _stop(self, cuts: Integers, high: Integers) -> Integers:
         cuts = np.broadcast_to(cuts, np.shape(high))

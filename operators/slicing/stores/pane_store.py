@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from oop_engine.core.errors import SnapshotError
 from oop_engine.core.page import Page
@@ -23,16 +22,19 @@ from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.keys.row_codes import row_codes
 from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.partials import NO_WINDOW
-from oop_engine.operators.slicing.spans import loaded_spans, saved_spans
 from oop_engine.operators.slicing.store import Reach, Store
 from oop_engine.operators.slicing.stores.runs import EQUAL, HeldRuns, Runs
 from oop_engine.operators.slicing.stores.window_store import WindowStore
-from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
+from oop_engine.operators.slicing.window_states import (
+    WindowOverflowError,
+    WindowStates,
+    loaded_spans,
+    saved_spans,
+)
+from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.windows import Extents
 
 __all__ = ["PaneStore"]
-
-Integers = NDArray[np.int64]
 
 _FAR = 3 << 61  # windows; no extent of times up to 2**62 reaches so far
 _NONE = np.empty(0, np.int64)
@@ -87,19 +89,16 @@ class PaneStore(WindowStore):
         """Return between which times windows end that have panes: none lie in a stretch without tuples.  O(n log n)."""
         if self.every or not len(self._rows):
             return super().reach(slots, bounds)
-        low, last = (
-            np.concatenate(sides) for sides in zip(*map(self._open, self._rows.levels()), strict=True)
-        )
+        levels = self._rows.levels()
+        last = np.concatenate([runs.last for runs in levels])
+        opened = [np.maximum(runs.first, np.minimum(self.spans[runs.slots, 0], runs.last)) for runs in levels]
+        low = np.concatenate(opened)  # the first windows that have not left
         order = np.argsort(low)
         first, behind = low[order], np.maximum.accumulate(last[order]) + 1
         apart = np.flatnonzero(first[1:] > behind[:-1])
         origin, slide = self.extents.origin, self.extents.slide
         first, behind = first[np.append(0, apart + 1)], behind[np.append(apart, -1)]
         return origin + first * slide, origin + behind * slide, np.full(first.size, self.alive / slide)
-
-    def _open(self, runs: Runs) -> tuple[Integers, Integers]:
-        """Return the first and the last window of each of ``runs`` that has not left."""
-        return np.clip(runs.first, np.minimum(self.spans[runs.slots, 0], runs.last), runs.last), runs.last
 
     def _of_tuples(
         self, page: Page, times: Integers, slots: Integers, first: Integers, last: Integers
@@ -108,9 +107,8 @@ class PaneStore(WindowStore):
         if not inside.all():
             page, times, slots = page.filter(inside), times[inside], slots[inside]
             first, last = first[inside], last[inside]
-        of_tuple, rows = row_codes(
-            [pa.array(slots), pa.array(first + last)]
-        )  # a pane is known by both its ends
+        panes = first + last  # a pane is known by both its ends
+        of_tuple, rows = row_codes([pa.array(slots), pa.array(panes)])
         return self._rows.of_page(page, times, (of_tuple, slots[rows], first[rows], last[rows]))
 
     def take(self, slots: Integers, low: Integers, stop: Integers) -> WindowStates:

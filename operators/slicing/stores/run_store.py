@@ -27,18 +27,14 @@ from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.store import OnTime, Store
 from oop_engine.operators.slicing.stores.runs import HeldRuns, Overflow, Runs, overlapping
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
-from oop_engine.operators.values.columns import begins_of, filled_up, spread
+from oop_engine.operators.values.columns import Integers, begins_of, filled_up, spread
 from oop_engine.operators.windows import Gap, Merging
 
 __all__ = ["RunStore"]
 
-Integers = NDArray[np.int64]
-
 
 class RunStore(OnTime):
     """Open runs of nested ``definitions``, the narrowest first, by their numbers; ``stamp`` is that of results."""
-
-    tuples = 0
 
     def __init__(self, definitions: Mapping[int, Merging], parts: Sequence[Part], stamp: Stamp) -> None:
         self._definitions, self._narrowest = list(definitions.items()), next(iter(definitions.values()))
@@ -140,19 +136,17 @@ class RunStore(OnTime):
                 ends = definition.ends(leaving.last)
                 found.append(WindowStates(leaving.slots, ends, leaving.states, number, leaving.first))
         if found:
-            self._runs.put(self._shortened(held.take(np.flatnonzero(left < len(self._definitions)))))
+            self._put(held.take(np.flatnonzero(left < len(self._definitions))))
             self._begin(least)
         return found
 
-    def _shortened(self, runs: Runs) -> Runs:
-        """Join the runs that have left for the narrower definitions as the wider ones do."""
-        [left] = runs.marks
+    def _put(self, runs: Runs) -> None:
+        """Let these be the runs: those that have left for the narrower definitions join as the wider ones do."""
         for place, (_, definition) in enumerate(self._definitions[1:], 1):
-            begins = self._begins(runs, place)
+            begins, [left] = self._begins(runs, place), runs.marks
             begins[1:] |= np.minimum(left[1:], left[:-1]) < place
             runs = self._runs.reduced(runs, np.flatnonzero(begins), _overflow(definition))
-            [left] = runs.marks
-        return runs
+        self._runs.put(runs)
 
     def least_stamp(self, bound: int) -> int:
         """The end of a later window is that of an open run, or of later tuples alone."""
@@ -166,7 +160,6 @@ class RunStore(OnTime):
         return min(ends)
 
     def least_stamps(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
-        """Return the least stamps of later results, by the bounds of some slots.  O(runs)."""
         held = self._runs.merged()
         row = np.full(max(int(held.slots.max(initial=-1)), int(slots.max(initial=-1))) + 1, -1)
         row[slots] = of

@@ -23,15 +23,13 @@ from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.aggregates.ragged import listed
 from oop_engine.operators.kernels.runs import reaches
 from oop_engine.operators.kernels.time_order import time_order
-from oop_engine.operators.slicing.accumulator import SumOverflowError
-from oop_engine.operators.slicing.accumulators import is_ragged
+from oop_engine.operators.slicing.accumulators import SumOverflowError, is_ragged
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.window_states import narrow
-from oop_engine.operators.values.columns import bytes_of, joined, new_rows, rows_of, spread
+from oop_engine.operators.values.columns import Integers, bytes_of, joined, new_rows, rows_of, spread
 
 __all__ = ["EQUAL", "HeldRuns", "Identity", "Overflow", "Runs", "order_of", "overlapping"]
 
-Integers = NDArray[np.int64]
 Begins = Callable[[Integers, Integers, Integers], NDArray[np.bool_]]
 Overflow = Callable[[str | None, int, int, int], Exception]
 """Makes the error for a sum of a column that passes 64 bits, by slot, first and last."""
@@ -74,7 +72,6 @@ class Runs(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the rows."""
         return bytes_of([self[:3], self.marks, *self.states])
 
     def take(self, rows: NDArray[Any] | slice) -> Runs:
@@ -95,12 +92,9 @@ class HeldRuns:
     """The runs of a store.  ``nbytes``: bytes of the rows.  ``marks``: those of new rows."""
 
     def __init__(
-        self,
-        parts: Sequence[Part],
-        identity: Identity,
-        overflow: Overflow,
+        self, parts: Sequence[Part], identity: Identity, overflow: Overflow,
         marks: tuple[np.generic, ...] = (),
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._parts, self._identity, self._overflow, self._marks = parts, identity, overflow, marks
         self._room = 1 + is_ragged(parts)
         none = np.empty(0, np.int64)
@@ -216,12 +210,9 @@ class HeldRuns:
         return Runs(runs.slots[starts], runs.first[starts], last, states, marks)
 
     def save(self) -> list[list[Any]]:
-        """Return the rows for a snapshot."""
         states = States(self._parts)
-        return [
-            [*map(narrow, runs[:3]), states.saved(runs.states), list(map(narrow, runs.marks))]
-            for runs in self.levels()
-        ]
+        rows = [(map(narrow, runs[:3]), runs.states, map(narrow, runs.marks)) for runs in self.levels()]
+        return [[*places, states.saved(of), list(marks)] for places, of, marks in rows]
 
     def load(self, saved: Sequence[Saved], groups: int, check: Callable[[Runs], None]) -> None:
         """Take a snapshot of so many groups; ``check`` raises if places cannot be."""
@@ -237,11 +228,9 @@ class HeldRuns:
     def _loaded(self, saved: Saved, groups: int) -> Runs:
         slots = saved.integers(0, (None,), least=0, below=groups)
         first, last = (saved.integers(side, slots.shape) for side in (1, 2))
-        marks = (
-            np.array(saved.part(4).numbers(i, slots.shape, mark.dtype)) for i, mark in enumerate(self._marks)
-        )
-        states = States(self._parts).loaded(saved.part(3), slots.size)
-        return Runs(slots, first, last, states, tuple(marks))
+        kinds = enumerate(mark.dtype for mark in self._marks)
+        marks = tuple(np.array(saved.part(4).numbers(i, slots.shape, kind)) for i, kind in kinds)
+        return Runs(slots, first, last, States(self._parts).loaded(saved.part(3), slots.size), marks)
 
 
 def _error(overflow: Overflow, error: SumOverflowError, runs: Runs, at: int) -> Exception:

@@ -39,12 +39,10 @@ from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.store import OnTime, Store
 from oop_engine.operators.slicing.stores.runs import order_of
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow
-from oop_engine.operators.values.columns import begins_of
+from oop_engine.operators.values.columns import Integers, begins_of
 from oop_engine.operators.windows import Gap
 
 __all__ = ["SessionStore"]
-
-Integers = NDArray[np.int64]
 
 _LEAST = 16  # runs there is room for
 _STEPS = 8  # a tuple along a list, on the average, before the rest of a page is sorted
@@ -54,8 +52,6 @@ _PAIRS = 1 << 20  # of open runs and definitions that are looked at together, or
 
 class SessionStore(OnTime):
     """Open runs of sessions by their numbers, the narrowest first; states of ``parts`` are no lists."""
-
-    tuples = 0
 
     def __init__(self, definitions: Mapping[int, Gap], parts: Sequence[Part], stamp: Stamp) -> None:
         self._definitions, self._stamp = list(definitions.items()), stamp
@@ -236,10 +232,6 @@ class SessionStore(OnTime):
         ends = definition.ends(self._table.last[rows])
         return WindowStates(of, ends, self._states.take(rows), number, self._table.first[rows])
 
-    def complete(self, found: WindowStates, bounds: Integers) -> NDArray[np.bool_]:
-        """Tell which windows no later tuple can join, by the bounds of their groups."""
-        return found.ends < bounds
-
     def least_stamp(self, bound: int) -> int:
         if not self._known:
             self._look()
@@ -248,7 +240,6 @@ class SessionStore(OnTime):
         return min(int(self._definitions[0][1].least_end(np.array([bound]))[0]), self._least)
 
     def least_stamps(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
-        """Return the least stamps of later results, by the bounds of some slots.  O(runs of them)."""
         there = np.flatnonzero(slots < self._table.heads.size)
         ends, firsts = self._settle(slots[there])
         start = self._stamp == "start"
@@ -269,10 +260,8 @@ class SessionStore(OnTime):
     def save(self) -> dict[str, Any]:
         rows, slots = self._listed()
         columns = (column[rows] for column in (self._table.first, self._table.last, self._table.left))
-        return {
-            "runs": [*map(narrow, (slots, *columns))],
-            "states": self._states.saved(self._states.take(rows)),
-        }
+        states = self._states.saved(self._states.take(rows))
+        return {"runs": [*map(narrow, (slots, *columns))], "states": states}
 
     def load(self, saved: Saved, groups: int) -> Store:
         runs = saved.part("runs")

@@ -7,11 +7,10 @@ fit it, of a time far away or of groups too sparse, in a table.  Windows are put
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
@@ -25,11 +24,9 @@ from oop_engine.operators.slicing.store import Reach, Store
 from oop_engine.operators.slicing.stores.runs import EQUAL, HeldRuns, Overflow, Runs
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow
-from oop_engine.operators.values.columns import filled_up
+from oop_engine.operators.values.columns import Integers, filled_up
 
 __all__ = ["SliceRing"]
-
-Integers = NDArray[np.int64]
 
 _SLICES = 1 << 14  # looked at together, besides those of the longest window
 _EACH = 8  # how much longer it takes to look at a slice of one group than of one among many
@@ -83,7 +80,6 @@ class SliceRing(WindowStore):
         self.add(page, times, slots, len(self.spans))
 
     def most_until(self, bound: int) -> float:
-        """Return how many windows can leave at most when no later tuple is below ``bound``; O(1)."""
         of, longest = self.ring, self.slicing.longest
         cut = min(self.slicing.cut(bound), of.high + longest) - max(self._over, of.low)
         in_ring = max(cut, 0) * of.groups if of.used else 0
@@ -100,7 +96,6 @@ class SliceRing(WindowStore):
         return self.slicing.time(first), self.slicing.time(behind), rates
 
     def close(self, bound: int) -> list[WindowStates]:
-        """Take out the windows of all groups that end by ``bound``."""
         cut = self.slicing.cut(bound)
         if cut <= self._over:
             return []
@@ -114,7 +109,6 @@ class SliceRing(WindowStore):
         return found
 
     def close_some(self, slots: Integers, bounds: Integers) -> list[WindowStates]:
-        """Take out the windows of ``slots[i]`` that end by ``bounds[i]``."""
         cuts = self.slicing.base.closed_by(bounds)
         low, done = self.spans[slots, 0], np.maximum(self._done[slots], self._over)
         some = np.flatnonzero((low < cuts) & (low != NO_WINDOW) & (done < cuts))
@@ -222,10 +216,11 @@ class SliceRing(WindowStore):
             first = (units(np.maximum(begin[of], at)) - offset) // step
             last = (np.minimum(upto, units(at) + length) - offset) // step - 1
             some = np.flatnonzero(first <= last)
-            some_runs = Runs(of, first, last, states).take(some)
-            more = [self._runs(one, step, offset) for one in _of_number(found, number)]
+            more = (one.take(np.flatnonzero(one.number == number)) for one in found)
+            runs = Runs(of, first, last, states).take(some)
+            runs = runs.joined(*(self._runs(one, step, offset) for one in more))
             held = HeldRuns(self.parts, EQUAL, self._overflowing(step, length, offset))
-            for each in held.windows(some_runs.joined(*more)) if some_runs.rows or more else ():
+            for each in held.windows(runs) if runs.rows else ():
                 ends = self.slicing.moment(offset + (each.first + 1) * step)
                 united.append(WindowStates(each.slots, ends, each.states, np.full(ends.size, number)))
         return united
@@ -268,14 +263,6 @@ class SliceRing(WindowStore):
         self._done = filled_up(saved.integers("done", (None,)), len(self.spans), NEVER)[: len(self.spans)]
         self._over, self._ahead = over.integer(0), over.flag(1)
         return self
-
-
-def _of_number(found: Sequence[WindowStates], number: int) -> Iterator[WindowStates]:
-    """Yield the windows of one definition, as far as there are some."""
-    for one in found:
-        assert not isinstance(one.number, int)
-        if (some := np.flatnonzero(one.number == number)).size:
-            yield one.take(some)
 
 
 def _full(lowest: Integers, highest: Integers) -> bool:

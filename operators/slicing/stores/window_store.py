@@ -24,15 +24,18 @@ from oop_engine.operators.slicing.output import Stamp, Stamps
 from oop_engine.operators.slicing.panes import pane_windows
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.partials import NO_WINDOW, Partials, States
-from oop_engine.operators.slicing.spans import loaded_spans, no_spans, saved_spans, with_room
 from oop_engine.operators.slicing.store import Reach, Store
-from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
-from oop_engine.operators.values.columns import spread
+from oop_engine.operators.slicing.window_states import (
+    WindowOverflowError,
+    WindowStates,
+    loaded_spans,
+    saved_spans,
+    with_room,
+)
+from oop_engine.operators.values.columns import Integers, spread
 from oop_engine.operators.windows import Extents
 
 __all__ = ["WindowStore"]
-
-Integers = NDArray[np.int64]
 
 _MORE = 8  # room grows by an eighth: every pane has room for every group
 _FLOOR = 1 << 23  # bytes: a rectangle so small may be as empty as it likes
@@ -58,7 +61,7 @@ class WindowStore:
         self.by_spans = every  # spans tell which windows may leave
         self.stamps = Stamps([extents], stamp)
         self.partials = Partials(parts)
-        self.spans = no_spans(0)  # (groups, 2)  lowest open, highest window
+        self.spans = with_room(0)  # (groups, 2)  lowest open, highest window
         self.panes = PaneRing(parts, extents, still=still) if panes else None
         self._heir = heir
         self._seen = self._refused = 0  # tuples, and those that did not fit the ring
@@ -101,7 +104,7 @@ class WindowStore:
     def grow(self, groups: int) -> None:
         """Make room for so many groups."""
         size = max(groups, len(self.spans) + len(self.spans) // _MORE)
-        self.spans = with_room(self.spans, size)
+        self.spans = with_room(size, self.spans)
 
     def add_to_table(
         self, page: Page, times: Integers, slots: Integers, first: Integers, last: Integers

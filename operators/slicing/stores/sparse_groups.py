@@ -1,4 +1,4 @@
-"""Volumes: how many tuples a group has, and whether they are worth a partial aggregate.
+"""Sparse groups: how many tuples a group has, whether they are worth a partial aggregate, and the tail, if not.
 
 A group is *lazy* (its tuples are kept) or *eager* (they are aggregated as they come).  It
 becomes eager when its window volume, the number of its active tuples, passes the threshold
@@ -16,28 +16,35 @@ step.  Volumes are counted here, and a tuple that has not come is not counted: t
 The volume of a lazy group is the number of its tuples in the tail.  Eager tuples are gone, so there volumes
 are those of an epoch: the tuples that came while the high-watermark grew by one wed.
 
-Source: thesis 6.3.2 (equations 6.5 to 6.8, condition 6.9), 6.3.4.1.
+The tail is the tuple buffer B of AdaptWID, shared by all lazy groups: the columns that the query reads, and the group's
+slot.  Tuples lie in the order in which they came.
+
+Source: thesis 6.3.2 (equations 6.5 to 6.8, condition 6.9), 6.3.4.1, 6.3.4.2 (figure 6-17).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.core.groups.group_index import occurring
+from oop_engine.core.page import Page, concat
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
+from oop_engine.core.schema import Schema
+from oop_engine.core.sizes import value_bytes
 from oop_engine.operators.slicing.window_states import narrow
-from oop_engine.operators.values.columns import filled_up
+from oop_engine.operators.values.columns import Integers, filled_up
+from oop_engine.operators.windows import Extents
 
-__all__ = ["EagerBytes", "ExtentDuration", "Volumes"]
+__all__ = ["EagerBytes", "ExtentDuration", "Tail", "Tuples", "Volumes"]
 
-Integers = NDArray[np.int64]
-
+_SLOT = 4  # bytes
 _BACK = 0.75
 """The lower threshold over the upper one: the hysteresis."""
 
@@ -87,11 +94,9 @@ class ExtentDuration:
                 self._starts = self._starts[at:]
 
     def save(self) -> list[Any]:
-        """Return everything for a snapshot."""
         return [self.wed, self.high, self._low, self._latest, [list(start) for start in self._starts]]
 
     def load(self, saved: Saved) -> None:
-        """Restore a snapshot."""
         self.wed = saved.integer(0, least=1)
         self.high, self._low, self._latest = (saved.integer(number) for number in (1, 2, 3))
         self._starts = [(start.integer(0), start.integer(1)) for start in saved.parts(4)]
@@ -108,7 +113,6 @@ class Volumes:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all groups."""
         return self.eager.nbytes + self._volume.nbytes
 
     def grow(self, groups: int, *, eager: bool = False) -> None:
@@ -144,22 +148,109 @@ class Volumes:
         return fallen
 
     def rename(self, kept: Integers) -> None:
-        """Keep only the groups ``kept``, in this order."""
         self.eager, self._volume = self.eager[kept], self._volume[kept]
 
     def save(self, groups: int) -> dict[str, Any]:
-        """Return everything about so many groups for a snapshot."""
-        return {
-            "duration": self.duration.save(),
-            "eager": np.packbits(self.eager[:groups]),
-            "volume": narrow(self._volume[:groups]),
-            "since": self._since,
-        }
+        own = {"eager": np.packbits(self.eager[:groups]), "volume": narrow(self._volume[:groups])}
+        return {"duration": self.duration.save(), **own, "since": self._since}
 
     def load(self, saved: Saved, groups: int) -> None:
-        """Restore a snapshot of so many groups."""
         self.duration.load(saved.part("duration"))
         self._volume = saved.integers("volume", (None,), least=0, below=2**31).astype(np.int32)
         self.eager = saved.bits("eager", self._volume.size)
         self.grow(groups)
         self._since = saved.integer("since")
+
+
+class Tuples(NamedTuple):
+    """Tuples, the slot int64 (rows,) of the group of each, and the first and the last of its windows."""
+
+    page: Page
+    slots: Integers
+    first: Integers
+    last: Integers
+
+    def take(self, rows: NDArray[Any]) -> Tuples:
+        """Return some of them: ``rows`` are numbers, or booleans (rows,)."""
+        at = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        return Tuples(self.page.take(at), self.slots[at], self.first[at], self.last[at])
+
+
+class Tail:
+    """The tuples that are kept; of ``schema`` the progressing attribute and the columns ``read``."""
+
+    def __init__(self, schema: Schema, read: set[str], extents: Extents) -> None:
+        names = [name for name in schema.names if name in read or name == schema.progressing]
+        self._schema = schema.select(names)
+        self._extents = extents
+        self._pages: list[Page] = []
+        self._slots: list[NDArray[np.int32]] = []
+        self._rows = self._value_bytes = self._page_bytes = 0
+
+    def __len__(self) -> int:
+        return self._rows
+
+    @property
+    def nbytes(self) -> int:
+        return self._page_bytes + _SLOT * self._rows
+
+    @property
+    def tuple_bytes(self) -> float:
+        """Bytes of a tuple: the mean of those that are there, or else by the types of its columns."""
+        if self._rows:
+            return (self._value_bytes + _SLOT * self._rows) / self._rows
+        return _SLOT + sum(_width(self._schema.type_of(name)) for name in self._schema.names)
+
+    def add(self, page: Page, slots: Integers) -> None:
+        """Keep the tuples of ``page``, which is a copy and holds no others alive.  O(tuples)."""
+        if not len(page):
+            return
+        batch = page.batch.select(self._schema.names)
+        self._pages.append(Page(self._schema, batch))
+        self._slots.append(slots.astype(np.int32))
+        self._rows += len(page)
+        self._value_bytes += sum(map(value_bytes, batch.columns))
+        self._page_bytes += batch.get_total_buffer_size()
+
+    def tuples(self) -> Tuples:
+        """Return everything.  O(tuples) if some are new, else O(tuples) for their windows."""
+        self._pages = [concat(self._schema, self._pages)]
+        self._page_bytes = self._pages[0].held_bytes
+        slots = np.concatenate([np.empty(0, np.int32), *self._slots])
+        self._slots = [slots]
+        return Tuples(self._pages[0], slots.astype(np.int64), *self._extents.wids(self._pages[0].times))
+
+    def keep(self, tuples: Tuples, kept: NDArray[np.bool_]) -> Tuples:
+        """Keep only ``kept`` (rows,) of ``tuples``, which are all there are; return the others."""
+        gone = tuples.take(~kept)
+        if len(gone.page):
+            staying = tuples.take(kept)
+            self.clear()
+            self.add(staying.page, staying.slots)
+        return gone
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._pages, self._slots = [], []
+        self._rows = self._value_bytes = self._page_bytes = 0
+
+    def rename(self, slots: Integers) -> None:
+        self._slots = [slots[part].astype(np.int32) for part in self._slots]
+
+    def save(self) -> dict[str, Any]:
+        everything = self.tuples()
+        return {"batch": everything.page.batch, "slots": everything.slots.astype(np.int32)}
+
+    def load(self, saved: Saved, groups: int) -> None:
+        self.clear()
+        page = Page(self._schema, saved.batch("batch", self._schema.fields))
+        self._extents.wids(page.times)
+        self.add(page, saved.integers("slots", (len(page),), least=0, below=groups))
+
+
+def _width(kind: pa.DataType) -> int:
+    """Return the bytes of a value, a guess where that differs from value to value."""
+    try:
+        return max(int(kind.bit_width) // 8, 1)
+    except ValueError:
+        return 16
