@@ -33,6 +33,7 @@ from oop_engine.core.schema import Schema
 from oop_engine.core.snapshot import changing
 from oop_engine.operators.joining.bands import AsOf, Bands
 from oop_engine.operators.joining.bounds import with_highest
+from oop_engine.operators.joining.index import with_tuples_in_order
 from oop_engine.operators.joining.star import StarState
 from oop_engine.operators.joining.terms import JoinTerms
 
@@ -66,8 +67,8 @@ class MultiJoin(Operator):
     [{'ts': 7, 'k': 'x', 'ts_b': 8, 'k_b': 'x', 'ts_c': 3, 'k_c': 'x'}]
     """
 
-    state_version = 2
-    migrations: ClassVar = {1: changing(with_highest, "bounds")}
+    state_version = 3
+    migrations: ClassVar = {1: changing(with_highest, "bounds"), 2: with_tuples_in_order}
 
     waits = "every tuple is kept"
 

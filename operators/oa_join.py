@@ -26,8 +26,8 @@ on its own.  Nothing waits for order: punctuation alone purges the state.
                Each only when it has grown; joint punctuation of the inputs is dropped.
     Cost       O(log n) a tuple, however skewed the keys; O(1) a match, O(1) a tuple purged; a
                group-wise punctuation O(its groups), on some of the key columns O(tuples kept).
-               Payload is copied for matches (in a large page a column when it is read), and where half of a
-               block has gone.
+               Payload is copied as it comes and for matches (in a large page a column when it is read), and
+               where a fifth of a run has gone.
                Order needed: none.
     Source     J. Li, "Window Queries over Data Streams", 7.1 and 7.2, with errata: the ranges
                of fig. 7-1, floor in fig. 7-2, "and" in fig. 7-3.
@@ -50,6 +50,7 @@ from oop_engine.core.snapshot import changing
 from oop_engine.operators.joining.as_of import join_state
 from oop_engine.operators.joining.bands import AsOf, Bands
 from oop_engine.operators.joining.bounds import with_highest
+from oop_engine.operators.joining.index import with_tuples_in_order
 from oop_engine.operators.joining.speculative import CHANGE
 from oop_engine.operators.joining.terms import JoinTerms, Residual
 from oop_engine.operators.ordering.due_rows import DueRows, check_flush
@@ -108,8 +109,11 @@ class OAJoin(Operator):
     [(7, 1), (7, -1)]
     """
 
-    state_version = 2
-    migrations: ClassVar = {1: changing(with_highest, "held.bounds")}
+    state_version = 3
+    migrations: ClassVar = {
+        1: changing(with_highest, "held.bounds"),
+        2: changing(with_tuples_in_order, "held"),
+    }
 
     inputs = ("left", "right")
     waits = "every tuple is kept"

@@ -59,7 +59,8 @@ class AsOfState(JoinState):
 
     def __init__(self, terms: JoinTerms, inputs: tuple[Schema, ...]) -> None:
         super().__init__(terms, inputs)
-        self._sides = [JoinIndex(alone=True), JoinIndex()]
+        width = self.bounds.rule.width
+        self._sides = [JoinIndex(width, alone=True), JoinIndex(width)]
         self._looked_at = _FEW  # right tuples that were left when replaced ones were last dropped
 
     def advance(self, port: int, punctuation: Punctuation) -> Iterator[pa.RecordBatch | Punctuation]:
@@ -187,7 +188,8 @@ class SpeculativeAsOfState(SpeculativeState, AsOfState):
 
     def __init__(self, terms: JoinTerms, inputs: tuple[Schema, ...]) -> None:
         super().__init__(terms, inputs)
-        self._sides = [JoinIndex(alone=self.kind.alone[0], marks=self.kind.marks[0]), JoinIndex()]
+        width, kind = self.bounds.rule.width, self.kind
+        self._sides = [JoinIndex(width, alone=kind.alone[0], marks=kind.marks[0]), JoinIndex(width)]
 
     def _keep(self, side: int, page: Page) -> Iterator[pa.RecordBatch]:
         if not len(page):
@@ -204,7 +206,7 @@ class SpeculativeAsOfState(SpeculativeState, AsOfState):
 
     def _better(self, page: Page, codes: Ints) -> Iterator[pa.RecordBatch]:
         """Match the left tuples that wait with the right ones of a page, where these are later than all before."""
-        new = JoinIndex()
+        new = JoinIndex(self.bounds.rule.width)
         new.add(page.batch, np.arange(len(page), dtype=np.int32), codes, page.times)
         for _, run, entries in self._sides[0].matches(*self._stretches(codes, page.times)):
             if (worth := self._worth_while(run, entries, new)).size:

@@ -131,6 +131,12 @@ class Rule(Protocol):
         ``bound``: that of the *other* side.
         """
 
+    @property
+    def width(self) -> int:
+        """About how many timestamps of the other side a tuple can match."""
+        first, last = self.reach(0, np.zeros(1, np.int64))
+        return int(last[0]) - int(first[0]) + 1
+
     def output_bounds(self, left: int, right: int) -> tuple[int, int]:
         """Return the bounds of the left and of the right timestamp of later results."""
         return min(left, self.keep_from(0, right)), min(right, self.keep_from(1, left))

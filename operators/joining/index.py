@@ -1,11 +1,12 @@
 """The tuples that one side of a window join keeps, found by key and time.
 
-Tuples lie in *runs*.  A run has a directory from the key's bucket to a stretch of entries
-sorted by key and time, so all matches of a tuple are one range, however many tuples its
-key has and wherever in time they are.  Four runs of a size become one: there are
-O(log tuples) runs, and a tuple is indexed O(log tuples) times.  The last few tuples are
-one run, the young one, which is made anew with each small page: to ask a run costs more than to
-index a thousand tuples.
+Tuples lie in *runs*.  A run has a directory from the key's bucket to entries sorted by key and time, so all matches
+of a tuple are one range, however many tuples its key has and wherever in time they are.  The last few tuples are one
+run, the young one, which is made anew with each small page: to ask a run costs more than to index a thousand tuples.
+
+Four runs of a size become one, or one for each *stretch* of time: tuples of a stretch die together, so that hardly any
+run has dead tuples beside living ones, and a tuple meets the runs of two stretches, for a stretch is no shorter than
+its band.  There are ``_STRETCHES`` at most, so O(log tuples) runs, and a tuple is indexed O(log tuples) times.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine.core.punctuation import FOREVER
+from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
-from oop_engine.operators.joining.run import Marks, SortedRun, merged
+from oop_engine.operators.joining.run import Living, Marks, SortedRun, joined
 
-__all__ = ["PAGE_ROWS", "Found", "JoinIndex", "Match"]
+__all__ = ["PAGE_ROWS", "Found", "JoinIndex", "Match", "with_tuples_in_order"]
 
 PAGE_ROWS = 65_536
 """The most rows of a page of results."""
@@ -30,6 +31,8 @@ PAGE_ROWS = 65_536
 _FAN_IN = 4
 _YOUNG = 1024
 """The most tuples of the young run."""
+_STRETCHES = 16
+"""The most stretches of time that tuples lie in, but for one more."""
 
 Ints = NDArray[np.int64]
 Rows = NDArray[np.int32]
@@ -42,11 +45,13 @@ Match = tuple[Rows, SortedRun, Rows]
 class JoinIndex:
     """Stored tuples of one side; a tuple's key is known by its code, see ``KeyCodes``.
 
+    ``width``: about how many of their timestamps a tuple of the other side can match;
     ``alone``: tuples that die without a match are asked for; ``marks``: which those are has to
     be remembered, for matched ones are kept.
     """
 
-    def __init__(self, *, alone: bool = False, marks: bool = False) -> None:
+    def __init__(self, width: int, *, alone: bool = False, marks: bool = False) -> None:
+        self._width = min(width, FOREVER)
         self._alone, self._marks = alone, marks
         self._runs: list[SortedRun] = []
         self.tuples = 0
@@ -59,20 +64,18 @@ class JoinIndex:
     def add(
         self, batch: pa.RecordBatch, rows: Rows, codes: Ints, times: Ints, matched: Marks | None = None
     ) -> None:
-        """Store some ``rows`` of a batch; ``codes``, ``times`` and marks are of these.
-
-        The batch itself is held, unless most of it would be held in vain.
-        """
+        """Store some ``rows`` of a batch, copied; ``codes``, ``times`` and marks are of these."""
         if not rows.size:
             return
         last = self._runs[-1] if self._runs else None
         if last is not None and last.live + rows.size <= _YOUNG:
             self._runs[-1] = last.extended(batch, rows, codes, times, matched)
         else:
-            self._runs.append(SortedRun.of(batch, rows, codes, times, matched))
-        while (same := self._of_a_size()) is not None:
+            made = SortedRun.young if rows.size <= _YOUNG else SortedRun
+            self._runs.append(made(batch, rows, codes, times, matched))
+        while len(self._runs) >= _FAN_IN and (same := self._alike(length := self._stretch())) is not None:
             self._runs = [run for run in self._runs if run not in same]
-            self._runs.append(merged([run.living() for run in same]))
+            self._runs += _apart([run.living() for run in same], length)
         self._measure()
 
     def matches(self, codes: Ints, low: Ints, high: Ints) -> Iterator[Match]:
@@ -80,7 +83,10 @@ class JoinIndex:
 
         At most ``PAGE_ROWS`` at a time.  O(log tuples) a probe and run, O(1) a match.
         """
+        least, most = int(low.min(initial=FOREVER)), int(high.max(initial=NEVER))
         for run in self._runs:
+            if run.first > most or run.last < least:
+                continue
             for probes, entries in run.matches(codes, low, high, PAGE_ROWS):
                 if entries.size:
                     yield probes, run, entries
@@ -151,13 +157,20 @@ class JoinIndex:
         self._runs = [SortedRun.loaded(run, fields, marks=self._marks) for run in saved]
         self._measure()
 
-    def _of_a_size(self) -> list[SortedRun] | None:
-        if len(self._runs) < _FAN_IN:
-            return None
-        sizes = defaultdict(list)
+    def _stretch(self) -> int:
+        """Return how long stretches are: the band's width, doubled until few of them hold all tuples."""
+        length, whole = self._width, max(run.last for run in self._runs) - self.first
+        while length * _STRETCHES < whole:
+            length *= 2
+        return length
+
+    def _alike(self, length: int) -> list[SortedRun] | None:
+        """Return the runs of one size in one stretch, or in several of them, if they are enough to become one."""
+        alike = defaultdict(list)
         for run in self._runs:
-            sizes[run.live.bit_length() // 2].append(run)
-        return next((runs for runs in sizes.values() if len(runs) >= _FAN_IN), None)
+            stretch = run.first // length
+            alike[run.live.bit_length() // 2, stretch if run.last // length == stretch else None].append(run)
+        return next((runs for runs in alike.values() if len(runs) >= _FAN_IN), None)
 
     def _measure(self) -> None:
         self.tuples = self.groups = self.nbytes = 0
@@ -165,3 +178,26 @@ class JoinIndex:
             self.tuples += run.live
             self.groups += min(run.groups, run.live)
             self.nbytes += run.nbytes
+
+
+def with_tuples_in_order(held: dict[str, Any]) -> dict[str, Any]:
+    """Let the tuples of all runs of a join lie as their entries do, which had numbers of tuples once; a migration."""
+    return {**held, "sides": [[_in_order(**run) for run in side] for side in held["sides"]]}
+
+
+def _apart(living: Sequence[Living], length: int) -> Iterator[SortedRun]:
+    """Yield a run of the entries of several for each stretch that they lie in."""
+    batch, rows, codes, times, marks = joined(living)
+    least, most = int(times.min()) // length, int(times.max()) // length
+    if least == most:
+        yield SortedRun(batch, rows, codes, times, marks)
+        return
+    stretches = (times // length - least).astype(np.intp)
+    for stretch in np.flatnonzero(np.bincount(stretches)):
+        some = np.flatnonzero(stretches == stretch)
+        of_some = None if marks is None else marks[some]
+        yield SortedRun(batch, rows[some], codes[some], times[some], of_some)
+
+
+def _in_order(batch: pa.RecordBatch, rows: Rows, **run: Any) -> dict[str, Any]:
+    return {"batch": batch.take(pa.array(rows)), **run}

@@ -1,4 +1,9 @@
-"""A run: tuples of one side of a window join, indexed together and never changed but by dying."""
+"""A run: tuples of one side of a window join, indexed together and never changed but by dying.
+
+Its tuples lie in the order of its index, by bucket of the key, then by time in a crowded bucket, so an entry needs no
+number of its tuple, and the matches of a key are a stretch of the columns.  A young run, which is soon made anew, has
+numbers: to copy a few rows costs more.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +16,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.core.groups.group_index import occurring
-from oop_engine.core.punctuation import FOREVER, NEVER
+from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.saved import Saved
 from oop_engine.core.sizes import owned
 from oop_engine.operators.joining.taking import taken, taken_values
-from oop_engine.operators.kernels.join_index import (
-    Entries,
-    gathered,
-    latest,
-    match,
-    scatter,
-    settle,
-    times_of,
-)
+from oop_engine.operators.kernels import join_index
+from oop_engine.operators.kernels.join_index import Entries
 from oop_engine.operators.kernels.time_order import time_order
 
-__all__ = ["Marks", "Rows", "SortedRun", "merged"]
+__all__ = ["Living", "Marks", "Rows", "SortedRun", "joined"]
 
 _NO_MARKS = np.empty(0, np.bool_)
 _MOST_BITS = 26
@@ -42,17 +40,18 @@ Living = tuple[pa.RecordBatch, Rows, Ints, Ints, Marks | None]
 
 
 class SortedRun:
-    """Some ``rows`` (entries,) of a ``batch``, with the ``codes`` and ``times`` of these.
+    """Some ``rows`` (entries,) of a ``batch``, copied unless it is ``young``, with their ``codes`` and ``times``.
 
     ``matched``: which of them have matched something; None: nobody asks.
-    Dead entries are only counted, until a quarter of all are: by a bound for all it is
+    Dead entries are only counted, until a fifth of all are: by a bound for all it is
     the oldest entries, which are sorted for that when there is a second such bound; by
     bounds for keys it is any, and then they are marked.
     """
 
     def __init__(
-        self, batch: pa.RecordBatch, rows: Rows, codes: Ints, times: Ints, matched: Marks | None = None
-    ) -> None:
+        self, batch: pa.RecordBatch, rows: Rows, codes: Ints, times: Ints, matched: Marks | None = None, *,
+        young: bool = False,
+    ) -> None:  # fmt: skip
         bits = min(max(max(len(rows) - 1, 0).bit_length() - 1, 0), _MOST_BITS)
         least, most = int(codes.min()), int(codes.max())
         self._bits = bits if least != most else 0
@@ -62,27 +61,26 @@ class SortedRun:
         self._extent = np.array([oldest, newest, self._base])  # dead entries are older
         room = (len(rows), 2)
         self._entries: Entries = np.empty(room, np.int32) if narrow else np.empty(room, np.int64)
-        self._first, at = scatter(codes, times, self._base, self._bits, self._entries)
-        self.groups = int(settle(self._first, self._entries, at))
-        self._rows = rows[at]
+        self._first, at = join_index.scatter(codes, times, self._base, self._bits, self._entries)
+        self.groups = int(join_index.settle(self._first, self._entries, at))
         self._matched = None if matched is None else matched[at]
-        self.batch = batch
+        self._rows = rows[at] if young else None  # the tuple of each entry; None: they lie in one order
+        self.batch = batch if young else taken(batch, rows, at)
         self.live = len(rows)
-        made = int(self._first.nbytes + self._entries.nbytes + self._rows.nbytes)
-        self._nbytes: int = (
-            int(batch.get_total_buffer_size()) + made + (0 if matched is None else int(matched.nbytes))
-        )
+        made = [self._first, self._entries, self._rows, matched]
+        arrays = sum(int(array.nbytes) for array in made if array is not None)
+        self._nbytes = int(self.batch.get_total_buffer_size()) + arrays
         self._by_time: Rows | None = None  # entries in time order
         self._buried = 0  # how many of these are dead
         self._alive: Marks | None = None  # (entries,)  None: all from ``_extent`` on are
 
     @classmethod
-    def of(
-        cls, batch: pa.RecordBatch, rows: Rows, codes: Ints, times: Ints, matched: Marks | None = None
+    def young(
+        cls, batch: pa.RecordBatch, rows: Rows, codes: Ints, times: Ints, matched: Marks | None
     ) -> Self:
-        """Make a run that holds few bytes that it does not need."""
+        """Make a run that others will soon be made of, which holds few bytes that it does not need."""
         batch, rows = _dense(batch, rows)
-        return cls(owned(batch), rows, codes, times, matched)
+        return cls(owned(batch), rows, codes, times, matched, young=True)
 
     @property
     def nbytes(self) -> int:
@@ -97,16 +95,21 @@ class SortedRun:
 
     def rows(self, entries: Rows) -> Rows:
         """Return which row of the batch each of some entries is."""
-        return taken_values(self._rows, entries)
+        return entries if self._rows is None else taken_values(self._rows, entries)
 
     def times_into(self, entries: Rows, out: Ints) -> None:
         """Write the times of many entries."""
-        times_of(self._entries, self._base, entries, out)
+        join_index.times_of(self._entries, self._base, entries, out)
 
     @property
     def first(self) -> int:
         """No entry that is alive is older than this."""
         return int(self._extent[0])
+
+    @property
+    def last(self) -> int:
+        """No entry is newer than this."""
+        return int(self._extent[1])
 
     def keys(self, entries: Rows) -> Ints:
         """Return the code and the time of some entries, int64 (entries, 2)."""
@@ -114,7 +117,7 @@ class SortedRun:
 
     def latest(self, codes: Ints, low: Ints, high: Ints, best: Ints, found: Marks) -> None:
         """Raise ``best`` to the largest time of each code from ``low`` to ``high``, and note where there is one."""
-        latest(codes, low, high, self._first, self._entries, self._base, self._bits, best, found)
+        join_index.latest(codes, low, high, self._first, self._entries, self._base, self._bits, best, found)
 
     def matches(self, codes: Ints, low: Ints, high: Ints, most: int) -> Iterator[tuple[Rows, Rows]]:
         """Yield the entries of each code with ``low <= time <= high``: which probe, which entry.
@@ -125,12 +128,12 @@ class SortedRun:
         while resume[0] < codes.size:
             probes, entries = np.empty((2, most), np.int32)
             index = self._first, self._entries, self._bits, self._extent
-            found = match(codes, low, high, *index, resume, probes, entries)
+            found = join_index.match(codes, low, high, *index, resume, probes, entries)
             yield probes[:found], entries[:found]
 
     def take(self, entries: Rows) -> pa.RecordBatch:
         """Return the tuples of some entries."""
-        return taken(self.batch, self._rows, entries)
+        return taken(self.batch, self.rows(entries))
 
     def mark(self, entries: Rows) -> None:
         """Remember that some entries have matched something."""
@@ -139,7 +142,7 @@ class SortedRun:
 
     def lone(self, entries: Rows) -> Rows:
         """Return those of some entries that are alive and have matched nothing, each once."""
-        entries = occurring(entries.astype(np.int64), len(self._rows)).astype(np.int32)
+        entries = occurring(entries.astype(np.int64), len(self._entries)).astype(np.int32)
         lone = self.times(entries) >= self._extent[0] if self._alive is None else self._alive[entries]
         return entries[lone if self._matched is None else lone & ~self._matched[entries]]
 
@@ -182,42 +185,39 @@ class SortedRun:
 
     def living(self) -> Living:
         """Return the live entries: a batch, and rows of it with their codes and times."""
-        if self.live == len(self._rows):
-            return self.batch, self._rows, *self._pairs(self._entries).T.copy(), self._matched
         entries = self.alive()
         codes, times = self.keys(entries).T.copy()
-        return (
-            self.batch,
-            self._rows[entries],
-            codes,
-            times,
-            None if self._matched is None else self._matched[entries],
-        )
+        matched = None if self._matched is None else self._matched[entries]
+        return self.batch, self.rows(entries), codes, times, matched
 
     def compacted(self) -> SortedRun:
-        """Return the run without its dead, if they are a quarter of it."""
-        return self if _is_full(self.live, len(self._rows)) else SortedRun.of(*self.living())
+        """Return the run without its dead, if they are a fifth of it."""
+        return self if _is_full(self.live, len(self._entries)) else SortedRun(*self.living())
 
     def extended(
         self, batch: pa.RecordBatch, rows: Rows, codes: Ints, times: Ints, matched: Marks | None
     ) -> SortedRun:
-        """Return one run of the live entries and of some more tuples: that of ``merged``, in a few calls.  O(rows)."""
+        """Return a young run of the live entries and of more tuples: that of ``joined``, in a few calls.  O(rows)."""
         if matched is not None or self._matched is not None or not _is_full(self.live, self.batch.num_rows):
-            return merged([self.living(), (batch, rows, codes, times, matched)])
+            return SortedRun(*joined([self.living(), (batch, rows, codes, times, matched)]), young=True)
         batch, rows = _dense(batch, rows)
-        whole = self.live == len(self._rows)
-        oldest, living = (NEVER, None) if whole else (self.first, self._alive)
-        held = self._entries, self._rows, self._base, _NO_MARKS if living is None else living, oldest
+        living = _NO_MARKS if self._alive is None else self._alive
+        held = (
+            self._entries,
+            self.rows(np.arange(len(self._entries), dtype=np.int32)),
+            self._base,
+            living,
+            self.first,
+        )
         # Copies may be written to: the kernel is compiled for those alone.
         more = codes.copy(), times.copy(), rows + np.int32(self.batch.num_rows)
-        codes, times, rows = gathered(*held, *more)
-        return SortedRun(pa.concat_batches([self.batch, batch]), rows, codes, times)
+        codes, times, rows = join_index.gathered(*held, *more)
+        return SortedRun(pa.concat_batches([self.batch, batch]), rows, codes, times, young=True)
 
     def save(self) -> dict[str, Any]:
         """Return all for a snapshot."""
         return {
-            "batch": self.batch,
-            "rows": self._rows,
+            "batch": self.batch if self._rows is None else taken(self.batch, self._rows),
             "entries": self._pairs(self._entries),
             "alive": self._alive,
             "matched": self._matched,
@@ -229,7 +229,7 @@ class SortedRun:
     def loaded(cls, saved: Saved, fields: pa.Schema, *, marks: bool) -> Self:
         """Make the run of which ``save`` returned all, of tuples with the columns ``fields``."""
         batch = saved.batch("batch", fields)
-        rows = saved.integers("rows", (None,), least=0, below=batch.num_rows).astype(np.int32)
+        rows = np.arange(batch.num_rows, dtype=np.int32)
         codes, times = np.ascontiguousarray(saved.integers("entries", (rows.size, 2)).T)
         matched = saved.numbers("matched", rows.shape, np.bool_) if marks else None
         run = cls(batch, rows, codes, times, matched)
@@ -245,7 +245,7 @@ class SortedRun:
     def _bury_oldest(self, keep_from: int) -> None:
         if self._by_time is None and self._alive is None:
             self.live = int(np.count_nonzero(self._from(keep_from)))
-            if not _is_full(self.live, len(self._rows)) or len(self._rows) <= _FEW:
+            if not _is_full(self.live, len(self._entries)) or len(self._entries) <= _FEW:
                 return  # it will be compacted, or is counted soon: both are cheaper than to sort first
         entries = self._in_time_order()
         upto = self._place(entries, keep_from)
@@ -277,24 +277,24 @@ class SortedRun:
         return pairs
 
 
-def merged(living: Sequence[Living]) -> SortedRun:
-    """Return one run of the entries of several, as ``SortedRun.living`` gives them."""
+def joined(living: Sequence[Living]) -> Living:
+    """Return the entries of several runs, as ``SortedRun.living`` gives them, as those of one."""
     batches, rows = zip(*(_dense(batch, rows) for batch, rows, *_ in living), strict=True)
     before = np.cumsum([0, *(batch.num_rows for batch in batches[:-1])])
     moved = [(part + start).astype(np.int32) for part, start in zip(rows, before, strict=True)]
     codes, times = (np.concatenate([part[at] for part in living]) for at in (2, 3))
     marks = [part[4] for part in living if part[4] is not None]
     matched = np.concatenate(marks) if marks else None
-    return SortedRun(pa.concat_batches(batches), np.concatenate(moved), codes, times, matched)
+    return pa.concat_batches(batches), np.concatenate(moved), codes, times, matched
 
 
 def _is_full(live: int, rows: int) -> bool:
-    """Tell whether so many live tuples among ``rows`` stay where they are: so a tuple is copied three times at most."""
-    return 4 * live > 3 * rows
+    """Tell whether so many live tuples among ``rows`` stay where they are: so a tuple is copied four times at most."""
+    return 5 * live > 4 * rows
 
 
 def _dense(batch: pa.RecordBatch, rows: Rows) -> tuple[pa.RecordBatch, Rows]:
-    """Return the same tuples, copied if a quarter of the batch are others."""
+    """Return the same tuples, copied if a fifth of the batch are others."""
     if _is_full(len(rows), batch.num_rows):
         return batch, rows
     return batch.take(pa.array(rows)), np.arange(len(rows), dtype=np.int32)

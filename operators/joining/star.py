@@ -90,7 +90,8 @@ class StarState:
         self.bounds = JoinBounds(keys, rules)
         self._inputs, self._keys, self._rules = inputs, keys, rules
         self._codes = KeyCodes([inputs[0].type_of(name) for name in keys[0]])
-        self._sides = [JoinIndex() for _ in inputs]
+        widths = [rule.width for rule in rules]
+        self._sides = [JoinIndex(width) for width in [max(widths), *widths]]
         self.probes = [0] * len(inputs)
         """How many anchor tuples have looked for tuples of each stream."""
         self.matches = [0] * len(inputs)

@@ -55,7 +55,7 @@ class JoinState:
         at_once = terms.residual is not None or not (self._codes.exact and self.kind.pairs)
         self._late = None if at_once else late
         sides = zip(self.kind.alone, self.kind.marks, strict=True)
-        self._sides = [JoinIndex(alone=alone, marks=marks) for alone, marks in sides]
+        self._sides = [JoinIndex(rule.width, alone=alone, marks=marks) for alone, marks in sides]
 
     def arrive(self, side: int, page: Page, keep_from: int | None = None) -> Iterator[pa.RecordBatch | Page]:
         """Yield the rows that leave with a page, then store those that can match something later.

@@ -1,4 +1,4 @@
-"""The young run of a join's side, which small pages extend in few calls: the same run, byte for byte."""
+"""The tuples of a join's side: the young run, which small pages extend in few calls, and runs by stretches of time."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oop_engine import Graph, Page, Schema, State, replay
 from oop_engine.operators import Band, BoundedDisorder, OAJoin, Punctuate
-from oop_engine.operators.joining.run import SortedRun, merged
+from oop_engine.operators.joining.index import JoinIndex
+from oop_engine.operators.joining.run import SortedRun, joined
 
 Tuples = list[tuple[int, int]]
 TUPLES = st.lists(st.tuples(st.integers(0, 5), st.integers(-9, 9)), min_size=1, max_size=30)
@@ -35,14 +36,17 @@ def arrays(run: SortedRun) -> dict[str, Any]:
 def test_a_run_that_is_extended_is_the_one_that_merging_makes(
     some: Tuples, more: Tuples, spare: int, keep_from: int, dead: set[int]
 ) -> None:
-    run = SortedRun.of(*living(some))
+    run = SortedRun.young(*living(some))
     run.bury_before(keep_from)
     run.bury(np.array([entry for entry in dead if entry < len(some)], np.int32))
     codes, times = (part.copy() for part in living(more, spare)[2:4])
     for part in (codes, times):
         part.flags.writeable = False
     batch, rows, *_ = living(more, spare)
-    one, other = run.extended(batch, rows, codes, times, None), merged([run.living(), living(more, spare)])
+    one, other = (
+        run.extended(batch, rows, codes, times, None),
+        SortedRun(*joined([run.living(), living(more, spare)]), young=True),
+    )
     assert arrays(one) == arrays(other)
     assert (one.nbytes, one.groups, one.live, one.first) == (
         other.nbytes,
@@ -91,7 +95,9 @@ def test_states_and_delays_of_a_replay_in_virtual_time_do_not_follow_from_how_ru
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quick, rows = of_join(kind)
-    monkeypatch.setattr(SortedRun, "extended", lambda run, *more: merged([run.living(), more]))
+    monkeypatch.setattr(
+        SortedRun, "extended", lambda run, *more: SortedRun(*joined([run.living(), more]), young=True)
+    )
     slow, expected = of_join(kind)
     assert quick.states == slow.states
     assert rows == expected
@@ -105,5 +111,52 @@ def test_states_and_delays_of_a_replay_in_virtual_time_are_as_they_were_measured
         1646,
         4675,
         709_555,
-        (9392, 194),
+        (8883, 194),
     )
+
+
+@given(st.data(), st.sampled_from([1, 7, 40, 2**62]), st.sampled_from([0, 2**62, -(2**62)]))
+@settings(max_examples=40)
+def test_an_index_of_many_runs_finds_the_tuples_of_the_definition(
+    data: st.DataObject, width: int, since: int
+) -> None:
+    """Runs of a few tuples become others, by stretches of time, while tuples come in any order and are purged."""
+    index, held = JoinIndex(width), list[tuple[int, int]]()
+    bound = -(2**63)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("oop_engine.operators.joining.index._YOUNG", 3)
+        for _ in range(data.draw(st.integers(1, 25))):
+            middle = data.draw(st.integers(-200, 200))
+            drawn = data.draw(st.lists(st.tuples(st.integers(0, 2), st.integers(-20, 20)), max_size=9))
+            added = [(c, t) for c, t in ((c, since + middle + t) for c, t in drawn) if t >= bound]
+            if added:
+                batch, rows, codes, times, _ = living(added)
+                index.add(batch, rows, codes, times)
+            held += added
+            if data.draw(st.integers(0, 3)) == 0:
+                bound = max(bound, since + data.draw(st.integers(-200, 200)))
+                index.purge(bound)
+                held = [(c, t) for c, t in held if t >= bound]
+    _, _, entries, codes, times = index.living()
+    assert index.tuples == len(held) == entries.size
+    assert sorted(zip(codes.tolist(), times.tolist(), strict=True)) == sorted(held)
+    low = np.array([since - 60, since, since - 300])
+    found = [
+        (int(probe), *run.keys(np.array([entry], np.int32))[0].tolist())
+        for probes, run, of_run in index.matches(np.arange(3), low, low + 90)
+        for probe, entry in zip(probes, of_run, strict=True)
+    ]
+    assert sorted(found) == sorted((c, c, t) for c, t in held if low[c] <= t <= low[c] + 90)
+
+
+@pytest.mark.parametrize(("width", "dead"), [(10, range(200)), (2**40, range(2500, 3500))])
+def test_tuples_that_die_together_lie_together(width: int, dead: range) -> None:
+    """Where a band is short a bound kills whole runs; with one that spans everything, parts of all."""
+    index = JoinIndex(width)
+    for part in np.array_split(np.random.default_rng(3).permutation(20_000), 20):
+        batch, rows, codes, times, _ = living([(int(n) % 9, int(n)) for n in part])
+        index.add(batch, rows, codes, times)
+    index.purge(3000)
+    runs, *_ = index.living()
+    assert index.tuples == 17_000
+    assert sum(run.batch.num_rows for run in runs) - index.tuples in dead
