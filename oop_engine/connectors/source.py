@@ -11,7 +11,10 @@ is known to the source alone: a service keeps it in its checkpoints, as JSON, an
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
+
+from oop_engine.connectors.link import ServerLink
 
 __all__ = ["LiveSource", "Position", "Unreadable"]
 
@@ -30,6 +33,7 @@ class LiveSource:
     dictionaries.
     ``by_lines``: its data are cut at the ends of lines, so its format must have lines.
     ``unreadable`` is set by the service: a source calls it with rows that it cannot read itself.
+    ``link``: a source tells it whether its server is there (``here``, ``gone``).
     """
 
     replayable: ClassVar[bool] = False
@@ -37,11 +41,17 @@ class LiveSource:
     format: str = "rows"
     unreadable: Unreadable | None = None
 
+    @cached_property
+    def link(self) -> ServerLink:
+        """The way to its server."""
+        return ServerLink()
+
     def read(self, position: Position) -> AsyncIterator[tuple[Any, Position]]:
         """Yield data from ``position`` on, each with the position behind them; end where the stream ends.
 
         Data are in the source's format.  Raises ``TraceError`` if the position is no longer there: data are never
-        skipped in silence.
+        skipped in silence; ``UnreachableError`` if its server is away: once ``link.here()`` was called, it is read
+        again from the last position, after a while.
         """
         raise NotImplementedError
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from oop_engine.connectors.formats import MESSAGE_FORMATS
+from oop_engine.connectors.link import ServerLink, read_on
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.connectors.sources.generated import Generated
 from oop_engine.core.errors import UsageError
@@ -69,8 +70,10 @@ class Inlet:
         self.ended = False
         self.tuples = 0
         self.nulls: dict[str, int] = {}
+        self.unknown: dict[str, int] = {}
         self._dead, self._local, self._took = dead, local, took
         given.unreadable = self._unreadable = dead.of(name)
+        given.link = ServerLink(f"source {name!r}")
         self._format = MESSAGE_FORMATS[given.format](schema, f"source {name!r}", self._refused)
         self._several = False  # whether several pieces are read together
         self._last = NEVER
@@ -94,7 +97,7 @@ class Inlet:
 
     async def _read(self) -> None:
         before, filled = self.position, self._filled
-        async with aclosing(self.source.read(before)) as pieces:  # type: ignore[type-var]
+        async with aclosing(read_on(self.source, before)) as pieces:  # type: ignore[type-var]
             async for data, behind in pieces:
                 self._waiting.append((data, before, behind))
                 before = behind

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 from oop_engine.connectors.library import library
+from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.core.errors import SetupError, TraceError
 
@@ -37,26 +40,42 @@ class JetStream(LiveSource):
         nats = library("nats", "nats", "JetStream")
         errors = library("nats.errors", "nats", "JetStream")
         broken: list[Exception] = []
+        leaving = asyncio.Event()
 
         async def quiet(error: Exception) -> None:
             broken.append(error)
 
+        async def gone() -> None:
+            if not leaving.is_set():
+                self.link.gone(broken[-1] if broken else "the server has closed it")
+
+        async def here() -> None:
+            self.link.here()
+
         try:
             options = {"connect_timeout": 5, "reconnect_time_wait": 0.1, "max_reconnect_attempts": 3}
-            client = await nats.connect(self._server, error_cb=quiet, **{**options, **self._options})
+            client = await nats.connect(
+                self._server,
+                error_cb=quiet,
+                disconnected_cb=gone,
+                reconnected_cb=here,
+                **{**options, **self._options},
+            )
         except (errors.Error, OSError) as error:
             reason = broken[-1] if broken else error
             msg = f"{self._place}: no server answers ({reason}): give the address of one that runs"
-            raise SetupError(msg) from error
+            raise UnreachableError(msg) from error
         client.options.update(reconnect_time_wait=_RECONNECT_S, max_reconnect_attempts=_RECONNECTS)
         try:
             async for found in self._messages(client, position):
                 yield found
         except errors.Error as error:
             msg = f"{self._place}: {error}"
-            raise SetupError(msg) from error
+            raise UnreachableError(msg) from error
         finally:
-            await client.close()
+            leaving.set()
+            with suppress(errors.Error, OSError, RuntimeError):  # it may write to a connection that is closed
+                await client.close()
 
     async def _messages(self, client: Any, position: Position) -> AsyncIterator[tuple[list[bytes], Position]]:
         api = library("nats.js.api", "nats", "JetStream")
@@ -64,6 +83,7 @@ class JetStream(LiveSource):
         last = position
         state = await self._state(jetstream)
         self._check(state, last)
+        self.link.here()
         last = state.first_seq - 1 if last is None else last
         config = api.ConsumerConfig(
             deliver_policy=api.DeliverPolicy.BY_START_SEQUENCE,

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from zlib import crc32
 
+from oop_engine.connectors.link import read_on
 from oop_engine.connectors.packed import UNPACKABLE, lasting, packer, unpacked
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.connectors.sources.generated import Generated
@@ -202,7 +203,7 @@ class Journal(LiveSource):
 
     async def _live(self) -> AsyncIterator[list[tuple[Any, int]]]:
         """Yield the groups of the source, once they are in the journal."""
-        self._source.unreadable = self.unreadable
+        self._source.unreadable, self._source.link = self.unreadable, self.link
         waiting = _Waiting()
         reading = asyncio.create_task(self._read(waiting), name=f"{self._place}, read")
         reading.add_done_callback(lambda _: waiting.filled.set())
@@ -225,7 +226,7 @@ class Journal(LiveSource):
 
     async def _read(self, waiting: _Waiting) -> None:
         pack = packer()
-        async with aclosing(self._source.read(self._before)) as pieces:  # type: ignore[type-var]
+        async with aclosing(read_on(self._source, self._before)) as pieces:  # type: ignore[type-var]
             async for given, position in pieces:
                 data = lasting(given)
                 try:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any, ClassVar
 
 from oop_engine.connectors.library import library
+from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.core.errors import SetupError, TraceError
 
@@ -55,7 +56,6 @@ class Kafka(LiveSource):
             "enable.partition.eof": True,
         }
         self._consumer: Any = None
-        self._told = False
 
     async def read(self, position: Position) -> AsyncIterator[tuple[list[bytes], Position]]:
         """Yield up to 1,000 messages at a time, with the offsets behind them."""
@@ -63,9 +63,14 @@ class Kafka(LiveSource):
         self._consumer = consumer = kafka.Consumer(self._options)
         try:
             offsets = await asyncio.to_thread(self._start, kafka, consumer, position or {})
+            self.link.here()
             ends = set[str]()
             while self._follow or ends < offsets.keys():
                 messages = await asyncio.to_thread(consumer.consume, _MOST, _WAIT_S)
+                if messages:
+                    self.link.here()
+                elif self.link.away:
+                    await asyncio.to_thread(self._ask, kafka, consumer)
                 payloads = []
                 for message in messages:
                     error, partition = message.error(), str(message.partition())
@@ -79,7 +84,6 @@ class Kafka(LiveSource):
                         if message.value() is not None:  # a tombstone has none
                             payloads.append(message.value())
                 if payloads:
-                    self._told = False
                     yield payloads, dict(offsets)
         finally:
             self._consumer = None
@@ -99,7 +103,7 @@ class Kafka(LiveSource):
             topic = consumer.list_topics(self._topic, timeout=_ANSWER_S).topics[self._topic]
         except kafka.KafkaException as error:
             msg = f"{place}: no broker answers ({error.args[0].str()}): give the address of one that runs"
-            raise SetupError(msg) from error
+            raise UnreachableError(msg) from error
         if topic.error is not None or not topic.partitions:
             msg = f"{place}: there is no such topic: check its name, or make it"
             raise SetupError(msg)
@@ -126,20 +130,23 @@ class Kafka(LiveSource):
         return offsets
 
     def _away(self, error: Any) -> None:
-        """Tell of a broker that is away, once until it gives messages again; librdkafka tries on."""
-        if not self._told:
-            self._told = True
-            place = f"Kafka topic {self._topic!r} at {self._servers}"
-            logging.getLogger("oop_engine").warning(
-                "%s: %s: trying again until it is back", place, error.str()
-            )
+        """Tell of a broker that is away; librdkafka tries on."""
+        self.link.gone(error.str())
+
+    def _ask(self, kafka: Any, consumer: Any) -> None:
+        """Look whether the broker is back: librdkafka does not tell."""
+        with suppress(kafka.KafkaException):
+            consumer.list_topics(self._topic, timeout=1.0)
+            self.link.here()
 
     def _broken(self, kafka: Any, error: Any, partition: int, offsets: dict[str, int]) -> Exception:
         if error.code() in (kafka.KafkaError._AUTO_OFFSET_RESET, kafka.KafkaError.OFFSET_OUT_OF_RANGE):
             asked = kafka.TopicPartition(self._topic, partition)
             there: tuple[int, int] = self._consumer.get_watermark_offsets(asked, timeout=_ANSWER_S)
             return self._gone(partition, offsets[str(partition)], *there)
-        return SetupError(f"Kafka topic {self._topic!r} at {self._servers}: {error.str()}")
+        away = error.code() in (kafka.KafkaError._TRANSPORT, kafka.KafkaError._ALL_BROKERS_DOWN)
+        kind = UnreachableError if away else SetupError
+        return kind(f"Kafka topic {self._topic!r} at {self._servers}: {error.str()}")
 
     def _gone(self, partition: int, offset: int, first: int, behind: int) -> TraceError:
         there = f"it has {first:,} to {behind - 1:,}" if first < behind else "it is empty"

@@ -125,6 +125,7 @@ class Mqtt(LiveSource):
                 tell(self._forgotten())
             else:
                 sessions[0] = True
+                loop.call_soon_threadsafe(self.link.here)
                 once = subscribing.SubscribeOptions(
                     qos=1, retainHandling=1
                 )  # retained ones only the first time
@@ -138,6 +139,10 @@ class Mqtt(LiveSource):
                         )
                     )
 
+        def on_disconnect(client: Any, data: Any, flags: Any, reason: Any, properties: Any) -> None:
+            if self._client is not None:  # else it is we who end
+                loop.call_soon_threadsafe(self.link.gone, reason)
+
         def on_subscribe(client: Any, data: Any, mid: int, reasons: list[Any], properties: Any) -> None:
             for topic, reason in zip(self._topics, reasons, strict=True):
                 if reason.is_failure:
@@ -146,7 +151,8 @@ class Mqtt(LiveSource):
                     )
                     tell(SetupError(msg))
 
-        client.on_connect, client.on_subscribe = on_connect, on_subscribe
+        client.on_connect, client.on_disconnect, client.on_subscribe = on_connect, on_disconnect, on_subscribe
+        client.reconnect_delay_set(1, 10)
         client.on_message = lambda client, data, message: tell(message)
         return client
 

@@ -6,9 +6,11 @@ import asyncio
 import json
 import struct
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from oop_engine.connectors.library import library
+from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.connectors.sources.pgoutput import Decoder, lsn_of, text_of_lsn
 from oop_engine.core.errors import SetupError, TraceError
@@ -56,12 +58,14 @@ class PostgresChanges(LiveSource):
         except psycopg.Error as error:
             reason = str(error).strip().splitlines()[0]
             msg = f"{self._place}: {reason}: give the address of a server that runs with wal_level=logical"
-            raise SetupError(msg) from error
+            away = isinstance(error, psycopg.OperationalError)
+            raise (UnreachableError if away else SetupError)(msg) from error
         self._reached = lsn_of(start)
         status = asyncio.create_task(self._tell_on(), name=f"slot {self._slot}")
         try:
             self._pgconn = connection.pgconn
             await self._begin(psycopg, start)
+            self.link.here()
             decoder = Decoder(lambda table, operation: operation in self._operations)
             while True:
                 if (found := _step(decoder, await self._data(psycopg))) is not None:
@@ -123,7 +127,7 @@ class PostgresChanges(LiveSource):
         if result is None or result.status != psycopg.pq.ExecStatus.COPY_BOTH:
             reason = "no answer" if result is None else result.error_message.decode().strip().splitlines()[0]
             msg = f"{self._place}: {reason}: does another service read this slot?"
-            raise SetupError(msg)
+            raise UnreachableError(msg)  # a connection that was lost may have it for a while
 
     async def _data(self, psycopg: Any) -> bytes:
         """Return the next message of the stream."""
@@ -135,13 +139,13 @@ class PostgresChanges(LiveSource):
                 result = self._pgconn.get_result()
                 words = result.error_message.decode().strip() if result is not None else ""
                 msg = f"{self._place}: the server has ended the stream: {words}"
-                raise SetupError(msg)
+                raise UnreachableError(msg)
             await self._readable()
             try:
                 self._pgconn.consume_input()
             except psycopg.Error as error:
                 msg = f"{self._place}: {str(error).strip()}"
-                raise SetupError(msg) from error
+                raise UnreachableError(msg) from error
 
     async def _readable(self) -> None:
         loop, ready = asyncio.get_running_loop(), asyncio.Event()
@@ -161,9 +165,12 @@ class PostgresChanges(LiveSource):
         async with self._sending:
             if (pgconn := self._pgconn) is not None:
                 at = self._reached
-                pgconn.put_copy_data(b"r" + struct.pack(">qqqqb", at, at, at, 0, 0))
-                while pgconn.flush():
-                    await asyncio.sleep(0)
+                with suppress(
+                    library("psycopg", "postgres", "PostgresChanges").OperationalError
+                ):  # read() tells of it
+                    pgconn.put_copy_data(b"r" + struct.pack(">qqqqb", at, at, at, 0, 0))
+                    while pgconn.flush():
+                        await asyncio.sleep(0)
 
     @property
     def _place(self) -> str:

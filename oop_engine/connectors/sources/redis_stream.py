@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from oop_engine.connectors.library import library
+from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.core.errors import SetupError, TraceError
 
@@ -44,6 +45,7 @@ class RedisStream(LiveSource):
                 last, count = position or (None, None)
                 while True:
                     entries, count = await self._next(client, last, count)
+                    self.link.here()
                     if entries:
                         last = entries[-1][0].decode()
                         yield self._payloads(entries), [last, count]
@@ -53,7 +55,9 @@ class RedisStream(LiveSource):
                         await client.xread({self._stream: last or "0-0"}, count=1, block=_BLOCK_MS)
         except (errors.RedisError, OSError) as error:
             msg = f"{self._place}: {' '.join(str(error).split())}: give the address of a server that runs"
-            raise SetupError(msg) from error
+            refused = isinstance(error, errors.AuthenticationError | errors.AuthorizationError)
+            away = isinstance(error, errors.ConnectionError | errors.TimeoutError | OSError) and not refused
+            raise (UnreachableError if away else SetupError)(msg) from error
 
     @property
     def _place(self) -> str:

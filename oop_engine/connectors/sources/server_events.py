@@ -44,6 +44,7 @@ class ServerEvents(LiveSource):
                     async with client.stream("GET", self._url, headers=headers) as answer:
                         answer.raise_for_status()
                         connected = True
+                        self.link.here()
                         async for name, data, number in _events(answer.aiter_lines()):
                             last = last if number is None else number
                             if self._event in (None, name):
@@ -52,9 +53,13 @@ class ServerEvents(LiveSource):
                     if not connected:
                         msg = f"{self._url}: no stream of events ({error}): give the address of one"
                         raise SetupError(msg) from error
+                    if self._again:
+                        self.link.gone(f"{self._url}: {error}")
+                        await self.link.pause()
+                        continue
                 if not self._again:
                     return
-                await asyncio.sleep(_AGAIN_S)
+                await asyncio.sleep(_AGAIN_S)  # an answer that has ended is no loss
 
 
 async def _events(lines: AsyncIterator[str]) -> AsyncIterator[tuple[str, str, str | None]]:

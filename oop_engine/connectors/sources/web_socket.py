@@ -41,6 +41,7 @@ class WebSocket(LiveSource):
                 self._url, process_exception=self._patience, **self._options
             ):
                 connected = self._connected = True
+                self.link.here()
                 try:
                     if self._first is not None:
                         await connection.send(self._first)
@@ -48,8 +49,10 @@ class WebSocket(LiveSource):
                         count += 1
                         yield [message.encode() if isinstance(message, str) else message], count
                 except errors.ConnectionClosed as closed:
-                    how = "connecting again" if self._again else "that is the end of the source"
-                    _LOG.warning("%s: the connection is closed (%s); %s", self._url, closed, how)
+                    if self._again:
+                        self.link.gone(f"{self._url}: {closed}")
+                    else:
+                        _LOG.warning("%s: the connection is closed (%s): the source ends", self._url, closed)
                 finally:
                     await connection.close()
                 if not self._again:

@@ -111,9 +111,10 @@ def test_a_broker_that_goes_away_is_told_once(caplog: pytest.LogCaptureFixture) 
             return "1/1 brokers are down"
 
     source = Kafka("127.0.0.1:1", "two")
+    source.link.here()
     for _ in range(3):
         source._away(Down())
-    line = "Kafka topic 'two' at 127.0.0.1:1: 1/1 brokers are down: trying again until it is back"
+    line = "source: the connection is lost (1/1 brokers are down): trying again until it is back"
     assert caplog.messages == [line]
 
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import Page, PostgresChanges, PostgresTable, Schema, SetupError, SnapshotError, TraceError
+from oop_engine.connectors.link import read_on
 from oop_engine.connectors.sources.pgoutput import lsn_of
 from oop_engine.runners.event_loop import run_async
 from tests.oop_engine.connectors.servers import IN_A_ROW, free_port, program, served
@@ -252,3 +253,26 @@ def test_a_lost_slot_and_a_wrong_publication_are_told_in_a_line(dsn: str) -> Non
         run_async(changes(PostgresChanges(dsn.replace("/postgres", "/nobody"), "logs_out"), None, 1))
     with pytest.raises(SetupError, match="refused"):
         run_async(changes(PostgresChanges(f"postgresql://127.0.0.1:{free_port()}/x", "logs_out"), None, 1))
+
+
+def test_changes_go_on_when_the_connection_is_made_again(dsn: str) -> None:
+    do(dsn, "create table lost (ts int)", "create publication lost for table lost")
+    source = PostgresChanges(dsn, "lost", "lost")
+    broken = "select pg_terminate_backend(active_pid) from pg_replication_slots where slot_name = 'lost'"
+
+    async def main() -> list[int]:
+        do(
+            dsn,
+            "select pg_create_logical_replication_slot('lost', 'pgoutput')",
+            "insert into lost values (1)",
+        )
+        async with aclosing(read_on(source, None)) as feed:  # type: ignore[type-var]
+            found = [await anext(feed)]
+            do(dsn, broken, "insert into lost values (2)")
+            await source.acknowledge(found[0][1])
+            found.append(await anext(feed))
+            return [json.loads(row)["ts"] for rows, _ in found for row in rows]
+
+    assert run_async(main()) == [1, 2]
+    assert source.link.losses == 1
+    do(dsn, "select pg_drop_replication_slot('lost')")

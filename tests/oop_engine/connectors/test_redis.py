@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import aclosing
+from pathlib import Path
 from typing import Any
 
 import msgpack
@@ -12,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import LiveSource, Page, RedisEntries, RedisStream, Schema, SetupError, TraceError
+from oop_engine.connectors.link import read_on
 from oop_engine.runners.event_loop import run_async
 from tests.oop_engine.connectors.servers import IN_A_ROW, free_port, program, served
 
@@ -165,3 +168,24 @@ def test_a_sink_tells_of_a_wrong_server_or_a_name_that_is_taken(server: str, cli
         run_async(opened(server, "taken", []))
     with pytest.raises(SetupError, match="give the address of a server that runs"):
         run_async(opened(f"redis://127.0.0.1:{free_port()}", "one", []))
+
+
+def test_a_source_goes_on_when_its_server_is_back(tmp_path: Path) -> None:
+    redis = pytest.importorskip("redis", reason="redis is not installed (the extra redis)")
+    port = free_port()
+    always = ["--appendonly", "yes", "--appendfsync", "always"]
+    command = [program("redis-server", "redis-server"), "--port", str(port), "--bind", "127.0.0.1", *always]
+    source = RedisStream(f"redis://127.0.0.1:{port}/0", "s")
+
+    async def main() -> list[int]:
+        async with aclosing(read_on(source, None)) as feed:  # type: ignore[type-var]
+            found = list[int]()
+            for life in range(2):
+                with served(command, "eady to accept connections", tmp_path):
+                    with redis.Redis(port=port) as client:
+                        send(client, "s", life)
+                    found += [json.loads(m)["ts"] for m in (await anext(feed))[0]]
+            return found
+
+    assert run_async(main()) == [0, 1]
+    assert source.link.losses == 1

@@ -1,0 +1,79 @@
+"""Link: the way from a source to its server, which may be away for a while.
+
+A source tells its link when its server answers, and when it is gone: one line each, however often is tried in between.
+A client library that connects again by itself goes on alone; of the others the source raises ``UnreachableError``, and
+is read again from the position behind the last data, as after a restart: nothing is lost, and nothing comes twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+from oop_engine.core.errors import SetupError
+from oop_engine.system.stopwatch import wall
+
+if TYPE_CHECKING:
+    from oop_engine.connectors.source import LiveSource, Position
+
+__all__ = ["ServerLink", "UnreachableError", "read_on"]
+
+_LOG = logging.getLogger("oop_engine")
+_FIRST_S, _MOST_S = 0.1, 10.0
+
+
+class UnreachableError(SetupError):
+    """The server of a source does not answer, and may do so later."""
+
+
+class ServerLink:
+    """Whether the server of a source is there.
+
+    ``name``: of the source, in lines of the log.  ``away``: it was there, and is gone; ``losses``: how often it went.
+    """
+
+    def __init__(self, name: str = "source") -> None:
+        self.name = name
+        self.away = False
+        self.losses = 0
+        self._known = False
+        self._since = 0.0
+        self._pause_s = _FIRST_S
+
+    def here(self) -> None:
+        """Learn that the server answers."""
+        if self.away:
+            _LOG.warning("%s: is back after %.1f s", self.name, wall() - self._since)
+        self._known, self.away, self._pause_s = True, False, _FIRST_S
+
+    def gone(self, reason: object) -> None:
+        """Learn that the server is gone, for a reason; one that never was there is no loss."""
+        if self._known and not self.away:
+            self.away, self._since = True, wall()
+            self.losses += 1
+            words = " ".join(str(reason).split())
+            _LOG.warning("%s: the connection is lost (%s): trying again until it is back", self.name, words)
+
+    async def pause(self) -> None:
+        """Wait until one should try again: 0.1 s, and twice as long each time in a row, up to 10 s."""
+        await asyncio.sleep(self._pause_s)
+        self._pause_s = min(2 * self._pause_s, _MOST_S)
+
+
+async def read_on(source: LiveSource, position: Position) -> AsyncIterator[tuple[Any, Position]]:
+    """Yield all of a source from ``position`` on, also behind a time in which its server was away."""
+    while True:
+        try:
+            async with aclosing(source.read(position)) as pieces:  # type: ignore[type-var]
+                async for data, behind in pieces:
+                    yield data, behind
+                    position = behind
+            return
+        except UnreachableError as error:
+            source.link.gone(error.__cause__ or error)
+            if not source.link.away:
+                raise
+        await source.link.pause()
