@@ -52,6 +52,7 @@ from oop_engine.operators import (
 from oop_engine.operators import Any as AnyOf
 from oop_engine.operators.slicing.accumulators.lists import hashes
 from oop_engine.operators.slicing.panes import pane_windows
+from oop_engine.operators.slicing.stores import window_store
 from oop_engine.testing import END, Driver, multiset
 from tests.naive import values
 from tests.naive import windows as naive
@@ -267,6 +268,7 @@ def test_results_are_those_of_the_definition(
 ) -> None:
     if store.startswith("panes"):
         monkeypatch.setattr(pane_windows, "is_dense", lambda *_: store == "panes swept")
+        monkeypatch.setattr(window_store, "_FEW", 0)
     by = () if store == "stacks" else ("k",)
     for names in TOGETHER:
         operator = asked(store, window, names, by)

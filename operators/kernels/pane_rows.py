@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["free", "held", "sides", "spread"]
+__all__ = ["emptied", "free", "held", "sides", "spread"]
 
 
 @njit(cache=True, nogil=True)
@@ -65,6 +65,26 @@ def held(geometry, tuples, first, stop, lowest, slots, numbers, ends, forget):
             for i in range(groups):
                 slots[found], numbers[found] = i, some[i]  # no branch: it cannot be foreseen
                 found += np.uintp(some[i] != 0)
+        ends[w] = found
+    return np.int64(found)
+
+
+@njit(cache=True, nogil=True)
+def emptied(geometry, tuples, lowest, slots, numbers, ends):
+    """Write as ``held`` does where windows are of one pane and all groups close them, and forget the tuples.
+
+    O(windows x groups).
+    """
+    step, _, low, high, mask, _ = geometry
+    found = np.uintp(0)  # unsigned: no index is below 0
+    for w in range(len(ends)):
+        pane = (lowest + w + 1) * step - 1
+        if low <= pane <= high:
+            row = tuples[pane & mask]
+            for i in range(np.uintp(len(row))):
+                slots[found], numbers[found] = i, row[i]  # no branch: it cannot be foreseen
+                found += np.uintp(row[i] != 0)
+            row[:] = 0
         ends[w] = found
     return np.int64(found)
 

@@ -36,6 +36,7 @@ __all__ = [
     "plan",
     "read",
     "reopen",
+    "reopen_all",
     "step_levels",
     "used",
 ]
@@ -244,6 +245,19 @@ def reopen(spans, slots, low, counts):
             spans[slots[i], 1] = NEVER
     alive, lowest = 0, NO_WINDOW
     for i in range(len(spans)):
+        alive += spans[i, 0] != NO_WINDOW
+        lowest = min(lowest, spans[i, 0])
+    counts[1], counts[2] = alive, lowest
+
+
+@njit(cache=True, nogil=True)
+def reopen_all(spans, cut, counts):
+    """Do so where all groups close their windows below ``cut``."""
+    alive, lowest = 0, NO_WINDOW
+    for i in range(len(spans)):
+        over = spans[i, 1] < cut
+        spans[i, 0] = NO_WINDOW if over else max(spans[i, 0], cut)
+        spans[i, 1] = NEVER if over else spans[i, 1]
         alive += spans[i, 0] != NO_WINDOW
         lowest = min(lowest, spans[i, 0])
     counts[1], counts[2] = alive, lowest

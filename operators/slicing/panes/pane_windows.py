@@ -77,6 +77,18 @@ def take(
     return WindowStates.ordered([WindowStates(*some, number) for some in found])
 
 
+def take_all(ring: PaneRing, lowest: int, cut: int, number: int = 0) -> WindowStates | None:
+    """Put windows ``lowest`` to ``cut`` (exclusive) of all groups together by a sweep, and forget them.
+
+    None where that does not pay, or a window has more than one pane.  O(windows x groups).
+    """
+    lowest, behind = max(lowest, ring.low // ring.step), min(cut, (ring.high + ring.length) // ring.step)
+    windows, dense = behind - lowest, ring.length == 1
+    if not (dense and windows > 0 and is_dense(ring.geometry, windows, ring.used, ring.compiled)):
+        return None
+    return _swept(ring, PaneSweep(ring, None, lowest, behind, ring.used), number, forget=True)
+
+
 def read_each(ring: PaneRing, slots: Integers, wids: Integers, number: int = 0) -> WindowStates:
     """Put windows ``wids[i]`` of ``slots[i]`` together, which are by number, then group, and forget nothing."""
     least, most = ring.low // ring.step, (ring.high + ring.length) // ring.step
@@ -163,18 +175,22 @@ def _swept(ring: PaneRing, sweep: PaneSweep, number: int, *, forget: bool) -> Wi
 class PaneSweep:
     """Puts windows together: ``some`` int64 (3, n), as ``kernels.panes.clipped`` writes and counts them.
 
-    ``lowest``: the lowest of them, ``behind``: the first one behind all; ``closing``: how many there are at most.
+    None: all that there are, each of one pane.  ``lowest``: the lowest of them, ``behind``: the first one behind all;
+    ``closing``: how many there are at most.
     """
 
-    def __init__(self, ring: PaneRing, some: Integers, lowest: int, behind: int, closing: int) -> None:
+    def __init__(self, ring: PaneRing, some: Integers | None, lowest: int, behind: int, closing: int) -> None:
         self._ring, self._geometry = ring, ring.geometry
         self._tuples = ring.rows(ring.tuples)
-        self._groups, self._closing = int(_MOST(some[0])) + 1, closing
+        self._groups, self._closing = ring.groups, closing
         self._lowest, self._behind = lowest, behind
         self._ends = np.zeros(self._behind - self._lowest, np.int64)
-        self._sides = np.empty((2, self._groups), np.int32)  # counted from the lowest one on
-        self._needed = np.empty(self._groups, np.int64)
-        kernels.sides(self._geometry, *some, lowest, *self._sides, self._needed)
+        self._all = some is None
+        if some is not None:
+            self._groups = int(_MOST(some[0])) + 1
+            self._sides = np.empty((2, self._groups), np.int32)  # counted from the lowest one on
+            self._needed = np.empty(self._groups, np.int64)
+            kernels.sides(self._geometry, *some, lowest, *self._sides, self._needed)
 
     def closed(self, *, forget: bool = True) -> tuple[Integers, Integers, list[Arrays]]:
         """Return slots, ends and states, by window, then group.  O((windows + panes) x groups).
@@ -182,9 +198,8 @@ class PaneSweep:
         ``forget``: ``free`` follows.
         """
         slots, tuples = np.empty((2, self._closing + 1), np.int64)
-        found = kernels.held(
-            self._geometry, self._tuples, *self._sides, self._lowest, slots, tuples, self._ends, forget
-        )
+        ring, out = (self._geometry, self._tuples), (self._lowest, slots, tuples, self._ends)
+        found = kernels.emptied(*ring, *out) if self._all else kernels.held(*ring, *self._sides, *out, forget)
         slots, tuples = slots[:found], tuples[:found]
         states = [
             (tuples,) if columns is None else self._states(of, tuple(map(self._ring.rows, columns)), slots)

@@ -1,3 +1,4 @@
+# Long: one store of windows in a ring and a table, and how they leave both.
 """The window store: WID, a partial aggregate for each open (group, window) of one grid, or Paned-WID, by panes.
 
 Tuples that do not fit the ring of panes, of a time far away or of groups too sparse, go to partial aggregates in a
@@ -40,6 +41,7 @@ __all__ = ["WindowStore"]
 _MORE = 8  # room grows by an eighth: every pane has room for every group
 _FLOOR = 1 << 23  # bytes: a rectangle so small may be as empty as it likes
 _SPARSE = 16  # cells of the rectangle for each one in use: then groups are sparse
+_FEW = 500  # cells; fewer are sooner looked for group by group
 _MANY = 1000  # tuples; fewer that do not fit tell nothing
 
 
@@ -133,8 +135,14 @@ class WindowStore:
         return lowest != NO_WINDOW and bound >= self.extents.origin + (lowest + 1) * self.extents.slide
 
     def close(self, bound: int) -> list[WindowStates]:
+        cut, ring = int(self.extents.closed_by(bound)), self.panes
+        if ring is not None and ring.used > _FEW and not (self.every or self.partials.counts[0]):
+            found = pane_windows.take_all(ring, self.partials.lowest, cut, self.number)
+            if found is not None:
+                kernels.reopen_all(self.spans, cut, self.partials.counts)
+                return [found] if found.slots.size else []
         slots, cuts = np.arange(len(self.spans)), np.empty(len(self.spans), np.int64)
-        cuts.fill(int(self.extents.closed_by(bound)))
+        cuts.fill(cut)
         return self._close(slots, cuts)
 
     def close_some(self, slots: Integers, bounds: Integers) -> list[WindowStates]:
