@@ -110,13 +110,17 @@ class Project(Operator):
         [schema], [out] = self.schemas_in, self.schemas_out
         self._types = out.fields.types
         self._expressions = list(self._columns(schema).values())
+        self._named = all(isinstance(e, str) for e in self._expressions)
         self._renamed = self._new_names()
         self._moved = self.columns[out.progressing] != schema.progressing
         self._linear = NEVER  # the bound of the attribute that has become the progressing one
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         [schema] = self.schemas_out
-        arrays = evaluate("Project", self._expressions, self._types, page.batch)
+        if self._named:
+            arrays = [page.columns.column(name) for name in self._expressions]
+        else:
+            arrays = evaluate("Project", self._expressions, self._types, page.batch)
         yield 0, page.with_batch(schema, pa.RecordBatch.from_arrays(arrays, schema=schema.fields))
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:

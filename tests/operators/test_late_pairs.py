@@ -15,6 +15,7 @@ from oop_engine.operators import (
     BoundedDisorder,
     Count,
     OAJoin,
+    Project,
     Punctuate,
     Sum,
     Tumbling,
@@ -94,7 +95,8 @@ def test_only_the_columns_that_are_read_are_made() -> None:
     assert len(late) >= 3
 
 
-def test_a_window_behind_a_join_reads_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("projected", [False, True])
+def test_a_window_behind_a_join_reads_what_it_needs(projected: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     made = set()
     at = LateColumns._at
 
@@ -110,10 +112,12 @@ def test_a_window_behind_a_join_reads_what_it_needs(monkeypatch: pytest.MonkeyPa
     ]
     join = graph.add("join", OAJoin([("k", "k")], Band(3, 5)), *edges)
     sums = WindowAggregate(Tumbling(100), {"rows": Count(), "x": Sum("x")}, by=("k_right",))
+    if projected:
+        join = graph.add("narrow", Project({"at": "ts", "x": "x", "k_right": "k_right"}), join)
     graph.sink("sums", graph.add("count", sums, join))
     feeds = {name: list(pages(of, side)) for side, name in enumerate(("left", "right"))}
     rows = replay(graph, feeds).results["sums"]
-    assert made == {"x", "k_right"}
+    assert made == {"x", "k_right"} | ({"ts"} if projected else set())
     tables = [pa.Table.from_batches([page.batch for page in feed]).to_pylist() for feed in feeds.values()]
     pairs = sum(a["k"] == b["k"] is not None and -3 <= b["ts"] - a["ts"] <= 5 for a, b in _near(*tables))
     assert sum(rows["rows"].to_pylist()) == pairs > 3_000
