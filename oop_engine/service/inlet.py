@@ -70,7 +70,6 @@ class Inlet:
         self.ended = False
         self.tuples = 0
         self.nulls: dict[str, int] = {}
-        self.unknown: dict[str, int] = {}
         self._dead, self._local, self._took = dead, local, took
         given.unreadable = self._unreadable = dead.of(name)
         given.link = ServerLink(f"source {name!r}")

@@ -50,19 +50,27 @@ class FileTail(LiveSource):
     async def read(self, position: Position) -> AsyncIterator[tuple[bytes, Position]]:
         """Yield whole lines, up to 1 MB of them at a time, as soon as they are there."""
         file = await self._opened(position)
+        at, seen = file.tell(), _seen(file, file.tell())
         try:
             while True:
                 rotated = self._rotated(
                     file
                 )  # asked first: lines that were written before it are read before it
                 while lines := self._whole_lines(file, last=rotated or not self._follow):
-                    yield lines, [os.fstat(file.fileno()).st_ino, file.tell(), _seen(file)]
+                    if (
+                        _seen(file, at) != seen
+                    ):  # asked last: a file that was cut is written from its beginning
+                        raise self._cut(at, "the bytes before are others now")
+                    at = file.tell()
+                    seen = _seen(file, at)
+                    yield lines, [os.fstat(file.fileno()).st_ino, at, seen]
                     await asyncio.sleep(0)
                 if not self._follow:
                     return
                 if rotated:
                     file.close()
                     file = self._path.open("rb")
+                    at, seen = 0, _seen(file, 0)
                 else:
                     await asyncio.sleep(self._every_s)
         finally:
@@ -84,7 +92,7 @@ class FileTail(LiveSource):
             if path.is_file() and path.stat().st_ino == inode:
                 file = path.open("rb")
                 file.seek(offset)
-                if not seen or path.stat().st_size < offset or _seen(file) == seen[0]:
+                if not seen or path.stat().st_size < offset or _seen(file, offset) == seen[0]:
                     return file
                 file.close()
         msg = f"{self._path}: the file that was read to byte {offset:,} is gone (inode {inode}): put it back, or begin "
@@ -94,11 +102,12 @@ class FileTail(LiveSource):
     def _rotated(self, file: BinaryIO) -> bool:
         now, at = os.fstat(file.fileno()), file.tell()
         if now.st_size < at:
-            msg = f"{self._path}: was read to byte {at:,} and has {now.st_size:,}: it was cut; put it back, "
-            msg += "or begin anew with another folder of checkpoints"
-            file.close()
-            raise TraceError(msg)
+            raise self._cut(at, f"has {now.st_size:,}")
         return self._path.is_file() and self._path.stat().st_ino != now.st_ino
+
+    def _cut(self, at: int, found: str) -> TraceError:
+        msg = f"{self._path}: was read to byte {at:,} and {found}: it was cut; put it back, "
+        return TraceError(msg + "or begin anew with another folder of checkpoints")
 
     def _whole_lines(self, file: BinaryIO, *, last: bool) -> bytes:
         """Return lines, behind which the file then stands; ``last``: the end of the file ends a line."""
@@ -116,10 +125,7 @@ class FileTail(LiveSource):
         return block[:end] if block[:end].endswith(b"\n") or not end else block[:end] + b"\n"
 
 
-def _seen(file: BinaryIO) -> int:
-    """Return a sum over the last bytes before the place where a file stands."""
-    at = file.tell()
-    file.seek(max(0, at - _SEEN))
-    found = crc32(file.read(at - file.tell()))
-    file.seek(at)
-    return found
+def _seen(file: BinaryIO, at: int) -> int:
+    """Return a sum over the last bytes before an offset, as they are now."""
+    start = max(0, at - _SEEN)
+    return crc32(os.pread(file.fileno(), at - start, start))

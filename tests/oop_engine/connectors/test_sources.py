@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -268,3 +269,24 @@ def test_a_function_goes_on_from_a_number() -> None:
     assert read(Replayed(make), 2) == [(2, 3), (3, 4)]
     with pytest.raises(UsageError, match="goes on from a number"):
         read(Replayed(make), [os.getpid()])
+
+
+@pytest.mark.parametrize("length", [10, 40])
+def test_a_file_that_is_cut_and_grows_past_the_offset_between_two_looks_is_told(
+    tmp_path: Path, length: int
+) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"old\n" * length)
+    source = FileTail(path, every_s=0.001)
+
+    async def main() -> None:
+        async with aclosing(source.read(None)) as feed:  # type: ignore[type-var]
+            _, (_, offset, _) = await anext(feed)
+            path.write_bytes(b"another\n" * length)
+            assert path.stat().st_size > offset
+            await anext(feed)
+
+    with pytest.raises(
+        TraceError, match=r"was read to byte .* and the bytes before are others now: it was cut"
+    ):
+        run_async(main())
