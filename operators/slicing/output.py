@@ -139,11 +139,9 @@ class Output:
             if one.depends_on_order:
                 yield f"{name!r} depends on the order of arrival, within its error"
             if any(self.parts[i].user is not None for i in of):
-                when = (
-                    "held where windows follow from their order"
-                    if held
-                    else "folded as they come, in any order"
-                )
+                when = "folded as they come, in any order"
+                if held:
+                    when = "held where windows follow from their order"
                 if not one.commutative:
                     when = f"held until a bound has passed them, {ties(self.tie)}"
                 yield f"{name!r} is {'' if one.commutative else 'not '}commutative: tuples are {when}"

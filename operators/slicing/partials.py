@@ -115,11 +115,6 @@ class Partials:
         return int(self.counts[0])
 
     @property
-    def alive(self) -> int:
-        """How many groups have windows; the owner corrects it after closing."""
-        return int(self.counts[1])
-
-    @property
     def lowest(self) -> int:
         """No group has an open window below this one."""
         return int(self.counts[2])

@@ -143,9 +143,7 @@ class PaneRing:
             _SCRATCH.room = np.empty(times.size, np.int64)
         cells = _SCRATCH.room[: times.size] if self._own or not fits else _NONE
         slots, where = slots.view(), where.view()
-        slots.flags.writeable = where.flags.writeable = (
-            False  # one signature of the kernel, whoever made them
-        )
+        slots.flags.writeable = where.flags.writeable = False  # one signature, whoever made them
         steps = self.geometry, origin + self.low * slide, slide
         new, out = place(*steps, self.tuples, spans, counts, self.turns, slots, where, cells)
         self.used += new

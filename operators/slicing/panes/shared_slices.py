@@ -109,12 +109,9 @@ class Slicing:
         if self.grid.shape[1] > 1:  # the edges come again from an end of a window on
             self.origin, self.shape[2] = some[0].origin, self.shape[2] - self.shape[2, 0]
         self.period, self.slices = self.grid.shape[1], int(self.grid[0, -1]) + 1
-        of_base = self.unit, self.unit, self.origin
-        self.base = (
-            _Slices(*of_base, margin=margin)
-            if self.period == 1
-            else _Uneven(*of_base, margin=margin, grid=self.grid)
-        )
+        self.base = _Slices(self.unit, self.unit, self.origin, margin=margin)
+        if self.period > 1:
+            self.base = _Uneven(self.unit, self.unit, self.origin, margin=margin, grid=self.grid)
         self.density = float((1 / self.shape[0]).sum()) / self.unit
         self.rate = self.density * self.unit * self.period / self.slices
         self.gaps = bool((self.shape[1] < self.shape[0]).all())
@@ -124,9 +121,9 @@ class Slicing:
         """Return which slices they are; ``unit``: that of times."""
         whole = f"{self.period * self.unit} {unit}"
         return (
-            f"slices of {whole}"
-            if self.period == 1
-            else f"{self.slices} slices in {whole}, from edge to edge,"
+            f"{self.slices} slices in {whole}, from edge to edge,"
+            if self.period > 1
+            else f"slices of {whole}"
         )
 
     def check(self, saved: Saved) -> None:

@@ -102,12 +102,6 @@ class Waiting:
         self.clock: int | None = None
 
     @property
-    def slots(self) -> Integers:
-        """The groups of the windows that wait."""
-        slots: Integers = self.columns[0]
-        return slots
-
-    @property
     def now(self) -> int:
         """The moment: the latest arrival, or the time that the clock showed."""
         return 0 if self.clock is None else self.clock

@@ -95,7 +95,7 @@ class Versions(Reviewing):
         """Learn that the arrival clock shows ``now``: put out the versions of windows that wait too long."""
         if self._waiting is not None:
             self._waiting.tick(now)
-            if (slots := occurring(self._waiting.slots, len(self._groups))).size:
+            if (slots := occurring(self._waiting.columns[0], len(self._groups))).size:
                 yield from self._ask_all(slots)
 
     def request(self, page: Page) -> Iterator[Emission]:

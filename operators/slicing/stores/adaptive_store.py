@@ -134,7 +134,7 @@ class AdaptiveStore(WindowStore):
         np.minimum.at(self.spans[:, 0], slots, first)
         np.maximum.at(self.spans[:, 1], slots, last)
         lowest = min(self.partials.lowest, int(first.min()))
-        self.partials.note(self.partials.alive + fresh, lowest)
+        self.partials.note(self.alive + fresh, lowest)
 
     def _raise(self, risen: Integers) -> None:
         """Aggregate the tuples of groups that have become eager."""

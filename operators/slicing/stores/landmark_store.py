@@ -17,13 +17,14 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
+from oop_engine.operators.kernels.sliding import bisect
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.partials import NO_WINDOW, States
 from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
-from oop_engine.operators.values.columns import Integers, begins_of, new_rows, rows_of, spread
+from oop_engine.operators.values.columns import Integers, new_rows, rows_of, spread
 from oop_engine.operators.windows import Extents
 
 __all__ = ["LandmarkStore"]
@@ -69,7 +70,9 @@ class LandmarkStore(WindowStore):
         nothing = States(self.parts)
         nothing.columns = states
         padded = nothing.resized(np.arange(wid.size), wid.size + 1)
-        states = rows_of(padded, _latest(np.searchsorted(slots, of), wid, groups, wids))
+        begins, behind = np.searchsorted(of, np.append(slots, FOREVER)), np.empty_like(wids)
+        bisect(wid, begins, groups, wids + 1, behind)  # behind the latest window with a tuple
+        states = rows_of(padded, np.where(behind > begins[groups], behind - 1, wid.size))
         starts, ends = self.extents.extent(wids)
         return [WindowStates(slots[groups], ends, states, self.number, starts)]
 
@@ -118,20 +121,3 @@ class LandmarkStore(WindowStore):
     def load(self, saved: Saved, groups: int) -> Store:
         self._latest = saved.integer("latest")
         return super().load(saved, groups)
-
-
-def _latest(group: Integers, wid: Integers, of: Integers, wids: Integers) -> Integers:
-    """Return for each (of, wids) the row of the latest window of its group by then; ``wid.size``: there is none.
-
-    Rows are by ``group``, then ``wid``.
-    """
-    if not wid.size:
-        return np.zeros_like(wids)
-    known = np.sort(wid)  # ``np.unique`` hashes, which takes ten times as long
-    known = known[begins_of(known)]
-    each = known.size + 1
-    held = group * each + np.searchsorted(known, wid) + 1
-    wanted = of * each + np.searchsorted(known, wids, side="right")
-    rows = np.searchsorted(held, wanted, side="right") - 1
-    at = np.maximum(rows, 0)
-    return np.where((rows >= 0) & (group[at] == of), rows, wid.size)

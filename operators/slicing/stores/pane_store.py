@@ -137,11 +137,9 @@ class PaneStore(WindowStore):
 
     def _windows(self, closing: Runs) -> WindowStates:
         """Return the windows that rows are in."""
+        ends, found = self.extents.ends, self._rows.windows(closing)
         return WindowStates.ordered(
-            [
-                WindowStates(one.slots, self.extents.extent(one.first)[1], one.states, self.number)
-                for one in self._rows.windows(closing)
-            ]
+            [WindowStates(o.slots, ends(o.first), o.states, self.number) for o in found]
         )
 
     def reopen(self, slots: Integers, low: Integers) -> None:

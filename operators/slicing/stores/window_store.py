@@ -205,7 +205,7 @@ class WindowStore:
         kernels.reopen(self.spans, slots, low, self.partials.counts)
 
     def least_stamp(self, bound: int) -> int:
-        if self.every and self.partials.alive:
+        if self.every and self.alive:
             bound = min(bound, self.extents.origin + self.partials.lowest * self.extents.slide)
         return self.stamps.least(bound)
 
