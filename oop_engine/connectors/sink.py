@@ -21,7 +21,13 @@ Prepared: TypeAlias = Any
 
 
 class LiveSink:
-    """Base of all sinks of a service.  A sink is opened once, and used from one event loop."""
+    """Base of all sinks of a service.  A sink is opened once, and used from one event loop.
+
+    ``failures``: errors of the place that it writes to, such as a lost connection.  A service stops on one with a line,
+    and its checkpoint has all that the next one needs; other errors keep their traceback.
+    """
+
+    failures: tuple[type[Exception], ...] = ()
 
     async def open(self, schema: Schema, run: str, prepared: Collection[Prepared]) -> None:
         """Get ready for pages of ``schema``; ``run``: the name of this checkpoint, and of no other.

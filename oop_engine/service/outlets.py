@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 from zlib import crc32
 
 from oop_engine.connectors.sink import LiveSink, Prepared
 from oop_engine.connectors.sinks.callback import Callback
-from oop_engine.core.errors import UsageError
+from oop_engine.core.errors import SetupError, UsageError
 from oop_engine.core.graphs.graph import Plan
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
@@ -60,7 +61,10 @@ class Outlets:
 
     async def prepare(self, epoch: int) -> dict[str, Prepared]:
         """Let all sinks prepare an epoch, and return all that is to be committed."""
-        found = {name: await sink.prepare(epoch) for name, sink in self._sinks.items()}
+        found = dict[str, Prepared]()
+        for name, sink in self._sinks.items():
+            with _told(name, sink):
+                found[name] = await sink.prepare(epoch)
         return {name: prepared for name, prepared in found.items() if prepared is not None}
 
     async def commit(self, prepared: Mapping[str, Prepared]) -> None:
@@ -70,12 +74,25 @@ class Outlets:
                 words = f"sink {name!r}" if name != DEAD else "dead letters"
                 msg = f"the checkpoint has results for {words} that are not visible yet: give that sink once more"
                 raise UsageError(msg)
-            await self._sinks[name].commit(found)
+            with _told(name, self._sinks[name]):
+                await self._sinks[name].commit(found)
 
     async def close(self) -> None:
         """Close all sinks."""
         for sink in self._sinks.values():
             await sink.close()
+
+
+@contextmanager
+def _told(name: str, sink: LiveSink) -> Iterator[None]:
+    """Tell in a line of a place that has failed: results not committed are in the checkpoint, or come again."""
+    try:
+        yield
+    except sink.failures as error:
+        where = "dead letters" if name == DEAD else f"sink {name!r}"
+        reason = " ".join(str(error).split()) or type(error).__name__
+        msg = f"{where}: {reason}: mend that, and start the service again: it goes on from its checkpoint"
+        raise SetupError(msg) from error
 
 
 def _run_of(run: str, sink: str) -> str:

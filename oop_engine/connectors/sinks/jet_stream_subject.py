@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 from oop_engine.connectors.library import library
@@ -37,6 +38,7 @@ class JetStreamSubject(HeldSink):
         nats = library("nats", "nats", "JetStreamSubject")
         errors = library("nats.errors", "nats", "JetStreamSubject")
         self._errors = library("nats.js.errors", "nats", "JetStreamSubject")
+        self.failures = (errors.Error, OSError)
 
         async def quiet(error: Exception) -> None:
             return
@@ -93,7 +95,8 @@ class JetStreamSubject(HeldSink):
     async def close(self) -> None:
         """Disconnect."""
         if self._client is not None:
-            await self._client.close()
+            with suppress(*self.failures, RuntimeError):  # it may write to a connection that is closed
+                await self._client.close()
 
     @property
     def place(self) -> str:

@@ -48,6 +48,7 @@ class KafkaTopic(HeldSink):
 
     def _connect(self) -> None:
         kafka = library("confluent_kafka", "kafka", "KafkaTopic")
+        self.failures = (kafka.KafkaException,)
         common = {"log_level": _SEVERE, **self._options, "bootstrap.servers": self._servers}
         group = f"oop-engine-{self._run}-{self._topic}"
         self._consumer = kafka.Consumer({**common, "group.id": group, "enable.auto.commit": False})

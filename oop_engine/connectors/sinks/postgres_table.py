@@ -47,6 +47,7 @@ class PostgresTable(LiveSink):
     async def open(self, schema: Schema, run: str, prepared: Collection[Prepared]) -> None:
         """Connect, make the tables beside this one, and remove rows that belong to no checkpoint."""
         psycopg = library("psycopg", "postgres", "PostgresTable")
+        self.failures = (psycopg.Error,)
         self._sql, self._run = library("psycopg.sql", "postgres", "PostgresTable"), run
         self._net = schema.change is not None and bool(self._key)
         self._names = schema.plain().names if self._net else schema.names

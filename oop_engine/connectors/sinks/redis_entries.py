@@ -31,6 +31,7 @@ class RedisEntries(HeldSink):
         """Connect, and look for the stream."""
         redis = library("redis.asyncio", "redis", "RedisEntries")
         self._errors = library("redis.exceptions", "redis", "RedisEntries")
+        self.failures = (self._errors.RedisError, OSError)
         self._client = redis.Redis.from_url(self._url, decode_responses=True)
         try:
             kind = await self._client.type(self._stream)

@@ -32,6 +32,7 @@ from oop_engine import (
     PartFiles,
     Replayed,
     Schema,
+    SetupError,
     Stream,
     UsageError,
     serve,
@@ -605,3 +606,48 @@ def test_two_sinks_of_a_graph_may_write_to_one_folder(tmp_path: Path) -> None:
 async def feed_of(items: list[Any]) -> AsyncIterator[Any]:
     for item in items:
         yield item
+
+
+@pytest.mark.parametrize("moment", ["prepare", "commit"])
+def test_a_sink_that_fails_once_is_told_in_a_line_and_loses_nothing(tmp_path: Path, moment: str) -> None:
+    class Reset(Gathered):
+        failures = (ConnectionResetError,)
+        failed = False
+
+        def fail(self, at: str) -> None:
+            if at == moment and not self.failed:
+                self.failed = True
+                msg = "reset by peer"
+                raise ConnectionResetError(msg)
+
+        async def prepare(self, epoch: int) -> Any:
+            self.fail("prepare")
+            return await super().prepare(epoch)
+
+        async def commit(self, prepared: Any) -> None:
+            self.fail("commit")
+            await super().commit(prepared)
+
+    def feed(start: int) -> AsyncIterator[Any]:
+        async def rest() -> AsyncIterator[Any]:
+            for row in rows(start, 40):
+                yield row
+
+        return rest()
+
+    sink = Reset()
+
+    def run() -> Any:
+        sources = {"in": Replayed(feed)}
+        return run_async(serve(counts(), sources, {"out": sink}, checkpoint=tmp_path, signals=False))
+
+    with pytest.raises(
+        SetupError, match=r"^sink 'out': reset by peer: mend that, and start the service again"
+    ):
+        run()
+    if moment == "prepare":
+        assert run().over
+    else:  # the end of all streams had been recorded, so the next start commits, and has nothing to read
+        with pytest.raises(UsageError, match="all results are out"):
+            run()
+    assert counted(sink.rows) == full(10, 20, 30, 40)
