@@ -227,6 +227,12 @@ class WindowAggregate(Operator):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_asked": None}  # read again where it is unpacked
 
+    def __copy__(self) -> Self:
+        """Return a copy that keeps the question, which it would not with the state that travels."""
+        same = type(self).__new__(type(self))
+        vars(same).update(vars(self))
+        return same
+
     def _bound(self, schema: Schema, name: str, windows: Windows) -> Definition:
         return bind(windows, schema, self.by, _WHAT + f": {name!r}" * self.named, self.aggregates.values())
 

@@ -291,6 +291,17 @@ def test_the_description_is_plain_data():
     assert pickle.loads(pickle.dumps(operator)).describe() == operator.describe()
 
 
+def test_definitions_are_read_once_for_all_that_is_opened(monkeypatch):
+    read, bound = [], Tumbling.bound
+    monkeypatch.setattr(Tumbling, "bound", lambda self, *given: read.append(self) or bound(self, *given))
+    operator = WindowAggregate({"short": Tumbling(5), "long": Tumbling(10)}, {"n": Count()}, ("k",))
+    operator.output_schemas((SCHEMA,))
+    first, second = operator.opened(SCHEMA), operator.opened(SCHEMA)
+    assert read == [Tumbling(5), Tumbling(10)]
+    assert multiset(Checked(first, SCHEMA).play([page([row(3)]), Linear(FOREVER)]).rows())
+    assert second.state().partials == 0
+
+
 def row(ts, k="a", j=0, v=0, x=0.0):
     return {"ts": ts, "k": k, "j": j, "v": v, "x": x}
 
