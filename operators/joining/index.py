@@ -71,6 +71,8 @@ class JoinIndex:
         if last is not None and last.live + rows.size <= _YOUNG:
             self._runs[-1] = last.extended(batch, rows, codes, times, matched)
         else:
+            if last is not None and last.is_young:
+                self._runs[-1] = SortedRun(*last.living())
             made = SortedRun.young if rows.size <= _YOUNG else SortedRun
             self._runs.append(made(batch, rows, codes, times, matched))
         while len(self._runs) >= _FAN_IN and (same := self._alike(length := self._stretch())) is not None:

@@ -64,12 +64,12 @@ class SortedRun:
         self._first, at = join_index.scatter(codes, times, self._base, self._bits, self._entries)
         self.groups = int(join_index.settle(self._first, self._entries, at))
         self._matched = None if matched is None else matched[at]
+        self.is_young = young
         self._rows = rows[at] if young else None  # the tuple of each entry; None: they lie in one order
         self.batch = batch if young else taken(batch, rows, at)
         self.live = len(rows)
         made = [self._first, self._entries, self._rows, matched]
-        arrays = sum(int(array.nbytes) for array in made if array is not None)
-        self._nbytes = int(self.batch.get_total_buffer_size()) + arrays
+        self._nbytes = int(self.batch.get_total_buffer_size() + sum(a.nbytes for a in made if a is not None))
         self._by_time: Rows | None = None  # entries in time order
         self._buried = 0  # how many of these are dead
         self._alive: Marks | None = None  # (entries,)  None: all from ``_extent`` on are

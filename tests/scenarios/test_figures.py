@@ -30,7 +30,7 @@ SMALL: dict[str, tuple[dict[str, str], tuple[int | float | str, ...], int]] = {
     "joint": ({"seconds": "200"}, (15, 30), 3),
     "late_join": ({"minutes": "11", "rate": "300", "every": "2 s"}, (0, 5), 3),
     "late_tumbling_join": ({"rate": "40", "minutes": "2", "every": "2 s"}, (0, 10), 2),
-    "union_join": ({"rate": "50", "windows": "7", "every": "2 s"}, (0, 40), 3),
+    "union_join": ({"rate": "60", "windows": "7", "every": "2 s"}, (0, 40), 3),
     "two_level": ({"unit": "80", "minutes": "2", "each": "5"}, (2, 8), 6),
     "union_count": ({"groups": "30", "minutes": "2"}, (0, 20, 40), 4),
 }
