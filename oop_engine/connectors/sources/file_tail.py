@@ -53,13 +53,11 @@ class FileTail(LiveSource):
         at, seen = file.tell(), _seen(file, file.tell())
         try:
             while True:
-                rotated = self._rotated(
-                    file
-                )  # asked first: lines that were written before it are read before it
+                # Asked first: lines that were written before it are read before it.
+                rotated = self._rotated(file)
                 while lines := self._whole_lines(file, last=rotated or not self._follow):
-                    if (
-                        _seen(file, at) != seen
-                    ):  # asked last: a file that was cut is written from its beginning
+                    # Asked last: a file that was cut is written from its beginning.
+                    if _seen(file, at) != seen:
                         raise self._cut(at, "the bytes before are others now")
                     at = file.tell()
                     seen = _seen(file, at)

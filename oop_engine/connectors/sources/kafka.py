@@ -67,9 +67,7 @@ class Kafka(LiveSource):
             ends = set[str]()
             while self._follow or ends < offsets.keys():
                 messages = await asyncio.to_thread(consumer.consume, _MOST, _WAIT_S)
-                if messages:
-                    self.link.here()
-                elif self.link.away:
+                if not messages and self.link.away:
                     await asyncio.to_thread(self._ask, kafka, consumer)
                 payloads = []
                 for message in messages:
@@ -83,6 +81,8 @@ class Kafka(LiveSource):
                         offsets[partition] = message.offset() + 1
                         if message.value() is not None:  # a tombstone has none
                             payloads.append(message.value())
+                if messages:  # and no error among them
+                    self.link.here()
                 if payloads:
                     yield payloads, dict(offsets)
         finally:

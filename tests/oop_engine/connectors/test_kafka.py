@@ -118,6 +118,44 @@ def test_a_broker_that_goes_away_is_told_once(caplog: pytest.LogCaptureFixture) 
     assert caplog.messages == [line]
 
 
+def test_an_error_in_place_of_messages_is_no_sign_of_the_broker(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The library tells of a broker that is away twice, as an event and as a message: one line, and no "is back"."""
+
+    class Down:
+        def __init__(self, code: int) -> None:
+            self.code = lambda: code
+
+        def str(self) -> str:
+            return "broker down"
+
+    class Broken:
+        error = staticmethod(lambda: Down(kafka_errors._TRANSPORT))
+        partition = staticmethod(lambda: 0)
+
+    class Consumer:
+        def __init__(self, options: dict[str, Any]) -> None:
+            self._tell = options["error_cb"]
+
+        def consume(self, most: int, wait_s: float) -> list[Broken]:
+            self._tell(Down(kafka_errors._ALL_BROKERS_DOWN))
+            return [Broken()]
+
+        def close(self) -> None:
+            """It has nothing."""
+
+    library = kafka._library()
+    kafka_errors = library.KafkaError
+    monkeypatch.setattr(library, "Consumer", Consumer)
+    monkeypatch.setattr(Kafka, "_start", lambda *_: {"0": 5})
+    source = Kafka("127.0.0.1:1", "two")
+    with pytest.raises(SetupError, match="broker down"):
+        read(source)
+    assert caplog.messages == ["source: the connection is lost (broker down): trying again until it is back"]
+    assert (source.link.away, source.link.losses) == (True, 1)
+
+
 def test_messages_that_the_broker_has_deleted_are_told(cluster: Any) -> None:
     """The cluster keeps 5 MB of a partition."""
     send(cluster, "kept", 0, 1, 2)
