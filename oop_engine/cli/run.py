@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
+_NAMED = 3
+"""Columns that the schema does not have, by name in the last line."""
+
 
 @click.command()
 @click.argument("graph", type=click.Path(path_type=Path), metavar="GRAPH")
@@ -193,9 +196,18 @@ def _summary(served: Served, checkpoint: str | None) -> str:
 def _rows(source: str, count: int, served: Served) -> str:
     refused = sum(served.unreadable.get(source, {}).values())
     missing = [f"{number:,} without {column!r}" for column, number in served.nulls.get(source, {}).items()]
+    left = _unknown(served.unknown.get(source, {}))
     return ", ".join(
-        [f"{count:,} rows of {source}", *([f"{refused:,} not readable"] if refused else []), *missing]
+        [f"{count:,} rows of {source}", *([f"{refused:,} not readable"] if refused else []), *missing, *left]
     )
+
+
+def _unknown(counts: dict[str, int]) -> list[str]:
+    """Return the columns that were left out in words: the most frequent ones by name."""
+    often = sorted(counts.items(), key=lambda found: -found[1])
+    named = [f"{count:,} with {name!r}" for name, count in often[:_NAMED]]
+    more = f" and {len(often) - _NAMED:,} more" if len(often) > _NAMED else ""
+    return [f"{', '.join(named)}{more} (not in the schema, left out)"] if named else []
 
 
 def _watching(wanted: bool) -> AbstractContextManager[Any]:

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from oop_engine.connectors.source import Unreadable
+from oop_engine.connectors.unknown_columns import UnknownColumns
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.registry import Registry
@@ -30,7 +31,7 @@ class MessageFormat(ABC):
     """Reads the data of one source; ``place`` names it, ``unreadable`` hears of rows that are left out.
 
     ``headed``: a line of column names may come before the data.  ``by_lines``: it can be cut at the ends of lines, as
-    the content of a file is.
+    the content of a file is.  ``unknown``: counts columns that the schema does not have; ``messages`` adds to it.
     """
 
     headed = False
@@ -38,6 +39,7 @@ class MessageFormat(ABC):
 
     def __init__(self, schema: Schema, place: str, unreadable: Unreadable) -> None:
         self.schema, self.place, self._unreadable = schema, place, unreadable
+        self.unknown = UnknownColumns(schema.names)
         self._validation = Validation(Path(place), schema, schema.fields, None, self._refused)
 
     @abstractmethod

@@ -45,7 +45,8 @@ class Inlet:
     """Source ``name`` of a graph; ``given``: a ``LiveSource``, or an asynchronous iterable.
 
     ``position``: behind the last data that went in; ``ended``: nothing more comes; ``tuples``: how many came;
-    ``nulls``: by column, how many of them had no value in it.
+    ``nulls``: by column, how many of them had no value in it; ``unknown``: by name, how many rows had a column that the
+    schema does not have.
     ``took`` is awaited each time that data went in.
     Raises ``UsageError`` if it is none, or its format is not known.
     """
@@ -74,6 +75,7 @@ class Inlet:
         given.unreadable = self._unreadable = dead.of(name)
         given.link = ServerLink(f"source {name!r}")
         self._format = MESSAGE_FORMATS[given.format](schema, f"source {name!r}", self._refused)
+        self._format.unknown.allow(given.adds)
         self._several = False  # whether several pieces are read together
         self._last = NEVER
         self._waiting: list[_Piece] = []
@@ -81,6 +83,11 @@ class Inlet:
         self._over = False
         self._filled, self._emptied = asyncio.Event(), asyncio.Event()
         self._clock: Callable[[], int] | None = None
+
+    @property
+    def unknown(self) -> dict[str, int]:
+        """Columns that the schema does not have, and how many rows had them."""
+        return self._format.unknown.counts
 
     async def read(self, gate: Gate, clock: Callable[[], int] | None) -> None:
         """Push all that comes; data go in as a whole, with their position, or not at all.
@@ -147,10 +154,11 @@ class Inlet:
 
     def _all_of(self, joined: Any) -> list[Message] | None:
         """Return the messages in joined data; None: a row is refused."""
-        self._several = True
+        self._several, before = True, dict(self.unknown)
         try:
             return list(self._format.messages(joined))
-        except _RefusedError:
+        except _RefusedError:  # the rows are read again
+            self._format.unknown.counts = before
             return None
         finally:
             self._several = False

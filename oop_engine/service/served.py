@@ -16,6 +16,8 @@ class Served:
     ``epochs``: checkpoints (or, without a folder, commits).  ``over``: all streams have ended, and all results are out.
     ``tuples``: by source, how many went in.  ``unreadable``: by source and reason, how many rows were left out.
     ``nulls``: by source and column, how many rows that went in had no value: null, or a column of another name.
+    ``unknown``: by source and name, how many rows came with a column that the schema does not have, and that was left
+    out; of the first 50 names, and of "other columns".
     """
 
     epochs: int
@@ -23,6 +25,7 @@ class Served:
     tuples: dict[str, int]
     unreadable: dict[str, dict[str, int]]
     nulls: dict[str, dict[str, int]]
+    unknown: dict[str, dict[str, int]]
     statistics: Statistics = field(repr=False)
 
 

@@ -108,7 +108,8 @@ class Service:
                 await self._keep(await self._outlets.prepare(self._outlets.epoch), over=True)
         tuples = {name: inlet.tuples for name, inlet in self.inlets.items()}
         nulls = {name: inlet.nulls for name, inlet in self.inlets.items()}
-        return Served(self.epochs, over, tuples, self.dead.counts, nulls, self.local.statistics)
+        unknown = {name: inlet.unknown for name, inlet in self.inlets.items()}
+        return Served(self.epochs, over, tuples, self.dead.counts, nulls, unknown, self.local.statistics)
 
     def _lost_in_a_crash(self) -> list[str]:
         sources = {name: inlet.source for name, inlet in self.inlets.items()}

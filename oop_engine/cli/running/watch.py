@@ -46,7 +46,9 @@ def picture(sample: dict[str, Any]) -> Group:
 
 
 def _sources(sample: dict[str, Any]) -> Table:
-    table = Table("source", "bound", "behind the first", "tuples/s", "tuples", "unreadable", "silent")
+    table = Table(
+        "source", "bound", "behind the first", "tuples/s", "tuples", "unreadable", "unknown", "silent"
+    )
     for source in sample["sources"]:
         silent = "ended" if source["ended"] else f"{source['silent_s']:,.0f} s"
         cells = [
@@ -55,7 +57,7 @@ def _sources(sample: dict[str, Any]) -> Table:
             source["behind"] or "",
             f"{source['rate']:,.0f}",
         ]
-        cells += [f"{source['tuples']:,}", f"{source['unreadable']:,}", silent]
+        cells += [f"{source['tuples']:,}", f"{source['unreadable']:,}", f"{len(source['unknown']):,}", silent]
         table.add_row(*(Text(shown(cell)) for cell in cells))
     return table
 

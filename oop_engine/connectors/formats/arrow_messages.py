@@ -64,6 +64,8 @@ class ArrowMessages(MessageFormat):
                     yield self._validation.punctuation(punctuation)
                 else:
                     batch.validate(full=True)
+                    for name in batch.schema.names:
+                        self.unknown.add(name, batch.num_rows)
                     columns = {name: batch.column(name) for name in self.schema.names}
                     kinds = {name: plain_type(column.type) for name, column in columns.items()}
                     yield pa.RecordBatch.from_pydict(

@@ -68,6 +68,7 @@ class MsgpackMessages(MessageFormat):
             return []
 
     def _batch(self, rows: list[dict[str, Any]]) -> pa.RecordBatch:
+        self.unknown.add_rows(rows)
         fields = self.schema.fields
         columns = {field.name: _column([row.get(field.name) for row in rows], field.type) for field in fields}
         odd = [name for name, column in columns.items() if column is None]

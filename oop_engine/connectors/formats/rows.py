@@ -35,7 +35,7 @@ class Rows(MessageFormat):
         elif is_arrow(data):
             yield from pages(self.schema, data)
         elif isinstance(data, dict):
-            yield from self._rows([data])
+            yield from self._alike(dict, [data])
         elif isinstance(data, list | tuple):
             for kind, alike in groupby(data, type):
                 yield from self._alike(kind, list(alike))
@@ -46,6 +46,7 @@ class Rows(MessageFormat):
     def _alike(self, kind: type, data: list[Any]) -> Iterator[Message]:
         """Yield the messages of data of one kind: rows, and pages of the schema, together."""
         if issubclass(kind, dict):
+            self.unknown.add_rows(data)
             yield from self._rows(data)
         elif kind is Page and all(page.schema is data[0].schema for page in data):
             timed = all(page.arrival is not None for page in data)

@@ -38,7 +38,7 @@ class JsonMessages(MessageFormat):
         """Yield pages, and punctuation where it stands."""
         for lines, is_punctuation in apart(_lines(data)):
             if not is_punctuation:
-                yield from self._pages(rows_of(lines, self.schema.fields))
+                yield from self._pages(rows_of(lines, self.schema.fields, self.unknown.add))
                 continue
             try:
                 with readable(Path(self.place), "see docs/traces.md"):
@@ -68,7 +68,7 @@ class CsvMessages(MessageFormat):
             cells = [cell.strip(b'" \r\n') for cell in line.split(b",")]
             if {*map(str.encode, self.schema.names)} <= {*cells}:
                 yield from self._page(kept)
-                self._names, kept = [cell.decode() for cell in cells], []
+                self._names, kept = [cell.decode(errors="replace") for cell in cells], []
             elif line.strip() and _is_utf8(line):
                 kept.append(line)
             elif line.strip():  # Arrow could not tell why it is refused
@@ -107,6 +107,8 @@ class CsvMessages(MessageFormat):
             return
         for row in misfits:
             self._refuse(f"must have {row.expected_columns} cells; got {row.actual_columns}", row.text)
+        for name in dict.fromkeys(self._names):
+            self.unknown.add(name, table.num_rows)
         yield from self._pages(table.combine_chunks().to_batches())
 
 

@@ -32,6 +32,7 @@ class PostgresChanges(LiveSource):
 
     replayable = True
     format = "jsonl"
+    adds = ("_table", "_operation")
 
     def __init__(
         self,

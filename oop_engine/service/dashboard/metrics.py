@@ -13,6 +13,10 @@ _HELP = {
     "oop_source_tuples_total": ("counter", "Tuples of a source."),
     "oop_source_unreadable_total": ("counter", "Rows of a source that could not be read (dead letters)."),
     "oop_source_nulls_total": ("counter", "Rows of a source without a value in a column."),
+    "oop_source_unknown_columns_total": (
+        "counter",
+        "Rows of a source with a column that its schema does not have.",
+    ),
     "oop_source_away": ("gauge", "1 while the server of a source is away."),
     "oop_source_losses_total": ("counter", "How often the server of a source went away."),
     "oop_source_silent_seconds": ("gauge", "Seconds since the last message of a source."),
@@ -65,6 +69,8 @@ def _figures(sample: dict[str, Any]) -> Iterator[Figure]:
         yield "oop_source_unreadable_total", labels, source["unreadable"]
         for column, count in source["nulls"].items():
             yield "oop_source_nulls_total", labels | {"column": column}, count
+        for column, count in source["unknown"].items():
+            yield "oop_source_unknown_columns_total", labels | {"column": column}, count
         yield "oop_source_away", labels, int(source["away"])
         yield "oop_source_losses_total", labels, source["losses"]
         yield "oop_source_silent_seconds", labels, source["silent_s"]

@@ -151,6 +151,7 @@ class Sampler:
             "unreadable": sum(dead.counts.get(name, {}).values()),
             "reasons": dict(dead.counts.get(name, {})),
             "nulls": dict(inlet.nulls),
+            "unknown": dict(inlet.unknown),
             "away": inlet.source.link.away,
             "losses": inlet.source.link.losses,
             "silent_s": silent_s,

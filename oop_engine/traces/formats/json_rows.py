@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -18,15 +18,21 @@ import pyarrow.json
 
 from oop_engine.traces.casting import guess, guess_time, guess_words
 from oop_engine.traces.format import LINE, REFUSED, is_textual
+from oop_engine.traces.formats.json_keys import keys_of
 
-__all__ = ["DEEPEST", "MOST_KEYS", "guessed", "line_by_line", "nested", "object_of", "rows_of"]
+__all__ = ["DEEPEST", "MOST_KEYS", "OtherKey", "guessed", "line_by_line", "nested", "object_of", "rows_of"]
 
 DEEPEST = 64
 """Lists and objects within each other, at most: readers of JSON call themselves, and the stack has an end."""
 MOST_KEYS = 1000
 """The most different keys in the first block: each is a column, null in all other rows."""
 
+OtherKey = Callable[[str, int], None]
+"""Called with a key, and how many rows have it."""
+
 _CELLS = 1 << 20
+_FEW = 64
+"""Lines that are sooner read one by one than looked at as a whole."""
 _SPACE = b" \t\r\n"
 _BETWEEN = re.compile(rb"\}[ \t\r]*\n[ \t\r\n]*\{")
 _GOES_ON = re.compile(rb"\}[ \t\r]*[^ \t\r\n,\]}]")
@@ -72,23 +78,26 @@ def _kind(values: list[Any], is_time: bool) -> pa.DataType | None:
     return guess_time(texts) if is_time and not pa.types.is_integer(kind) else kind
 
 
-def rows_of(lines: bytes, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of some whole lines; a line that cannot be read has a reason in the column ``REFUSED``."""
+def rows_of(lines: bytes, columns: pa.Schema, other: OtherKey | None = None) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of some whole lines; a line that cannot be read has a reason in the column ``REFUSED``.
+
+    ``other`` is called with keys that are not among ``columns``, where there are any; it may be given others as well.
+    """
     if not lines.strip(_SPACE):
         return
-    table = _at_once(lines, columns)
+    table = _at_once(lines, columns, other)
     if table is None:
-        yield from line_by_line(lines, columns)
+        yield from line_by_line(lines, columns, other)
     else:
         yield from table.to_batches()
 
 
-def line_by_line(lines: bytes, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
+def line_by_line(lines: bytes, columns: pa.Schema, other: OtherKey | None = None) -> Iterator[pa.RecordBatch]:
     """Yield the same rows as ``rows_of``, every value as its text."""
     there = list(_lines(lines))
     step = max(_CELLS // max(len(columns), 1), 1)
     for start in range(0, len(there), step):
-        yield _texts(there[start : start + step], columns.names)
+        yield _texts(there[start : start + step], columns.names, other)
 
 
 def object_of(line: bytes) -> dict[str, Any] | str:
@@ -104,18 +113,32 @@ def object_of(line: bytes) -> dict[str, Any] | str:
     return found if isinstance(found, dict) else "the line is no JSON object"
 
 
-def _at_once(lines: bytes, columns: pa.Schema) -> pa.Table | None:
+def _at_once(lines: bytes, columns: pa.Schema, other: OtherKey | None) -> pa.Table | None:
     rows = _plain_rows(lines.strip(_SPACE))
     if rows is None:
         return None
-    as_read = [(f.name, f.type if _is_json(f.type) else pa.string()) for f in columns]
-    options = pa.json.ParseOptions(explicit_schema=pa.schema(as_read), unexpected_field_behavior="ignore")
+    as_read = pa.schema([(f.name, f.type if _is_json(f.type) else pa.string()) for f in columns])
+    if other is not None and (table := _by_arrow(lines, as_read, rows, others="error")) is not None:
+        return table  # there are no others, so looking for them costs nothing
+    if (table := _by_arrow(lines, as_read, rows, others="ignore")) is not None and other is not None:
+        for name, count in _keys_one_by_one(lines) if rows <= _FEW else keys_of(lines):
+            other(name, count)
+    return table
+
+
+def _keys_one_by_one(lines: bytes) -> Iterator[tuple[str, int]]:
+    found = map(object_of, _lines(lines))
+    return ((name, 1) for row in found if isinstance(row, dict) for name in row)
+
+
+def _by_arrow(lines: bytes, as_read: pa.Schema, rows: int, others: str) -> pa.Table | None:
+    options = pa.json.ParseOptions(explicit_schema=as_read, unexpected_field_behavior=others)
     whole = pa.json.ReadOptions(use_threads=False, block_size=len(lines) + 1)
     try:
         table = pa.json.read_json(pa.py_buffer(lines), whole, options)
     except (pa.ArrowInvalid, UnicodeDecodeError):
         return None
-    return table.select(columns.names) if table.num_rows == rows else None
+    return table.select(as_read.names) if table.num_rows == rows else None
 
 
 def _plain_rows(text: bytes) -> int | None:
@@ -173,7 +196,7 @@ def _lines(text: bytes) -> Iterator[bytes]:
     return (line for line in text.split(b"\n") if line.strip(_SPACE))
 
 
-def _texts(lines: list[bytes], names: list[str]) -> pa.RecordBatch:
+def _texts(lines: list[bytes], names: list[str], other: OtherKey | None) -> pa.RecordBatch:
     """Return the values of some columns as text; ``REFUSED`` and ``LINE`` are set for lines that have none."""
     rows: list[dict[str, Any]] = []
     reasons: list[str | None] = []
@@ -181,6 +204,9 @@ def _texts(lines: list[bytes], names: list[str]) -> pa.RecordBatch:
         found = object_of(line)
         rows.append({} if isinstance(found, str) else found)
         reasons.append(found if isinstance(found, str) else nested(found, names))
+        if other is not None:
+            for name in rows[-1]:
+                other(name, 1)
     columns = {name: pa.array([_text(row.get(name)) for row in rows], pa.binary()) for name in names}
     if any(reasons):
         raw = [None if reason is None else line for line, reason in zip(lines, reasons, strict=True)]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 from datetime import date
+from itertools import groupby
 from random import Random
 from typing import Any
 
@@ -15,6 +17,7 @@ from oop_engine import GraphError, GroupWise, Linear, Page, Schema, UsageError
 from oop_engine.connectors.formats import MESSAGE_FORMATS
 from oop_engine.connectors.formats.payloads import PAYLOADS, check_payloads, payloads_of
 from oop_engine.connectors.message_format import shown
+from oop_engine.connectors.unknown_columns import OTHERS
 
 SCHEMA = Schema({"ts": pa.int64(), "key": pa.string(), "n": pa.float64()}, "ts", "s")
 
@@ -72,6 +75,65 @@ def test_arrow_streams() -> None:
     found, told = read("arrow", [whole, b"no", whole[:50]], whole)
     assert found == [[[5], ["a"], [1.0]]] * 2
     assert [rows for _, rows in told] == [1, 1]
+
+
+def unknown(name: str, *data: Any) -> dict[str, int]:
+    """Return the columns that the schema does not have, counted."""
+    made = MESSAGE_FORMATS[name](SCHEMA, "source 'in'", lambda reason, record, rows: None)
+    for piece in data:
+        list(made.messages(piece))
+    return made.unknown.counts
+
+
+def given_in(name: str, rows: list[dict[str, Any]]) -> list[Any]:
+    """Return rows as data of a format, in some pieces."""
+    if name == "rows":
+        return [rows[:2], *rows[2:]]
+    if name == "msgpack":
+        return [[*map(msgpack.packb, rows[:2])], *map(msgpack.packb, rows[2:])]
+    if name == "jsonl":
+        return [b"".join(json.dumps(row).encode() + b"\n" for row in rows)]
+    alike = [list(some) for _, some in groupby(rows, lambda row: [*row])]
+    if name == "csv":
+        return [
+            "".join(
+                f"{line}\n" for line in (",".join(some[0]), *(",".join(map(str, r.values())) for r in some))
+            ).encode()
+            for some in alike
+        ]
+    return [payload for some in alike for payload in streams(some)]
+
+
+def streams(rows: list[dict[str, Any]]) -> list[bytes]:
+    table, sink = pa.Table.from_pylist(rows), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return [sink.getvalue().to_pybytes()]
+
+
+@pytest.mark.parametrize("name", ["rows", "jsonl", "csv", "msgpack", "arrow"])
+def test_columns_that_the_schema_does_not_have_are_counted_by_name(name: str) -> None:
+    plain = {"ts": 1, "key": "a", "n": 1.5}
+    rows = [plain, plain | {"x": 1}, plain | {"x": 2, "größe": "b"}, plain | {"x": 1}, plain]
+    assert unknown(name, *given_in(name, rows)) == {"x": 3, "größe": 1}
+    assert unknown(name, *given_in(name, [plain])) == {}
+
+
+@pytest.mark.parametrize("name", ["rows", "jsonl", "csv", "msgpack", "arrow"])
+def test_ever_new_names_fill_no_memory(name: str) -> None:
+    plain = {"ts": 1, "key": "a", "n": 1.5}
+    rows = [plain | {f"{'x' * 500 * (i % 2)}{i}": 1} for i in range(300)]
+    counts = unknown(name, *given_in(name, rows))
+    assert len(counts) == 51 or name == "jsonl"  # the long ones begin alike
+    assert sum(counts.values()) == 300
+    assert counts[OTHERS] >= 100
+    assert max(map(len, counts)) <= 64
+
+
+def test_a_row_that_is_refused_has_its_other_columns_counted_too() -> None:
+    assert unknown("jsonl", b'{"time": 1, "key": "a"}\n{"ts": 2}\nno\n') == {"time": 1}
+    assert unknown("msgpack", msgpack.packb({"time": 1})) == {"time": 1}
+    assert unknown("csv", b"ts,key,n,\xff\n1,a,2,3\n") == {"\ufffd": 1}
 
 
 def test_rows_of_python() -> None:

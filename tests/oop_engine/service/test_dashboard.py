@@ -84,6 +84,7 @@ def test_a_sample_tells_who_holds_a_window_and_since_when() -> None:
             assert sampler.last["why"][0]["holder"] == "east"
             clock.now += 30
             await push(service, "east", start, start + 35, start + 12)
+            service.inlets["east"].unknown["x"] = 3
             sampler.take()
             [reason] = sampler.last["why"]
             assert reason["node"] == "per-minute"
@@ -116,6 +117,7 @@ def test_a_sample_tells_who_holds_a_window_and_since_when() -> None:
             lines = prometheus(sampler.last).splitlines()
             assert 'oop_bound_lag_seconds{edge="both -> per-minute",input="west"} 36.0' in lines
             assert 'oop_operator_events_total{operator="east-edge",event="late"} 1' in lines
+            assert 'oop_source_unknown_columns_total{source="east",column="x"} 3' in lines
             service.local.leave()
 
     run_async(main())

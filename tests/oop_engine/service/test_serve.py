@@ -522,6 +522,22 @@ def test_a_column_that_rows_do_not_have_is_counted_or_refused(nullable: bool, fo
     assert [row["ts"] for row in out.rows] == ([1, 2, 3] if nullable else [1])
 
 
+@pytest.mark.parametrize("format", ["rows", "jsonl"])
+def test_columns_that_the_schema_does_not_have_are_counted_once(format: str) -> None:
+    graph = Graph("named")
+    graph.sink("out", graph.source("in", Schema({"ts": pa.int64()}, "ts", "s")))
+    given = [{"ts": 1, "x": 1}, {"ts": "no", "x": 1, "y": 2}, *({"ts": at, "y": 1} for at in range(2, 9))]
+
+    async def feed() -> AsyncIterator[Any]:
+        for row in given:  # they wait, and are read together; one that is refused has them read again
+            yield row if format == "rows" else f"{json.dumps(row)}\n".encode()
+
+    source = Generated(feed(), format)
+    served = run_async(serve(graph, {"in": source}, {"out": Gathered()}, signals=False))
+    assert served.unknown == {"in": {"x": 2, "y": 8}}
+    assert served.unreadable["in"].popitem()[1] == 1
+
+
 @pytest.mark.parametrize("kept", [True, False])
 def test_a_source_of_which_a_crash_loses_data_is_told(
     kept: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture

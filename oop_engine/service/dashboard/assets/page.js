@@ -131,11 +131,15 @@ function showWindows() {
   $("window-why").hidden = !node?.why;
   $("window-why").textContent = node?.why ?? "";
 }
+function unknown(columns) {
+  const names = Object.keys(columns).sort((a, b) => columns[b] - columns[a]);
+  return names.slice(0, 3).map(name => `${name} (${count(columns[name])})`).join(", ") + (names.length > 3 ? ` and ${names.length - 3} more` : "");
+}
 function showTables() {
   const holders = new Set(sample.why.map(reason => reason.holder));
-  table($("sources"), ["source", "bound", "behind the first", "lag (clock)", "tuples/s", "tuples", "unreadable", "silent"], sample.sources.map(source => [
+  table($("sources"), ["source", "bound", "behind the first", "lag (clock)", "tuples/s", "tuples", "unreadable", "unknown columns", "silent"], sample.sources.map(source => [
     [source.name, holders.has(source.name) ? "holds" : ""], source.bound ?? "none yet", source.behind ?? "", lasting(source.clock_s), rate(source.rate), count(source.tuples),
-    source.unreadable ? [count(source.unreadable), "bad"] : "0",
+    source.unreadable ? [count(source.unreadable), "bad"] : "0", unknown(source.unknown),
     source.ended ? "ended" : [lasting(source.silent_s), source.silent_s >= 3 && holders.has(source.name) ? "bad" : ""]]), "");
   const groups = sample.nodes.flatMap(node => (node.groups ?? []).map(group => [group.group, group.bound ?? "none yet", node.name]));
   table($("groups"), ["group", "results from", "operator"], groups, "All groups have the bound of their whole stream.");
