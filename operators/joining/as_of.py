@@ -23,6 +23,7 @@ from oop_engine.core.schema import Schema
 from oop_engine.operators.joining.bands import AsOf
 from oop_engine.operators.joining.index import Found, JoinIndex
 from oop_engine.operators.joining.matches import Matches, together
+from oop_engine.operators.joining.output import in_pages
 from oop_engine.operators.joining.run import SortedRun
 from oop_engine.operators.joining.speculative import SpeculativeState
 from oop_engine.operators.joining.state import JoinState
@@ -119,7 +120,7 @@ class AsOfState(JoinState):
         return [] if side == 1 else super()._purge_groups(side, punctuation)
 
     def _alone(self, side: int, lone: list[Found]) -> Iterator[pa.RecordBatch]:
-        for batch in self._taken(lone):
+        for batch in in_pages(self._taken(lone)):  # to look into all runs costs more than a few rows
             yield from self._resolved(batch)
 
     def _resolved(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

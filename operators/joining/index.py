@@ -85,10 +85,7 @@ class JoinIndex:
 
         At most ``PAGE_ROWS`` at a time.  O(log tuples) a probe and run, O(1) a match.
         """
-        least, most = int(low.min(initial=FOREVER)), int(high.max(initial=NEVER))
-        for run in self._runs:
-            if run.first > most or run.last < least:
-                continue
+        for run in self._reached(low, high):
             for probes, entries in run.matches(codes, low, high, PAGE_ROWS):
                 if entries.size:
                     yield probes, run, entries
@@ -104,7 +101,7 @@ class JoinIndex:
         Dead tuples count: they have to be out of reach, or older than one that is alive.
         """
         best, found = np.empty(codes.size, np.int64), np.zeros(codes.size, np.bool_)
-        for run in self._runs:
+        for run in self._reached(low, high):
             run.latest(codes, low, high, best, found)
         return best, found
 
@@ -121,10 +118,11 @@ class JoinIndex:
 
         Return those of them that have matched nothing, if they are asked for.
         """
-        if keep_from <= self.first and keep_from < FOREVER:
+        reached = [run for run in self._runs if run.first < keep_from or keep_from == FOREVER]
+        if not reached:
             return []
-        lone = [(run, run.lone(run.before(keep_from))) for run in self._runs] if self._alone else []
-        for run in self._runs:
+        lone = [(run, run.lone(run.before(keep_from))) for run in reached] if self._alone else []
+        for run in reached:
             run.bury_before(keep_from)
         self.compact()
         return lone
@@ -158,6 +156,11 @@ class JoinIndex:
         """Take the state that ``save`` returned of tuples with these columns."""
         self._runs = [SortedRun.loaded(run, fields, marks=self._marks) for run in saved]
         self._measure()
+
+    def _reached(self, low: Ints, high: Ints) -> Iterator[SortedRun]:
+        """Yield the runs that probes from ``low`` to ``high`` can meet a tuple of."""
+        least, most = int(low.min(initial=FOREVER)), int(high.max(initial=NEVER))
+        return (run for run in self._runs if least <= run.last and run.first <= most)
 
     def _stretch(self) -> int:
         """Return how long stretches are: the band's width, doubled until few of them hold all tuples."""

@@ -355,8 +355,9 @@ def occurring(slots: Integers, size: int) -> Integers:
     array([1, 3])
     """
     if 16 * slots.size < size:
-        some = np.sort(slots)
-        return some[np.diff(some, prepend=-1) > 0]
+        some, first = np.sort(slots), np.ones(slots.size, np.bool_)
+        np.not_equal(some[1:], some[:-1], out=first[1:])
+        return some[first]
     seen = np.zeros(size, np.bool_)
     seen[slots] = True
     return np.flatnonzero(seen)
