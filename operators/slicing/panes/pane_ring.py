@@ -274,8 +274,7 @@ class PaneRing:
     def _allot(self, room: int, groups: int) -> None:
         """Make an empty rectangle; zeros that are not written to take no memory."""
         self.room, self.groups, self.used, self.swept = room, groups, 0, False
-        self.turns = np.full((_TURNS, groups), NEVER)
-        self.turns[3] = 0
+        self.turns = _asleep(groups)
         self.tuples: NDArray[Any] = np.zeros((room + 1) * groups, self._kind)
         self.columns: list[Arrays | None] = [
             tuple(filled(self.tuples.size, value) for value in of.identity) if apart else None
@@ -354,23 +353,30 @@ class PaneRing:
 
         Panes are moved as a whole, so a cell that no later window asks for keeps the state it has.  O(cells).
         """
-        before, count, used, swept = self.room, self.groups, self.used, self.swept
-        turns, tuples, columns = self.turns, self.tuples, self.columns
-        some: slice | Integers = slice(count)
+        some: slice | Integers = slice(self.groups)
         to = some
         if slots is not None:
             some = np.flatnonzero(slots >= 0)
             to = slots[some]
-        self._allot(room, groups)
-        self.turns[:, to] = turns[:, some]
-        high = self.high if used else self.low - 1
+        before, turns = self.room, self.turns
+        high = self.high if self.used else self.low - 1
         moves = [(before, 1, room), *_stretches(self.low, high, before, room)]  # the row of backs, panes
-        for state, given in zip((*self.columns, (self.tuples,)), (*columns, (tuples,)), strict=True):
-            for column, values in zip(state or (), given or (), strict=True):
-                rows, there = column.reshape(room + 1, -1), values.reshape(before + 1, -1)
-                for first, length, row in moves:
-                    rows[row : row + length, to] = there[first : first + length, some]
-        self.used, self.swept = used, swept
+
+        def moved(values: NDArray[Any], nothing: np.generic) -> NDArray[Any]:
+            column = filled((room + 1) * groups, nothing)
+            rows, there = column.reshape(room + 1, -1), values.reshape(before + 1, -1)
+            for first, length, row in moves:
+                rows[row : row + length, to] = there[first : first + length, some]
+            return column
+
+        for i, (of, state) in enumerate(zip(self.accumulators, self.columns, strict=True)):
+            if state is not None:  # one part is there twice at a time
+                self.columns[i] = tuple(map(moved, state, of.identity))
+        self.tuples = moved(self.tuples, self._kind(0))
+        self.room, self.groups = room, groups
+        self.turns = _asleep(groups)
+        self.turns[:, to] = turns[:, some]
+        self._measure()
         if slots is not None:
             self.used = int(np.count_nonzero(self.rows(self.tuples)))
 
@@ -391,6 +397,13 @@ class PaneRing:
                     for column, nothing in zip(state or (), of.identity, strict=state is not None):
                         column[cells] = nothing
                 first += behind - start
+
+
+def _asleep(groups: int) -> Integers:
+    """Return where the stacks of groups are that have none."""
+    turns = np.full((_TURNS, groups), NEVER)
+    turns[3] = 0
+    return turns
 
 
 def _stretches(low: int, high: int, old: int, new: int) -> Iterator[tuple[int, int, int]]:
