@@ -10,7 +10,7 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +33,7 @@ _LEAST, _MOST = 0.0001, 0.5
 class Bins:
     """Bins of numbers whose limits grow by ``1 + 2 error / (1 - error)``: any number is within ``error`` of its bin's.
 
-    Bins are int64 in the order of numbers: 0 is zero, those of negative numbers are negative; infinities and NaN,
+    Bins are integers in the order of numbers: 0 is zero, those of negative numbers are negative; infinities and NaN,
     which is the largest, have bins of their own.
     """
 
@@ -53,11 +53,11 @@ class Bins:
         """The bin of infinity; behind it is that of NaN."""
         return math.ceil(math.log(sys.float_info.max) / self._log) - self._first + 2
 
-    def of(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the bins of numbers."""
+    def of(self, values: NDArray[Any]) -> NDArray[np.int32]:
+        """Return the bins of numbers, int32, int64 or float64."""
         from oop_engine.operators.kernels.lists import bins
 
-        found = np.empty(values.size, np.int64)
+        found = np.empty(values.size, np.int32)
         bins(values, 1 / self._log, self._first, self.last, found)
         return found
 
@@ -93,7 +93,7 @@ class ApproxQuantile(OfColumn):
         return (Part("bins", self.column, types=(pa.float64(),), parameter=self.error),)
 
     def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
-        counts = cast("Ragged", states[0][0]).compact()
+        counts = cast("Ragged", states[0][0])
         last = counts.totals() - 1
         null = last < 0
         if null.all():

@@ -14,7 +14,7 @@ from numba import njit
 
 from oop_engine.operators.kernels.partials import NO_WINDOW
 
-__all__ = ["encode", "fill", "find", "pairs", "place"]
+__all__ = ["encode", "fill", "find", "pairs", "pane_rows", "place"]
 
 NEVER = np.iinfo(np.int64).min
 _BLOCK, _FEW = 512, 8  # tuples, cells
@@ -127,6 +127,43 @@ def pairs(one, two, lowest, wide, places, numbers, first):
             many += 1
         numbers[i] = places[at]
     return many
+
+
+@njit(cache=True, nogil=True)
+def pane_rows(slots, times, grid, places, rows, first):
+    """Number pairs of slot and pane by first sight; return how many there are.
+
+    ``grid``: where the first slide begins, how long each is, how many panes it has (1 or 2), and where in it the second
+    one begins.  All slides together are less than 2**53 long.  places int32 (panes, slots), -1 each.  Writes the number
+    of each row, and the first row of each number, int64 (rows,).
+    """
+    many, free, cells = 0, places.ravel(), np.empty(_BLOCK, np.int64)
+    for start in range(0, len(slots), _BLOCK):
+        its = rows[start : start + _BLOCK]
+        _pane_cells(
+            grid, places.shape[1], slots[start : start + _BLOCK], times[start : start + _BLOCK], cells
+        )
+        for i in range(len(its)):
+            at = np.uintp(cells[i])  # unsigned: no index is below 0
+            if free[at] < 0:
+                free[at], first[many] = many, start + i
+                many += 1
+            its[i] = free[at]
+    return many
+
+
+@njit(cache=True, nogil=True)
+def _pane_cells(grid, groups, slots, times, cells):
+    """Write the place of each pair of slot and pane.  Vector instructions; a quotient of floats is one off at most."""
+    begin, slide, step, edge = grid
+    share = 1.0 / slide
+    for i in range(len(slots)):
+        away = times[i] - begin
+        pane = np.int64(np.float64(away) * share)
+        rest = away - pane * slide
+        off = np.int64(rest >= slide) - np.int64(rest < 0)
+        second = (step > 1) & (rest - off * slide >= edge)
+        cells[i] = ((pane + off) * step + second) * groups + slots[i]
 
 
 @njit(cache=True, nogil=True)

@@ -12,10 +12,11 @@ from oop_engine.operators.aggregates.sketches import Bins
 from oop_engine.operators.kernels.lists import ascending, counted, tally
 from oop_engine.operators.kernels.panes import Geometry
 from oop_engine.operators.kernels.partials import NO_WINDOW
-from oop_engine.operators.kernels.places import place
+from oop_engine.operators.kernels.places import pane_rows, place
 from oop_engine.operators.kernels.runs import reaches
 from oop_engine.operators.keys.row_codes import row_codes
 from oop_engine.operators.slicing.window_states import WindowStates
+from oop_engine.operators.windows import Extents
 
 FAR = 1 << 62
 
@@ -33,6 +34,12 @@ def test_a_value_has_the_bin_of_its_log(error: float) -> None:
     first = math.ceil(math.log(5e-324) * scale) - least
     expected = [math.copysign(math.ceil(math.log(abs(v)) * scale) - first, v) for v in values.tolist()]
     assert bins.of(values).tolist() == expected
+    for kind in (np.int32, np.int64):
+        whole = draw.integers(np.iinfo(kind).min, np.iinfo(kind).max, 2000, dtype=kind)
+        assert (bins.of(whole) == bins.of(whole.astype(np.float64))).all()
+    assert bins.of(np.array([0.0, -0.0, np.inf, -np.inf, np.nan])).tolist() == [
+        0, 0, bins.last, -bins.last, bins.last + 1,
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("lists", "span", "rows"), [(1, 1, 3), (3, 5, 40), (4, 50, 20)])
@@ -58,6 +65,27 @@ def test_rows_have_one_number_if_their_values_are_the_same(apart: int) -> None:
     seen: dict[tuple[int, int, str], int] = {}
     assert codes.tolist() == [seen.setdefault(name, len(seen)) for name in names]
     assert rows.tolist() == [names.index(name) for name in seen]
+
+
+@pytest.mark.parametrize(
+    ("range_", "slide"), [(10, 10), (30, 10), (25, 10), (3, 10), (1, 1), (2**50 + 7, 2**50)]
+)
+@pytest.mark.parametrize("origin", [0, -7, 2**60])
+def test_tuples_of_a_group_and_pane_have_one_row(range_: int, slide: int, origin: int) -> None:
+    extents, draw = Extents(range_, slide, origin), np.random.default_rng(slide)
+    edges = [origin + at * slide - side for at in range(-3, 3) for side in (0, range_ % slide)]
+    within = draw.integers(origin - 3 * slide, origin + 3 * slide, 1000)
+    times = draw.permutation(np.concatenate([within, *(np.array(edges) + near for near in (-1, 0, 1))]))
+    slots, steps = draw.integers(0, 3, times.size), extents.panes[1]
+    begin = origin + (int(times.min()) - origin) // slide * slide
+    free = np.full((8 * steps, 3), -1, np.int32)
+    rows, first = np.empty((2, times.size), np.int64)
+    many = pane_rows(slots, times, (begin, slide, steps, slide - range_ % slide), free, rows, first)
+    windows = extents.wids(times)
+    names = list(zip(slots.tolist(), *(side.tolist() for side in windows), strict=True))
+    seen: dict[tuple[int, ...], int] = {}
+    assert rows.tolist() == [seen.setdefault(name, len(seen)) for name in names]
+    assert first[:many].tolist() == [names.index(name) for name in seen]
 
 
 def test_a_run_reaches_to_the_last_of_its_rows() -> None:

@@ -97,8 +97,8 @@ class ValueCounts(Lists):
         column = decoded(page.column(self.part.column or ""))
         return self.keys(column), valid(column)
 
-    def keys(self, column: pa.Array) -> Integers:
-        """Return the key of each value of a column; those of nulls are of no use."""
+    def keys(self, column: pa.Array) -> NDArray[Any]:
+        """Return the key of each value of a column, an integer; those of nulls are of no use."""
         return keys_of(column)
 
     def add(self, state: Arrays, rows: Integers, inputs: Arrays) -> None:
@@ -111,7 +111,7 @@ class ValueCounts(Lists):
             fresh = column_of(self.combine(state, state_of(fresh)))
         column.become(fresh)
 
-    def _tallied(self, rows: Integers, keys: Integers, size: int) -> Ragged:
+    def _tallied(self, rows: Integers, keys: NDArray[Any], size: int) -> Ragged:
         """Return the lists of tuples by their rows."""
         if not keys.size:
             return column_of(self.empty(size))
@@ -186,9 +186,9 @@ class NameCounts(ValueCounts):
 class BinCounts(ValueCounts):
     """Keeps how many values there are in each bin of ``Bins``."""
 
-    def keys(self, column: pa.Array) -> Integers:
+    def keys(self, column: pa.Array) -> NDArray[np.int32]:
         """Return the bin of each value."""
-        return Bins(self.part.parameter).of(numbers(column, pa.float64()))
+        return Bins(self.part.parameter).of(numbers(column, pa.int32(), pa.int64(), pa.float64()))
 
 
 @register_accumulator("registers")

@@ -16,10 +16,12 @@ import pyarrow as pa
 
 from oop_engine.core.errors import SnapshotError
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import NEVER
+from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
+from oop_engine.operators.kernels.places import pane_rows
 from oop_engine.operators.keys.row_codes import row_codes
+from oop_engine.operators.slicing.compiled import fixed
 from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.partials import NO_WINDOW
 from oop_engine.operators.slicing.store import Reach, Store
@@ -38,6 +40,8 @@ __all__ = ["PaneStore"]
 
 _FAR = 3 << 61  # windows; no extent of times up to 2**62 reaches so far
 _NONE = np.empty(0, np.int64)
+_PLACES = 4  # of a group and pane that there may be, for each tuple: with more they are hashed
+_EXACT = 2**53  # times of all panes of a page together, up to which a float is exact
 
 
 class PaneStore(WindowStore):
@@ -64,10 +68,10 @@ class PaneStore(WindowStore):
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         if groups > len(self.spans):
             self.grow(groups)
-        first, last = self.extents.wids(times)
         if self._given is None:
-            panes = self._of_tuples(page, times, slots, first, last)
+            panes = self._of_tuples(page, times, slots)
         else:
+            first, last = self.extents.wids(times)
             panes = Runs(slots, first, last, self._given(page))
             if (last < first).any():  # of other grids
                 panes = panes.take(last >= first)
@@ -100,16 +104,29 @@ class PaneStore(WindowStore):
         first, behind = first[np.append(0, apart + 1)], behind[np.append(apart, -1)]
         return origin + first * slide, origin + behind * slide, np.full(first.size, self.alive / slide)
 
-    def _of_tuples(
-        self, page: Page, times: Integers, slots: Integers, first: Integers, last: Integers
-    ) -> Runs:
-        inside = last >= first
-        if not inside.all():
-            page, times, slots = page.filter(inside), times[inside], slots[inside]
-            first, last = first[inside], last[inside]
-        panes = first + last  # a pane is known by both its ends
-        of_tuple, rows = row_codes([pa.array(slots), pa.array(panes)])
-        return self._rows.of_page(page, times, (of_tuple, slots[rows], first[rows], last[rows]))
+    def _of_tuples(self, page: Page, times: Integers, slots: Integers) -> Runs:
+        of_tuple, rows = self._numbered(times, slots)
+        first, last = self.extents.wids(times[rows])
+        if not (inside := last >= first).all():
+            some = inside[of_tuple]
+            return self._of_tuples(page.filter(some), times[some], slots[some])
+        return self._rows.of_page(page, times, (of_tuple, slots[rows], first, last))
+
+    def _numbered(self, times: Integers, slots: Integers) -> tuple[Integers, Integers]:
+        """Return the row of each tuple, by its group and pane, and the first tuple of each row."""
+        extents, groups = self.extents, len(self.spans)
+        origin, slide, (_, step) = extents.origin, extents.slide, extents.panes
+        low, high = (int(times.min()), int(times.max())) if times.size else (FOREVER, NEVER)
+        slides = (high - origin) // slide - (low - origin) // slide + 1
+        if not 0 < slides * step * groups <= _PLACES * times.size or slides * slide > _EXACT:
+            first, last = extents.wids(times)  # a pane is known by both its ends
+            return row_codes([pa.array(slots), pa.array(first + last)])
+        extents.check(low, high)
+        free = np.full((slides * step, groups), -1, np.int32)
+        rows, first = np.empty((2, times.size), np.int64)
+        grid = low - (low - origin) % slide, slide, step, slide - (extents.range or 0) % slide
+        many = pane_rows(fixed(slots), fixed(times), grid, free, rows, first)
+        return rows, first[:many].copy()
 
     def take(self, slots: Integers, low: Integers, stop: Integers) -> WindowStates:
         return self._windows(self._within(slots, low, stop))
