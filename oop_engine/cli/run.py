@@ -204,9 +204,11 @@ def _rows(source: str, count: int, served: Served) -> str:
 
 def _unknown(counts: dict[str, int]) -> list[str]:
     """Return the columns that were left out in words: the most frequent ones by name."""
-    often = sorted(counts.items(), key=lambda found: -found[1])
+    from oop_engine.connectors.unknown_columns import OTHERS
+
+    often = sorted((found for found in counts.items() if found[0] != OTHERS), key=lambda found: -found[1])
     named = [f"{count:,} with {name!r}" for name, count in often[:_NAMED]]
-    more = f" and {len(often) - _NAMED:,} more" if len(often) > _NAMED else ""
+    more = f" and {len(often) - _NAMED:,} or more others" if len(often) > _NAMED else ""
     return [f"{', '.join(named)}{more} (not in the schema, left out)"] if named else []
 
 

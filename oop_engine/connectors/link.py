@@ -1,17 +1,19 @@
-"""Link: the way from a source to its server, which may be away for a while.
+"""Link: the way from a source or a sink to its server, which may be away for a while.
 
 A source tells its link when its server answers, and when it is gone: one line each, however often is tried in between.
 A client library that connects again by itself goes on alone; of the others the source raises ``UnreachableError``, and
 is read again from the position behind the last data, as after a restart: nothing is lost, and nothing comes twice.
+
+A sink raises ``UnreachableError`` too, and does the same again: to repeat it is harmless after a restart, so it is now.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractContextManager, ExitStack, aclosing
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from oop_engine.core.errors import SetupError
 from oop_engine.system.stopwatch import wall
@@ -19,20 +21,26 @@ from oop_engine.system.stopwatch import wall
 if TYPE_CHECKING:
     from oop_engine.connectors.source import LiveSource, Position
 
-__all__ = ["ServerLink", "UnreachableError", "read_on"]
+__all__ = ["LeftError", "ServerLink", "UnreachableError", "again", "read_on"]
+
+T = TypeVar("T")
 
 _LOG = logging.getLogger("oop_engine")
 _FIRST_S, _MOST_S = 0.1, 10.0
 
 
 class UnreachableError(SetupError):
-    """The server of a source does not answer, and may do so later."""
+    """The server of a source or a sink does not answer, and may do so later."""
+
+
+class LeftError(Exception):
+    """A service was stopped while the server of a sink was away."""
 
 
 class ServerLink:
-    """Whether the server of a source is there.
+    """Whether the server of a source, or of a sink, is there.
 
-    ``name``: of the source, in lines of the log.  ``away``: it was there, and is gone; ``losses``: how often it went.
+    ``name``: of either, in lines of the log.  ``away``: it was there, and is gone; ``losses``: how often it went.
     """
 
     def __init__(self, name: str = "source") -> None:
@@ -61,6 +69,44 @@ class ServerLink:
         """Wait until one should try again: 0.1 s, and twice as long each time in a row, up to 10 s."""
         await asyncio.sleep(self._pause_s)
         self._pause_s = min(2 * self._pause_s, _MOST_S)
+
+    async def pause_until(self, stop: asyncio.Event) -> None:
+        """Wait as ``pause`` does; no longer, once ``stop`` is set."""
+        both = {asyncio.create_task(self.pause()), asyncio.create_task(stop.wait())}
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in both:
+                each.cancel()
+
+
+async def again(
+    link: ServerLink,
+    work: Callable[[], Awaitable[T]],
+    stop: asyncio.Event,
+    held: Callable[[], AbstractContextManager[None]],
+) -> T:
+    """Return the result of some work of a sink, which is done again as long as its server is away.
+
+    The block ``held()`` lasts from the first failure on.  Raises ``LeftError`` if ``stop`` is set meanwhile; the work's
+    own ``UnreachableError`` if its server never was there.
+    """
+    with ExitStack() as away:
+        while True:
+            try:
+                found = await work()
+            except UnreachableError as error:
+                if not link.away:
+                    away.enter_context(held())
+                link.gone(error.__cause__ or error)
+                if not link.away:
+                    raise
+                if stop.is_set():
+                    raise LeftError(link.name) from error
+            else:
+                link.here()
+                return found
+            await link.pause_until(stop)
 
 
 async def read_on(source: LiveSource, position: Position) -> AsyncIterator[tuple[Any, Position]]:

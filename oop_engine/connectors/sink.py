@@ -9,8 +9,10 @@ and does the same once.
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import cached_property
 from typing import Any, TypeAlias
 
+from oop_engine.connectors.link import ServerLink
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 
@@ -23,11 +25,18 @@ Prepared: TypeAlias = Any
 class LiveSink:
     """Base of all sinks of a service.  A sink is opened once, and used from one event loop.
 
-    ``failures``: errors of the place that it writes to, such as a lost connection.  A service stops on one with a line,
-    and its checkpoint has all that the next one needs; other errors keep their traceback.
+    ``prepare`` and ``commit`` may raise ``UnreachableError`` if the server is away: they are called again, after a
+    while, until it is back; meanwhile no source is read.  The work may have been done before the connection broke.
+    ``failures``: other errors of the place that it writes to, such as a full disk.  A service stops on one with a line,
+    and its checkpoint has all that the next one needs; errors that are none of these keep their traceback.
     """
 
     failures: tuple[type[Exception], ...] = ()
+
+    @cached_property
+    def link(self) -> ServerLink:
+        """The way to its server."""
+        return ServerLink("sink")
 
     async def open(self, schema: Schema, run: str, prepared: Collection[Prepared]) -> None:
         """Get ready for pages of ``schema``; ``run``: the name of this checkpoint, and of no other.

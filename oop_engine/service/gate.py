@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 __all__ = ["Gate"]
 
@@ -14,6 +14,7 @@ class Gate:
 
     def __init__(self) -> None:
         self._inside = 0
+        self._holders = 0
         self.paused = self._closed = False
         self._going = asyncio.Event()
         self._going.set()
@@ -25,7 +26,21 @@ class Gate:
     def pause(self, paused: bool = True) -> None:
         """Let nobody in any more, or again; who is alone is let through all the same."""
         self.paused = paused
-        if paused:
+        self._tell()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Let nobody in for as long as the block takes, as if paused."""
+        self._holders += 1
+        self._tell()
+        try:
+            yield
+        finally:
+            self._holders -= 1
+            self._tell()
+
+    def _tell(self) -> None:
+        if self.paused or self._holders:
             self._going.clear()
         else:
             self._going.set()
@@ -37,7 +52,7 @@ class Gate:
     @asynccontextmanager
     async def inside(self) -> AsyncIterator[None]:
         """Be one of many, for as long as the block takes."""
-        while self.paused or not self._open.is_set():
+        while not (self._going.is_set() and self._open.is_set()):
             await self._going.wait()
             await self._open.wait()
         if self._closed:

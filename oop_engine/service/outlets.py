@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Any
 from zlib import crc32
 
+from oop_engine.connectors.link import ServerLink, again
 from oop_engine.connectors.sink import LiveSink, Prepared
 from oop_engine.connectors.sinks.callback import Callback
 from oop_engine.core.errors import SetupError, UsageError
@@ -25,10 +28,14 @@ DEAD = ""
 class Outlets:
     """The sinks of ``plan``, by name; a function is one that is called with each page.
 
-    ``epoch``: the number of the one that results belong to now.  Raises ``UsageError`` if they are not the graph's.
+    ``epoch``: the number of the one that results belong to now.  ``stop``: it is set when the service is to stop;
+    ``held``: a block in which no source is read.  Raises ``UsageError`` if the sinks are not the graph's.
     """
 
-    def __init__(self, plan: Plan, sinks: Mapping[str, Any], dead_letters: LiveSink | None) -> None:
+    def __init__(
+        self, plan: Plan, sinks: Mapping[str, Any], dead_letters: LiveSink | None,
+        held: Callable[[], AbstractContextManager[None]],
+    ) -> None:  # fmt: skip
         names = [node.name for node in plan.of_kind("sink")]
         if {*names} != {*sinks}:
             msg = f"graph {plan.name!r}: has the sinks {', '.join(names)}; got {', '.join(sinks) or 'none'}"
@@ -39,7 +46,14 @@ class Outlets:
         }
         if dead_letters is not None:
             self._sinks[DEAD], self._schemas[DEAD] = dead_letters, DEAD_LETTERS
-        self.epoch = 0
+        for name, sink in self._sinks.items():
+            sink.link = ServerLink(_words(name))
+        self.epoch, self.stop, self._held = 0, asyncio.Event(), held
+
+    @property
+    def links(self) -> dict[str, ServerLink]:
+        """The ways of all sinks to their servers."""
+        return {name or "dead letters": sink.link for name, sink in self._sinks.items()}
 
     async def open(self, run: str, prepared: Mapping[str, Prepared], epoch: int) -> None:
         """Open all sinks, and repeat the commit of all that is still prepared; results are of ``epoch`` then."""
@@ -47,6 +61,7 @@ class Outlets:
         for name, sink in self._sinks.items():
             known = prepared.get(name)
             await sink.open(self._schemas[name], _run_of(run, name), [] if known is None else [known])
+            sink.link.here()
         await self.commit(prepared)
 
     async def take(self, result: Result) -> None:
@@ -64,18 +79,19 @@ class Outlets:
         found = dict[str, Prepared]()
         for name, sink in self._sinks.items():
             with _told(name, sink):
-                found[name] = await sink.prepare(epoch)
+                found[name] = await again(sink.link, partial(sink.prepare, epoch), self.stop, self._held)
         return {name: prepared for name, prepared in found.items() if prepared is not None}
 
     async def commit(self, prepared: Mapping[str, Prepared]) -> None:
         """Let sinks commit."""
         for name, found in prepared.items():
             if name not in self._sinks:
-                words = f"sink {name!r}" if name != DEAD else "dead letters"
+                words = _words(name)
                 msg = f"the checkpoint has results for {words} that are not visible yet: give that sink once more"
                 raise UsageError(msg)
-            with _told(name, self._sinks[name]):
-                await self._sinks[name].commit(found)
+            sink = self._sinks[name]
+            with _told(name, sink):
+                await again(sink.link, partial(sink.commit, found), self.stop, self._held)
 
     async def close(self) -> None:
         """Close all sinks."""
@@ -89,10 +105,13 @@ def _told(name: str, sink: LiveSink) -> Iterator[None]:
     try:
         yield
     except sink.failures as error:
-        where = "dead letters" if name == DEAD else f"sink {name!r}"
         reason = " ".join(str(error).split()) or type(error).__name__
-        msg = f"{where}: {reason}: mend that, and start the service again: it goes on from its checkpoint"
+        msg = f"{_words(name)}: {reason}: mend that, and start the service again: it goes on from its checkpoint"
         raise SetupError(msg) from error
+
+
+def _words(name: str) -> str:
+    return f"sink {name!r}" if name != DEAD else "dead letters"
 
 
 def _run_of(run: str, sink: str) -> str:

@@ -16,15 +16,16 @@ from contextlib import AsyncExitStack
 from dataclasses import asdict
 from typing import Any, TypeVar
 
+from oop_engine.connectors.link import LeftError
 from oop_engine.connectors.sink import LiveSink
-from oop_engine.core.errors import UsageError
+from oop_engine.core.errors import SetupError, UsageError
 from oop_engine.core.graphs.fingerprint import described
 from oop_engine.core.graphs.graph import Graph, Stream
 from oop_engine.core.snapshot import readable
-from oop_engine.core.units import TIME_UNITS
 from oop_engine.runners.faults import first_of
 from oop_engine.runners.local import Local
 from oop_engine.runners.states import RUNNER
+from oop_engine.service.arrival_clock import ArrivalClock
 from oop_engine.service.checkpoint_folder import CheckpointFolder
 from oop_engine.service.checkpoint_manifest import CheckpointManifest, check_graph, check_names
 from oop_engine.service.dead_letters import DeadLetters
@@ -42,7 +43,6 @@ __all__ = ["Service"]
 T = TypeVar("T")
 States = Mapping[str, Callable[[], bytes]]
 _LOG = logging.getLogger("oop_engine")
-_FOREVER_S = 3600.0
 _KEPT = 20
 
 
@@ -76,8 +76,9 @@ class Service:
         self._folder, self._every_s, self._clock, self._aside = folder, every_s, clock, aside
         self._without = without_state_of
         plan = graph.plan()
-        self._outlets = Outlets(plan, sinks, dead_letters)
-        self.local = Local(graph, self._outlets.take, check=check)
+        self.gate = Gate()
+        self.outlets = Outlets(plan, sinks, dead_letters, self.gate.held)
+        self.local = Local(graph, self.outlets.take, check=check)
         self.plan = self.local.plan
         self.dead = DeadLetters(clock, kept=dead_letters is not None)
         names = [node.name for node in plan.of_kind("source")]
@@ -88,28 +89,43 @@ class Service:
         self.inlets = {
             n: Inlet(n, sources[n], plan.schema(Stream(n)), self.dead, self.local, self._took) for n in names
         }
-        self.gate = Gate()
         self._finished, self._wanted = asyncio.Event(), asyncio.Event()
-        self.epochs = 0
+        self.epochs, self._left = 0, False
         self.kept = deque[Kept](maxlen=_KEPT)
 
     async def run(self, stop: asyncio.Event, *, drain: bool = False) -> Served:
         """Run to the end of all sources, or until ``stop`` is set."""
+        self.outlets.stop = stop
         for line in [*hints(self.plan), *self._lost_in_a_crash()]:
             _LOG.warning("%s", line)
         async with AsyncExitStack() as stack:
-            stack.push_async_callback(self._outlets.close)
-            await self._begin()
+            stack.push_async_callback(self.outlets.close)
+            await self._in_time(self._begin)
             try:
-                over = await self._work(stop, drain=drain)
+                over = not self._left and await self._work(stop, drain=drain)
             except BaseExceptionGroup as group:
                 raise first_of(group) from None
             if over:
-                await self._keep(await self._outlets.prepare(self._outlets.epoch), over=True)
+                await self._in_time(self._end)
+                over = not self._left
         tuples = {name: inlet.tuples for name, inlet in self.inlets.items()}
         nulls = {name: inlet.nulls for name, inlet in self.inlets.items()}
         unknown = {name: inlet.unknown for name, inlet in self.inlets.items()}
         return Served(self.epochs, over, tuples, self.dead.counts, nulls, unknown, self.local.statistics)
+
+    async def _in_time(self, work: Callable[[], Awaitable[Any]]) -> None:
+        """Await work with the sinks, or leave it to the next service: if stopped while a server of one is away."""
+        try:
+            await work()
+        except LeftError as error:
+            reason = " ".join(str(error.__cause__).split())
+            if not self.durable:
+                msg = f"{error}: stopped while its server is away, so without a checkpoint results are lost: {reason}"
+                raise SetupError(msg) from error
+            self._left = True
+            _LOG.warning(
+                "%s: stopped while its server is away: its results come with the next service", error
+            )
 
     def _lost_in_a_crash(self) -> list[str]:
         sources = {name: inlet.source for name, inlet in self.inlets.items()}
@@ -118,7 +134,7 @@ class Service:
     async def _begin(self) -> None:
         """Take over the checkpoint, and repeat the commit of its last epoch."""
         if self._folder is None:
-            await self._outlets.open("unrecorded", {}, 0)
+            await self.outlets.open("unrecorded", {}, 0)
             return
         folder = self._folder
         newest = await self._aside(folder.newest)
@@ -131,7 +147,7 @@ class Service:
             self._check(manifest)
             self._restore(manifest, await self._aside(lambda: folder.states_of(manifest)))
         prepared = manifest.prepared if manifest is not None else {}
-        await self._outlets.open(folder.run, prepared, folder.number + 1)
+        await self.outlets.open(folder.run, prepared, folder.number + 1)
         if manifest is not None:
             await self._acknowledge(manifest.positions)
             self._check(manifest)
@@ -139,25 +155,28 @@ class Service:
     async def _work(self, stop: asyncio.Event, *, drain: bool) -> bool:
         """Read, and take checkpoints; return whether all streams have ended."""
         async with self.local, asyncio.TaskGroup() as tasks:
-            clock = self._arrivals()
+            wanted = self.local.clock_every is not None
+            clock = ArrivalClock(self.plan, self._clock) if wanted else None
             readers = [
                 tasks.create_task(inlet.read(self.gate, clock), name=f"source {name}")
                 for name, inlet in self.inlets.items()
                 if not inlet.ended
             ]
             keeper = tasks.create_task(self._keep_on(), name="checkpoints")
-            ticker = tasks.create_task(self._tick_on(clock), name="clock")
+            ticking = [] if clock is None else [clock.tick_on(self.local, self.gate)]
+            tickers = [tasks.create_task(each, name="clock") for each in ticking]
             await any_of(stop, readers)
             self._finished.set()
             await keeper
             async with self.gate.alone():
                 self.gate.close()
-                await cancelled({*readers, ticker})
+                await cancelled({*readers, *tickers})
                 for inlet in self.inlets.values():
                     await inlet.put()
-                over = drain or all(inlet.ended for inlet in self.inlets.values())
+                over = not self._left and (drain or all(inlet.ended for inlet in self.inlets.values()))
                 if not over:
-                    await self._finish(*await self._take())
+                    if not self._left:
+                        await self._in_time(self._finish_now)
                     self.local.leave()
         return over
 
@@ -175,27 +194,16 @@ class Service:
         wanted = asyncio.create_task(self._wanted.wait())
         first = asyncio.FIRST_COMPLETED
         try:  # not wait_for: until Python 3.12 it can swallow a cancellation
-            while not finished.done():
+            while not (finished.done() or self._left):
                 await asyncio.wait([finished, wanted], timeout=self._every_s, return_when=first)
                 if wanted.done():
                     self._wanted.clear()
                     wanted = asyncio.create_task(self._wanted.wait())
                 if not finished.done():
-                    await self.checkpoint()
+                    await self._in_time(self.checkpoint)
         finally:
             finished.cancel()
             wanted.cancel()
-
-    async def _tick_on(self, clock: Callable[[], int] | None) -> None:
-        """Let the arrival clock tick for the operators that want it."""
-        if clock is None or self.local.clock_every is None:
-            return
-        schema = self.plan.schema(Stream(next(iter(self.inlets))))
-        every_s = self.local.clock_every / TIME_UNITS[schema.unit]
-        while True:
-            await asyncio.sleep(min(every_s, _FOREVER_S))
-            async with self.gate.inside():
-                await self.local.clock(clock())
 
     async def checkpoint(self) -> None:
         """Take a checkpoint now, and let the results of its epoch be seen."""
@@ -209,13 +217,19 @@ class Service:
     async def _take(self) -> tuple[int, States, CheckpointManifest]:
         """Return the epoch that ends now, the states, and all else that a checkpoint has."""
         states = await self.local.captured()
-        await self._outlets.bury(self.dead.take())
-        epoch = self._outlets.epoch
-        self._outlets.epoch += 1
+        await self.outlets.bury(self.dead.take())
+        epoch = self.outlets.epoch
+        self.outlets.epoch += 1
         return epoch, states, self._manifest()
 
+    async def _finish_now(self) -> None:
+        await self._finish(*await self._take())
+
+    async def _end(self) -> None:
+        await self._keep(await self.outlets.prepare(self.outlets.epoch), over=True)
+
     async def _finish(self, epoch: int, states: States, manifest: CheckpointManifest) -> int:
-        prepared = await self._outlets.prepare(epoch)
+        prepared = await self.outlets.prepare(epoch)
         return await self._record(manifest, states, prepared)
 
     async def _keep(self, prepared: dict[str, Any], *, over: bool) -> None:
@@ -229,7 +243,7 @@ class Service:
             operators = self.local.operators
             kinds = {name: (type(op).__name__, op.state_version) for name, op in operators.items()}
             await self._aside(lambda: folder.record(manifest, packed, kinds))
-        await self._outlets.commit(prepared)
+        await self.outlets.commit(prepared)
         await self._acknowledge(manifest.positions)
         self.epochs += 1
         if folder is not None:
@@ -281,18 +295,4 @@ class Service:
                 self.local.statistics.edges[edge].below = below
 
     async def _took(self) -> None:
-        await self._outlets.bury(self.dead.take())
-
-    def _arrivals(self) -> Callable[[], int] | None:
-        """Return the arrival clock, in the unit of the sources; None: no operator wants it."""
-        if self.local.clock_every is None:
-            return None
-        units = {self.plan.schema(Stream(name)).unit for name in self.inlets}
-        if len(units) > 1 or not units <= TIME_UNITS.keys():
-            msg = (
-                f"graph {self.plan.name!r}: an operator goes by the arrival clock, which shows seconds since 1970; its "
-                f"sources are in {', '.join(sorted(units))}: give them one unit of time, or leave out the Heartbeat"
-            )
-            raise UsageError(msg)
-        a_second = TIME_UNITS[units.pop()]
-        return lambda: int(self._clock() * a_second)
+        await self.outlets.bury(self.dead.take())

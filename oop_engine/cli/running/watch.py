@@ -35,14 +35,19 @@ def picture(sample: dict[str, Any]) -> Group:
     checkpoints = sample["checkpoints"]
     age = "none yet" if checkpoints["age_s"] is None else f"{checkpoints['age_s']:,.0f} s ago"
     kind = "checkpoint" if checkpoints["durable"] else "commit"
-    head = (
-        f"{sample['graph']}: {'paused' if sample['paused'] else 'running'}, {sample['rate']:,.0f} tuples/s, "
-    )
+    head = f"{sample['graph']}: {_going(sample)}, {sample['rate']:,.0f} tuples/s, "
     head += f"last {kind} {age}"
     reasons = [Text(shown(reason["text"]), "yellow") for reason in sample["why"]] or [
         Text("nothing is held back")
     ]
     return Group(Text(shown(head), "bold"), *reasons, _sources(sample), _operators(sample))
+
+
+def _going(sample: dict[str, Any]) -> str:
+    away = [f"sink {sink['name']!r}" for sink in sample["sinks"] if sink["away"]]
+    if away and not sample["paused"]:
+        return f"waits for the server of {away[0]}"
+    return "paused" if sample["paused"] else "running"
 
 
 def _sources(sample: dict[str, Any]) -> Table:

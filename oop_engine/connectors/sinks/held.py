@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, TypeAlias
 
 from oop_engine.connectors.formats.payloads import check_payloads, payloads_of
+from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.sink import LiveSink, Prepared
 from oop_engine.core.errors import SetupError
 from oop_engine.core.page import Page
@@ -24,7 +25,8 @@ class HeldSink(LiveSink, ABC):
 
     ``key``: the column whose value is the key of a message.  Of a system that keeps no unfinished work of a process
     nothing can be prepared, so until the commit the messages are in the checkpoint: results are for this, raw streams
-    are not.  Subclasses connect in ``connect``, and send in ``send``.
+    are not.  Subclasses connect in ``connect``, and send in ``send``; like ``mark`` it raises ``UnreachableError`` if
+    the server is away.
     """
 
     def __init__(self, format: str, key: str | None = None) -> None:
@@ -53,21 +55,27 @@ class HeldSink(LiveSink, ABC):
 
     async def prepare(self, epoch: int) -> Prepared:
         """Hand the messages to the checkpoint."""
-        if (messages := self._messages.pop(epoch, None)) is None:
+        if (messages := self._messages.get(epoch)) is None:
             return None
+        mark = await self.mark()
+        del self._messages[epoch]
         try:
             coding, texts = "utf-8", [payload.decode() for _, payload in messages]
         except UnicodeDecodeError:
             coding, texts = "base64", [b64encode(payload).decode() for _, payload in messages]
         rows = [[key, text] for (key, _), text in zip(messages, texts, strict=True)]
-        return [self._run, epoch, rows, coding, await self.mark()]
+        return [self._run, epoch, rows, coding, mark]
 
     async def commit(self, prepared: Prepared) -> None:
         """Send the messages of an epoch, unless that was done."""
         run, epoch, rows, coding, mark = prepared
         decoded = b64decode if coding == "base64" else str.encode
         messages = [(key, decoded(text)) for key, text in rows]
-        await self.send(run, epoch, messages, mark if epoch in self._repeated else None)
+        try:
+            await self.send(run, epoch, messages, mark if epoch in self._repeated else None)
+        except UnreachableError:  # some of them may be there
+            self._repeated.add(epoch)
+            raise
         self._repeated.discard(epoch)
 
     @property
@@ -77,7 +85,7 @@ class HeldSink(LiveSink, ABC):
 
     @abstractmethod
     async def connect(self) -> None:
-        """Connect; raises ``SetupError`` if nobody answers."""
+        """Connect, also once more; raises ``SetupError`` if nobody answers."""
 
     async def mark(self) -> Any:
         """Return a value of JSON that ``send`` is given again if the commit may be a repeated one."""

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from oop_engine.connectors.library import library
+from oop_engine.connectors.link import UnreachableError
+from oop_engine.connectors.refusals import refused_by_nats
 from oop_engine.connectors.sinks.held import HeldSink, Keyed
 from oop_engine.core.errors import SetupError
 
 __all__ = ["JetStreamSubject"]
 
+T = TypeVar("T")
 _AT_ONCE, _ANSWER_S = 256, 10.0
 _ID = "Nats-Msg-Id"
 
@@ -32,16 +37,27 @@ class JetStreamSubject(HeldSink):
         super().__init__(format)
         self._server, self._subject, self._options = server, subject, options or {}
         self._client: Any = None
+        self._broken = deque[Exception](maxlen=10)
 
     async def connect(self) -> None:
         """Connect, and look for the stream that takes up the subject."""
-        nats = library("nats", "nats", "JetStreamSubject")
         errors = library("nats.errors", "nats", "JetStreamSubject")
         self._errors = library("nats.js.errors", "nats", "JetStreamSubject")
         self.failures = (errors.Error, OSError)
+        try:
+            await self._begin()
+        except self.failures as error:
+            await self.close()
+            msg = f"{self.place}: {self._reason(error)}"
+            raise SetupError(msg) from error
+
+    async def _begin(self) -> None:
+        nats = library("nats", "nats", "JetStreamSubject")
 
         async def quiet(error: Exception) -> None:
-            return
+            self._broken.append(error)
+
+        self._broken.clear()
 
         options = {
             "connect_timeout": 5,
@@ -49,28 +65,44 @@ class JetStreamSubject(HeldSink):
             "max_reconnect_attempts": 3,
             "error_cb": quiet,
         }
+        self._client = await nats.connect(self._server, **{**options, **self._options})
+        self._jetstream = self._client.jetstream(timeout=_ANSWER_S)
+        self._stream = await self._jetstream.find_stream_name_by_subject(self._subject)
+
+    async def _asked(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Return an answer of the server, on a new connection if the last one broke."""
         try:
-            self._client = await nats.connect(self._server, **{**options, **self._options})
-            self._jetstream = self._client.jetstream(timeout=_ANSWER_S)
-            self._stream = await self._jetstream.find_stream_name_by_subject(self._subject)
-        except (errors.Error, OSError) as error:
+            if self._client is None:
+                await self._begin()
+            return await work()
+        except self.failures as error:
             await self.close()
-            msg = f"{self.place}: {self._reason(error)}"
-            raise SetupError(msg) from error
+            if (refused := refused_by_nats(self._broken)) is not None:
+                raise refused from error
+            known = isinstance(error, self._errors.APIError)
+            if known and not isinstance(error, self._errors.ServiceUnavailableError):
+                raise
+            msg = f"{self.place}: {error}"
+            raise UnreachableError(msg) from error
 
     def _reason(self, error: Exception) -> str:
         if isinstance(error, self._errors.NotFoundError):
             return "no stream takes it up: check its name, or make a stream with this subject"
         if isinstance(error, self._errors.ServiceUnavailableError):
             return "this server has no JetStream: start it with -js"
-        return f"no server answers ({error}): give the address of one that runs"
+        reason = refused_by_nats(self._broken) or error
+        return f"no server answers ({reason}): give the address of one that runs"
 
     async def mark(self) -> int:
         """Return the number of the last message of the stream: those of the epoch come behind it."""
-        return int((await self._jetstream.stream_info(self._stream)).state.last_seq)
+        about = await self._asked(lambda: self._jetstream.stream_info(self._stream))
+        return int(about.state.last_seq)
 
     async def send(self, run: str, epoch: int, messages: list[Keyed], mark: int | None) -> None:
         """Publish the messages of an epoch that are not there, in their order."""
+        await self._asked(lambda: self._publish(run, epoch, messages, mark))
+
+    async def _publish(self, run: str, epoch: int, messages: list[Keyed], mark: int | None) -> None:
         named = {f"{run}-{epoch}-{number}": payload for number, (_, payload) in enumerate(messages)}
         for known in await self._there(named, mark) if mark is not None else ():
             del named[known]
@@ -97,6 +129,7 @@ class JetStreamSubject(HeldSink):
         if self._client is not None:
             with suppress(*self.failures, RuntimeError):  # it may write to a connection that is closed
                 await self._client.close()
+        self._client = None
 
     @property
     def place(self) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 from oop_engine.connectors.library import library
+from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.sinks.held import HeldSink, Keyed
 from oop_engine.core.errors import SetupError
 
@@ -32,6 +34,7 @@ class KafkaTopic(HeldSink):
         super().__init__(format, key)
         self._servers, self._topic, self._options = servers, topic, options or {}
         self._producer: Any = None
+        self._consumer: Any = None
 
     async def connect(self) -> None:
         """Begin to be the only one who sends under the name of this run."""
@@ -43,52 +46,79 @@ class KafkaTopic(HeldSink):
 
     async def close(self) -> None:
         """Let the broker know that nothing more comes."""
-        for one in filter(None, (self._producer, getattr(self, "_consumer", None))):
-            await asyncio.to_thread(one.flush if one is self._producer else one.close)
+        await asyncio.to_thread(self._let_go)
+
+    def _let_go(self) -> None:
+        """Disconnect; a transaction that is still open is settled when its name is used next."""
+        if self._producer is not None:
+            self._producer.purge()
+            self._consumer.close()
+        self._producer = self._consumer = None
 
     def _connect(self) -> None:
         kafka = library("confluent_kafka", "kafka", "KafkaTopic")
         self.failures = (kafka.KafkaException,)
-        common = {"log_level": _SEVERE, **self._options, "bootstrap.servers": self._servers}
-        group = f"oop-engine-{self._run}-{self._topic}"
-        self._consumer = kafka.Consumer({**common, "group.id": group, "enable.auto.commit": False})
-        self._producer = kafka.Producer({**common, "transactional.id": group, "enable.idempotence": True})
         try:
-            topic = self._producer.list_topics(self._topic, timeout=_ANSWER_S).topics[self._topic]
-            if topic.error is not None:
-                msg = f"{self.place}: {topic.error.str()}: check its name, or make it"
-                raise SetupError(msg)
-            self._producer.init_transactions(_ANSWER_S)
+            self._begin(kafka)
         except kafka.KafkaException as error:
             msg = (
                 f"{self.place}: no broker answers ({error.args[0].str()}): give the address of one that runs"
             )
             raise SetupError(msg) from error
 
+    def _begin(self, kafka: Any) -> None:
+        common = {"log_level": _SEVERE, **self._options, "bootstrap.servers": self._servers}
+        group = f"oop-engine-{self._run}-{self._topic}"
+        self._consumer = kafka.Consumer({**common, "group.id": group, "enable.auto.commit": False})
+        self._producer = kafka.Producer({**common, "transactional.id": group, "enable.idempotence": True})
+        topic = self._producer.list_topics(self._topic, timeout=_ANSWER_S).topics[self._topic]
+        if topic.error is not None:
+            msg = f"{self.place}: {topic.error.str()}: check its name, or make it"
+            raise SetupError(msg)
+        self._producer.init_transactions(_ANSWER_S)
+
     def _send(self, epoch: int, rows: list[Keyed]) -> None:
         kafka = library("confluent_kafka", "kafka", "KafkaTopic")
+        try:
+            if self._producer is None:
+                self._begin(kafka)
+            self._in_one(kafka, epoch, rows)
+        except kafka.KafkaException as error:
+            if not (away := _is_away(kafka.KafkaError, error.args[0])):
+                with suppress(kafka.KafkaException):
+                    self._producer.abort_transaction(_ANSWER_S)
+            self._let_go()
+            if not away:
+                raise
+            msg = f"{self.place}: {error.args[0].str()}"
+            raise UnreachableError(msg) from error
+
+    def _in_one(self, kafka: Any, epoch: int, rows: list[Keyed]) -> None:
+        """Send the messages of an epoch and its number in one transaction, unless that was done."""
         mark = kafka.TopicPartition(self._topic, 0, epoch)
         done = self._consumer.committed([mark], timeout=_ANSWER_S)[0].offset
         if done >= epoch:
             return
         self._producer.begin_transaction()
-        try:
-            for key, value in rows:
-                while True:
-                    try:
-                        self._producer.produce(self._topic, value, key)
-                        break
-                    except BufferError:  # the queue is full until some are sent
-                        self._producer.poll(1.0)
-            self._producer.send_offsets_to_transaction(
-                [mark], self._consumer.consumer_group_metadata(), _ANSWER_S
-            )
-            self._producer.commit_transaction(_ANSWER_S)
-        except kafka.KafkaException:
-            self._producer.abort_transaction(_ANSWER_S)
-            raise
+        for key, value in rows:
+            while True:
+                try:
+                    self._producer.produce(self._topic, value, key)
+                    break
+                except BufferError:  # the queue is full until some are sent
+                    self._producer.poll(1.0)
+        self._producer.send_offsets_to_transaction(
+            [mark], self._consumer.consumer_group_metadata(), _ANSWER_S
+        )
+        self._producer.commit_transaction(_ANSWER_S)
 
     @property
     def place(self) -> str:
         """The topic."""
         return f"Kafka topic {self._topic!r} at {self._servers}"
+
+
+def _is_away(codes: Any, error: Any) -> bool:
+    """Tell whether an error means that brokers do not answer now, and no more than that."""
+    away = (codes._TRANSPORT, codes._ALL_BROKERS_DOWN, codes._TIMED_OUT, codes._MSG_TIMED_OUT, codes._RESOLVE)
+    return not error.fatal() and (error.retriable() or error.code() in away)

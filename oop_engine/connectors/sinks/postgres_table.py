@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from functools import partial
 from typing import Any
 
 from oop_engine.connectors.library import library
+from oop_engine.connectors.link import UnreachableError
+from oop_engine.connectors.refusals import refused_by_postgres
 from oop_engine.connectors.sink import LiveSink, Prepared
 from oop_engine.core.errors import SetupError, SnapshotError
 from oop_engine.core.page import Page
@@ -53,9 +56,7 @@ class PostgresTable(LiveSink):
         self._names = schema.plain().names if self._net else schema.names
         self._read = [*self._names, *(name for name in schema.names if name not in self._names)]
         try:
-            self._connection = await psycopg.AsyncConnection.connect(
-                self._dsn, autocommit=True, connect_timeout=10
-            )
+            await self._connect()
             await self._make(schema)
         except psycopg.Error as error:
             await self.close()
@@ -71,9 +72,13 @@ class PostgresTable(LiveSink):
 
     async def prepare(self, epoch: int) -> Prepared:
         """Write the rows of an epoch beside the table."""
-        pages = self._pages.pop(epoch, [])
-        if not pages:
+        if epoch not in self._pages:
             return None
+        await self._reached(partial(self._stage, epoch, self._pages[epoch]))
+        del self._pages[epoch]
+        return [self._run, epoch]
+
+    async def _stage(self, epoch: int, pages: list[Page]) -> None:
         columns = self._listed([*self._names, *([_CHANGE] if self._net else []), _RUN, _EPOCH, _ORDER])
         statement = self._written("copy {staged} ({columns}) from stdin", columns=columns)
         order = 0
@@ -85,11 +90,12 @@ class PostgresTable(LiveSink):
                     for row in zip(*values, strict=True):
                         await copy.write_row([*row, self._run, epoch, order])
                         order += 1
-        return [self._run, epoch]
 
     async def commit(self, prepared: Prepared) -> None:
         """Move the rows of an epoch into the table, unless that was done."""
-        run, epoch = prepared
+        await self._reached(partial(self._move, *prepared))
+
+    async def _move(self, run: str, epoch: int) -> None:
         async with self._connection.transaction():
             done = await self._do(
                 "insert into {epochs} (run, place, epoch) values (%s, %s, %s) "
@@ -106,6 +112,25 @@ class PostgresTable(LiveSink):
         """Disconnect."""
         if self._connection is not None:
             await self._connection.close()
+
+    async def _connect(self) -> None:
+        psycopg = library("psycopg", "postgres", "PostgresTable")
+        self._connection = await psycopg.AsyncConnection.connect(
+            self._dsn, autocommit=True, connect_timeout=10
+        )
+
+    async def _reached(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do some work, which can be repeated, on a new connection if the last one broke."""
+        psycopg = library("psycopg", "postgres", "PostgresTable")
+        try:
+            if self._connection.closed:
+                await self._connect()
+            await work()
+        except psycopg.OperationalError as error:
+            if not self._connection.closed or refused_by_postgres(error):  # such as a full disk
+                raise
+            msg = f"{self._place}: {error}"
+            raise UnreachableError(msg) from error
 
     def _statements(self) -> list[str]:
         """Return how the rows of an epoch get into the table, one statement after the other."""

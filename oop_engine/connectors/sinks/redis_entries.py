@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from oop_engine.connectors.library import library
+from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.sinks.held import HeldSink, Keyed
 from oop_engine.core.errors import SetupError
 
 __all__ = ["RedisEntries"]
+
+_OPTIONS = {"decode_responses": True, "socket_connect_timeout": 10, "socket_timeout": 30}
 
 
 class RedisEntries(HeldSink):
@@ -32,7 +35,7 @@ class RedisEntries(HeldSink):
         redis = library("redis.asyncio", "redis", "RedisEntries")
         self._errors = library("redis.exceptions", "redis", "RedisEntries")
         self.failures = (self._errors.RedisError, OSError)
-        self._client = redis.Redis.from_url(self._url, decode_responses=True)
+        self._client = redis.Redis.from_url(self._url, **_OPTIONS)
         try:
             kind = await self._client.type(self._stream)
         except (self._errors.RedisError, OSError) as error:
@@ -46,6 +49,16 @@ class RedisEntries(HeldSink):
 
     async def send(self, run: str, epoch: int, messages: list[Keyed], mark: Any) -> None:
         """Add the entries of an epoch, unless that was done."""
+        refused = (self._errors.AuthenticationError, self._errors.AuthorizationError)
+        try:
+            await self._add(run, epoch, messages)
+        except (self._errors.ConnectionError, self._errors.TimeoutError, OSError) as error:
+            if isinstance(error, refused):
+                raise
+            msg = f"{self.place}: {error}"
+            raise UnreachableError(msg) from error
+
+    async def _add(self, run: str, epoch: int, messages: list[Keyed]) -> None:
         done = f"oop-engine:{{{self._stream}}}:{run}"  # of one slot in a cluster, by the braces
         async with self._client.pipeline(transaction=True) as pipe:
             while True:

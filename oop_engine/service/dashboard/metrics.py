@@ -21,6 +21,8 @@ _HELP = {
     "oop_source_losses_total": ("counter", "How often the server of a source went away."),
     "oop_source_silent_seconds": ("gauge", "Seconds since the last message of a source."),
     "oop_source_behind_seconds": ("gauge", "How far the bound of a source is behind the one ahead of all."),
+    "oop_sink_away": ("gauge", "1 while the server of a sink is away: no source is read then."),
+    "oop_sink_losses_total": ("counter", "How often the server of a sink went away."),
     "oop_bound": ("gauge", "The bound of an edge, in the unit of its stream."),
     "oop_bound_lag_seconds": ("gauge", "How far the bound of an edge is behind the clock."),
     "oop_bound_still_seconds": ("gauge", "Seconds since the bound of an edge has grown."),
@@ -75,6 +77,9 @@ def _figures(sample: dict[str, Any]) -> Iterator[Figure]:
         yield "oop_source_losses_total", labels, source["losses"]
         yield "oop_source_silent_seconds", labels, source["silent_s"]
         yield "oop_source_behind_seconds", labels, source["gap_s"]
+    for sink in sample["sinks"]:
+        yield "oop_sink_away", {"sink": sink["name"]}, int(sink["away"])
+        yield "oop_sink_losses_total", {"sink": sink["name"]}, sink["losses"]
     for edge in sample["edges"]:
         labels = {"edge": edge["name"], "input": edge["input"]}
         yield "oop_bound", labels, edge["below"]

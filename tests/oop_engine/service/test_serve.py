@@ -51,7 +51,10 @@ from oop_engine.operators import (
     WindowAggregate,
 )
 from oop_engine.runners.event_loop import run_async
+from oop_engine.runners.local import Local
+from oop_engine.service.arrival_clock import ArrivalClock
 from oop_engine.service.checkpoint_folder import CheckpointFolder, OwnerGone
+from oop_engine.service.gate import Gate
 from oop_engine.service.service import Service
 from oop_engine.system.disk import Disk
 
@@ -321,17 +324,17 @@ def test_a_service_goes_on_from_a_checkpoint_of_an_older_version_of_an_operator(
     assert sink.rows[-1]["number"] == 100
 
 
-def test_a_heartbeat_goes_by_the_clock_of_the_machine() -> None:
+def test_a_heartbeat_goes_by_the_clock_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last tuple is as old as the epoch, so one tick closes its window."""
     sink, stop = Gathered(), asyncio.Event()
     policy = Heartbeat(Ordered(), threshold=1, slack=0, every=1)
+    monkeypatch.setattr(ArrivalClock, "tick_on", quick_ticks)
 
     async def main() -> None:
         service = Service(
             counts(policy=policy), {"in": endless(rows(0, 3), asyncio.Event())}, {"out": sink}, folder=None
         )
-        seen = service._outlets.take
-        ticked = asyncio.Event()
+        seen = service.outlets.take
 
         async def take(result: Any) -> None:
             await seen(result)
@@ -339,22 +342,18 @@ def test_a_heartbeat_goes_by_the_clock_of_the_machine() -> None:
                 stop.set()
 
         service.local._on_result = take
-        service._tick_on = quick_ticks(service, ticked)  # type: ignore[method-assign]
         await service.run(stop)
 
     run_async(main())
     assert counted(sink.rows) == [(10, "a", 2), (10, "b", 1)]
 
 
-def quick_ticks(service: Service, ticked: asyncio.Event) -> Any:
-    async def tick(clock: Any) -> None:
-        for ahead in range(0, 40, 10):
-            await asyncio.sleep(0)
-            async with service.gate.inside():
-                await service.local.settle()
-                await service.local.clock(clock() + ahead)
-
-    return tick
+async def quick_ticks(clock: ArrivalClock, local: Local, gate: Gate) -> None:
+    for ahead in range(0, 40, 10):
+        await asyncio.sleep(0)
+        async with gate.inside():
+            await local.settle()
+            await local.clock(clock() + ahead)
 
 
 def test_a_sink_that_waits_makes_the_source_wait() -> None:

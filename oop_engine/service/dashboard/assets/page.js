@@ -58,8 +58,9 @@ function showFigures() {
     return pair;
   }));
   $("name").textContent = document.title = sample.graph;
-  $("status").textContent = sample.paused ? "paused" : "running";
-  $("status").className = `pill ${sample.paused ? "paused" : "runs"}`;
+  const away = sample.sinks.find(sink => sink.away);
+  $("status").textContent = sample.paused ? "paused" : away ? `waits for the server of sink ${away.name}` : "running";
+  $("status").className = `pill ${sample.paused || away ? "paused" : "runs"}`;
   $("pause").textContent = sample.paused ? "Resume" : "Pause";
   for (const id of ["pause", "checkpoint"]) {
     $(id).disabled = !token;
