@@ -7,10 +7,11 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SOURCE := oop_engine operators scenarios benchmarks tests conftest.py
 JOBS   ?= auto
 
-PEERS  := bytewax pathway pyflink pyspark
+PEERS  := bytewax pathway pyflink pyspark quix
 PACKAGES_bytewax := bytewax==0.21.*
 PACKAGES_pathway := pathway
 PACKAGES_pyflink := apache-flink==2.*
+PACKAGES_quix := quixstreams==3.*
 PACKAGES_pyspark := pyspark==4.* 'pandas<3' pyarrow
 
 .DEFAULT_GOAL := help

@@ -13,14 +13,21 @@ from typing import Literal
 
 import numpy as np
 
-__all__ = ["KEYS", "SLACK", "SOURCES", "WINDOW", "Pace", "key"]
+__all__ = ["FETCH_MS", "KEYS", "SLACK", "SOURCES", "WINDOW", "Pace", "key", "last_end"]
 
 SOURCES, KEYS, WINDOW, SLACK = 3, 50, 20, 100  # the last two in milliseconds
+FETCH_MS = 5
+"""How long the broker in librdkafka lets a reader wait, even if a message comes meanwhile, which others do not."""
 
 
 def key(row: int) -> int:
     """Return the key of a row."""
     return row * 7919 % KEYS
+
+
+def last_end(rows: int) -> int:
+    """Return the end of the last window that the largest time of all rows completes."""
+    return (rows - 1 - SLACK) // WINDOW * WINDOW
 
 
 class Pace:

@@ -84,7 +84,7 @@ class JetStream(LiveSource):
         state = await self._state(jetstream)
         self._check(state, last)
         self.link.here()
-        last = state.first_seq - 1 if last is None else last
+        last = max(state.first_seq - 1, 0) if last is None else last  # 0: it never had a message
         config = api.ConsumerConfig(
             deliver_policy=api.DeliverPolicy.BY_START_SEQUENCE,
             opt_start_seq=last + 1,

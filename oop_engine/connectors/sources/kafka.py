@@ -14,7 +14,7 @@ from oop_engine.core.errors import SetupError, TraceError
 
 __all__ = ["Kafka"]
 
-_MOST, _WAIT_S, _ANSWER_S = 1000, 0.1, 10.0
+_MOST, _WAIT_S, _TOGETHER_S, _ANSWER_S = 1000, 0.1, 0.002, 10.0
 _SEVERE = 2
 """The level of the lines that librdkafka writes itself: less would be a line for each of many tries a second."""
 
@@ -66,7 +66,7 @@ class Kafka(LiveSource):
             self.link.here()
             ends = set[str]()
             while self._follow or ends < offsets.keys():
-                messages = await asyncio.to_thread(consumer.consume, _MOST, _WAIT_S)
+                messages = await asyncio.to_thread(_next, consumer)
                 if not messages and self.link.away:
                     await asyncio.to_thread(self._ask, kafka, consumer)
                 payloads = []
@@ -154,6 +154,12 @@ class Kafka(LiveSource):
             f"Kafka topic {self._topic!r}, partition {partition}: message {offset:,}, the next to read, is no longer "
             f"there; {there}: keep messages for longer, or begin anew with another folder of checkpoints"
         )
+
+
+def _next(consumer: Any) -> list[Any]:
+    """Wait for a message, and return it with those that come right behind; ``consume`` waits for as many as it may."""
+    first = consumer.poll(_WAIT_S)
+    return [] if first is None else [first, *consumer.consume(_MOST - 1, _TOGETHER_S)]
 
 
 def _library() -> Any:

@@ -86,6 +86,14 @@ def test_a_stream_is_read_from_any_message_on(server: str) -> None:
     assert read(JetStream(server, "one", "one.b", follow=False))[0] == [200]
 
 
+def test_a_stream_that_never_had_a_message_is_read_from_its_first_one_on(server: str) -> None:
+    send(server, "new")
+    source = JetStream(server, "new", follow=False)
+    assert read(source) == ([], None)
+    send(server, "new", 7)
+    assert read(source) == ([7], 1)
+
+
 def test_messages_that_are_gone_are_told(server: str) -> None:
     send(server, "two", *range(10), purged=6)  # the first five are gone
     source = JetStream(server, "two", follow=False)

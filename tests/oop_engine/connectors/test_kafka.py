@@ -77,6 +77,27 @@ def test_a_topic_is_read_from_any_position_on(cluster: Any) -> None:
     assert read(Kafka(servers(cluster), "one", [1], follow=False))[0] == [100, 101, 102]
 
 
+class Sparse:
+    """A consumer to which one message comes at 3 ms; ``consume`` waits for all it may give, as that of the library."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def poll(self, timeout: float) -> str | None:
+        self.now_s += min(timeout, 0.003)
+        return "message"
+
+    def consume(self, most: int, timeout: float) -> list[str]:
+        self.now_s += timeout
+        return []
+
+
+def test_a_message_hardly_waits_for_others() -> None:
+    consumer = Sparse()
+    assert kafka._next(consumer) == ["message"]
+    assert consumer.now_s <= 0.01
+
+
 def test_what_cannot_be_read_is_told(cluster: Any) -> None:
     send(cluster, "two", 0, 1)
     with pytest.raises(TraceError, match="partition 0: message 9, the next to read, is no longer there"):
@@ -140,9 +161,12 @@ def test_an_error_in_place_of_messages_is_no_sign_of_the_broker(
         def __init__(self, options: dict[str, Any]) -> None:
             self._tell = options["error_cb"]
 
-        def consume(self, most: int, wait_s: float) -> list[Broken]:
+        def poll(self, wait_s: float) -> Broken:
             self._tell(Down(kafka_errors._ALL_BROKERS_DOWN))
-            return [Broken()]
+            return Broken()
+
+        def consume(self, most: int, wait_s: float) -> list[Broken]:
+            return []
 
         def close(self) -> None:
             """It has nothing."""
