@@ -1,6 +1,7 @@
-"""Quix over Kafka: ``.peers/quix/bin/python -m benchmarks.peers.quix_paced SERVERS TOPIC ROWS`` (see ``studies.brokered``).
+"""Quix over Kafka: ``.peers/quix/bin/python -m benchmarks.peers.quix_paced SERVERS TOPIC ROWS``.
 
-Windows are by key, and closed by the largest time of their partition.  Nothing is recorded: no changelog, no commit.
+See ``studies.brokered``.  Windows are by key, and closed by the largest time of their partition.  Nothing is
+recorded: no changelog, no commit.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ class _Known(TopicManager):
 
     def _fetch_topic(self, topic: Topic) -> Topic:
         found = Topic(name=topic.name)
-        found.broker_config = TopicConfig(num_partitions=1, replication_factor=1, extra_config={"retention.ms": "604800000", "retention.bytes": "-1", "cleanup.policy": "delete"})
+        kept = {"retention.ms": "604800000", "retention.bytes": "-1", "cleanup.policy": "delete"}
+        found.broker_config = TopicConfig(num_partitions=1, replication_factor=1, extra_config=kept)
         return found
 
 

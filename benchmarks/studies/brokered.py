@@ -40,7 +40,9 @@ def brokered(seconds: float) -> dict[str, dict[str, dict[str, float]]]:
         ways["quix"] = [str(quix), "-m", "benchmarks.peers.quix_paced"]
     paces = [*((rate, f"{rate} a second") for rate in RATES), (FLOOD, "flood")]
     return {
-        name: {way: _paced(command, int(seconds * min(rate, RATES[-1])), rate) for way, command in ways.items()}
+        name: {
+            way: _paced(command, int(seconds * min(rate, RATES[-1])), rate) for way, command in ways.items()
+        }
         for rate, name in paces
     }
 
@@ -55,7 +57,10 @@ def _paced(command: list[str], rows: int, rate: float) -> dict[str, float]:
     if at_once:
         _send(producer, pace)
     process = subprocess.Popen(
-        [*command, f"{broker.host}:{broker.port}", "rows", str(rows)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        [*command, f"{broker.host}:{broker.port}", "rows", str(rows)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     if not at_once:
         time.sleep(WARM_S)
@@ -91,7 +96,9 @@ async def answers(servers: str, topic: str, rows: int) -> dict[str, Any]:
     graph, found, stop = Graph("brokered"), dict[int, float](), asyncio.Event()
     edge = graph.add("edge", Punctuate(BoundedDisorder(f"{SLACK} ms")), graph.source("rows", SCHEMA))
     sums = {"n": Count(), "total": Sum("v")}
-    graph.sink("out", graph.add("windows", WindowAggregate(Tumbling(f"{WINDOW} ms"), sums, by=("key",)), edge))
+    graph.sink(
+        "out", graph.add("windows", WindowAggregate(Tumbling(f"{WINDOW} ms"), sums, by=("key",)), edge)
+    )
 
     def answered(page: Page) -> None:
         now = time.perf_counter()
