@@ -90,8 +90,9 @@ class JetStreamSubject(HeldSink):
             return "no stream takes it up: check its name, or make a stream with this subject"
         if isinstance(error, self._errors.ServiceUnavailableError):
             return "this server has no JetStream: start it with -js"
-        reason = refused_by_nats(self._broken) or error
-        return f"no server answers ({reason}): give the address of one that runs"
+        if (refused := refused_by_nats(self._broken)) is not None:
+            return f"{refused}: give the name and the password of the server, nats://NAME:PASSWORD@..."
+        return f"no server answers ({error}): give the address of one that runs"
 
     async def mark(self) -> int:
         """Return the number of the last message of the stream: those of the epoch come behind it."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from oop_engine.connectors.library import library
 from oop_engine.connectors.link import UnreachableError
+from oop_engine.connectors.refusals import refused_by_nats
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.core.errors import SetupError, TraceError
 
@@ -39,6 +40,7 @@ class JetStream(LiveSource):
         """Yield up to 1,000 messages at a time, with the number of the last one."""
         nats = library("nats", "nats", "JetStream")
         errors = library("nats.errors", "nats", "JetStream")
+        problems = library("nats.js.errors", "nats", "JetStream")
         broken: list[Exception] = []
         leaving = asyncio.Event()
 
@@ -62,6 +64,9 @@ class JetStream(LiveSource):
                 **{**options, **self._options},
             )
         except (errors.Error, OSError) as error:
+            if (refused := refused_by_nats(broken)) is not None:
+                msg = f"{self._place}: {refused}: give the name and the password of the server, nats://NAME:PASSWORD@..."
+                raise SetupError(msg) from error
             reason = broken[-1] if broken else error
             msg = f"{self._place}: no server answers ({reason}): give the address of one that runs"
             raise UnreachableError(msg) from error
@@ -70,8 +75,9 @@ class JetStream(LiveSource):
             async for found in self._messages(client, position):
                 yield found
         except errors.Error as error:
+            known = isinstance(error, problems.APIError) and not isinstance(error, problems.ServiceUnavailableError)
             msg = f"{self._place}: {error}"
-            raise UnreachableError(msg) from error
+            raise (SetupError if known else UnreachableError)(msg) from error
         finally:
             leaving.set()
             with suppress(errors.Error, OSError, RuntimeError):  # it may write to a connection that is closed
