@@ -1,11 +1,26 @@
-"""Refusals: a server has answered, and will not have this client however often it asks."""
+"""Refusals: a server has answered, and will not have this client however often it asks; or it is just away."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["refused_by_nats", "refused_by_postgres"]
+__all__ = ["REFUSED_BY_HTTP", "kafka_is_away", "refused_by_nats", "refused_by_postgres"]
+
+REFUSED_BY_HTTP = (401, 403)
+"""The codes of HTTP for a client that has no right, or has not shown it."""
+
+_AWAY = (
+    "_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_MSG_TIMED_OUT", "_RESOLVE", "LEADER_NOT_AVAILABLE",
+    "NOT_LEADER_FOR_PARTITION", "BROKER_NOT_AVAILABLE", "REPLICA_NOT_AVAILABLE", "REQUEST_TIMED_OUT",
+    "NETWORK_EXCEPTION", "COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR",
+)  # fmt: skip
+
+
+def kafka_is_away(codes: Any, error: Any) -> bool:
+    """Tell whether an error of librdkafka means that brokers do not answer now; ``codes``: its ``KafkaError``."""
+    away = {getattr(codes, name) for name in _AWAY}
+    return error.code() in away or (error.retriable() and not error.fatal())
 
 
 def refused_by_postgres(error: Any) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from oop_engine.connectors.library import library
 from oop_engine.connectors.link import UnreachableError
+from oop_engine.connectors.refusals import kafka_is_away
 from oop_engine.connectors.sinks.held import HeldSink, Keyed
 from oop_engine.core.errors import SetupError
 
@@ -84,7 +85,7 @@ class KafkaTopic(HeldSink):
                 self._begin(kafka)
             self._in_one(kafka, epoch, rows)
         except kafka.KafkaException as error:
-            if not (away := _is_away(kafka.KafkaError, error.args[0])):
+            if not (away := kafka_is_away(kafka.KafkaError, error.args[0])):
                 with suppress(kafka.KafkaException):
                     self._producer.abort_transaction(_ANSWER_S)
             self._let_go()
@@ -116,9 +117,3 @@ class KafkaTopic(HeldSink):
     def place(self) -> str:
         """The topic."""
         return f"Kafka topic {self._topic!r} at {self._servers}"
-
-
-def _is_away(codes: Any, error: Any) -> bool:
-    """Tell whether an error means that brokers do not answer now, and no more than that."""
-    away = (codes._TRANSPORT, codes._ALL_BROKERS_DOWN, codes._TIMED_OUT, codes._MSG_TIMED_OUT, codes._RESOLVE)
-    return not error.fatal() and (error.retriable() or error.code() in away)

@@ -6,8 +6,8 @@ import asyncio
 import logging
 import os
 from collections.abc import AsyncIterator
+from io import FileIO
 from pathlib import Path
-from typing import BinaryIO
 from zlib import crc32
 
 from oop_engine.connectors.source import LiveSource, Position
@@ -67,14 +67,14 @@ class FileTail(LiveSource):
                     return
                 if rotated:
                     file.close()
-                    file = self._path.open("rb")
+                    file = _unbuffered(self._path)
                     at, seen = 0, _seen(file, 0)
                 else:
                     await asyncio.sleep(self._every_s)
         finally:
             file.close()
 
-    async def _opened(self, position: Position) -> BinaryIO:
+    async def _opened(self, position: Position) -> FileIO:
         if position is None:
             if not self._path.is_file():
                 if not self._follow:
@@ -84,11 +84,11 @@ class FileTail(LiveSource):
                 logging.getLogger("oop_engine").warning("%s: does not exist yet: waiting for it", self._path)
             while not self._path.is_file():
                 await asyncio.sleep(self._every_s)
-            return self._path.open("rb")
+            return _unbuffered(self._path)
         inode, offset, *seen = position  # earlier versions wrote no sum
         for path in [self._path, *sorted(self._path.parent.glob(f"{self._path.name}*"))]:
             if path.is_file() and path.stat().st_ino == inode:
-                file = path.open("rb")
+                file = _unbuffered(path)
                 file.seek(offset)
                 if not seen or path.stat().st_size < offset or _seen(file, offset) == seen[0]:
                     return file
@@ -97,7 +97,7 @@ class FileTail(LiveSource):
         msg += "anew with another folder of checkpoints"
         raise TraceError(msg)
 
-    def _rotated(self, file: BinaryIO) -> bool:
+    def _rotated(self, file: FileIO) -> bool:
         now, at = os.fstat(file.fileno()), file.tell()
         if now.st_size < at:
             raise self._cut(at, f"has {now.st_size:,}")
@@ -107,23 +107,31 @@ class FileTail(LiveSource):
         msg = f"{self._path}: was read to byte {at:,} and {found}: it was cut; put it back, "
         return TraceError(msg + "or begin anew with another folder of checkpoints")
 
-    def _whole_lines(self, file: BinaryIO, *, last: bool) -> bytes:
+    def _whole_lines(self, file: FileIO, *, last: bool) -> bytes:
         """Return lines, behind which the file then stands; ``last``: the end of the file ends a line."""
         at = file.tell()
         block = file.read(_BLOCK)
         end = block.rfind(b"\n") + 1
         if block and not end:
             file.seek(at)
-            block = file.readline(_LONGEST)
-            end = len(block) if last or block.endswith(b"\n") else 0
-            if len(block) == _LONGEST and not block.endswith(b"\n"):
+            block = file.read(_LONGEST)
+            end = block.rfind(b"\n") + 1 or (len(block) if last else 0)
+            if len(block) == _LONGEST and b"\n" not in block:
                 msg = f"{self._path}: a line must be shorter than {_LONGEST:,} bytes; got {block[:60]!r}...: divide it"
                 raise TraceError(msg)
         file.seek(at + end)
         return block[:end] if block[:end].endswith(b"\n") or not end else block[:end] + b"\n"
 
 
-def _seen(file: BinaryIO, at: int) -> int:
+def _unbuffered(path: Path) -> FileIO:
+    """Open a file whose bytes are always read as they are now."""
+    return path.open("rb", buffering=0)
+
+
+def _seen(file: FileIO, at: int) -> int:
     """Return a sum over the last bytes before an offset, as they are now."""
-    start = max(0, at - _SEEN)
-    return crc32(os.pread(file.fileno(), at - start, start))
+    stood, start = file.tell(), max(0, at - _SEEN)
+    file.seek(start)
+    found = crc32(file.read(at - start))
+    file.seek(stood)
+    return found

@@ -75,7 +75,9 @@ class JetStream(LiveSource):
             async for found in self._messages(client, position):
                 yield found
         except errors.Error as error:
-            known = isinstance(error, problems.APIError) and not isinstance(error, problems.ServiceUnavailableError)
+            known = isinstance(error, problems.APIError) and not isinstance(
+                error, problems.ServiceUnavailableError
+            )
             msg = f"{self._place}: {error}"
             raise (SetupError if known else UnreachableError)(msg) from error
         finally:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from oop_engine.connectors.library import library
 from oop_engine.connectors.link import UnreachableError
+from oop_engine.connectors.refusals import kafka_is_away
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.core.errors import SetupError, TraceError
 
@@ -85,6 +86,8 @@ class Kafka(LiveSource):
                     self.link.here()
                 if payloads:
                     yield payloads, dict(offsets)
+        except kafka.KafkaException as error:
+            raise self._failed(kafka, error.args[0]) from error
         finally:
             self._consumer = None
             await asyncio.to_thread(consumer.close)
@@ -99,11 +102,9 @@ class Kafka(LiveSource):
     def _start(self, kafka: Any, consumer: Any, known: dict[str, int]) -> dict[str, int]:
         """Assign the partitions, each from its offset; a new one from its first message."""
         place = f"Kafka topic {self._topic!r} at {self._servers}"
-        try:
-            topic = consumer.list_topics(self._topic, timeout=_ANSWER_S).topics[self._topic]
-        except kafka.KafkaException as error:
-            msg = f"{place}: no broker answers ({error.args[0].str()}): give the address of one that runs"
-            raise UnreachableError(msg) from error
+        topic = consumer.list_topics(self._topic, timeout=_ANSWER_S).topics[self._topic]
+        if topic.error is not None and kafka_is_away(kafka.KafkaError, topic.error):
+            raise kafka.KafkaException(topic.error)
         if topic.error is not None or not topic.partitions:
             msg = f"{place}: there is no such topic: check its name, or make it"
             raise SetupError(msg)
@@ -144,9 +145,15 @@ class Kafka(LiveSource):
             asked = kafka.TopicPartition(self._topic, partition)
             there: tuple[int, int] = self._consumer.get_watermark_offsets(asked, timeout=_ANSWER_S)
             return self._gone(partition, offsets[str(partition)], *there)
-        away = error.code() in (kafka.KafkaError._TRANSPORT, kafka.KafkaError._ALL_BROKERS_DOWN)
-        kind = UnreachableError if away else SetupError
-        return kind(f"Kafka topic {self._topic!r} at {self._servers}: {error.str()}")
+        return self._failed(kafka, error)
+
+    def _failed(self, kafka: Any, error: Any) -> SetupError:
+        place = f"Kafka topic {self._topic!r} at {self._servers}"
+        if not kafka_is_away(kafka.KafkaError, error):
+            return SetupError(f"{place}: {error.str()}")
+        return UnreachableError(
+            f"{place}: no broker answers ({error.str()}): give the address of one that runs"
+        )
 
     def _gone(self, partition: int, offset: int, first: int, behind: int) -> TraceError:
         there = f"it has {first:,} to {behind - 1:,}" if first < behind else "it is empty"

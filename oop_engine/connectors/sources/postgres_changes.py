@@ -11,6 +11,7 @@ from typing import Any
 
 from oop_engine.connectors.library import library
 from oop_engine.connectors.link import UnreachableError
+from oop_engine.connectors.refusals import refused_by_postgres
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.connectors.sources.pgoutput import Decoder, lsn_of, text_of_lsn
 from oop_engine.core.errors import SetupError, TraceError
@@ -59,7 +60,7 @@ class PostgresChanges(LiveSource):
         except psycopg.Error as error:
             reason = str(error).strip().splitlines()[0]
             msg = f"{self._place}: {reason}: give the address of a server that runs with wal_level=logical"
-            away = isinstance(error, psycopg.OperationalError)
+            away = isinstance(error, psycopg.OperationalError) and not refused_by_postgres(error)
             raise (UnreachableError if away else SetupError)(msg) from error
         self._reached = lsn_of(start)
         status = asyncio.create_task(self._tell_on(), name=f"slot {self._slot}")
@@ -69,9 +70,12 @@ class PostgresChanges(LiveSource):
             self.link.here()
             decoder = Decoder(lambda table, operation: operation in self._operations)
             while True:
-                if (found := _step(decoder, await self._data(psycopg))) is not None:
+                if (found := _step(decoder, await self._data())) is not None:
                     rows, end = found
                     yield [json.dumps(row).encode() for row in rows], text_of_lsn(end)
+        except psycopg.OperationalError as error:
+            msg = f"{self._place}: {str(error).strip()}"
+            raise UnreachableError(msg) from error
         finally:
             status.cancel()
             self._pgconn = None
@@ -130,7 +134,7 @@ class PostgresChanges(LiveSource):
             msg = f"{self._place}: {reason}: does another service read this slot?"
             raise UnreachableError(msg)  # a connection that was lost may have it for a while
 
-    async def _data(self, psycopg: Any) -> bytes:
+    async def _data(self) -> bytes:
         """Return the next message of the stream."""
         while True:
             size, data = self._pgconn.get_copy_data(1)
@@ -142,11 +146,7 @@ class PostgresChanges(LiveSource):
                 msg = f"{self._place}: the server has ended the stream: {words}"
                 raise UnreachableError(msg)
             await self._readable()
-            try:
-                self._pgconn.consume_input()
-            except psycopg.Error as error:
-                msg = f"{self._place}: {str(error).strip()}"
-                raise UnreachableError(msg) from error
+            self._pgconn.consume_input()
 
     async def _readable(self) -> None:
         loop, ready = asyncio.get_running_loop(), asyncio.Event()

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from oop_engine.connectors.library import library
+from oop_engine.connectors.refusals import REFUSED_BY_HTTP
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.core.errors import SetupError
 
@@ -50,7 +51,11 @@ class ServerEvents(LiveSource):
                             if self._event in (None, name):
                                 yield [data.encode()], last
                 except httpx.HTTPError as error:
-                    if not connected:
+                    refused = (
+                        isinstance(error, httpx.HTTPStatusError)
+                        and error.response.status_code in REFUSED_BY_HTTP
+                    )
+                    if refused or not connected:
                         msg = f"{self._url}: no stream of events ({error}): give the address of one"
                         raise SetupError(msg) from error
                     if self._again:

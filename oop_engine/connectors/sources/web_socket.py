@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from oop_engine.connectors.library import library
+from oop_engine.connectors.refusals import REFUSED_BY_HTTP
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.core.errors import SetupError
 
@@ -35,36 +36,34 @@ class WebSocket(LiveSource):
         """Yield each message; the position is how many there were."""
         client = library("websockets.asyncio.client", "web", "WebSocket")
         errors = library("websockets.exceptions", "web", "WebSocket")
-        count, connected = int(position or 0), False
-        try:
-            async for connection in client.connect(
-                self._url, process_exception=self._patience, **self._options
-            ):
-                connected = self._connected = True
-                self.link.here()
-                try:
+        count = int(position or 0)
+        while True:
+            try:
+                async with client.connect(self._url, **self._options) as connection:
+                    self._connected = True
+                    self.link.here()
                     if self._first is not None:
                         await connection.send(self._first)
                     async for message in connection:
                         count += 1
                         yield [message.encode() if isinstance(message, str) else message], count
-                except errors.ConnectionClosed as closed:
-                    if self._again:
-                        self.link.gone(f"{self._url}: {closed}")
-                    else:
-                        _LOG.warning("%s: the connection is closed (%s): the source ends", self._url, closed)
-                finally:
-                    await connection.close()
-                if not self._again:
-                    return
-        except (errors.WebSocketException, OSError) as error:
-            if connected:
-                raise
-            msg = f"{self._url}: no WebSocket answers ({error}): give the address of a server that runs"
-            raise SetupError(msg) from error
+            except errors.ConnectionClosed as closed:
+                if self._again:
+                    self.link.gone(f"{self._url}: {closed}")
+                else:
+                    _LOG.warning("%s: the connection is closed (%s): the source ends", self._url, closed)
+            except (errors.WebSocketException, OSError) as error:
+                self._failed(error)
+            if not self._again:
+                return
+            await self.link.pause()
 
     _connected = False
 
-    def _patience(self, error: Exception) -> Exception | None:
-        """Return an error that ends the stream; None: try again, after a while."""
-        return None if self._connected else error
+    def _failed(self, error: Exception) -> None:
+        """Learn that the server does not answer; raise ``SetupError`` if it never did, or refuses this client."""
+        status = getattr(getattr(error, "response", None), "status_code", None)
+        if not self._connected or status in REFUSED_BY_HTTP:
+            msg = f"{self._url}: no WebSocket answers ({error}): give the address of a server that runs"
+            raise SetupError(msg) from error
+        self.link.gone(f"{self._url}: {error}")

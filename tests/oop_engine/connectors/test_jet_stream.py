@@ -6,7 +6,6 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import JetStream, JetStreamSubject, Page, Schema, SetupError, TraceError
-from oop_engine.connectors.link import UnreachableError, read_on
+from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.sinks import jet_stream_subject
 from oop_engine.runners.event_loop import run_async
 from tests.oop_engine.connectors.breaks import through_breaks
@@ -208,25 +207,19 @@ async def forget(server: str, stream: str, name: str) -> None:
     await client.close()
 
 
-def test_a_stream_is_read_that_is_empty_at_first(server: str, caplog: pytest.LogCaptureFixture) -> None:
-    send(server, "empty")
-
-    async def main() -> Any:
-        async with aclosing(read_on(JetStream(server, "empty"), None)) as feed:  # type: ignore[type-var]
-            first = asyncio.ensure_future(anext(feed))
-            await asyncio.sleep(0.2)  # it has looked
-            await asyncio.to_thread(send, server, "empty", 5)
-            return await first
-
-    data, position = run_async(main())
-    assert ([json.loads(each)["ts"] for each in data], position) == ([5], 1)
-    assert caplog.messages == []
-
-
 def test_a_wrong_password_is_told_and_not_tried_again(tmp_path: Path) -> None:
     pytest.importorskip("nats", reason="nats-py is not installed (the extra nats)")
     port = free_port()
-    command = [program("nats-server", "nats-server"), "-a", "127.0.0.1", "-p", str(port), "-js", "-sd", str(tmp_path)]
+    command = [
+        program("nats-server", "nats-server"),
+        "-a",
+        "127.0.0.1",
+        "-p",
+        str(port),
+        "-js",
+        "-sd",
+        str(tmp_path),
+    ]
 
     async def main() -> None:
         wrong = f"nats://me:wrong@127.0.0.1:{port}"

@@ -9,12 +9,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import aclosing, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from oop_engine import Gathered, Graph, Kafka, KafkaTopic, Page, Schema, SetupError, TraceError, serve
+from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.sinks import kafka_topic
 from oop_engine.connectors.sources import kafka
 from oop_engine.operators import Count, Meld, Ordered, Punctuate, Tumbling, WindowAggregate
@@ -180,6 +182,34 @@ def test_an_error_in_place_of_messages_is_no_sign_of_the_broker(
         read(source)
     assert caplog.messages == ["source: the connection is lost (broker down): trying again until it is back"]
     assert (source.link.away, source.link.losses) == (True, 1)
+
+
+@pytest.mark.parametrize("away", [True, False])
+def test_a_broker_that_goes_away_while_its_partitions_are_looked_at_is_asked_again(
+    away: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = kafka._library()
+    errors = library.KafkaError
+
+    class Consumer:
+        def __init__(self, options: dict[str, Any]) -> None:
+            """It has one topic."""
+
+        def list_topics(self, topic: str, timeout: float) -> Any:
+            return SimpleNamespace(topics={topic: SimpleNamespace(error=None, partitions={0: None})})
+
+        def get_watermark_offsets(self, partition: Any, timeout: float) -> tuple[int, int]:
+            raise library.KafkaException(
+                errors(errors._TRANSPORT if away else errors.TOPIC_AUTHORIZATION_FAILED)
+            )
+
+        def close(self) -> None:
+            """It has nothing."""
+
+    monkeypatch.setattr(library, "Consumer", Consumer)
+    with pytest.raises(SetupError, match="Kafka topic 'two'") as told:
+        read(Kafka("127.0.0.1:1", "two"))
+    assert isinstance(told.value, UnreachableError) is away
 
 
 def test_messages_that_the_broker_has_deleted_are_told(cluster: Any) -> None:

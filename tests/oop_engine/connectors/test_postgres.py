@@ -19,9 +19,10 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import Page, PostgresChanges, PostgresTable, Schema, SetupError, SnapshotError, TraceError
-from oop_engine.connectors.link import read_on
+from oop_engine.connectors.link import UnreachableError, read_on
 from oop_engine.connectors.sources.pgoutput import lsn_of
 from oop_engine.runners.event_loop import run_async
+from tests.oop_engine.connectors.breaks import SCHEMA as SCHEMA_OF_BREAKS
 from tests.oop_engine.connectors.breaks import through_breaks
 from tests.oop_engine.connectors.servers import IN_A_ROW, free_port, program, served
 
@@ -264,6 +265,42 @@ def test_a_lost_slot_and_a_wrong_publication_are_told_in_a_line(dsn: str) -> Non
         run_async(changes(PostgresChanges(dsn.replace("/postgres", "/nobody"), "logs_out"), None, 1))
     with pytest.raises(SetupError, match="refused"):
         run_async(changes(PostgresChanges(f"postgresql://127.0.0.1:{free_port()}/x", "logs_out"), None, 1))
+
+
+def test_a_wrong_password_is_told_and_not_tried_again(dsn: str) -> None:
+    import psycopg
+
+    do(dsn, "create role locked login password 'right'", "create table locked (ts int, key text)")
+    do(dsn, "grant all on locked to locked", "grant create, usage on schema public to locked")
+    rules = Path(do(dsn, "show hba_file")[0][0])
+    rules.write_text(f"host all locked all scram-sha-256\n{rules.read_text()}")
+    do(dsn, "select pg_reload_conf()")
+    right, wrong = (dsn.replace("me@", f"locked:{each}@") for each in ("right", "wrong"))
+    for _ in range(1000):  # until the server has read them
+        try:
+            psycopg.connect(wrong).close()
+        except psycopg.OperationalError:
+            break
+
+    async def main() -> None:
+        for at, words in (
+            (wrong, "password authentication failed"),
+            (wrong.replace(":wrong", ""), "password"),
+        ):
+            source = PostgresChanges(at, "none")
+            source.link.here()  # it was there before, and has another password now
+            with pytest.raises(SetupError, match=words) as refused:
+                await changes(source, None, 1)
+            assert not isinstance(refused.value, UnreachableError)
+        sink = PostgresTable(right, "locked")
+        await sink.open(SCHEMA_OF_BREAKS, "run", [])
+        await sink.close()
+        sink._dsn = wrong
+        await sink.write(0, Page.of(SCHEMA_OF_BREAKS, {"ts": [1], "key": ["a"]}))
+        with pytest.raises(sink.failures, match="password authentication failed"):
+            await sink.prepare(0)
+
+    run_async(main())
 
 
 def test_changes_go_on_when_the_connection_is_made_again(dsn: str) -> None:

@@ -124,6 +124,15 @@ def test_a_new_file_with_the_inode_of_one_that_was_removed_is_not_read_on(tmp_pa
         read(FileTail(tmp_path, follow=False))
 
 
+def test_a_file_is_read_without_a_call_that_windows_has_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "pread", raising=False)
+    log, long = tmp_path / "log", b"x" * (3 << 19) + b"\n"
+    log.write_bytes(b"one\n" + long + b"two\n" + long)
+    assert b"".join(lines for lines, _ in read(FileTail(log, follow=False))) == log.read_bytes()
+
+
 def test_a_position_that_is_gone_is_told(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_bytes(b"one\ntwo\n")

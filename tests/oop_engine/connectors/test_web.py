@@ -65,6 +65,69 @@ def test_messages_of_a_web_socket_come_and_the_connection_is_made_again() -> Non
     run_async(main())
 
 
+def test_a_web_socket_that_is_closed_in_order_and_not_there_again_is_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """And one that refuses the client then ends the source."""
+    websockets = pytest.importorskip(
+        "websockets.asyncio.server", reason="websockets is not installed (the extra web)"
+    )
+
+    async def talk(connection: Any) -> None:
+        await connection.send('{"ts": 1}')
+
+    def refuse(connection: Any, request: Any) -> Any:
+        return connection.respond(403, "no")
+
+    async def main() -> None:
+        port = free_port()
+        source = WebSocket(f"ws://127.0.0.1:{port}")
+        async with aclosing(source.read(None)) as feed:  # type: ignore[type-var]
+            async with websockets.serve(talk, "127.0.0.1", port):
+                await anext(feed)
+            following = asyncio.ensure_future(anext(feed))
+            while not source.link.away:
+                assert not following.done()
+                await asyncio.sleep(0.01)
+            async with websockets.serve(talk, "127.0.0.1", port):
+                await following
+            assert not source.link.away
+            async with websockets.serve(talk, "127.0.0.1", port, process_request=refuse):
+                with pytest.raises(SetupError, match="403"):
+                    await anext(feed)
+
+    run_async(asyncio.wait_for(main(), 30))
+    lines = [line for line in caplog.messages if line.startswith("source: ")]
+    assert "the connection is lost" in lines[0]
+    assert "is back after" in lines[1]
+
+
+@pytest.mark.parametrize("code", [401, 403])
+def test_events_that_are_refused_later_end_the_source(code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("httpx", reason="httpx is not installed (the extra web)")
+    monkeypatch.setattr(server_events, "_AGAIN_S", 0.0)
+    answers = [b'200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\ndata: {"ts": 1}\n\n']
+    answers += [b"503 Later\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"]
+    answers += [b"%d No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n" % code]
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 " + answers.pop(0))
+        await writer.drain()
+        writer.close()
+
+    async def main() -> None:
+        server = await asyncio.start_server(talk, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        source = ServerEvents(url, options={"trust_env": False})
+        with pytest.raises(SetupError, match=f"{code} No"):
+            await first(source, None, 2)
+        assert source.link.losses == 1
+        server.close()
+
+    run_async(asyncio.wait_for(main(), 30))
+
+
 def test_events_go_on_behind_the_last_id(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("httpx", reason="httpx is not installed (the extra web)")
     monkeypatch.setattr(server_events, "_AGAIN_S", 0.0)
