@@ -22,11 +22,10 @@ from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation, Arrays, Part
 from oop_engine.operators.aggregates.base import column_of
 from oop_engine.operators.slicing.checks import MOST_WINDOWS, check_overlap
-from oop_engine.operators.slicing.ordered.gridded import agreed_tie
 from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.windows import Definition, Extents, Folding, Over
-from oop_engine.operators.windows.folding import ties
+from oop_engine.operators.windows.folding import checked_tie, ties
 
 __all__ = ["PAGE_ROWS", "WINDOW", "Output", "Stamp", "Stamps"]
 
@@ -92,7 +91,7 @@ class Output:
         self.parts, self._of = _shared([a.parts(schema) for a in self._aggregates.values()])
         if not all(isinstance(one, Folding) for one in self.definitions):
             self._check_commutative()
-        self.tie = agreed_tie(self._aggregates, schema, place)
+        self.tie = _agreed_tie(self._aggregates, schema, place)
         self._kinds = [self.schema.fields.field(name).type for name in self._aggregates]
         self._time = self.schema.type_of(self.schema.progressing)
 
@@ -245,6 +244,16 @@ class Output:
         for aggregate, kind, parts in zip(self._aggregates.values(), self._kinds, self._of, strict=True):
             columns.append(aggregate.result(list(map(states.__getitem__, parts)), kind))
         return Page(self.schema, pa.RecordBatch.from_arrays(columns, schema=self.schema.fields))
+
+
+def _agreed_tie(aggregates: Mapping[str, Aggregation], schema: Schema, place: str) -> tuple[str, ...]:
+    """Return the columns by which aggregates order tuples of one time; raise ``GraphError`` if they do not agree."""
+    given = {name: one.tie for name, one in aggregates.items() if not one.commutative}
+    if len(set(given.values())) > 1:
+        words = ", ".join(f"{name!r} {list(tie)}" for name, tie in given.items())
+        msg = f"{place}: aggregates of one operator must have the same tie; got {words}: use two operators"
+        raise GraphError(msg)
+    return checked_tie(next(iter(given.values()), ()), schema, f"{place}: {next(iter(given), None)!r}")
 
 
 def _shared(parts: Sequence[tuple[Part, ...]]) -> tuple[list[Part], list[list[int]]]:

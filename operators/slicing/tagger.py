@@ -23,9 +23,12 @@ from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation
 from oop_engine.operators.keys.group_match import matching
 from oop_engine.operators.keys.key_table import KeyTable
-from oop_engine.operators.slicing.ordered.gridded import folded
 from oop_engine.operators.values.columns import Integers, begins_of, filled_up
-from oop_engine.operators.windows import Definition, Over, Windows
+from oop_engine.operators.windows import Definition, Extents, Gap, Over, Windows
+from oop_engine.operators.windows.capped import Capped
+from oop_engine.operators.windows.folding import Gridded
+from oop_engine.operators.windows.landmark import Since
+from oop_engine.operators.windows.whole import Ended, Whole
 
 __all__ = ["Tagger", "bind", "ranks"]
 
@@ -50,7 +53,21 @@ def bind(
     if (definition.over is Over.GROUP_ROWS or getattr(definition, "partitioned", False)) and not by:
         msg = f"{place}: partitioned windows number tuples within a group; name its columns with by=(...)"
         raise GraphError(msg)
-    return definition if all(one.commutative for one in aggregates) else folded(definition)
+    return definition if all(one.commutative for one in aggregates) else _folded(definition)
+
+
+def _folded(definition: Definition) -> Definition:
+    """Return a grid, sessions or whole groups as folded on the bound; any other definition as it is.
+
+    A state that does not commute needs its tuples in order of time, so they are held until a bound has passed them.
+    """
+    if isinstance(definition, Gap):
+        return Capped(definition.gap)
+    if isinstance(definition, Whole):
+        return Ended()
+    if isinstance(definition, Extents):
+        return Since(definition) if definition.landmark else Gridded(definition)
+    return definition
 
 
 class Tagger:

@@ -4,11 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
+from oop_engine.operators.values.columns import spread
+from oop_engine.operators.windows.folding import (
+    Due,
+    FinalTuples,
+    Folding,
+    SliceView,
+    checked_many,
+    checked_times,
+)
 from oop_engine.operators.windows.grid import Extents, length_in, positive
 
-__all__ = ["Landmark"]
+__all__ = ["Landmark", "Since"]
+
+Integers = NDArray[np.int64]
+_FAR = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -41,3 +56,46 @@ class Landmark:
     def bound(self, schema: Schema, place: str = "Landmark") -> Extents:
         slide = positive(self.slide, "slide", schema, place)
         return Extents(None, slide, length_in(self.origin, "origin", schema, place), lulls=self.lulls)
+
+
+@dataclass(frozen=True)
+class Since(Folding):
+    """Landmark windows, folded on the bound.  Slices are slides; those of windows that have left become one.
+
+    The stream's number is its first window that is still open.
+    """
+
+    extents: Extents
+    whole_stream: bool = True
+
+    def words(self) -> str:
+        return "slides since the origin, those of windows that have left together"
+
+    def check(self, times: Integers) -> None:
+        checked_times(times, _FAR, _FAR)
+
+    def places(self, final: FinalTuples) -> Integers:
+        first, last = self.extents.wids(final.times)
+        return np.where(last >= first, first, -1)
+
+    def due(self, view: SliceView) -> Due:
+        gone, end = self._open(view), view.places[view.begins[1:] - 1] + 1
+        closed = self.extents.closed_by(view.bounds)
+        stop = np.where(view.ended, end, closed if self.extents.lulls else np.minimum(end, closed))
+        many = np.maximum(stop - gone, 0)
+        checked_many(many, gone * self.extents.slide + self.extents.origin, self.extents.slide, "Landmark")
+        groups, wids = spread(gone, many)
+        starts, ends = self.extents.extent(wids)
+        cut, everyone = np.maximum(gone, stop), np.arange(many.size)
+        high, join = view.row(view.places, groups, wids + 1), view.row(view.places, everyone, cut)
+        low = view.begins[:-1]
+        return Due(groups, starts, ends, low[groups], high, low, cut, join=join)
+
+    def _open(self, view: SliceView) -> Integers:
+        return np.maximum(view.cut, view.places[view.begins[:-1]])
+
+    def least_open(self, view: SliceView, stamp: str) -> Integers:
+        return self.extents.ends(self._open(view))
+
+    def least_later(self, bounds: Integers, stamp: str) -> Integers:
+        return self.extents.ends(self.extents.closed_by(bounds))

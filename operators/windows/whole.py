@@ -17,9 +17,10 @@ from oop_engine.core.errors import ContractError
 from oop_engine.core.punctuation import FOREVER, shift
 from oop_engine.core.schema import Schema
 from oop_engine.operators.values.columns import new_rows
+from oop_engine.operators.windows.folding import Due, FinalTuples, Folding, SliceView
 from oop_engine.operators.windows.grid import Over
 
-__all__ = ["Global", "Whole"]
+__all__ = ["Ended", "Global", "Whole"]
 
 Integers = NDArray[np.int64]
 
@@ -73,3 +74,19 @@ class Whole:
     def least_end(self, bounds: Integers) -> Integers:
         """Return the least end of a window of later tuples alone; sentinels stay."""
         return shift(bounds, 1)
+
+
+@dataclass(frozen=True)
+class Ended(Folding):
+    """Windows ``[first, last + 1)`` of whole groups, folded on the bound.  A group has one slice."""
+
+    def words(self) -> str:
+        return "a group each, complete when it ends"
+
+    def places(self, final: FinalTuples) -> Integers:
+        return np.zeros_like(final.times)
+
+    def due(self, view: SliceView) -> Due:
+        groups, begins = np.flatnonzero(view.ended), view.begins[:-1]
+        rows = begins[groups]
+        return Due(groups, view.first[rows], view.last[rows] + 1, rows, rows + 1, begins, view.cut)
