@@ -10,16 +10,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from oop_engine.core.groups.group_index import GroupIndex
 from oop_engine.core.page import Page
 from oop_engine.core.progress import Progress
-from oop_engine.core.punctuation import NEVER, GroupWise, Linear, passed
+from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Linear, passed
 from oop_engine.core.saved import Saved
+from oop_engine.operators.values.columns import Integers, filled_up
 
-__all__ = ["Behind", "with_bounds"]
-
-Integers = NDArray[np.int64]
+__all__ = ["Behind", "BehindGroups", "with_bounds"]
 
 
 class Behind:
@@ -71,6 +72,87 @@ class Behind:
         self.linear, self.highest = bounds.integer(0), bounds.integer(1)
         self.count = bounds.integer(2, least=0)
         self._of_groups.load(saved.part("groups"))
+
+
+class BehindGroups(Behind):
+    """The bounds of an input for ``groups``, which are those of the columns ``by``.
+
+    Those of groups that are known are kept by slot, so a page is held against them in one pass, without a look-up.
+    """
+
+    def __init__(self, by: tuple[str, ...], groups: GroupIndex) -> None:
+        super().__init__()
+        self._by, self._groups = by, groups
+        self._known = 0
+        self._own = np.empty(0, np.int64)  # (room,)  bounds of the groups that are known
+        self._measure()
+
+    def raise_to(self, slots: Integers, of: Integers, punctuation: GroupWise) -> None:
+        """Take group-wise bounds: that of group ``slots[i]``, which is known, is the one in row ``of[i]``."""
+        if not len(punctuation):
+            return
+        self.highest = max(self.highest, int(punctuation.below.max()))
+        np.maximum.at(self._all(), slots, punctuation.below[of])
+        if len(punctuation.attributes) == len(self._by):
+            unknown = np.ones(len(punctuation), np.bool_)
+            unknown[of] = False
+            punctuation = punctuation.filter(unknown)
+        self._keep(punctuation)
+        self._measure()
+
+    def of(self, times: Integers, slots: Integers) -> NDArray[np.bool_]:
+        """Tell which tuples are behind the bounds of their groups, bool (rows,), and count them."""
+        behind = passed(times, self.bounds(slots))
+        self.count += int(behind.sum())
+        return behind
+
+    def bounds(self, slots: Integers) -> Integers:
+        """Return the bounds of some groups, int64 (n,)."""
+        if self.highest <= self.linear:
+            return np.full(slots.size, self.linear)
+        bounds: Integers = np.maximum(self._all()[slots], self.linear)
+        return bounds
+
+    def _all(self) -> Integers:
+        """Return the bounds of all groups that are known, by slot."""
+        known = self._groups.size
+        if known > self._own.size:
+            self._own = filled_up(self._own, max(known, 2 * self._own.size), NEVER)
+            self._measure()
+        if known > self._known and self._of_groups.groups:
+            self._own[self._known : known] = self._of_groups.bounds(self._keys(np.arange(self._known, known)))
+        self._known = known
+        return self._own[:known]
+
+    def _keys(self, slots: Integers) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays(self._groups.keys(slots), names=list(self._by))
+
+    def _measure(self) -> None:
+        self.nbytes = self._own.nbytes + self._of_groups.nbytes  # asked for after each message
+
+    def forget(self, kept: Integers) -> None:
+        """Learn that only the groups ``kept`` will be known, in this order."""
+        if self.highest > self.linear:
+            own = self._all()
+            gone = (own > self.linear) & (own < FOREVER)
+            gone[kept] = False
+            slots = np.flatnonzero(gone)
+            self._keep(GroupWise(self._keys(slots), own[slots]))
+            self._own = own[kept]
+        else:
+            self._own = self._own[:0]
+        self._known = self._own.size
+        self._measure()
+
+    def save(self) -> dict[str, Any]:
+        return {**super().save(), "own": self._all() if self.highest > self.linear else self._own[:0]}
+
+    def load(self, saved: Saved) -> None:
+        """Take the state that ``save`` returned; the groups are known by now."""
+        super().load(saved)
+        self._own = saved.integers("own", (self._groups.size if self.highest > self.linear else 0,))
+        self._known = self._own.size
+        self._measure()
 
 
 def with_bounds(state: dict[Any, Any]) -> dict[Any, Any]:

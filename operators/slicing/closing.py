@@ -12,7 +12,7 @@ too: whether those exist is known only when a later tuple has come, so until the
 Windows leave by their end, then in the order of definitions, then of groups, whichever store they come from.  Where one
 bound completes very many, it is taken in steps, so that memory has the results of a step, not of all.
 
-A tuple that comes behind a bound all the same (``behind_groups.py``) counts in windows of a grid that are still open,
+A tuple that comes behind a bound all the same (``keys/behind.py``) counts in windows of a grid that are still open,
 and is left out of all others, for a result that has left is final.
 
 Stores (``store.py``) keep the window state and find the windows that are complete; they know neither keys nor results.
@@ -37,9 +37,9 @@ from oop_engine.core.progress import Progress
 from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
+from oop_engine.operators.keys.behind import BehindGroups
 from oop_engine.operators.keys.group_match import matching
 from oop_engine.operators.keys.key_table import KeyTable
-from oop_engine.operators.slicing.behind_groups import BehindGroups
 from oop_engine.operators.slicing.checks import AT_ONCE, LongGapError, pauses
 from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.slicing.store import Store

@@ -27,7 +27,7 @@ from oop_engine.operators import (
 )
 from oop_engine.operators.kernels.slice_plans import nested
 from oop_engine.operators.kernels.slices import closing
-from oop_engine.operators.slicing.panes import slice_tree
+from oop_engine.operators.slicing.panes import window_plans
 from oop_engine.operators.slicing.panes.shared_slices import UNITS
 from oop_engine.testing import Driver, multiset
 from tests.naive import windows as naive
@@ -80,13 +80,13 @@ def test_a_window_of_many_slices_goes_on_when_its_ring_grows_and_turns() -> None
 
 def test_auto_takes_a_tree_where_few_windows_of_many_slices_close(monkeypatch: pytest.MonkeyPatch) -> None:
     read = list[str]()
-    by_tree = slice_tree.SliceTree.planned
+    by_tree = window_plans.SliceTree.planned
 
     def noted(*of: Any) -> Any:
         read.append("tree")
         return by_tree(*of)
 
-    monkeypatch.setattr(slice_tree.SliceTree, "planned", noted)
+    monkeypatch.setattr(window_plans.SliceTree, "planned", noted)
     windows: dict[str, Windows] = {"long": Sliding(2000, 1), "short": Tumbling(4)}
     auto, stacks = (
         Driver(WindowAggregate(windows, {"most": Max("v")}, assembly=way), ONE) for way in ("auto", "stacks")

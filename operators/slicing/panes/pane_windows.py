@@ -20,20 +20,18 @@ from functools import cached_property
 
 import numpy as np
 
-from oop_engine.operators.aggregates import Arrays, Part
+from oop_engine.operators.aggregates import Arrays
 from oop_engine.operators.kernels import pane_rows as kernels
 from oop_engine.operators.kernels import panes
-from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError, accumulator, result_of
+from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError, result_of
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.panes.shared_slices import UNITS
-from oop_engine.operators.slicing.panes.window_plans import Stacks, measured
+from oop_engine.operators.slicing.panes.window_plans import TUPLES, Stacks, measured
 from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.columns import Integers
 
-__all__ = ["TUPLES", "PaneSweep", "is_dense", "read_each", "take"]
+__all__ = ["PaneSweep", "is_dense", "read_each", "take"]
 
-TUPLES = accumulator(Part("count"))
-"""Keeps how many tuples there are in a cell."""
 _STEPS = 1 << 18  # of windows put together at a time: 6 MB
 _WHERE = np.zeros(1, np.int64)  # panes are where they are in the ring
 _SCRATCH = 1 << 20  # cells of the front and of windows

@@ -2,9 +2,9 @@
 
 Where all groups close the same windows, the steps are planned once and taken for all groups side by side, straight from
 the ring's rows, in blocks.  Else each group has steps of its own.  Counts and integer sums of very many windows are
-differences of running sums (``window_plans.py``); few windows of very many slices are read from a tree
-(``slice_tree.py``).  Shorter windows may serve longer ones that close with them (``kernels/slice_plans.py``).  Groups
-with bounds of their own are read by stacks in any case.
+differences of running sums, and few windows of very many slices are read from a tree (``window_plans.py``).  Shorter
+windows may serve longer ones that close with them (``kernels/slice_plans.py``).  Groups with bounds of their own are
+read by stacks in any case.
 """
 
 from __future__ import annotations
@@ -21,10 +21,17 @@ from oop_engine.operators.kernels.slice_plans import nested
 from oop_engine.operators.kernels.slices import pick
 from oop_engine.operators.slicing.accumulators import Accumulator, SumOverflowError, accumulator
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
-from oop_engine.operators.slicing.panes.pane_windows import TUPLES
 from oop_engine.operators.slicing.panes.shared_slices import Slicing
-from oop_engine.operators.slicing.panes.slice_tree import SliceTree, TreePlan
-from oop_engine.operators.slicing.panes.window_plans import Block, RunningSums, Stacks, measured, summable
+from oop_engine.operators.slicing.panes.window_plans import (
+    TUPLES,
+    Block,
+    RunningSums,
+    SliceTree,
+    Stacks,
+    TreePlan,
+    measured,
+    summable,
+)
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
 from oop_engine.operators.values.columns import Integers
 
