@@ -21,10 +21,9 @@ from oop_engine.operators.slicing.panes.shared_slices import Slicing
 from oop_engine.operators.slicing.panes.slice_windows import Assembly, SliceWindows
 from oop_engine.operators.slicing.partials import NO_WINDOW
 from oop_engine.operators.slicing.store import Reach, Store
-from oop_engine.operators.slicing.stores.runs import EQUAL, HeldRuns, Overflow, Runs
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow
-from oop_engine.operators.values.columns import Integers, filled_up
+from oop_engine.operators.values.columns import Integers, filled_up, rows_of, spread
 
 __all__ = ["SliceRing"]
 
@@ -42,7 +41,7 @@ class SliceRing(WindowStore):
         self.ring = self.panes
         extents: list[Any] = [output.definitions[number] for number in slicing.shape[3].tolist()]
         self.stamps = Stamps(extents, output.stamp)
-        self.slicing = slicing
+        self.slicing, self._output = slicing, output
         self._done = np.full(0, NEVER)  # (groups,)  windows that end by here have left
         self._over = NEVER  # the same for all groups
         self._ahead = False  # whether windows of some group that end later have left
@@ -203,38 +202,25 @@ class SliceRing(WindowStore):
     def _with_table(
         self, found: list[WindowStates], slots: Integers, done: Integers, cuts: Integers
     ) -> list[WindowStates]:
-        """Add the slices of the table to the windows that close."""
+        """Add the slices of the table to the windows that close.  O(slices there x windows of each)."""
         known = len(self.spans)
         rows = self.partials.find(slots, self.spans[slots, 0], cuts, known)
         of, at = self.partials.owner(rows)
         states = self.partials.states.take(rows)
         begin, end = np.zeros(known, np.int64), np.zeros(known, np.int64)
         begin[slots], end[slots] = done, cuts
-        units, united = self.slicing.units, []
+        units, found = self.slicing.units, list(found)
         upto = units(np.minimum(end[of], at + self.slicing.longest))
         for step, length, offset, number in self.slicing.shape.T.tolist():
             first = (units(np.maximum(begin[of], at)) - offset) // step
             last = (np.minimum(upto, units(at) + length) - offset) // step - 1
-            some = np.flatnonzero(first <= last)
-            more = (one.take(np.flatnonzero(one.number == number)) for one in found)
-            runs = Runs(of, first, last, states).take(some)
-            runs = runs.joined(*(self._runs(one, step, offset) for one in more))
-            held = HeldRuns(self.parts, EQUAL, self._overflowing(step, length, offset))
-            for each in held.windows(runs) if runs.rows else ():
-                ends = self.slicing.moment(offset + (each.first + 1) * step)
-                united.append(WindowStates(each.slots, ends, each.states, np.full(ends.size, number)))
-        return united
+            of_slice, wids = spread(first, np.maximum(last - first + 1, 0))
+            ends = self.slicing.moment(offset + (wids + 1) * step)
+            found.append(WindowStates(of[of_slice], ends, rows_of(states, of_slice), number))
+        return [self.united(found)]
 
-    def _overflowing(self, step: int, length: int, offset: int) -> Overflow:
-        def overflow(column: str | None, slot: int, first: int, last: int) -> WindowOverflowError:
-            start, end = self.slicing.moment(offset + (first + 1) * step - np.array([length, 0])).tolist()
-            return WindowOverflowError(column, slot, start, end)
-
-        return overflow
-
-    def _runs(self, found: WindowStates, step: int, offset: int) -> Runs:
-        wids = ((found.ends - self.slicing.origin) // self.slicing.unit - offset) // step - 1
-        return Runs(found.slots, wids, wids, found.states)
+    def starts(self, found: WindowStates) -> Integers:
+        return self._output.starts(found)
 
     def _forget(self, slots: Integers, cuts: Integers) -> None:
         """Forget the slices that no window needs which ends behind the cut of its group."""

@@ -33,7 +33,7 @@ from oop_engine.operators.slicing.window_states import (
     saved_spans,
     with_room,
 )
-from oop_engine.operators.values.columns import Integers, spread
+from oop_engine.operators.values.columns import Integers, begins_of, spread
 from oop_engine.operators.windows import Extents
 
 __all__ = ["WindowStore"]
@@ -188,17 +188,21 @@ class WindowStore:
     def united(self, found: Sequence[WindowStates]) -> WindowStates:
         """Return windows in order, the states of those that are there twice combined."""
         together = WindowStates.ordered(found)
-        same = (together.slots[1:] == together.slots[:-1]) & (together.ends[1:] == together.ends[:-1])
-        if not same.any():
+        numbers = np.broadcast_to(together.number, together.slots.shape)
+        kept = begins_of(together.ends, numbers, together.slots)
+        if kept.size == numbers.size:
             return together
-        kept = np.flatnonzero(np.append(True, ~same))
         once = together.take(kept)
         try:
             states = self.partials.states.reduced(together.states, kept)
         except SumOverflowError as error:
-            slot, end = once.slots[error.at], int(once.ends[error.at])
-            raise WindowOverflowError(error.column, slot, end - (self.extents.range or 0), end) from None
+            start, end = self.starts(once)[error.at], once.ends[error.at]
+            raise WindowOverflowError(error.column, once.slots[error.at], start, end) from None
         return once._replace(states=states, in_order=True)
+
+    def starts(self, found: WindowStates) -> Integers:
+        """Return where windows start."""
+        return found.ends - (self.extents.range or 0)
 
     def reopen(self, slots: Integers, low: Integers) -> None:
         """Note that the lowest open window of some groups is another now, or that there is none."""
