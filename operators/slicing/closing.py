@@ -81,8 +81,7 @@ class Closing:
         """Return the groups with open windows whose bounds are least, each with its bound.  O(groups)."""
         if not self._by or not self._progress.groups:
             return []
-        known = self._groups.size
-        alive = np.flatnonzero(np.logical_or.reduce([store.living(known) for store in self.stores]))
+        alive = np.flatnonzero(self.living(self._groups.size))
         keys = pa.RecordBatch.from_arrays(self._groups.keys(alive), names=list(self._by))
         bounds = self._progress.bounds(keys)
         least = np.argsort(bounds, kind="stable")[:most]

@@ -26,7 +26,7 @@ from oop_engine.operators.values.columns import Integers, bytes_of, joined, rows
 __all__ = ["NO_WINDOW", "Partials", "States"]
 
 _LEAST_ROWS = 16
-_UPDATES = 1 << 20  # (tuple, window) pairs at a time: 8 MB of row numbers
+_UPDATES = 1 << 20  # (tuple, window) pairs at a time, or those of one tuple: 8 MB of row numbers
 
 
 class States:
@@ -125,9 +125,7 @@ class Partials:
 
     @property
     def list_bytes(self) -> int:
-        """Bytes of the states beside ``nbytes``, where some are lists.  O(columns)."""
-        if not self.lists:
-            return 0
+        """Bytes of the states beside ``nbytes``: lists.  O(columns)."""
         return bytes_of(self.states.columns) - self.states.row_bytes * len(self._owner)
 
     @property
@@ -146,7 +144,9 @@ class Partials:
         """
         starts = np.concatenate([[0], np.cumsum(widths)])
         inputs = self.states.prepare(page, times)
-        for lo, hi in _blocks(starts):
+        hi = 0
+        while (lo := hi) < slots.size:
+            hi = max(int(np.searchsorted(starts, starts[lo] + _UPDATES, side="right")) - 1, lo + 1)
             part, some = slice(lo, hi), starts[lo : hi + 1] - starts[lo]
             given = rows_of(inputs, part)
             rows = np.empty(some[-1], np.int64)
@@ -268,14 +268,3 @@ class Partials:
         free = np.arange(size)[::-1].copy()
         self._table = Table(cells, owner, free, self.counts)
         self.nbytes = owner.nbytes + cells.nbytes + free.nbytes + self.states.row_bytes * size
-
-
-def _blocks(starts: Integers) -> list[tuple[int, int]]:
-    """Cut tuples into blocks of at most ``_UPDATES`` updates, at least a tuple each."""
-    blocks, lo, tuples = [], 0, starts.size - 1
-    while lo < tuples:
-        hi = int(np.searchsorted(starts, starts[lo] + _UPDATES, side="right")) - 1
-        hi = min(max(hi, lo + 1), tuples)
-        blocks.append((lo, hi))
-        lo = hi
-    return blocks

@@ -63,7 +63,8 @@ class WindowStates(NamedTuple):
         states = rows_of(self.states, rows)
         number = self.number if isinstance(self.number, int) else self.number[rows]
         starts = None if self.starts is None else self.starts[rows]
-        more = self.more and tuple(_some(column, rows) for column in self.more)
+        at = rows if isinstance(rows, slice) or not self.more else pa.array(rows)
+        more = tuple(one[at] if isinstance(at, slice) else one.take(at) for one in self.more)
         return WindowStates(self.slots[rows], self.ends[rows], states, number, starts, more=more)
 
     @classmethod
@@ -113,10 +114,6 @@ class WindowStates(NamedTuple):
         by_slot = time_order(slots)
         order: Integers = by_slot[time_order(windows[by_slot])]
         return order
-
-
-def _some(column: pa.Array, rows: Integers | slice) -> pa.Array:
-    return column[rows] if isinstance(rows, slice) else column.take(pa.array(rows))
 
 
 def narrow(column: NDArray[Any]) -> NDArray[Any]:

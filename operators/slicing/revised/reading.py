@@ -17,7 +17,6 @@ from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
 from oop_engine.core.snapshot import pack, unpack
-from oop_engine.operators.kernels import panes as kernels
 from oop_engine.operators.slicing.panes import pane_windows
 from oop_engine.operators.slicing.partials import NO_WINDOW
 from oop_engine.operators.slicing.revised.version_table import within
@@ -84,20 +83,15 @@ def closing_between(
 def _between(store: WindowStore, slots: Integers, low: Integers, stop: Integers) -> WindowStates:
     """Return the open windows ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]``, each group once."""
     known = slots < len(store.spans)
-    slots = slots[known]
-    lows, cuts = (np.ascontiguousarray(np.broadcast_to(one, known.shape)[known]) for one in (low, stop))
-    some, first, last, after = np.empty((4, slots.size), np.int64)
-    many = kernels.closing(store.spans, slots, cuts, some, first, last, after)
-    of_group = np.empty(len(store.spans), np.int64)
-    of_group[slots] = lows
-    first = np.maximum(first[:many], of_group[some[:many]])
-    left = np.flatnonzero(first < last[:many])
-    some, first, last = some[left], first[left], last[left]
-    rows = store.partials.find(some, first, last, len(store.spans)) if store.partials.counts[0] else left[:0]
+    lows, stops = (np.broadcast_to(one, known.shape)[known] for one in (low, stop))
+    lowest, highest = store.spans[slots[known]].T
+    first, last = np.maximum(lowest, lows), np.minimum(stops, highest + 1)
+    some = np.flatnonzero(first < last)  # of a group without a window the lowest one is above all
+    where = slots[known][some], first[some], last[some]
+    rows = store.partials.find(*where, len(store.spans)) if store.partials.counts[0] else some[:0]
     if store.panes is None:
         return _united(store, None, rows)
-    found = pane_windows.take(store.panes, some, first, last, store.number, forget=False)
-    return _united(store, found, rows)
+    return _united(store, pane_windows.take(store.panes, *where, store.number, forget=False), rows)
 
 
 def _united(store: WindowStore, found: WindowStates | None, rows: Integers) -> WindowStates:

@@ -205,23 +205,20 @@ class Versions(Reviewing):
 
     def take(self, punctuation: Punctuation) -> Iterator[Emission]:
         """Put out the versions that a watermark asks for, or those that punctuation makes final."""
-        bound = punctuation.of if isinstance(punctuation, Watermark) else punctuation
-        if not isinstance(bound, Linear | GroupWise) or not set(getattr(bound, "attributes", ())) <= set(
-            self._by
-        ):
-            if not isinstance(punctuation, Watermark):
-                yield from super().take(punctuation)
-            return
-        if isinstance(punctuation, Watermark):
+        if not isinstance(punctuation, Watermark):
+            yield from super().take(punctuation)  # which asks for the bounds before
+            if isinstance(punctuation, Linear | GroupWise) and self._is_of_groups(punctuation):
+                self._input.advance(0, punctuation)
+        elif self._is_of_groups(punctuation.of):
             slots, linear = np.arange(len(self._groups)), self._input.expected
             before = self._expected(slots)
             self._input.advance(0, punctuation)
             yield from self._on_time(slots, before, linear)
-            for grown in self._progress.advance(0, Watermark(self._stamped(bound))):
+            for grown in self._progress.advance(0, Watermark(self._stamped(punctuation.of))):
                 yield 0, grown
-            return
-        yield from super().take(punctuation)  # which asks for the bounds before
-        self._input.advance(0, punctuation)
+
+    def _is_of_groups(self, bound: Linear | GroupWise) -> bool:
+        return isinstance(bound, Linear) or set(bound.attributes) <= set(self._by)
 
     def _stamped(self, bound: Linear | GroupWise) -> Linear | GroupWise:
         """Return the least stamp of the windows that a watermark has not passed."""
@@ -233,9 +230,7 @@ class Versions(Reviewing):
 
     def _on_time(self, slots: Integers, before: Integers, linear: int) -> Iterator[Emission]:
         expected = self._expected(slots)
-        if (
-            fallen := np.flatnonzero(expected < before)
-        ).size:  # groups that have ended are not known any more
+        if (fallen := np.flatnonzero(expected < before)).size:  # groups that have ended are known no more
             self._note([opened(store, fallen) for store in self._lean], before.__getitem__)
         grown = np.flatnonzero(expected > before)
         if not (self._emit.on_time and grown.size):
