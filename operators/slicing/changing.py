@@ -122,11 +122,8 @@ class LimitedStore:
     def due(self, bound: int) -> bool:
         return bound >= self.until or self._store.due(bound)
 
-    def close(self, bound: int) -> list[WindowStates]:
-        return self._within(self._store.close(self._bounds(bound)))
-
-    def close_some(self, slots: Integers, bounds: Integers) -> list[WindowStates]:
-        return self._within(self._store.close_some(slots, self._bounds(bounds)))
+    def close(self, slots: Integers | None, bounds: Integers | int) -> list[WindowStates]:
+        return self._within(self._store.close(slots, self._bounds(bounds)))
 
     def least_stamp(self, bound: int) -> int:
         return max(self._store.least_stamp(bound), self._since)

@@ -44,7 +44,7 @@ from oop_engine.operators.slicing.checks import AT_ONCE, LongGapError, pauses
 from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
-from oop_engine.operators.values.columns import Integers
+from oop_engine.operators.values.columns import Integers, by_slot
 from oop_engine.operators.windows import Definition, Extents
 
 __all__ = ["Closing"]
@@ -221,7 +221,7 @@ class Closing:
         found = list[WindowStates]()
         try:
             for store in self.stores:
-                found += store.close(bounds) if slots is None else store.close_some(slots, bounds)
+                found += store.close(slots, bounds)
         except WindowOverflowError as error:
             raise self._overflow(error) from None
         if not found:
@@ -246,9 +246,7 @@ class Closing:
         kept = np.flatnonzero(self.living(known))
         self.behind.forget(kept)
         self._groups.keep(kept)
-        slots = np.full(known, -1)
-        slots[kept] = np.arange(kept.size)
-        self.rename(kept, slots)
+        self.rename(kept, by_slot(kept, np.arange(kept.size), known, -1))
 
     def living(self, groups: int) -> NDArray[np.bool_]:
         living: NDArray[np.bool_] = np.logical_or.reduce([store.living(groups) for store in self.stores])

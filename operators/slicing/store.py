@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.core.page import Page
+from oop_engine.core.punctuation import NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.slicing.window_states import WindowStates
-from oop_engine.operators.values.columns import Integers
+from oop_engine.operators.values.columns import Integers, by_slot
 
-__all__ = ["OnTime", "Reach", "Store"]
+__all__ = ["OnTime", "Reach", "Store", "bounds_of"]
 
 Reach = tuple[Integers, Integers, NDArray[np.float64]]
 """Between which times windows end, and how many a unit of time, each (n,)."""
@@ -52,11 +53,11 @@ class Store(Protocol):
     def due(self, bound: int) -> bool:
         """Tell whether a bound may complete a window; O(1)."""
 
-    def close(self, bound: int) -> Iterable[WindowStates]:
-        """Take out the windows of all groups that end by ``bound``.  Raises ``WindowOverflowError``."""
+    def close(self, slots: Integers | None, bounds: Integers | int) -> Iterable[WindowStates]:
+        """Take out the windows of ``slots[i]`` that end by ``bounds[i]``; None: those of all groups, by one bound.
 
-    def close_some(self, slots: Integers, bounds: Integers) -> Iterable[WindowStates]:
-        """Take out the windows of ``slots[i]`` that end by ``bounds[i]``."""
+        Raises ``WindowOverflowError``.
+        """
 
     def least_stamp(self, bound: int) -> int:
         """Return the least stamp of later results, if no later tuple is below ``bound``."""
@@ -112,3 +113,12 @@ class OnTime:
 
     def successor(self) -> Self:
         return self
+
+
+def bounds_of(held: Integers, slots: Integers | None, bounds: Integers | int) -> Integers | int:
+    """Return the bounds of the groups ``held``, by those of ``slots``: ``NEVER`` where it is none of these."""
+    if slots is None:
+        return bounds
+    size = 1 + max(int(held.max(initial=-1)), int(slots.max(initial=-1)))
+    found: Integers = by_slot(slots, bounds, size, NEVER)[held]
+    return found

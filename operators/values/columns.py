@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Integers", "begins_of", "bytes_of", "filled_up", "joined", "new_rows", "rows_of", "spread"]
+__all__ = [
+    "Integers",
+    "begins_of",
+    "by_slot",
+    "bytes_of",
+    "filled_up",
+    "joined",
+    "new_rows",
+    "rows_of",
+    "spread",
+]
 
 Integers = NDArray[np.int64]
 States = Sequence[tuple[NDArray[Any], ...]]
@@ -42,6 +52,17 @@ def spread(low: Integers, widths: Integers) -> tuple[Integers, Integers]:
     """
     of = np.repeat(np.arange(widths.size), widths)
     return of, np.arange(of.size) - np.repeat(np.cumsum(widths) - widths - low, widths)
+
+
+def by_slot(slots: Integers, values: Any, size: int, other: Any) -> NDArray[Any]:
+    """Return a column of ``size`` rows with ``values`` in the rows ``slots``, and ``other`` in the rest.
+
+    >>> by_slot(np.array([3, 1]), [7, 8], 4, -1).tolist()
+    [-1, 8, -1, 7]
+    """
+    column = np.full(size, other)
+    column[slots] = values
+    return column
 
 
 def rows_of(states: States, rows: NDArray[Any] | slice) -> list[tuple[NDArray[Any], ...]]:

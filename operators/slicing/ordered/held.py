@@ -116,16 +116,13 @@ class Held:
         """Take out the tuples that a bound of all groups has passed.  O(taken + log held)."""
         return self._given(reader, self._buffer.release(bound))
 
-    def take_some(self, reader: int, slots: Integers, bounds: Integers) -> Taken | None:
-        """Take out those of ``slots[i]`` that ``bounds[i]`` has passed.  O(held)."""
+    def take_some(self, reader: int, slots: Integers, below: Integers) -> Taken | None:
+        """Take out those of ``slots`` that the bounds of groups, ``below`` (slots,), have passed.  O(held)."""
         if not self._of[slots[slots < self._of.size]].any():
             return self._given(reader, None)
         everything = self._buffer.release(_EVERY)
         assert everything is not None
-        of = self._slots(everything)
-        below = np.full(self._of.size, -_EVERY - 1)
-        below[slots] = bounds
-        gone = passed(everything.times, below[of])
+        gone = passed(everything.times, below[self._slots(everything)])
         self._buffer.add(everything.filter(~gone))
         return self._given(reader, everything.filter(gone) if gone.any() else None)
 

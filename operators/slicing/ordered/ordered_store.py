@@ -31,7 +31,7 @@ from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.store import OnTime, Store
 from oop_engine.operators.slicing.tagger import ranks
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
-from oop_engine.operators.values.columns import Integers, begins_of
+from oop_engine.operators.values.columns import Integers, begins_of, by_slot
 from oop_engine.operators.windows.folding import Due, FinalTuples, Folding, SliceView
 
 __all__ = ["OrderedStore"]
@@ -110,19 +110,17 @@ class OrderedStore(OnTime):
     def due(self, bound: int) -> bool:
         return len(self._held) > 0 or len(self) > 0 or bound == FOREVER
 
-    def close(self, bound: int) -> list[WindowStates]:
-        self._bound = max(self._bound, bound)
-        below = np.full(self._groups, bound)
-        tagged = self._held.tagged_at(bound) if self._definition.peeks and bound < FOREVER else None
-        return self._closed(self._held.take(self._reader, bound), below, tagged)
-
-    def close_some(self, slots: Integers, bounds: Integers) -> list[WindowStates]:
+    def close(self, slots: Integers | None, bounds: Integers | int) -> list[WindowStates]:
+        if slots is None:
+            bound = int(bounds)
+            self._bound = max(self._bound, bound)
+            tagged = self._held.tagged_at(bound) if self._definition.peeks and bound < FOREVER else None
+            return self._closed(self._held.take(self._reader, bound), np.full(self._groups, bound), tagged)
         if self._definition.whole_stream:
             return []  # slices wait for the tuples of all groups
-        below = np.full(self._groups, NEVER)
-        below[slots] = bounds
+        below = by_slot(slots, bounds, self._groups, NEVER)
         tagged = self._held.tagged_at_some(below) if self._definition.peeks else None
-        return self._closed(self._held.take_some(self._reader, slots, bounds), below, tagged)
+        return self._closed(self._held.take_some(self._reader, slots, below), below, tagged)
 
     def _closed(self, taken: Taken | None, below: Integers, tagged: Integers | None) -> list[WindowStates]:
         """Fold tuples that are final, and return the windows that the bounds of groups complete."""
@@ -246,8 +244,7 @@ class OrderedStore(OnTime):
         if not bounds.size:
             return bounds
         stamps = self._definition.least_later(bounds, self._stamp).copy()
-        row = np.full(self._groups, -1)
-        row[slots] = of
+        row = by_slot(slots, of, self._groups, -1)
         below = np.where(row >= 0, bounds[row], NEVER)
         view, there = self._view(below, None, slots[:0])
         if there.size:

@@ -127,7 +127,7 @@ class Copies:
         known = bounds > NEVER
         for store, whole in zip(self._stores, self._whole, strict=True):
             if whole:
-                found += store.close(below) if below > NEVER else []
+                found += store.close(None, below) if below > NEVER else []
             elif known.any():
-                found += store.close_some(slots[known], bounds[known])
+                found += store.close(slots[known], bounds[known])
         return [some for some in found if some.slots.size]

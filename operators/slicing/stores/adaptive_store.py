@@ -39,7 +39,7 @@ from oop_engine.operators.slicing.store import Reach, Store
 from oop_engine.operators.slicing.stores.sparse_groups import EagerBytes, Tail, Tuples, Volumes
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import WindowStates
-from oop_engine.operators.values.columns import Integers
+from oop_engine.operators.values.columns import Integers, by_slot
 from oop_engine.operators.windows import Extents
 
 __all__ = ["WIDE", "AdaptiveStore", "eager_bytes"]
@@ -96,15 +96,11 @@ class AdaptiveStore(WindowStore):
         if len(page):
             self._share_out(Tuples(page, slots, first, last))
 
-    def close(self, bound: int) -> list[WindowStates]:
-        """Close the windows that a bound completes; groups may become lazy behind it.  O(groups + tuples held)."""
-        self.volumes.duration.close(bound, int(self.extents.closed_by(bound)))
-        found = super().close(bound)
-        self.volumes.settle(self._threshold())
-        return found
-
-    def close_some(self, slots: Integers, bounds: Integers) -> list[WindowStates]:
-        found = super().close_some(slots, bounds)
+    def close(self, slots: Integers | None, bounds: Integers | int) -> list[WindowStates]:
+        """Close the windows that bounds complete; groups may become lazy behind them.  O(groups + tuples held)."""
+        if slots is None:
+            self.volumes.duration.close(int(bounds), int(self.extents.closed_by(bounds)))
+        found = super().close(slots, bounds)
         self.volumes.settle(self._threshold())
         return found
 
@@ -140,10 +136,8 @@ class AdaptiveStore(WindowStore):
         """Aggregate the tuples of groups that have become eager."""
         if self.block is not None:
             risen = risen[~self.block.alive(risen)]
-        chosen = np.zeros(len(self.spans), np.bool_)
-        chosen[risen] = True
-        tuples = self._tail.tuples()
-        self._aggregate(self._tail.keep(tuples, ~chosen[tuples.slots]))
+        stays, tuples = by_slot(risen, False, len(self.spans), True), self._tail.tuples()
+        self._aggregate(self._tail.keep(tuples, stays[tuples.slots]))
 
     def _aggregate(self, tuples: Tuples) -> None:
         page, slots, first, last = tuples
@@ -185,8 +179,8 @@ class AdaptiveStore(WindowStore):
         """Aggregate the tail's tuples, in the table of windows, as far as their windows are closing."""
         if not len(self._tail):
             return
-        lowest, above = np.full(len(self.spans), NO_WINDOW), np.zeros(len(self.spans), np.int64)
-        lowest[slots], above[slots] = low, stop
+        groups = len(self.spans)
+        lowest, above = by_slot(slots, low, groups, NO_WINDOW), by_slot(slots, stop, groups, 0)
         tuples = self._tail.tuples()
         first = np.maximum(tuples.first, lowest[tuples.slots])
         last = np.minimum(tuples.last, above[tuples.slots] - 1)

@@ -28,7 +28,7 @@ from oop_engine.operators.kernels.sliding import bisect
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.partials import States
-from oop_engine.operators.slicing.store import OnTime, Store
+from oop_engine.operators.slicing.store import OnTime, Store, bounds_of
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
 from oop_engine.operators.values.columns import Integers, begins_of, bytes_of, rows_of, spread
 from oop_engine.operators.windows.folding import checked_times
@@ -105,19 +105,9 @@ class BinStore(OnTime):
     def due(self, bound: int) -> bool:
         return self._slots.size > 0
 
-    def close(self, bound: int) -> list[WindowStates]:
-        return self._closed(self._times < bound)
-
-    def close_some(self, slots: Integers, bounds: Integers) -> list[WindowStates]:
-        if not self._slots.size:
-            return []
-        below = np.full(int(self._slots[-1]) + 1, np.iinfo(np.int64).min)
-        known = slots < below.size
-        below[slots[known]] = bounds[known]
-        return self._closed(self._times < below[self._slots])
-
-    def _closed(self, gone: NDArray[np.bool_]) -> list[WindowStates]:
-        """Put out the windows of bins that are ``gone``, and drop these; of a group that goes on the last one stays."""
+    def close(self, slots: Integers | None, bounds: Integers | int) -> list[WindowStates]:
+        """Put out the windows of bins below the bounds, and drop these; of a group that goes on the last one stays."""
+        gone = self._times < bounds_of(self._slots, slots, bounds)
         rows = np.repeat(np.arange(gone.size), np.where(gone, self._asked, 0))
         states, ends = self._states.take(rows), self._times[rows] + 1
         found = WindowStates(self._slots[rows], ends, states, self._number, ends - self._definition.range)

@@ -45,16 +45,13 @@ class LandmarkStore(WindowStore):
             self._latest = max(self._latest, int(first[inside].max()))
         super().add_to_table(page, times, slots, first, np.where(inside, first, first - 1))
 
-    def close(self, bound: int) -> list[WindowStates]:
-        slots = np.flatnonzero(self.spans[:, 0] != NO_WINDOW)
-        found = self._close_landmark(slots, np.full(slots.size, int(self.extents.closed_by(bound))))
-        if bound == FOREVER:
+    def close(self, slots: Integers | None, bounds: Integers | int) -> list[WindowStates]:
+        of = np.flatnonzero(self.spans[:, 0] != NO_WINDOW) if slots is None else slots
+        found = self._close_landmark(of, np.broadcast_to(self.extents.closed_by(bounds), of.shape))
+        if slots is None and bounds == FOREVER:
             self.partials.clear()
-            self.reopen(slots, np.full(slots.size, NO_WINDOW))
+            self.reopen(of, np.full(of.size, NO_WINDOW))
         return found
-
-    def close_some(self, slots: Integers, bounds: Integers) -> list[WindowStates]:
-        return self._close_landmark(slots, self.extents.closed_by(bounds))
 
     def _close_landmark(self, slots: Integers, cuts: Integers) -> list[WindowStates]:
         low = self.spans[slots, 0]

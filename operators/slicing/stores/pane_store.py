@@ -33,7 +33,7 @@ from oop_engine.operators.slicing.window_states import (
     loaded_spans,
     saved_spans,
 )
-from oop_engine.operators.values.columns import Integers
+from oop_engine.operators.values.columns import Integers, by_slot
 from oop_engine.operators.windows import Extents
 
 __all__ = ["PaneStore"]
@@ -83,7 +83,7 @@ class PaneStore(WindowStore):
     def add_late(self, page: Page, times: Integers, slots: Integers, bounds: Integers) -> None:
         self.add(page, times, slots, len(self.spans))
         slots, of = np.unique(slots, return_index=True)
-        self.close_some(slots, bounds[of])  # panes are of many windows: those that have left do so once more
+        self.close(slots, bounds[of])  # panes are of many windows: those that have left do so once more
 
     def most_until(self, bound: int) -> float:
         most = super().most_until(bound)
@@ -142,8 +142,8 @@ class PaneStore(WindowStore):
 
     def _within(self, slots: Integers, low: Integers, stop: Integers) -> Runs:
         """Return the rows in windows ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]``, cut to these."""
-        lowest, cuts = np.full(len(self.spans), NO_WINDOW), np.full(len(self.spans), NEVER)
-        lowest[slots], cuts[slots] = low, stop
+        groups = len(self.spans)
+        lowest, cuts = by_slot(slots, low, groups, NO_WINDOW), by_slot(slots, stop, groups, NEVER)
         found = []
         for runs in self._rows.levels():
             first = np.maximum(runs.first, lowest[runs.slots])

@@ -10,7 +10,7 @@ first, so how many definitions a run has left for tells which; it is forgotten w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 from oop_engine.core.errors import SnapshotError
 from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import FOREVER, NEVER
+from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Part
 from oop_engine.operators.kernels.runs import open_windows
 from oop_engine.operators.slicing.output import Stamp
-from oop_engine.operators.slicing.store import OnTime, Store
+from oop_engine.operators.slicing.store import OnTime, Store, bounds_of
 from oop_engine.operators.slicing.stores.runs import HeldRuns, Overflow, Runs, overlapping
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
-from oop_engine.operators.values.columns import Integers, begins_of, filled_up, spread
+from oop_engine.operators.values.columns import Integers, begins_of, by_slot, filled_up, spread
 from oop_engine.operators.windows import Gap, Merging
 
 __all__ = ["RunStore"]
@@ -111,22 +111,12 @@ class RunStore(OnTime):
             for least, (_, one) in zip(self._least, self._definitions, strict=True)
         )
 
-    def close(self, bound: int) -> list[WindowStates]:
-        return self._leave(lambda slots: bound)
-
-    def close_some(self, slots: Integers, bounds: Integers) -> list[WindowStates]:
-        held = self._runs.merged().slots
-        of = np.full(max(int(held.max(initial=-1)), int(slots.max(initial=-1))) + 1, NEVER)
-        of[slots] = bounds
-        return self._leave(lambda of_windows: of[of_windows])
-
-    def _leave(self, bounds: Callable[[Integers], Integers | int]) -> list[WindowStates]:
-        """Take out the windows that are complete by ``bounds`` of slots."""
+    def close(self, slots: Integers | None, bounds: Integers | int) -> list[WindowStates]:
         found, held = [], self._runs.merged()
         [left], least = held.marks, list[int]()
         for place, (number, definition) in enumerate(self._definitions):
             windows = self._windows(held, place)
-            complete = definition.complete(windows.last, bounds(windows.slots))
+            complete = definition.complete(windows.last, bounds_of(windows.slots, slots, bounds))
             least.append(int(np.where(complete, FOREVER, windows.last).min(initial=FOREVER)))
             if (some := np.flatnonzero(complete)).size:
                 windows = windows.take(some)
@@ -161,8 +151,7 @@ class RunStore(OnTime):
 
     def least_stamps(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
         held = self._runs.merged()
-        row = np.full(max(int(held.slots.max(initial=-1)), int(slots.max(initial=-1))) + 1, -1)
-        row[slots] = of
+        row = by_slot(slots, of, 1 + max(int(held.slots.max(initial=-1)), int(slots.max(initial=-1))), -1)
         stamps = bounds.copy() if self._stamp == "start" else self._narrowest.least_end(bounds)
         for place, (_, definition) in enumerate(self._definitions):
             windows = self._windows(held, place)

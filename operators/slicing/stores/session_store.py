@@ -39,7 +39,7 @@ from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.store import OnTime, Store
 from oop_engine.operators.slicing.stores.runs import order_of
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow
-from oop_engine.operators.values.columns import Integers, begins_of
+from oop_engine.operators.values.columns import Integers, begins_of, by_slot
 from oop_engine.operators.windows import Gap
 
 __all__ = ["SessionStore"]
@@ -168,16 +168,14 @@ class SessionStore(OnTime):
     def due(self, bound: int) -> bool:
         return bool(self._least < bound)
 
-    def close(self, bound: int) -> list[WindowStates]:
-        slots = np.arange(self._table.heads.size)
-        found = self._leave(slots, np.full(slots.size, bound))
-        self._look()
-        return found
-
-    def close_some(self, slots: Integers, bounds: Integers) -> list[WindowStates]:
-        slots, of = np.unique(slots[slots < self._table.heads.size], return_index=True)
-        found = self._leave(slots, bounds[of])
-        if found:
+    def close(self, slots: Integers | None, bounds: Integers | int) -> list[WindowStates]:
+        known = self._table.heads.size
+        if slots is None:
+            found = self._leave(np.arange(known), np.full(known, bounds))
+            self._look()
+            return found
+        slots, of = np.unique(slots[slots < known], return_index=True)
+        if found := self._leave(slots, np.asarray(bounds)[of]):
             self._settle(slots)
             self._known = False
             self._shrink()
@@ -226,8 +224,7 @@ class SessionStore(OnTime):
         """Return the open windows of some groups as they are now, of a store of one definition.  O(runs)."""
         [(number, definition)] = self._definitions
         rows, of = self._listed()
-        wanted = np.zeros(max(self._table.heads.size, int(slots.max(initial=-1)) + 1), np.bool_)
-        wanted[slots] = True
+        wanted = by_slot(slots, True, max(self._table.heads.size, int(slots.max(initial=-1)) + 1), False)
         rows, of = rows[wanted[of]], of[wanted[of]]
         ends = definition.ends(self._table.last[rows])
         return WindowStates(of, ends, self._states.take(rows), number, self._table.first[rows])

@@ -23,7 +23,7 @@ from oop_engine.operators.slicing.partials import NO_WINDOW
 from oop_engine.operators.slicing.store import Reach, Store
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow
-from oop_engine.operators.values.columns import Integers, filled_up, rows_of, spread
+from oop_engine.operators.values.columns import Integers, by_slot, filled_up, rows_of, spread
 
 __all__ = ["SliceRing"]
 
@@ -94,8 +94,10 @@ class SliceRing(WindowStore):
         rates = np.append(np.ones(at.size), float(of.groups)) * self.slicing.density
         return self.slicing.time(first), self.slicing.time(behind), rates
 
-    def close(self, bound: int) -> list[WindowStates]:
-        cut = self.slicing.cut(bound)
+    def close(self, slots: Integers | None, bounds: Integers | int) -> list[WindowStates]:
+        if slots is not None:
+            return self._close_some(slots, self.slicing.base.closed_by(bounds))
+        cut = self.slicing.cut(int(bounds))
         if cut <= self._over:
             return []
         closing = self.spans[:, 0] < cut
@@ -107,8 +109,7 @@ class SliceRing(WindowStore):
         self._ahead = self._ahead and bool((self._done > cut).any())
         return found
 
-    def close_some(self, slots: Integers, bounds: Integers) -> list[WindowStates]:
-        cuts = self.slicing.base.closed_by(bounds)
+    def _close_some(self, slots: Integers, cuts: Integers) -> list[WindowStates]:
         low, done = self.spans[slots, 0], np.maximum(self._done[slots], self._over)
         some = np.flatnonzero((low < cuts) & (low != NO_WINDOW) & (done < cuts))
         if not some.size:
@@ -207,8 +208,7 @@ class SliceRing(WindowStore):
         rows = self.partials.find(slots, self.spans[slots, 0], cuts, known)
         of, at = self.partials.owner(rows)
         states = self.partials.states.take(rows)
-        begin, end = np.zeros(known, np.int64), np.zeros(known, np.int64)
-        begin[slots], end[slots] = done, cuts
+        begin, end = by_slot(slots, done, known, 0), by_slot(slots, cuts, known, 0)
         units, found = self.slicing.units, list(found)
         upto = units(np.minimum(end[of], at + self.slicing.longest))
         for step, length, offset, number in self.slicing.shape.T.tolist():
@@ -225,11 +225,9 @@ class SliceRing(WindowStore):
     def _forget(self, slots: Integers, cuts: Integers) -> None:
         """Forget the slices that no window needs which ends behind the cut of its group."""
         groups, needed = self.ring.groups, self.slicing.needed(cuts)
-        of_panes = np.full(groups, NEVER)
         inside = slice(None) if int(slots.max()) < groups else slots < groups
-        of_panes[slots[inside]] = needed[inside]
         if groups:
-            self.ring.forget(of_panes)
+            self.ring.forget(by_slot(slots[inside], needed[inside], groups, NEVER))
         if len(self.partials):
             self.partials.remove(self.partials.find(slots, self.spans[slots, 0], needed, len(self.spans)))
         self.partials.note(*reopen(self.spans, self._done, slots, needed))

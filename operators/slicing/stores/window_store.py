@@ -134,21 +134,17 @@ class WindowStore:
         lowest = int(self.partials.counts[2])
         return lowest != NO_WINDOW and bound >= self.extents.origin + (lowest + 1) * self.extents.slide
 
-    def close(self, bound: int) -> list[WindowStates]:
-        cut, ring = int(self.extents.closed_by(bound)), self.panes
-        if ring is not None and ring.used > _FEW and not (self.every or self.partials.counts[0]):
-            found = pane_windows.take_all(ring, self.partials.lowest, cut, self.number)
-            if found is not None:
-                kernels.reopen_all(self.spans, cut, self.partials.counts)
-                return [found] if found.slots.size else []
-        slots, cuts = np.arange(len(self.spans)), np.empty(len(self.spans), np.int64)
-        cuts.fill(cut)
-        return self._close(slots, cuts)
-
-    def close_some(self, slots: Integers, bounds: Integers) -> list[WindowStates]:
-        return self._close(slots, self.extents.closed_by(bounds))
-
-    def _close(self, slots: Integers, cuts: Integers) -> list[WindowStates]:
+    def close(self, slots: Integers | None, bounds: Integers | int) -> list[WindowStates]:
+        cuts, ring = self.extents.closed_by(bounds), self.panes
+        if slots is None:
+            cut = int(cuts)
+            if ring is not None and ring.used > _FEW and not (self.every or self.partials.counts[0]):
+                found = pane_windows.take_all(ring, self.partials.lowest, cut, self.number)
+                if found is not None:
+                    kernels.reopen_all(self.spans, cut, self.partials.counts)
+                    return [found] if found.slots.size else []
+            slots, cuts = np.arange(len(self.spans)), np.empty(len(self.spans), np.int64)
+            cuts.fill(cut)
         room = np.empty((4, slots.size), np.int64)
         many = kernels.closing(self.spans, slots, cuts, *room)
         if not many:
