@@ -27,7 +27,7 @@ Several definitions in one operator share slices where they lie on grids (``slic
 are runs that merge (``slicing/stores/session_store.py``).  All of them close in ``slicing/closing.py``.
 
 Tuple-based windows of the whole stream close as pages come, all at once: their aggregates slide over it
-(``operators/slicing/rows/row_windows.py``).
+(``operators/slicing/row_windows.py``).
 
 ``empty=True`` adds the windows without a tuple between a group's first and last one.  That
 such a window exists is known only when the group's next tuple has come, so the punctuation
@@ -72,7 +72,7 @@ from oop_engine.operators.slicing.output import Output, Stamp
 from oop_engine.operators.slicing.revised.emitted import versioned_schema
 from oop_engine.operators.slicing.revised.netting import Netting
 from oop_engine.operators.slicing.revised.versions import Versions, without_notes
-from oop_engine.operators.slicing.rows.row_windows import RowWindows
+from oop_engine.operators.slicing.row_windows import RowWindows
 from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.strategy import Assembly, Query, Strategy, checked_query, stores
 from oop_engine.operators.slicing.tagger import Tagger, bind

@@ -45,7 +45,6 @@ from oop_engine.operators.slicing.checks import checked
 from oop_engine.operators.slicing.partial_rows import PaneRows, partial_rows
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.stores.entry_table import EntryTable, Left
-from oop_engine.operators.slicing.window_states import WindowOverflowError
 from oop_engine.operators.values.describe_value import describe_value
 from oop_engine.operators.values.flush import Flush, InOrder, Lazy
 from oop_engine.operators.windows import Windows
@@ -102,7 +101,7 @@ class LowLevelAggregate(Operator):
 
     def _rows_of(self, schema: Schema) -> PaneRows:
         rows = partial_rows(self.windows, self.aggregates, self.by, schema, _WHAT)
-        if not isinstance(rows, PaneRows) or len(rows.panes.grids) > 1:
+        if not isinstance(rows, PaneRows) or len(rows.grids) > 1:
             msg = f"{_WHAT}: windows must be on one grid; got {describe_value(self.windows)}: use PartialAggregate"
             raise GraphError(msg)
         if lists := [name for name, asked in self.aggregates.items() if is_ragged(asked.parts(schema))]:
@@ -143,7 +142,7 @@ class LowLevelAggregate(Operator):
             return
         keys = [inside.column(name) for name in self.by]
         groups = self._groups.encode(keys, len(inside))
-        panes, hashes = self._rows.panes.starts(inside.times), key_hashes(keys, len(inside))
+        panes, hashes = self._rows.pane_starts(inside.times), key_hashes(keys, len(inside))
         old, inputs = self._table.old, self._states.prepare(inside, inside.times)
         try:
             left = self._table.add(groups, panes, hashes, inputs)
@@ -158,7 +157,7 @@ class LowLevelAggregate(Operator):
         match punctuation:
             case Linear(below):
                 self._below = Linear(int(self._rows.bound(below)))
-                due = shift(below, -self.flush.within * self._rows.panes.grids[0].slide)
+                due = shift(below, -self.flush.within * self._rows.grids[0].slide)
                 yield from self._put_out(self._table.close(self._below.below, int(self._rows.bound(due))))
                 yield from self._bound()
             case GroupWise(groups, below) if set(punctuation.attributes) <= set(self.by):
@@ -179,9 +178,7 @@ class LowLevelAggregate(Operator):
             yield 0, grown
 
     def _overflow(self, error: SumOverflowError) -> Exception:
-        start, end = self._rows.panes.window(error.at)
-        keys = self._groups.keys(np.array([error.group]))
-        return self._rows.overflow(WindowOverflowError(error.column, 0, start, end), keys)
+        return self._rows.overflow_in(error.at, error, self._groups.keys(np.array([error.group])))
 
     def _forget(self) -> None:
         """Drop the keys of groups without an entry, once they are most of all."""

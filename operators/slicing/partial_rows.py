@@ -24,7 +24,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from oop_engine.core.errors import ContractError, GraphError
 from oop_engine.core.page import Page
@@ -84,9 +83,9 @@ def partial_rows(
 class PartialRows(ABC):
     """The form of rows of partial aggregates: ``schema``, and how they come into pages and out.
 
-    ``definitions``: those of the windows, by name, in whole units.  ``tuples`` is the schema of the tuples themselves.
-    ``places``: names of the columns that say where a row is; the first is the progressing attribute.  Raises
-    ``GraphError`` in the name of ``place`` if columns, types or names do not fit.
+    ``definitions``: those of the windows, by name, in whole units; ``grids``: those on grids, by number.  ``tuples`` is
+    the schema of the tuples themselves.  ``places``: names of the columns that say where a row is; the first is the
+    progressing attribute.  Raises ``GraphError`` in the name of ``place`` if columns, types or names do not fit.
     """
 
     places: ClassVar[tuple[str, ...]]
@@ -100,7 +99,7 @@ class PartialRows(ABC):
         self._states = [(of, _names(i, of.part, len(of.arrow_types())))
                         for i, of in enumerate(map(accumulator, self.parts))]  # fmt: skip
         numbered = enumerate(definitions.values())
-        self.panes = CommonPanes({number: one for number, one in numbered if isinstance(one, Extents)})
+        self.grids = {number: one for number, one in numbered if isinstance(one, Extents)}
         self.schema = self._schema(tuples, by, place)
 
     @property
@@ -128,8 +127,13 @@ class PartialRows(ABC):
 
     def stores(self, *, every: bool) -> list[Store]:
         """Return stores that take pages of rows, empty; ``every``: windows without a row are results too."""
-        rest, grids = (self.parts, self.output.stamp), self.panes.grids.items()
-        return [PaneStore(n, grid, *rest, every=every, given=self.states) for n, grid in grids]
+        rest = self.parts, self.output.stamp
+        return [PaneStore(n, grid, *rest, every=every, given=self.states) for n, grid in self.grids.items()]
+
+    def pane_starts(self, times: Integers) -> Integers:
+        """Return the start of the pane that each time is in: the last edge of all grids.  O(times x grids)."""
+        starts: Integers = np.maximum.reduce([grid.pane_starts(times) for grid in self.grids.values()])
+        return starts
 
     def page(self, keys: Sequence[pa.Array], places: Sequence[Integers], states: Sequence[Arrays]) -> Page:
         """Return the page of rows with these keys, places and states."""
@@ -150,78 +154,51 @@ class PartialRows(ABC):
         return self.output.overflow(error.column, error.start, error.end, group)
 
 
-class CommonPanes:
-    """The panes that ``grids`` have together, by their numbers: they end where a window of any begins or ends."""
-
-    def __init__(self, grids: Mapping[int, Extents]) -> None:
-        self.grids = grids
-
-    def inside(self, times: Integers) -> NDArray[np.bool_]:
-        """Tell which times are in a window.  O(times x grids), as the others."""
-        inside = np.zeros(times.size, np.bool_)
-        for grid in self.grids.values():
-            first, last = grid.wids(times)
-            inside |= last >= first
-        return inside
-
-    def starts(self, times: Integers) -> Integers:
-        """Return the start of the pane that each time is in: the last edge of all grids."""
-        starts: Integers = np.maximum.reduce([grid.pane_starts(times) for grid in self.grids.values()])
-        return starts
-
-    def window(self, time: int) -> tuple[int, int]:
-        """Return the first window that has a time, which is in one."""
-        at = np.array([time])
-        grid = next(grid for grid in self.grids.values() if np.less_equal(*grid.wids(at))[0])
-        (start,), (end,) = grid.extent(grid.wids(at)[0])
-        return int(start), int(end)
-
-    def bound(self, bounds: Integers | int) -> Integers:
-        """Round bounds down to the start of a pane; sentinels stay."""
-        given = np.asarray(bounds, np.int64)
-        margin = max((one.range or 0) + 2 * one.slide + abs(one.origin) for one in self.grids.values())
-        inside = np.clip(given, NEVER + 1 + margin, FOREVER - 1 - margin)
-        return np.where((given == NEVER) | (given == FOREVER), given, self.starts(inside))
-
-
 class PaneRows(PartialRows):
     """A row is a pane of grids; of a page there is one a group and pane."""
 
     places = ("pane_start",)
 
-    def of_page(self, page: Page) -> Page | None:
-        """O(tuples x grids), in Arrow and kernels."""
-        inside = self.inside(page)
-        return None if inside is None else self._partial(inside)
-
     def inside(self, page: Page) -> Page | None:
-        """Return the tuples that are in a window, or None if none is."""
-        inside = self.panes.inside(page.times)
+        """Return the tuples that are in a window, or None if none is.  O(tuples x grids)."""
+        inside = np.zeros(len(page), np.bool_)
+        for grid in self.grids.values():
+            first, last = grid.wids(page.times)
+            inside |= last >= first
         if not inside.all():
             page = page.filter(inside)
         return page if len(page) else None
 
-    def _partial(self, page: Page) -> Page:
-        panes = self.panes.starts(page.times)
-        keys = [page.column(name) for name in self.by]
+    def of_page(self, page: Page) -> Page | None:
+        """O(tuples x grids), in Arrow and kernels."""
+        if (inside := self.inside(page)) is None:
+            return None
+        panes, keys = self.pane_starts(inside.times), [inside.column(name) for name in self.by]
         numbers, first = row_codes([*keys, pa.array(panes)])
-        at = pa.array(first)
-        keys, panes = [key.take(at) for key in keys], panes[first]
+        keys, panes = [key.take(pa.array(first)) for key in keys], panes[first]
         states = States(self.parts, panes.size)
-        inputs = states.prepare(page, page.times)
+        inputs = states.prepare(inside, inside.times)
         try:
             states.add(numbers, inputs)
         except SumOverflowError as error:
-            start, end = self.panes.window(int(panes[error.at]))
-            raise self.overflow(WindowOverflowError(error.column, error.at, start, end), keys) from None
+            raise self.overflow_in(
+                int(panes[error.at]), error, [key.slice(error.at, 1) for key in keys]
+            ) from None
         return self.page(keys, [panes], states.columns)
 
-    def bound(self, bounds: Integers | int) -> Integers:
-        """Round bounds on tuples down to the start of a pane.
+    def overflow_in(self, pane: int, error: SumOverflowError, keys: Sequence[pa.Array]) -> ContractError:
+        """Return the error that a sum does not fit in the pane that starts there, of the group with these ``keys``."""
+        at = np.array([pane])
+        grid = next(grid for grid in self.grids.values() if np.less_equal(*grid.wids(at))[0])
+        (start,), (end,) = grid.extent(grid.wids(at)[0])
+        return self.overflow(WindowOverflowError(error.column, 0, start, end), keys)
 
-        That closes the same windows.  ``NEVER`` and ``FOREVER`` stay as they are.
-        """
-        return self.panes.bound(bounds)
+    def bound(self, bounds: Integers | int) -> Integers:
+        """Round bounds on tuples down to the start of a pane, which closes the same windows; sentinels stay."""
+        given = np.asarray(bounds, np.int64)
+        margin = max((one.range or 0) + 2 * one.slide + abs(one.origin) for one in self.grids.values())
+        inside = np.clip(given, NEVER + 1 + margin, FOREVER - 1 - margin)
+        return np.where((given == NEVER) | (given == FOREVER), given, self.pane_starts(inside))
 
 
 class RunRows(PartialRows):
@@ -237,7 +214,7 @@ class RunRows(PartialRows):
     def of_page(self, page: Page) -> Page:
         """O(tuples log tuples)."""
         keys = [page.column(name) for name in self.by]
-        apart = [*keys, pa.array(self.panes.starts(page.times))] if self.panes.grids else keys
+        apart = [*keys, pa.array(self.pane_starts(page.times))] if self.grids else keys
         slots, first = row_codes(apart) if apart else (np.zeros(len(page), np.int64), np.zeros(1, np.int64))
         try:
             runs = RunStore(self.nested, self.parts, self.output.stamp).runs_of(page, page.times, slots)

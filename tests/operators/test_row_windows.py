@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from oop_engine import ContractError, GraphError, Linear, Message, Page, Schema
 from oop_engine.operators.aggregates import Avg, Count, First, Last, Max, Min, Stddev, Sum, UserDefined, Var
-from oop_engine.operators.slicing.rows.row_panes import RowPanes
+from oop_engine.operators.slicing.row_slides import RowPanes
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Extents, TupleBased
 from oop_engine.testing import END, Driver

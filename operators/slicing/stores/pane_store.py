@@ -28,7 +28,6 @@ from oop_engine.operators.slicing.store import Reach, Store
 from oop_engine.operators.slicing.stores.runs import EQUAL, HeldRuns, Runs
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import (
-    WindowOverflowError,
     WindowStates,
     loaded_spans,
     saved_spans,
@@ -56,7 +55,9 @@ class PaneStore(WindowStore):
     ) -> None:  # fmt: skip
         super().__init__(number, extents, parts, stamp, panes=False, every=every)
         self.by_spans, self._given = True, given
-        self._rows = HeldRuns(parts, EQUAL, self._overflow)
+        self._rows = HeldRuns(
+            parts, EQUAL, lambda first, _: (int(extents.starts(first)), int(extents.ends(first)))
+        )
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -184,7 +185,3 @@ class PaneStore(WindowStore):
         if not near or (panes.rows and not (widths.min() >= 0 and widths.max() <= most)):
             msg = f"a pane must be in at most {most} windows, {_FAR} at most; got {widths.min()} to {widths.max()}"
             raise SnapshotError(msg)
-
-    def _overflow(self, column: str | None, slot: int, first: int, last: int) -> WindowOverflowError:
-        (start,), (end,) = self.extents.extent(np.array([first]))
-        return WindowOverflowError(column, slot, start, end)

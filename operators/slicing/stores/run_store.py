@@ -25,8 +25,8 @@ from oop_engine.operators.aggregates import Part
 from oop_engine.operators.kernels.runs import open_windows
 from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.store import OnTime, Store, bounds_of
-from oop_engine.operators.slicing.stores.runs import HeldRuns, Overflow, Runs, overlapping
-from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
+from oop_engine.operators.slicing.stores.runs import HeldRuns, Runs, Sides, overlapping
+from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.columns import Integers, begins_of, by_slot, filled_up, spread
 from oop_engine.operators.windows import Gap, Merging
 
@@ -40,8 +40,8 @@ class RunStore(OnTime):
         self._definitions, self._narrowest = list(definitions.items()), next(iter(definitions.values()))
         self._stamp = stamp
         # A run is marked with how many definitions have put out the window that it is in, the narrowest first.
-        overflow = _overflow(self._narrowest)
-        self._runs = HeldRuns(parts, overlapping(self._narrowest.begins), overflow, marks=(np.int16(0),))
+        marks, sides = (np.int16(0),), _sides(self._narrowest)
+        self._runs = HeldRuns(parts, overlapping(self._narrowest.begins), sides, marks)
         self._begin()
 
     def _begin(self, least: list[int] | None = None) -> None:
@@ -122,7 +122,7 @@ class RunStore(OnTime):
                 windows = windows.take(some)
                 of, rows = spread(windows.starts, windows.runs)
                 left[rows] = place + 1
-                leaving = self._runs.reduced(held.take(rows), begins_of(of), _overflow(definition))
+                leaving = self._runs.reduced(held.take(rows), begins_of(of), _sides(definition))
                 ends = definition.ends(leaving.last)
                 found.append(WindowStates(leaving.slots, ends, leaving.states, number, leaving.first))
         if found:
@@ -135,7 +135,7 @@ class RunStore(OnTime):
         for place, (_, definition) in enumerate(self._definitions[1:], 1):
             begins, [left] = self._begins(runs, place), runs.marks
             begins[1:] |= np.minimum(left[1:], left[:-1]) < place
-            runs = self._runs.reduced(runs, np.flatnonzero(begins), _overflow(definition))
+            runs = self._runs.reduced(runs, np.flatnonzero(begins), _sides(definition))
         self._runs.put(runs)
 
     def least_stamp(self, bound: int) -> int:
@@ -204,8 +204,5 @@ class _Windows(NamedTuple):
         return self if some.size == self.starts.size else _Windows(*(column[some] for column in self))
 
 
-def _overflow(definition: Merging) -> Overflow:
-    def overflow(column: str | None, slot: int, first: int, last: int) -> WindowOverflowError:
-        return WindowOverflowError(column, slot, first, definition.ends(np.array([last]))[0])
-
-    return overflow
+def _sides(definition: Merging) -> Sides:
+    return lambda first, last: (first, int(definition.ends(np.array([last]))[0]))

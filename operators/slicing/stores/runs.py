@@ -25,14 +25,14 @@ from oop_engine.operators.kernels.runs import reaches
 from oop_engine.operators.kernels.time_order import time_order
 from oop_engine.operators.slicing.accumulators import SumOverflowError, is_ragged
 from oop_engine.operators.slicing.partials import States
-from oop_engine.operators.slicing.window_states import narrow
+from oop_engine.operators.slicing.window_states import WindowOverflowError, narrow
 from oop_engine.operators.values.columns import Integers, bytes_of, joined, new_rows, rows_of, spread
 
-__all__ = ["EQUAL", "HeldRuns", "Identity", "Overflow", "Runs", "order_of", "overlapping"]
+__all__ = ["EQUAL", "HeldRuns", "Identity", "Runs", "Sides", "order_of", "overlapping"]
 
 Begins = Callable[[Integers, Integers, Integers], NDArray[np.bool_]]
-Overflow = Callable[[str | None, int, int, int], Exception]
-"""Makes the error for a sum of a column that passes 64 bits, by slot, first and last."""
+Sides = Callable[[int, int], tuple[int, int]]
+"""Returns where a window starts and ends, by its first and last place."""
 
 _LEAST = 64  # partial aggregates; fewer are not worth a merge
 _PAIRS = 1 << 20  # (row, window) pairs combined at a time, as far as one window allows
@@ -89,13 +89,16 @@ class Runs(NamedTuple):
 
 
 class HeldRuns:
-    """The runs of a store.  ``nbytes``: bytes of the rows.  ``marks``: those of new rows."""
+    """The runs of a store.  ``nbytes``: bytes of the rows.  ``marks``: those of new rows.
+
+    ``sides``: of the window that a row is in, for the error that a sum does not fit 64 bits.
+    """
 
     def __init__(
-        self, parts: Sequence[Part], identity: Identity, overflow: Overflow,
+        self, parts: Sequence[Part], identity: Identity, sides: Sides,
         marks: tuple[np.generic, ...] = (),
     ) -> None:  # fmt: skip
-        self._parts, self._identity, self._overflow, self._marks = parts, identity, overflow, marks
+        self._parts, self._identity, self._sides, self._marks = parts, identity, sides, marks
         self._room = 1 + is_ragged(parts)
         none = np.empty(0, np.int64)
         self.put(self.without_values(none, none, none))
@@ -133,7 +136,7 @@ class HeldRuns:
         try:
             states.add(of_tuple, states.prepare(page, times))
         except SumOverflowError as error:
-            raise _error(self._overflow, error, runs, error.at) from None
+            raise _error(self._sides, error, runs, error.at) from None
         return runs
 
     def add(self, runs: Runs) -> None:
@@ -195,7 +198,7 @@ class HeldRuns:
         ordered = Runs(slots, first, last, states, marks)
         return self.reduced(ordered, np.flatnonzero(self._identity.begins(*ordered[:3])))
 
-    def reduced(self, runs: Runs, starts: Integers, overflow: Overflow | None = None) -> Runs:
+    def reduced(self, runs: Runs, starts: Integers, sides: Sides | None = None) -> Runs:
         """Return the rows from each of ``starts`` (ascending, the first 0) to the next as one."""
         if starts.size == runs.rows:
             return runs
@@ -205,7 +208,7 @@ class HeldRuns:
             states = States(self._parts).reduced(runs.states, starts)
         except SumOverflowError as error:
             ends = runs._replace(last=np.repeat(last, np.diff(starts, append=runs.rows)))
-            raise _error(overflow or self._overflow, error, ends, int(starts[error.at])) from None
+            raise _error(sides or self._sides, error, ends, int(starts[error.at])) from None
         marks = tuple(mark[starts] for mark in runs.marks)
         return Runs(runs.slots[starts], runs.first[starts], last, states, marks)
 
@@ -233,8 +236,8 @@ class HeldRuns:
         return Runs(slots, first, last, States(self._parts).loaded(saved.part(3), slots.size), marks)
 
 
-def _error(overflow: Overflow, error: SumOverflowError, runs: Runs, at: int) -> Exception:
-    return overflow(error.column, int(runs.slots[at]), int(runs.first[at]), int(runs.last[at]))
+def _error(sides: Sides, error: SumOverflowError, runs: Runs, at: int) -> WindowOverflowError:
+    return WindowOverflowError(error.column, runs.slots[at], *sides(int(runs.first[at]), int(runs.last[at])))
 
 
 EQUAL = Identity(

@@ -2,16 +2,17 @@
 
 A slide reduces the tuples of a page to panes, a run of tuples each, and slides over those.  It keeps columns of at most
 as many panes as a window has, and the pane that is not complete.  ``RowSlide`` slides by two stacks, in the compiled
-loops of ``kernels/monoids.py``, whatever the monoid.  Counts and sums of integers slide by subtraction (2.2, there:
-subtract-on-evict), which is sooner and exact: a pane that enters is added, one that leaves is subtracted.
+loops of ``kernels/monoids.py``, whatever the monoid.
 
-Source: Theodorakis et al., Hammer Slide, ADMS 2018.
+Source: Theodorakis et al., Hammer Slide, ADMS 2018; panes of two lengths: Krishnamurthy, Wu, Franklin, On-the-fly
+sharing, SIGMOD 2006.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,15 +22,114 @@ from oop_engine.core.errors import SnapshotError
 from oop_engine.core.page import Page
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays
-from oop_engine.operators.kernels import monoids, runs, sliding
+from oop_engine.operators.kernels import monoids
 from oop_engine.operators.slicing.accumulator import SumOverflowError
-from oop_engine.operators.slicing.compiled import Compiled, fixed, numbers, valid
-from oop_engine.operators.slicing.rows.row_panes import Passed, RowPanes
-from oop_engine.operators.values.columns import bytes_of
+from oop_engine.operators.slicing.compiled import Compiled, fixed
+from oop_engine.operators.values.columns import Integers, bytes_of
+from oop_engine.operators.windows import Extents
 
-__all__ = ["FloatSum", "IntegerSum", "RowCount", "RowSlide"]
+__all__ = ["Passed", "RowPanes", "RowSlide"]
 
-_NATIVE = (pa.int32(), pa.int64(), pa.float32(), pa.float64())  # columns that kernels read as they are
+_NO_RUNS = np.empty(0, np.int64)
+
+
+class Passed(NamedTuple):
+    """Panes and windows that some tuples, or the end of the stream, complete.
+
+    ``panes`` panes ended, the first of them ``pane``; those from ``first`` on, every ``step``-th, end a
+    window.  So windows ``window`` to ``window + windows`` (exclusive) are complete.  ``starts`` and ``ends``
+    int64 (panes + 1,): which tuples of the page are in each of these panes and in the open one.
+    """
+
+    pane: int
+    panes: int
+    window: int
+    windows: int
+    first: int
+    starts: Integers
+    ends: Integers
+
+
+class RowPanes:
+    """The panes of ``extents``: a window is ``length`` of them, and ``step`` later the next one ends.
+
+    A pane is the rows between two neighbouring starts or ends of windows, so that every window is a whole number of
+    panes: a slide; or two parts of one, where range is no multiple of slide; or the window itself, where windows do not
+    overlap.  With slide 1 each tuple is a pane.
+    """
+
+    def __init__(self, extents: Extents) -> None:
+        assert extents.range is not None
+        self.range, self.slide = extents.range, extents.slide
+        self.apart = self.range <= self.slide
+        self.length, self.step = (1, 1) if self.apart else extents.panes
+        self._full: Integers = _NO_RUNS
+        # where a slide is divided
+        self._middle = self.slide - self.range % self.slide if self.step == 2 else self.slide
+
+    @property
+    def of_one(self) -> bool:
+        """Tell whether each tuple is a pane."""
+        return self.slide == 1
+
+    def passed(self, number: int, rows: int) -> Passed:
+        """Return the panes and windows that ``rows`` tuples complete after the first ``number``."""
+        low, high = self._complete(number), self._complete(number + rows)
+        if self.of_one:
+            return self._passed(low, high, _NO_RUNS, _NO_RUNS)
+        edges = np.empty(high - low + 2, np.int64)
+        edges[0], edges[-1] = 0, rows
+        for part in range(min(self.step, high - low)):
+            some, first = edges[1 + part : -1 : self.step], self._end(low + part) - number
+            some[:] = np.arange(first, first + some.size * self.slide, self.slide)
+        starts, ends = edges[:-1], edges[1:]
+        if self.range < self.slide:  # tuples between windows are in no pane
+            starts = np.maximum(starts, ends - self.range)
+            starts[-1] = max(edges[-2], min(self._end(high) - self.range - number, rows))
+        return self._passed(low, high, starts, ends)
+
+    def rest(self, number: int, most: int) -> list[Passed]:
+        """Return the panes and windows that the end completes after ``number`` tuples, ``most`` windows at a time."""
+        window = self._complete(number) // self.step
+        stop = (number - 1 + self.range) // self.slide if number else 0
+        cuts = [self._complete(number), *(w * self.step for w in range(window + most, stop, most))]
+        cuts = [*cuts, stop * self.step] if stop > window else []
+        return [self._passed(*part, _NO_RUNS, _NO_RUNS) for part in pairwise(cuts)]
+
+    def numbers(self, passed: Passed, number: int) -> Integers:
+        """Return how many of the first ``number`` tuples are in each window, int64 (windows,)."""
+        first, last = (passed.window + 1) * self.slide, (passed.window + passed.windows) * self.slide
+        if first >= self.range and last <= number:
+            if passed.windows != self._full.size:  # pages are of one length, mostly
+                self._full = np.broadcast_to(np.int64(self.range), passed.windows)
+            return self._full
+        ends = np.arange(first, last + 1, self.slide)
+        inside: Integers = np.minimum(ends, number) - np.maximum(ends - self.range, 0)
+        return inside
+
+    def held(self, number: int) -> int:
+        """Return how many panes of the first ``number`` tuples are of windows still open."""
+        whole = self._complete(number)
+        some = number > self._end(whole - 1) if not self.apart else number > self._end(whole) - self.range
+        return (0 if self.length == 1 else min(whole, self.length)) + some
+
+    def window_of(self, pane: int) -> int:
+        """Return the first window that a pane is in."""
+        return pane // self.step
+
+    def _complete(self, number: int) -> int:
+        """Return how many panes have ended when there are ``number`` tuples."""
+        slides, more = divmod(number, self.slide)
+        return self.step * slides + (more >= self._middle)
+
+    def _end(self, pane: int) -> int:
+        slides, second = divmod(pane, self.step)
+        return slides * self.slide + (self._middle if self.step == 2 and not second else self.slide)
+
+    def _passed(self, low: int, high: int, starts: Integers, ends: Integers) -> Passed:
+        window = low // self.step
+        windows = high // self.step - window
+        return Passed(low, high - low, window, windows, (-1 - low) % self.step, starts, ends)
 
 
 class RowSlide:
@@ -127,126 +227,6 @@ class RowSlide:
         stacks = self._at, self.panes.length, self._back, self._ring
         self._at = int(self._loops.slide(self.of.monoid, panes, *stacks, out))
         return out if self.panes.step == 1 else tuple(c[passed.first :: self.panes.step].copy() for c in out)
-
-
-class FloatSum(RowSlide):
-    """Sums of floats; those of a run are added up in vector instructions, in an order that no page cut changes."""
-
-    def __init__(self, of: Compiled, given: pa.DataType, panes: RowPanes) -> None:
-        super().__init__(of, given, panes)
-        self._lanes = np.zeros(runs.LANES)
-        self._held = 0  # tuples in the open pane
-
-    @property
-    def nbytes(self) -> int:
-        return super().nbytes + int(self._lanes.nbytes)
-
-    def add(self, page: Page, passed: Passed, number: int) -> Arrays:
-        values = numbers(page.column(self.of.part.column or ""), *_NATIVE)
-        if self.panes.of_one:
-            return self._slide((values,), passed)
-        panes = np.empty(passed.panes + 1)
-        self._held = runs.add(values, passed.starts, passed.ends, self._lanes, self._held, panes)
-        self._open = (panes[-1:].copy(),)
-        return self._slide((panes[:-1],), passed)
-
-    def rest(self, passed: Passed, number: int) -> Arrays:
-        self._lanes, self._held = np.zeros(runs.LANES), 0
-        return super().rest(passed, number)
-
-    def save(self) -> dict[str, Any]:
-        return super().save() | {"lanes": self._lanes, "held": self._held}
-
-    def load(self, saved: Saved) -> None:
-        super().load(saved)
-        self._lanes = saved.numbers("lanes", (runs.LANES,), np.float64)
-        self._held = saved.integer("held", least=0)
-
-
-class IntegerSum(RowSlide):
-    """Sums of integers, checked: a window's sum that does not fit 64 bits is an error, never another sum."""
-
-    def __init__(self, of: Compiled, given: pa.DataType, panes: RowPanes) -> None:
-        super().__init__(of, given, panes)
-        self._total = np.zeros(2, np.int64)
-
-    @property
-    def nbytes(self) -> int:
-        return super().nbytes + int(self._total.nbytes)
-
-    def add(self, page: Page, passed: Passed, number: int) -> Arrays:
-        values = numbers(page.column(self.of.part.column or ""), pa.int64())
-        if self.panes.of_one:
-            return self._slide((values,), passed)
-        panes = np.empty(passed.panes + 1, np.int64)
-        wrong = runs.add_checked(values, passed.starts, passed.ends, int(self._open[0][0]), panes)
-        if wrong >= 0:
-            raise SumOverflowError(self.of.part.column, self.panes.window_of(passed.pane + wrong))
-        self._open = (panes[-1:].copy(),)
-        return self._slide((panes[:-1],), passed)
-
-    def _slide(self, panes: Arrays, passed: Passed) -> Arrays:
-        if self.panes.length == 1:
-            return panes
-        self._make_room(panes[0].size)
-        out = np.empty(panes[0].size, np.int64)
-        step, [ring] = self.panes.step, self._ring
-        self._at, wrong = sliding.subtract_on_evict(
-            fixed(panes[0]), self._at, self.panes.length, self._total, ring, out, passed.first, step
-        )
-        if wrong >= 0:
-            raise SumOverflowError(self.of.part.column, passed.window + (wrong - passed.first) // step)
-        return (out if step == 1 else out[passed.first :: step].copy(),)
-
-    def save(self) -> dict[str, Any]:
-        return super().save() | {"total": self._total}
-
-    def load(self, saved: Saved) -> None:
-        super().load(saved)
-        self._total = saved.integers("total", (2,))
-
-
-class RowCount(IntegerSum):
-    """Counts of tuples, or of values: the tuples of a window less the nulls, which slide only if there are some."""
-
-    def __init__(self, of: Compiled, given: pa.DataType, panes: RowPanes) -> None:
-        super().__init__(of, given, panes)
-        self._since = -1  # the last null is among the tuples before this; -1: no null is in sight
-
-    def add(self, page: Page, passed: Passed, number: int) -> Arrays:
-        tuples = self.panes.numbers(passed, number + len(page))
-        if not self._nulls_in_sight(page, number):
-            return (tuples,)
-        known = valid(page.column(self.of.part.column or ""))
-        panes = np.empty(passed.panes + 1, np.int64)
-        if self.panes.of_one:
-            panes = (~known).astype(np.int64)
-        else:
-            runs.count_false(known, passed.starts, passed.ends, panes)
-            panes[:1] += self._open[0]
-            self._open, panes = (panes[-1:].copy(),), panes[:-1]
-        return (tuples - self._slide((panes,), passed)[0],)
-
-    def rest(self, passed: Passed, number: int) -> Arrays:
-        """Return the counts of windows that the end completes."""
-        tuples = self.panes.numbers(passed, number)
-        return (tuples,) if self._since < 0 else (tuples - super().rest(passed, number)[0],)
-
-    def _nulls_in_sight(self, page: Page, number: int) -> bool:
-        column = self.of.part.column
-        if column is not None and page.column(column).null_count:
-            self._since = number + len(page)
-        elif 0 <= self._since <= number - self.panes.range - self.panes.slide:
-            self._since, self._at, self._total = -1, 0, np.zeros(2, np.int64)
-            self._ring, self._open = self._cells(1), self._cells(1)
-        return self._since >= 0
-
-    def save(self) -> dict[str, Any]:
-        return super().save() | {"since": self._since}
-
-    def load(self, saved: Saved) -> None:
-        super().load(saved)
-        self._since = saved.integer("since")
 
 
 def _narrowed(of: Compiled, given: pa.DataType) -> tuple[np.generic, ...]:

@@ -1,1 +1,0 @@
-"""Tuple-based windows by arrival: partial aggregates that slide over the rows."""
