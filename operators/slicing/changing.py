@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from oop_engine.core.change import Change, Reached
 from oop_engine.core.errors import GraphError
-from oop_engine.core.operator import Emission
+from oop_engine.core.operator import Emission, State
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER, Linear, Punctuation
 from oop_engine.core.saved import Saved
@@ -72,16 +72,8 @@ class LimitedStore:
     def alive(self) -> int:
         return self._store.alive
 
-    @property
-    def tuples(self) -> int:
-        return self._store.tuples
-
-    @property
-    def nbytes(self) -> int:
-        return self._store.nbytes
-
-    def __len__(self) -> int:
-        return len(self._store)
+    def state(self) -> State:
+        return self._store.state()
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         if not self._whole and times.size:

@@ -73,8 +73,9 @@ class Closing:
         tuples = partials = alive = 0
         held = self._groups.nbytes + self._progress.nbytes + self.behind.nbytes
         for store in self.stores:
-            tuples, partials, held = tuples + store.tuples, partials + len(store), held + store.nbytes
-            alive = max(alive, store.alive)
+            more = store.state()
+            tuples, partials, held = tuples + more.tuples, partials + more.partials, held + more.nbytes
+            alive = max(alive, more.groups)
         return State(tuples, partials, alive, held)
 
     def slowest(self, most: int) -> list[tuple[dict[str, Any], int]]:

@@ -8,6 +8,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from oop_engine.core.operator import State
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
 from oop_engine.core.saved import Saved
@@ -23,23 +24,16 @@ Reach = tuple[Integers, Integers, NDArray[np.float64]]
 class Store(Protocol):
     """Window state of the groups, by slot.  Slots are dense; groups are known before their tuples come.
 
-    ``nbytes``, ``rename``, ``save`` and ``load`` mean the same wherever a part of a store has them.
+    ``rename``, ``save`` and ``load`` mean the same wherever a part of a store has them; ``nbytes`` of a part are its
+    bytes, with the room there is for more.
     """
 
     @property
     def alive(self) -> int:
         """How many groups have an open window."""
 
-    @property
-    def tuples(self) -> int:
-        """How many tuples are held."""
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the state, with the room there is for more."""
-
-    def __len__(self) -> int:
-        """Return how many partial aggregates are held."""
+    def state(self) -> State:
+        """Return the state: tuples that are held, partial aggregates, groups that have an open window, bytes."""
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         """Fold tuples in; there are ``groups`` groups.  Raises ``WindowOverflowError``."""
@@ -95,11 +89,6 @@ class OnTime:
 
     Windows that leave take about as much memory as the tuples and runs that they were, so none are foretold.
     """
-
-    @property
-    def tuples(self) -> int:
-        """How many tuples are held: none."""
-        return 0
 
     def add_late(self, page: Page, times: Integers, slots: Integers, bounds: Integers) -> None:
         """Leave the tuples out."""

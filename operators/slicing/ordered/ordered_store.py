@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from oop_engine.core.operator import State
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
@@ -64,17 +65,10 @@ class OrderedStore(OnTime):
         self._groups, self._bound = 0, NEVER
         self._room(1)
 
-    @property
-    def tuples(self) -> int:
-        return 0 if self._reader else len(self._held)
-
-    def __len__(self) -> int:
-        return int(self._slices.slots.size)
-
-    @property
-    def nbytes(self) -> int:
-        held = 0 if self._reader else self._held.nbytes
-        return held + self._slices.nbytes + self._edges.nbytes + self._numbers.nbytes
+    def state(self) -> State:
+        held = State() if self._reader else State(len(self._held), nbytes=self._held.nbytes)
+        own = self._slices.nbytes + self._edges.nbytes + self._numbers.nbytes
+        return held + State(0, int(self._slices.slots.size), self.alive, own)
 
     @property
     def alive(self) -> int:
@@ -108,7 +102,7 @@ class OrderedStore(OnTime):
             self._held.add(page, times, slots, tags, groups)
 
     def due(self, bound: int) -> bool:
-        return len(self._held) > 0 or len(self) > 0 or bound == FOREVER
+        return len(self._held) > 0 or self._slices.slots.size > 0 or bound == FOREVER
 
     def close(self, slots: Integers | None, bounds: Integers | int) -> list[WindowStates]:
         if slots is None:

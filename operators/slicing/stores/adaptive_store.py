@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from oop_engine.core.groups.group_index import occurring
+from oop_engine.core.operator import State
 from oop_engine.core.page import Page
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
@@ -74,17 +75,11 @@ class AdaptiveStore(WindowStore):
             self.block.take_over(self.spans, self.partials.counts)
         return self
 
-    def __len__(self) -> int:
-        return len(self.partials) + (0 if self.block is None else len(self.block))
-
-    @property
-    def tuples(self) -> int:  # type: ignore[override]
-        return len(self._tail)
-
-    @property
-    def nbytes(self) -> int:
-        held = super().nbytes + self._tail.nbytes + self.volumes.nbytes
-        return held if self.block is None else held + self.block.nbytes
+    def state(self) -> State:
+        held = super().state() + State(len(self._tail), nbytes=self._tail.nbytes + self.volumes.nbytes)
+        return (
+            held if self.block is None else held + State(partials=len(self.block), nbytes=self.block.nbytes)
+        )
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         """Fold tuples into the panes, or hold them, as their groups are.  O(tuples log tuples)."""

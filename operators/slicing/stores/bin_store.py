@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from oop_engine.core.errors import SnapshotError
 from oop_engine.core.groups.group_index import occurring
+from oop_engine.core.operator import State
 from oop_engine.core.page import Page
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Part
@@ -47,16 +48,13 @@ class BinStore(OnTime):
         self._slots, self._times, self._asked = np.empty((3, 0), np.int64)
         self._states = States(self._parts)
 
-    def __len__(self) -> int:
-        return self._slots.size
-
     @property
     def alive(self) -> int:
         return occurring(self._slots, int(self._slots.max(initial=-1)) + 1).size
 
-    @property
-    def nbytes(self) -> int:
-        return 3 * self._slots.nbytes + bytes_of(self._states.columns)
+    def state(self) -> State:
+        held = 3 * self._slots.nbytes + bytes_of(self._states.columns)
+        return State(0, self._slots.size, self.alive, held)
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         range_ = self._definition.range

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from oop_engine.core.errors import SnapshotError
+from oop_engine.core.operator import State
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
@@ -59,12 +60,8 @@ class PaneStore(WindowStore):
             parts, EQUAL, lambda first, _: (int(extents.starts(first)), int(extents.ends(first)))
         )
 
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    @property
-    def nbytes(self) -> int:
-        return self._rows.nbytes + self.spans.nbytes
+    def state(self) -> State:
+        return State(0, len(self._rows), self.alive, self._rows.nbytes + self.spans.nbytes)
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         if groups > len(self.spans):

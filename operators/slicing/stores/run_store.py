@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from oop_engine.core.errors import SnapshotError
 from oop_engine.core.groups.group_index import occurring
+from oop_engine.core.operator import State
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.saved import Saved
@@ -48,7 +49,7 @@ class RunStore(OnTime):
         """Learn which groups have runs, bool (slots,), and the ``least`` last time of an open window, by definition."""
         merged, *fresh = self._runs.levels()
         self._known = merged
-        self._open, self._alive = np.zeros(0, np.bool_), 0
+        self._open, self.alive = np.zeros(0, np.bool_), 0
         if least is None:
             lasts = (self._windows(merged, place).last for place in range(len(self._definitions)))
             least = [int(last.min(initial=FOREVER)) for last in lasts]
@@ -64,23 +65,15 @@ class RunStore(OnTime):
         new = slots[~self._open[slots]]
         if 16 * new.size > self._open.size:
             self._open[new] = True
-            self._alive = int(np.count_nonzero(self._open))
+            self.alive = int(np.count_nonzero(self._open))
         elif new.size:
             self._open[new] = True
-            self._alive += occurring(new, self._open.size).size
+            self.alive += occurring(new, self._open.size).size
         least = int(runs.last.min(initial=FOREVER))
         self._least = [min(least, known) for known in self._least]
 
-    def __len__(self) -> int:
-        return len(self._runs)
-
-    @property
-    def nbytes(self) -> int:
-        return self._runs.nbytes + self._open.nbytes
-
-    @property
-    def alive(self) -> int:
-        return self._alive
+    def state(self) -> State:
+        return State(0, len(self._runs), self.alive, self._runs.nbytes + self._open.nbytes)
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         self._check(times)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.core.errors import SnapshotError
+from oop_engine.core.operator import State
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.saved import Saved
@@ -99,12 +100,12 @@ class SessionStore(OnTime):
         return int(self._table.counts[USED])
 
     @property
-    def nbytes(self) -> int:
-        return sum(column.nbytes for column in self._table) + self._states.row_bytes * self._table.first.size
-
-    @property
     def alive(self) -> int:
         return int(self._table.counts[OPEN])
+
+    def state(self) -> State:
+        held = sum(column.nbytes for column in self._table) + self._states.row_bytes * self._table.first.size
+        return State(0, len(self), self.alive, held)
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         if not times.size:

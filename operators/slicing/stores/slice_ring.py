@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from oop_engine.core.operator import State
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
 from oop_engine.core.saved import Saved
@@ -47,9 +48,8 @@ class SliceRing(WindowStore):
         self._ahead = False  # whether windows of some group that end later have left
         self._windows = SliceWindows(slicing, self.ring, assembly)
 
-    @property
-    def nbytes(self) -> int:
-        return super().nbytes + self._windows.nbytes + self._done.nbytes
+    def state(self) -> State:
+        return super().state() + State(nbytes=self._windows.nbytes + self._done.nbytes)
 
     def due(self, bound: int) -> bool:
         lowest = self.partials.lowest

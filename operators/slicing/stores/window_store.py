@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oop_engine.core.operator import State
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
@@ -53,8 +54,6 @@ class WindowStore:
     most tuples do not fit it.
     """
 
-    tuples = 0
-
     def __init__(
         self, number: int, extents: Extents, parts: Sequence[Part], stamp: Stamp,
         *, panes: bool, every: bool = False, heir: Callable[[], WindowStore] | None = None, still: bool = False,
@@ -69,18 +68,16 @@ class WindowStore:
         self._seen = self._refused = 0  # tuples, and those that did not fit the ring
         self._most = 0  # panes in use at the last look
 
-    def __len__(self) -> int:
-        held = int(self.partials.counts[0])
-        return held if self.panes is None else held + self.panes.used
-
     @property
     def alive(self) -> int:
         return int(self.partials.counts[1])
 
-    @property
-    def nbytes(self) -> int:
+    def state(self) -> State:
+        partials, alive, _ = self.partials.counts.tolist()
         held = self.partials.nbytes + self.spans.nbytes + (self.partials.lists and self.partials.list_bytes)
-        return held if self.panes is None else held + self.panes.nbytes
+        if self.panes is not None:
+            partials, held = partials + self.panes.used, held + self.panes.nbytes
+        return State(0, partials, alive, held)
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         if groups > len(self.spans):
@@ -240,7 +237,7 @@ class WindowStore:
         if self.every:  # a group may put out too many windows without a tuple
             of = np.arange(len(self.spans)) if slots is None else slots
             low, high = self.spans[of].T
-            check_gap(self.extents, of, low, self._stop(cuts, high), len(self))
+            check_gap(self.extents, of, low, self._stop(cuts, high), self.state().partials)
         if self.by_spans:
             return self.reaching([(*self._between(cuts), self.alive)] if self.alive else [])
         return self.reaching([] if self.panes is None else [self.panes.reach])
