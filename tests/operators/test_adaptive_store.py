@@ -188,7 +188,7 @@ def test_dense_groups_lie_side_by_side_however_many_sparse_ones_there_are():
         driver.feed(0, keyed(np.full(keys.size, start), keys))
         driver.feed(0, Linear(start + 10))
     block = driver.operator._closing.stores[0].block
-    assert (len(block), block.panes.tuples.size) == (4 * 9, 4 * 17)
+    assert (block.panes.used, block.panes.tuples.size) == (4 * 9, 4 * 17)
     assert held(driver) == (9 * 2000, 4 * 9)
 
 

@@ -49,9 +49,6 @@ class PaneBlock:
         self._column = self._of.astype(np.int32)
         self._spans, self._counts = spans.copy(), counts.copy()
 
-    def __len__(self) -> int:
-        return len(self.panes)
-
     @property
     def nbytes(self) -> int:
         return self.panes.nbytes + self._of.nbytes + self._column.nbytes + self._spans.nbytes

@@ -95,9 +95,6 @@ class PaneRing:
         self._most = 0  # tuples that may be there
         self._allot(0, 0)
 
-    def __len__(self) -> int:
-        return self.used
-
     @property
     def back_bytes(self) -> int:
         """Bytes of a group beside its panes: its back, and where its stacks are."""

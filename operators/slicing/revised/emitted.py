@@ -94,10 +94,12 @@ class AskedTriggers:
 class Waiting:
     """Since when windows have tuples that are in no version, on the arrival clock (``AfterDelay``).
 
-    Slots, definitions, extents and moments of windows that wait; ``clock``: the time that it showed last.
+    Slots, definitions, extents and moments of windows that wait; ``clock``: the time that it showed last.  ``active``:
+    whether a trigger asks for it; else none waits.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, active: bool) -> None:
+        self.active = active
         self.columns = np.empty((_COLUMNS, 0), np.int64)
         self.clock: int | None = None
 
@@ -108,7 +110,7 @@ class Waiting:
 
     def hear(self, page: Page) -> None:
         """Learn of arrivals."""
-        if page.arrival is not None:
+        if self.active and page.arrival is not None:
             self.tick(int(page.arrival.max()))
 
     def tick(self, now: int) -> None:
@@ -129,7 +131,8 @@ class Waiting:
 
     def put(self, columns: list[Integers]) -> None:
         """Let windows wait: slots, definitions, extents, moments."""
-        self.columns = np.hstack([self.columns, np.stack(columns)])
+        if self.active:
+            self.columns = np.hstack([self.columns, np.stack(columns)])
 
     def forget(self, looked: Callable[[Integers, Integers, Integers], NDArray[np.bool_]]) -> None:
         """Let go of windows, by slots, definitions and ends: they are there no more."""
@@ -139,8 +142,8 @@ class Waiting:
     def rename(self, slots: Integers) -> None:
         self.columns[0] = slots[self.columns[0]]
 
-    def save(self) -> dict[str, Any]:
-        return {"columns": self.columns, "clock": self.clock}
+    def save(self) -> dict[str, Any] | None:
+        return {"columns": self.columns, "clock": self.clock} if self.active else None
 
     def load(self, saved: Saved, groups: int) -> None:
         self.columns = saved.integers("columns", (_COLUMNS, None))

@@ -20,7 +20,7 @@ from oop_engine.core.snapshot import pack, unpack
 from oop_engine.operators.slicing.panes import pane_windows
 from oop_engine.operators.slicing.partials import NO_WINDOW
 from oop_engine.operators.slicing.revised.version_table import within
-from oop_engine.operators.slicing.store import Store
+from oop_engine.operators.slicing.store import Store, bounds_of
 from oop_engine.operators.slicing.stores.session_store import SessionStore
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import WindowStates
@@ -73,9 +73,7 @@ def closing_between(
     """Return the windows of ``slots[i]`` that are complete by ``until[i]`` and not by ``after[i]``."""
     if isinstance(store, SessionStore):
         found = store.windows_of(slots)
-        bounds = np.full((2, int(slots.max(initial=-1)) + 1), 0)
-        bounds[:, slots] = after, until
-        gone, done = found.ends < bounds[:, found.slots]  # no later tuple can join them
+        gone, done = (found.ends < bounds_of(found.slots, slots, by) for by in (after, until))
         return found.take(np.flatnonzero(done & ~gone))
     return _between(store, slots, store.extents.closed_by(after), store.extents.closed_by(until))
 

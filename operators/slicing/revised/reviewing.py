@@ -78,8 +78,8 @@ class Reviewing(Netting):
         self._whole = np.array([one.whole_stream for one in output.definitions])
         self._strict = np.array([isinstance(one, Gap) for one in output.definitions])
         self._table = VersionTable(output.schema.fields, self._asks.width)
-        self._waiting = Waiting() if self._asks.delays else None
-        lean = emit.early is None and emit.on_time and self._waiting is None
+        self._waiting = Waiting(active=self._asks.delays)
+        lean = emit.early is None and emit.on_time and not self._waiting.active
         self._is_grid = np.array([type(one) is WindowStore for one in self.stores]) & ~self._is_copied
         self._is_lean = self._is_grid & lean  # versions on time are not in the table
         self._lean = [one for one in self._in_place if lean and type(one) is WindowStore]
@@ -123,11 +123,10 @@ class Reviewing(Netting):
         same = same_rows(rows, before, last, compared)
         came = np.abs(counts - last.counts)
         came[self._is_copied[numbers] & ~same & (came == 0)] = 1  # another tuple took the place of one
-        since = found.ends if self._waiting is None else self._waiting.since(extents, self._match)
+        since = self._waiting.since(extents, self._match)
         view = WindowView(
             came, starts, found.ends, expected, rows, before, self._asks.schema,
-            self._matches(found),
-            since if self._waiting is None else self._waiting.now - since, self._asks.asked,
+            self._matches(found), self._waiting.now - since, self._asks.asked,
         )  # fmt: skip
         fires = np.ones(counts.size, np.bool_)
         if not forced:  # the clock looks at windows without a new tuple as well: they are not asked
@@ -135,11 +134,10 @@ class Reviewing(Netting):
         leaves = fires & ~same
         if self._emit.repeat:
             leaves |= fires & (timings == ON_TIME)
-        if self._waiting is not None:
-            if looked is not None:
-                self._waiting.forget(looked)
-            waits = ~fires & (came > 0)
-            self._waiting.put([column[waits] for column in (*extents, since)])
+        if looked is not None:
+            self._waiting.forget(looked)
+        waits = ~fires & (came > 0)
+        self._waiting.put([column[waits] for column in (*extents, since)])
         versions = last.versions + leaves
         lost = np.zeros(of.size, np.bool_)
         if looked is not None:
@@ -222,8 +220,7 @@ class Reviewing(Netting):
         if gone.any():
             yield 0, self._pages.page(held.take(gone), none, none.rows, np.empty(0, np.bool_))
             self._table.drop(gone)
-        if self._waiting is not None:
-            self._waiting.forget(looked)
+        self._waiting.forget(looked)
 
     def _match(self, windows: Extents, some: Extents) -> Integers:
         """Return for each of some extents the window that it is, or has become a part of; -1: none."""
@@ -257,17 +254,15 @@ class Reviewing(Netting):
     def rename(self, kept: Integers, slots: Integers) -> None:
         super().rename(kept, slots)
         self._table.rename(slots)
-        if self._waiting is not None:
-            self._waiting.rename(slots)
+        self._waiting.rename(slots)
 
     def save(self) -> dict[str, Any]:
-        waiting = None if self._waiting is None else self._waiting.save()
-        own = {"table": self._table.save(), "input": self._input.save(), "waiting": waiting}
+        own = {"table": self._table.save(), "input": self._input.save(), "waiting": self._waiting.save()}
         return super().save() | own | {"noted": True}
 
     def load(self, saved: Saved) -> None:
         super().load(saved)
         self._table.load(saved.part("table"), len(self._groups))
         self._input.load(saved.part("input"))
-        if self._waiting is not None:
+        if self._waiting.active:
             self._waiting.load(saved.part("waiting"), len(self._groups))

@@ -51,10 +51,9 @@ class Versions(Reviewing):
         """Fold the tuples of a page in, and put out the versions that triggers ask for."""
         if not len(page):
             return
-        if self._waiting is not None:
-            self._waiting.hear(page)
+        self._waiting.hear(page)
         page = self._asks.with_matches(page)
-        if self._emit.early is None and self._waiting is None and self._net is None:
+        if self._emit.early is None and not self._waiting.active and self._net is None:
             yield from self._look_behind(page)
             return
         self.add(page, page.times)
@@ -93,7 +92,7 @@ class Versions(Reviewing):
 
     def clock(self, now: int) -> Iterator[Emission]:
         """Learn that the arrival clock shows ``now``: put out the versions of windows that wait too long."""
-        if self._waiting is not None:
+        if self._waiting.active:
             self._waiting.tick(now)
             if (slots := occurring(self._waiting.columns[0], len(self._groups))).size:
                 yield from self._ask_all(slots)

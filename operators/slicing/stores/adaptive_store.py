@@ -78,7 +78,9 @@ class AdaptiveStore(WindowStore):
     def state(self) -> State:
         held = super().state() + State(len(self._tail), nbytes=self._tail.nbytes + self.volumes.nbytes)
         return (
-            held if self.block is None else held + State(partials=len(self.block), nbytes=self.block.nbytes)
+            held
+            if self.block is None
+            else held + State(partials=self.block.panes.used, nbytes=self.block.nbytes)
         )
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:

@@ -31,7 +31,7 @@ from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.store import OnTime, Store, bounds_of
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
-from oop_engine.operators.values.columns import Integers, begins_of, bytes_of, rows_of, spread
+from oop_engine.operators.values.columns import Integers, begins_of, by_slot, bytes_of, rows_of, spread
 from oop_engine.operators.windows.folding import checked_times
 from oop_engine.operators.windows.slide_by_tuple import Asked
 
@@ -124,9 +124,7 @@ class BinStore(OnTime):
         return self._definition.least_later(bounds, self._stamp)
 
     def living(self, groups: int) -> NDArray[np.bool_]:
-        living = np.zeros(groups, np.bool_)
-        living[self._slots] = True
-        return living
+        return by_slot(self._slots, True, groups, False)
 
     def rename(self, kept: Integers, slots: Integers) -> None:
         self._slots = slots[self._slots]

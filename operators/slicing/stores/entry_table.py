@@ -17,6 +17,7 @@ from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels.entries import BELOW, OLD, USED, EntryLives, EntryRule, walk
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.partials import States
+from oop_engine.operators.slicing.store import bounds_of
 from oop_engine.operators.slicing.window_states import narrow
 from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.values.flush import Flush
@@ -118,10 +119,9 @@ class EntryTable:
 
     def close_groups(self, groups: Integers, below: Integers) -> Left:
         """Let the entries of ``groups[i]`` leave that are of panes below ``below[i]``.  O(slots + groups)."""
-        bounds = np.full(int(max(groups.max(initial=-1), self._cells[:, 0].max(initial=-1))) + 1, NEVER)
-        bounds[groups] = below
         taken = self._taken
-        return self._let_go(taken[self._cells[taken, 1] < bounds[self._cells[taken, 0]]])
+        of, panes = self._cells[taken, :2].T
+        return self._let_go(taken[panes < bounds_of(of, groups, below)])
 
     def _let_go(self, places: Integers) -> Left:
         groups, panes = self._cells[places, 0], self._cells[places, 1]

@@ -154,9 +154,7 @@ class RunStore(OnTime):
         return stamps
 
     def living(self, groups: int) -> NDArray[np.bool_]:
-        living = np.zeros(groups, np.bool_)
-        living[: self._open.size] = self._open[:groups]
-        return living
+        return filled_up(self._open[:groups], groups, False)
 
     def rename(self, kept: Integers, slots: Integers) -> None:
         self._runs.rename(slots)

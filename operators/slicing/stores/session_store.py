@@ -40,7 +40,7 @@ from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.store import OnTime, Store
 from oop_engine.operators.slicing.stores.runs import order_of
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow
-from oop_engine.operators.values.columns import Integers, begins_of, by_slot
+from oop_engine.operators.values.columns import Integers, begins_of, by_slot, filled_up
 from oop_engine.operators.windows import Gap
 
 __all__ = ["SessionStore"]
@@ -246,10 +246,7 @@ class SessionStore(OnTime):
         return stamps
 
     def living(self, groups: int) -> NDArray[np.bool_]:
-        living = np.zeros(groups, np.bool_)
-        heads = self._table.heads[:groups]
-        living[: heads.size] = heads >= 0
-        return living
+        return filled_up(self._table.heads[:groups] >= 0, groups, False)
 
     def rename(self, kept: Integers, slots: Integers) -> None:
         self._room(slots.size)
