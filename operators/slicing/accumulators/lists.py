@@ -55,7 +55,11 @@ class Lists(Accumulator):
 
     def saved(self, state: Arrays) -> list[Any]:
         column = column_of(state).compact()
-        return [narrow(column.lengths), *(_to_saved(flat) for flat in column.flat)]
+        batches = [
+            f if isinstance(f, np.ndarray) else pa.RecordBatch.from_arrays([f], ["values"])
+            for f in column.flat
+        ]
+        return [narrow(column.lengths), *batches]
 
     def loaded(self, saved: Saved, rows: int) -> Arrays:
         lengths = saved.integers(0, (rows,), least=0)
@@ -260,10 +264,6 @@ def _trimmed(column: NDArray[Any], size: int) -> NDArray[Any]:
 
 def _type(flat: Flat) -> pa.DataType:
     return flat.type if isinstance(flat, pa.Array) else pa.from_numpy_dtype(flat.dtype)
-
-
-def _to_saved(flat: Flat) -> Any:
-    return flat if isinstance(flat, np.ndarray) else pa.RecordBatch.from_arrays([flat], names=["values"])
 
 
 def _of_saved(saved: Saved, place: int, empty: Flat, size: int) -> Flat:

@@ -26,7 +26,7 @@ from oop_engine.operators.kernels import panes
 from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError, result_of
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.panes.shared_slices import UNITS
-from oop_engine.operators.slicing.panes.window_plans import TUPLES, Stacks, measured
+from oop_engine.operators.slicing.panes.window_plans import TUPLES, Stacks, WindowShape
 from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.columns import Integers
 
@@ -255,7 +255,6 @@ class PaneSweep:
     def _plan(self) -> Stacks:
         """The steps for all windows."""
         step, length, low, high, mask, _ = self._geometry
-        shape, behind = np.array([[step], [length], [0], [0]]), self._lowest + self._ends.size
-        spans = np.array([[low, high, self._lowest * step, behind * step]])
-        room = measured(shape, UNITS, spans, length)
-        return Stacks.planned(shape, UNITS, length, spans, _WHERE, mask, room)
+        of = WindowShape(np.array([[step], [length], [0], [0]]), UNITS, length)
+        spans = np.array([[low, high, self._lowest * step, self._behind * step]])
+        return Stacks.planned(of, spans, _WHERE, mask, of.measured(spans))

@@ -29,7 +29,7 @@ from oop_engine.operators.slicing.panes.window_plans import (
     SliceTree,
     Stacks,
     TreePlan,
-    measured,
+    WindowShape,
     summable,
 )
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
@@ -95,6 +95,7 @@ class SliceWindows:
 
     def __init__(self, slicing: Slicing, panes: PaneRing, assembly: Assembly = "auto") -> None:
         self._slicing, self._panes = slicing, panes
+        self._shape = WindowShape(slicing.shape, slicing.grid, slicing.longest)
         way = assembled(slicing, panes.accumulators, assembly)
         self._by_sums, self._nested, self._always = way == "prefix", way == "nested", assembly == "tree"
         self._tree = SliceTree(panes, slicing.longest) if way == "tree" else None
@@ -115,11 +116,10 @@ class SliceWindows:
         """
         spans = np.array([span])
         if self._tree is not None:
-            windows = int(self._measured(spans)[0, 0])
+            windows = int(self._shape.measured(spans)[0, 0])
             if self._always or windows * _FEW < span[1] - span[0]:
                 try:
-                    of = self._slicing
-                    read = RunningSums.planned(of.shape, of.grid, span, windows, -1)
+                    read = RunningSums.planned(self._shape, span, windows, -1)
                     return self._in_blocks(self._tree.planned(read.windows, read.sides, span[0]))
                 except WindowOverflowError:  # maybe of slices that no window has together
                     self._tree.clear()
@@ -144,7 +144,7 @@ class SliceWindows:
 
     def of_each(self, slots: Integers, spans: Integers) -> Iterator[WindowStates]:
         """Yield the windows of groups that have a span each.  O(slices + windows)."""
-        room, slices = self._measured(spans), spans[:, 1] - spans[:, 0] + 1
+        room, slices = self._shape.measured(spans), spans[:, 1] - spans[:, 0] + 1
         upto = np.cumsum(slices + room.sum(axis=0))
         at = 0
         while at < slots.size:
@@ -152,7 +152,7 @@ class SliceWindows:
             some = slice(at, max(stop, at + 1))
             shifts = np.cumsum(slices[some]) - slices[some] - spans[some, 0]
             of = np.repeat(np.arange(shifts.size), slices[some])
-            made = self._stacks(spans[some], room[:, some], shifts, -1)
+            made = Stacks.planned(self._shape, spans[some], shifts, -1, room[:, some])
             if made.windows.size:
                 cells = self._panes.cells(np.arange(of.size) - shifts[of], slots[some][of])
                 yield self._found(made, cells[:, np.newaxis], slots[some])
@@ -160,10 +160,10 @@ class SliceWindows:
 
     def _alike(self, spans: Integers, shifts: Integers, mask: int) -> Stacks | RunningSums:
         """Return how the windows of groups with one span come about."""
-        room, of = self._measured(spans), self._slicing
+        room = self._shape.measured(spans)
         if not (self._by_sums or self._nested):
-            return self._stacks(spans, room, shifts, mask)
-        sums = RunningSums.planned(of.shape, of.grid, spans[0].tolist(), int(room[0, 0]), mask)
+            return Stacks.planned(self._shape, spans, shifts, mask, room)
+        sums = RunningSums.planned(self._shape, spans[0].tolist(), int(room[0, 0]), mask)
         if self._by_sums:
             return sums
         windows, sides, _ = sums
@@ -172,13 +172,6 @@ class SliceWindows:
             ring = int(shifts[0] + spans[0, 0]), mask
             steps = steps[:, : nested(windows, sides, ring, steps, np.empty(windows.shape[1], np.int64))]
         return Stacks(steps, windows, windows.shape[1] + 1)
-
-    def _measured(self, spans: Integers) -> Integers:
-        return measured(self._slicing.shape, self._slicing.grid, spans, self._slicing.longest)
-
-    def _stacks(self, spans: Integers, room: Integers, shifts: Integers, mask: int) -> Stacks:
-        of = self._slicing
-        return Stacks.planned(of.shape, of.grid, of.longest, spans, shifts, mask, room)
 
     def _found(
         self, made: Stacks | RunningSums | TreePlan, cells: Integers | None, slots: Integers

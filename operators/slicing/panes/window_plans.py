@@ -31,7 +31,7 @@ from oop_engine.operators.slicing.accumulators import accumulator
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.values.columns import Integers, bytes_of
 
-__all__ = ["TUPLES", "Block", "RunningSums", "SliceTree", "Stacks", "TreePlan", "measured", "summable"]
+__all__ = ["TUPLES", "Block", "RunningSums", "SliceTree", "Stacks", "TreePlan", "WindowShape", "summable"]
 
 TUPLES = accumulator(Part("count"))
 """Keeps how many tuples there are in a cell."""
@@ -62,6 +62,20 @@ class Block(NamedTuple):
         return column.reshape(-1, self.groups) if self.cells is None else column.take(self.cells)
 
 
+class WindowShape(NamedTuple):
+    """Windows in slices: ``shape`` and ``grid`` as of ``kernels.slices``; the ``longest`` window has so many slices."""
+
+    shape: Integers
+    grid: Integers
+    longest: int
+
+    def measured(self, spans: Integers) -> Integers:
+        """Return how many windows and steps each span takes at most, int64 (2, spans)."""
+        room = np.empty((2, len(spans)), np.int64)
+        measure(self.shape, self.grid, spans, self.longest, room)
+        return room
+
+
 class Stacks(NamedTuple):
     """``steps`` int64 (3, n) and ``windows`` int64 (3, n) as ``kernels.slices.plan`` has them, and rows of scratch."""
 
@@ -70,16 +84,13 @@ class Stacks(NamedTuple):
     scratch: int
 
     @classmethod
-    def planned(
-        cls, shape: Integers, grid: Integers, longest: int, spans: Integers, shifts: Integers, mask: int,
-        room: Integers,
-    ) -> Stacks:  # fmt: skip
-        """Return the steps for windows of ``longest`` slices at most; ``room``: of the spans, as ``measured``."""
+    def planned(cls, of: WindowShape, spans: Integers, shifts: Integers, mask: int, room: Integers) -> Stacks:
+        """Return the steps for windows of some spans; ``room``: of these, as ``measured``."""
         windows, steps = (room if len(spans) == 1 else room.sum(axis=1)).ravel().tolist()
         made, closing = np.empty((3, steps), np.int64), np.empty((3, windows), np.int64)
-        ends = np.empty((2, shape.shape[1]), np.int64)
-        used, found = plan(shape, grid, spans, shifts, mask, made, closing, ends)
-        return cls(made[:, :used], closing[:, :found], min(longest, steps) + 1)
+        ends = np.empty((2, of.shape.shape[1]), np.int64)
+        used, found = plan(of.shape, of.grid, spans, shifts, mask, made, closing, ends)
+        return cls(made[:, :used], closing[:, :found], min(of.longest, steps) + 1)
 
     def folded(self, of: Accumulator, state: Arrays, block: Block) -> Arrays:
         """Return columns (windows, groups) of states that are kept by ``of``.  Raises ``SumOverflowError``."""
@@ -89,13 +100,6 @@ class Stacks(NamedTuple):
     def window_of(self, step: int) -> int:
         """Return the window for which a step is taken, at which a sum did not fit."""
         return result_of(self.steps, step)
-
-
-def measured(shape: Integers, grid: Integers, spans: Integers, longest: int) -> Integers:
-    """Return how many windows and steps each span takes at most, int64 (2, spans)."""
-    room = np.empty((2, len(spans)), np.int64)
-    measure(shape, grid, spans, longest, room)
-    return room
 
 
 def summable(parts: Sequence[Accumulator]) -> bool:
@@ -111,12 +115,10 @@ class RunningSums(NamedTuple):
     slices: Integers
 
     @classmethod
-    def planned(
-        cls, shape: Integers, grid: Integers, span: Sequence[int], room: int, mask: int
-    ) -> RunningSums:
+    def planned(cls, of: WindowShape, span: Sequence[int], room: int, mask: int) -> RunningSums:
         """Return the windows of a span, ``room`` at most; ``mask``: where slices are in the ring, -1: one by one."""
         windows, sides = np.empty((3, room), np.int64), np.empty((2, room), np.int64)
-        found = closing(shape, grid, np.array(span), windows, sides)
+        found = closing(of.shape, of.grid, np.array(span), windows, sides)
         slices = np.arange(span[0], span[1] + 1)
         slices = slices & mask if mask >= 0 else slices - span[0]
         return cls(windows[:, :found], sides[:, :found], slices)

@@ -135,14 +135,14 @@ class Versions(Reviewing):
         windows = windows.take(np.flatnonzero(new))
         extents, counts = self._extents(windows), windows.states[self._counts[0]][0]
         timings, versions = np.full(counts.size, ON_TIME), np.full(counts.size, version)
-        state = np.zeros((counts.size, self._asks.width), np.int64)
+        state, nothing = (
+            np.zeros((counts.size, self._asks.width), np.int64),
+            taken(self._table.all.rows, 0 * counts - 1),
+        )
+        rows = nothing if version < 0 else self._rows_of(windows)
         if version < 0:
-            nothing = taken(self._table.all.rows, 0 * counts - 1)
-            self._table.put(Versioned(*extents, 0 * counts, versions, timings, state, nothing))
-            return
-        rows = self._rows_of(windows)
-        if state.size:
-            nothing = taken(self._table.all.rows, 0 * counts - 1)
+            counts = 0 * counts
+        elif state.size:
             view = WindowView(
                 counts, extents[2], extents[3], expected(windows.slots), rows, nothing, self._asks.schema,
                 self._matches(windows), 0 * counts, asked=False,

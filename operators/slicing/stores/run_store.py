@@ -11,7 +11,7 @@ first, so how many definitions a run has left for tells which; it is forgotten w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +51,7 @@ class RunStore(OnTime):
         self._known = merged
         self._open, self.alive = np.zeros(0, np.bool_), 0
         if least is None:
-            lasts = (self._windows(merged, place).last for place in range(len(self._definitions)))
+            lasts = (self._windows(merged, place)[3] for place in range(len(self._definitions)))
             least = [int(last.min(initial=FOREVER)) for last in lasts]
         self._least = least
         for runs in (merged._replace(last=merged.last[:0]), *fresh):  # its last times are those of windows
@@ -87,13 +87,17 @@ class RunStore(OnTime):
         assign = self._narrowest.assign if isinstance(self._narrowest, Gap) else self._runs.assigned
         return self._runs.of_page(page, times, assign(slots, times))
 
-    def _windows(self, runs: Runs, place: int) -> _Windows:
-        """Return the open windows of a definition, sorted by slot, then first.  O(runs)."""
+    def _windows(self, runs: Runs, place: int) -> Integers:
+        """Return the open windows of a definition, sorted by slot, then first, int64 (5, n).  O(runs).
+
+        The first of their runs, how many there are, slots, last and first times.
+        """
         slots, first, last, _, (left,) = runs
         begins = self._begins(runs, place) if place else np.ones(slots.size, np.bool_)
-        out = np.empty((4, slots.size), np.int64)
-        starts, of, slots, reach = out[:, : open_windows(begins, slots, last, left, place, out)]
-        return _Windows(starts, of, slots, first[starts], reach)
+        out = np.empty((5, slots.size), np.int64)
+        windows = out[:, : open_windows(begins, slots, last, left, place, out)]
+        windows[4] = first[windows[0]]
+        return windows
 
     def _begins(self, runs: Runs, place: int) -> NDArray[np.bool_]:
         return self._definitions[place][1].begins(*runs[:3])
@@ -108,12 +112,11 @@ class RunStore(OnTime):
         found, held = [], self._runs.merged()
         [left], least = held.marks, list[int]()
         for place, (number, definition) in enumerate(self._definitions):
-            windows = self._windows(held, place)
-            complete = definition.complete(windows.last, bounds_of(windows.slots, slots, bounds))
-            least.append(int(np.where(complete, FOREVER, windows.last).min(initial=FOREVER)))
-            if (some := np.flatnonzero(complete)).size:
-                windows = windows.take(some)
-                of, rows = spread(windows.starts, windows.runs)
+            starts, runs, of_windows, last, _ = self._windows(held, place)
+            complete = definition.complete(last, bounds_of(of_windows, slots, bounds))
+            least.append(int(np.where(complete, FOREVER, last).min(initial=FOREVER)))
+            if complete.any():
+                of, rows = spread(starts[complete], runs[complete])
                 left[rows] = place + 1
                 leaving = self._runs.reduced(held.take(rows), begins_of(of), _sides(definition))
                 ends = definition.ends(leaving.last)
@@ -147,10 +150,10 @@ class RunStore(OnTime):
         row = by_slot(slots, of, 1 + max(int(held.slots.max(initial=-1)), int(slots.max(initial=-1))), -1)
         stamps = bounds.copy() if self._stamp == "start" else self._narrowest.least_end(bounds)
         for place, (_, definition) in enumerate(self._definitions):
-            windows = self._windows(held, place)
-            some = np.flatnonzero(row[windows.slots] >= 0)
-            open_ = windows.first if self._stamp == "start" else definition.ends(windows.last)
-            np.minimum.at(stamps, row[windows.slots[some]], open_[some])
+            _, _, of_windows, last, first = self._windows(held, place)
+            some = np.flatnonzero(row[of_windows] >= 0)
+            open_ = first if self._stamp == "start" else definition.ends(last)
+            np.minimum.at(stamps, row[of_windows[some]], open_[some])
         return stamps
 
     def living(self, groups: int) -> NDArray[np.bool_]:
@@ -180,19 +183,6 @@ class RunStore(OnTime):
         ends = np.array([times.min(), times.max()]) if times.size else times
         for _, definition in self._definitions:
             definition.check(ends)
-
-
-class _Windows(NamedTuple):
-    """Windows of a definition: the first of their runs, how many there are, slots, first and last times; int64 (n,)."""
-
-    starts: Integers
-    runs: Integers
-    slots: Integers
-    first: Integers
-    last: Integers
-
-    def take(self, some: Integers) -> _Windows:
-        return self if some.size == self.starts.size else _Windows(*(column[some] for column in self))
 
 
 def _sides(definition: Merging) -> Sides:
