@@ -136,14 +136,15 @@ class RowSlide:
     """The states of a part in tuple-based windows, whose panes are ``panes``; ``of`` keeps it.
 
     ``given``: the type of its column.  The ring has a cell for each pane of a window and one more; it is as long as
-    needed so far.  The least and the greatest of narrow integers are kept as narrow as they are.
+    needed so far.  The least and the greatest of narrow integers are kept as narrow as they are.  ``own``: arrays and
+    integers that a kind of slide has beside, by their names in snapshots.
     """
 
     def __init__(self, of: Compiled, given: pa.DataType, panes: RowPanes) -> None:
         self.of, self.panes = of, panes
         self._loops = monoids.loops(of.monoid)
         self._identity = _narrowed(of, given)
-        self._at = 0
+        self._at, self.own = 0, dict[str, Any]()
         self._ring, self._back, self._open = self._cells(1), self._cells(1), self._cells(1)
 
     def add(self, page: Page, passed: Passed, number: int) -> Arrays:
@@ -173,10 +174,11 @@ class RowSlide:
 
     @property
     def nbytes(self) -> int:
-        return bytes_of([self._ring, self._back, self._open])
+        arrays = tuple(one for one in self.own.values() if isinstance(one, np.ndarray))
+        return bytes_of([self._ring, self._back, self._open, arrays])
 
     def save(self) -> dict[str, Any]:
-        return {"at": self._at, "ring": self._ring, "back": self._back, "open": self._open}
+        return {"at": self._at, "ring": self._ring, "back": self._back, "open": self._open, **self.own}
 
     def load(self, saved: Saved) -> None:
         self._back, self._open = self._loaded(saved.part("back"), 1), self._loaded(saved.part("open"), 1)
@@ -186,6 +188,11 @@ class RowSlide:
         if room > self.panes.length or len({column.size for column in self._ring}) > 1:
             msg = f"'ring' must have room for a window of {self.panes.length}; got {room}"
             raise SnapshotError(msg)
+        for name, one in self.own.items():
+            is_array = isinstance(one, np.ndarray)
+            self.own[name] = (
+                saved.numbers(name, one.shape, one.dtype) if is_array else saved.integer(name, least=-1)
+            )
 
     def _loaded(self, saved: Saved, cells: int | None) -> Arrays:
         return tuple(saved.numbers(i, (cells,), value.dtype) for i, value in enumerate(self._identity))

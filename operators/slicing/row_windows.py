@@ -133,33 +133,24 @@ class FloatSum(RowSlide):
 
     def __init__(self, of: Compiled, given: pa.DataType, panes: RowPanes) -> None:
         super().__init__(of, given, panes)
-        self._lanes = np.zeros(runs.LANES)
-        self._held = 0  # tuples in the open pane
+        self._begin()
 
-    @property
-    def nbytes(self) -> int:
-        return super().nbytes + int(self._lanes.nbytes)
+    def _begin(self) -> None:
+        self.own = {"lanes": np.zeros(runs.LANES), "held": 0}  # of the open pane: sums side by side, tuples
 
     def add(self, page: Page, passed: Passed, number: int) -> Arrays:
         values = numbers(page.column(self.of.part.column or ""), *_NATIVE)
         if self.panes.of_one:
             return self._slide((values,), passed)
         panes = np.empty(passed.panes + 1)
-        self._held = runs.add(values, passed.starts, passed.ends, self._lanes, self._held, panes)
+        of_open = self.own["lanes"], self.own["held"]
+        self.own["held"] = runs.add(values, passed.starts, passed.ends, *of_open, panes)
         self._open = (panes[-1:].copy(),)
         return self._slide((panes[:-1],), passed)
 
     def rest(self, passed: Passed, number: int) -> Arrays:
-        self._lanes, self._held = np.zeros(runs.LANES), 0
+        self._begin()
         return super().rest(passed, number)
-
-    def save(self) -> dict[str, Any]:
-        return super().save() | {"lanes": self._lanes, "held": self._held}
-
-    def load(self, saved: Saved) -> None:
-        super().load(saved)
-        self._lanes = saved.numbers("lanes", (runs.LANES,), np.float64)
-        self._held = saved.integer("held", least=0)
 
 
 class IntegerSum(RowSlide):
@@ -167,11 +158,7 @@ class IntegerSum(RowSlide):
 
     def __init__(self, of: Compiled, given: pa.DataType, panes: RowPanes) -> None:
         super().__init__(of, given, panes)
-        self._total = np.zeros(2, np.int64)
-
-    @property
-    def nbytes(self) -> int:
-        return super().nbytes + int(self._total.nbytes)
+        self.own = {"total": np.zeros(2, np.int64)}
 
     def add(self, page: Page, passed: Passed, number: int) -> Arrays:
         values = numbers(page.column(self.of.part.column or ""), pa.int64())
@@ -191,18 +178,11 @@ class IntegerSum(RowSlide):
         out = np.empty(panes[0].size, np.int64)
         step, [ring] = self.panes.step, self._ring
         self._at, wrong = sliding.subtract_on_evict(
-            fixed(panes[0]), self._at, self.panes.length, self._total, ring, out, passed.first, step
+            fixed(panes[0]), self._at, self.panes.length, self.own["total"], ring, out, passed.first, step
         )
         if wrong >= 0:
             raise SumOverflowError(self.of.part.column, passed.window + (wrong - passed.first) // step)
         return (out if step == 1 else out[passed.first :: step].copy(),)
-
-    def save(self) -> dict[str, Any]:
-        return super().save() | {"total": self._total}
-
-    def load(self, saved: Saved) -> None:
-        super().load(saved)
-        self._total = saved.integers("total", (2,))
 
 
 class RowCount(IntegerSum):
@@ -210,7 +190,7 @@ class RowCount(IntegerSum):
 
     def __init__(self, of: Compiled, given: pa.DataType, panes: RowPanes) -> None:
         super().__init__(of, given, panes)
-        self._since = -1  # the last null is among the tuples before this; -1: no null is in sight
+        self.own["since"] = -1  # the last null is among the tuples before this; -1: no null is in sight
 
     def add(self, page: Page, passed: Passed, number: int) -> Arrays:
         tuples = self.panes.numbers(passed, number + len(page))
@@ -229,23 +209,16 @@ class RowCount(IntegerSum):
     def rest(self, passed: Passed, number: int) -> Arrays:
         """Return the counts of windows that the end completes."""
         tuples = self.panes.numbers(passed, number)
-        return (tuples,) if self._since < 0 else (tuples - super().rest(passed, number)[0],)
+        return (tuples,) if self.own["since"] < 0 else (tuples - super().rest(passed, number)[0],)
 
     def _nulls_in_sight(self, page: Page, number: int) -> bool:
         column = self.of.part.column
         if column is not None and page.column(column).null_count:
-            self._since = number + len(page)
-        elif 0 <= self._since <= number - self.panes.range - self.panes.slide:
-            self._since, self._at, self._total = -1, 0, np.zeros(2, np.int64)
+            self.own["since"] = number + len(page)
+        elif 0 <= self.own["since"] <= number - self.panes.range - self.panes.slide:
+            self._at, self.own = 0, {"total": np.zeros(2, np.int64), "since": -1}
             self._ring, self._open = self._cells(1), self._cells(1)
-        return self._since >= 0
-
-    def save(self) -> dict[str, Any]:
-        return super().save() | {"since": self._since}
-
-    def load(self, saved: Saved) -> None:
-        super().load(saved)
-        self._since = saved.integer("since")
+        return bool(self.own["since"] >= 0)
 
 
 _SLIDES: dict[type[Any], type[RowSlide]] = {
