@@ -203,16 +203,6 @@ class Partials:
         of, wid = self._owner[:, 0], self._owner[:, 1]
         return np.flatnonzero((wid < below[of]) & (wid >= lowest[of]) & (of >= 0))
 
-    def pop(
-        self, slots: Integers, low: Integers, stop: Integers, groups: int
-    ) -> tuple[Integers, Integers, list[Arrays]]:
-        """Take out windows ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]``: slots, windows, states."""
-        rows = self.find(slots, low, stop, groups)
-        slots, wids = self.owner(rows)
-        states = self.states.take(rows)
-        self.remove(rows)
-        return slots, wids, states
-
     def remove(self, rows: Integers) -> None:
         """Forget some rows."""
         if rows.size == len(self):

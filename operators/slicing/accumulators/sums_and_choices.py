@@ -105,6 +105,7 @@ class _Weighted(Compiled):
         return values(page, self.part), weights, known(page, *self.part.columns)
 
 
+@register_accumulator("arg_min", "arg_max")
 class _Choice(Compiled):
     """Keeps codes of values, from the least to the most important ones."""
 
@@ -138,11 +139,6 @@ class _Edge(_Choice):
     def prepare(self, page: Page, times: Integers) -> Arrays:
         *codes, valid = super().prepare(page, times)
         return *codes, fixed(times), valid
-
-
-@register_accumulator("arg_min", "arg_max")
-class _Argument(_Choice):
-    pass
 
 
 @register_accumulator("min_count", "max_count")

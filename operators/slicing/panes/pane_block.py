@@ -23,7 +23,7 @@ from oop_engine.operators.slicing.panes import pane_windows
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.partials import NO_WINDOW
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow, with_room
-from oop_engine.operators.values.columns import Integers
+from oop_engine.operators.values.columns import Integers, by_slot
 
 __all__ = ["PaneBlock"]
 
@@ -117,9 +117,8 @@ class PaneBlock:
         return self._known(slots)
 
     def _columns_by_slot(self) -> NDArray[np.int32]:
-        columns = np.full(int(self._of.max(initial=-1)) + 1, -1, np.int32)
-        columns[self._of] = np.arange(self._of.size)
-        return columns
+        columns = by_slot(self._of, np.arange(self._of.size), int(self._of.max(initial=-1)) + 1, -1)
+        return columns.astype(np.int32)
 
     def _reopen(self, columns: Integers, stop: Integers) -> None:
         """Note that windows below ``stop`` of ``columns`` have been taken."""
@@ -132,8 +131,7 @@ class PaneBlock:
     def _give_up(self) -> None:
         """Give up the columns without an open pane."""
         kept = np.flatnonzero(self._spans[: self._of.size, 0] != NO_WINDOW)
-        columns = np.full(max(self._of.size, len(self._spans)), -1)
-        columns[kept] = np.arange(kept.size)
+        columns = by_slot(kept, np.arange(kept.size), max(self._of.size, len(self._spans)), -1)
         self.panes.rename(columns, kept.size)
         self._of, self._spans = self._of[kept], self._spans[kept]
         self._column = self._columns_by_slot()

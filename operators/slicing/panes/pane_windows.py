@@ -100,8 +100,7 @@ def read_each(ring: PaneRing, slots: Integers, wids: Integers, number: int = 0) 
 
 def _nothing(ring: PaneRing, number: int) -> WindowStates:
     none = np.empty(0, np.int64)
-    states = [tuple(np.empty(0, value.dtype) for value in of.identity) for of in ring.accumulators]
-    return WindowStates(none, none, states, number)
+    return WindowStates(none, none, [of.empty(0) for of in ring.accumulators], number)
 
 
 def _blocks(

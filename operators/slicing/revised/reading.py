@@ -64,7 +64,7 @@ def touched(store: Readable, times: Integers, slots: Integers) -> WindowStates:
     of, wids = of[new], wids[new]
     rows = store.partials.find(of, wids, wids + 1, 0)
     each = None if store.panes is None else pane_windows.read_each(store.panes, of, wids, store.number)
-    return _united(store, each, rows)
+    return store.with_table(each, rows)
 
 
 def closing_between(
@@ -88,17 +88,8 @@ def _between(store: WindowStore, slots: Integers, low: Integers, stop: Integers)
     where = slots[known][some], first[some], last[some]
     rows = store.partials.find(*where, len(store.spans)) if store.partials.counts[0] else some[:0]
     if store.panes is None:
-        return _united(store, None, rows)
-    return _united(store, pane_windows.take(store.panes, *where, store.number, forget=False), rows)
-
-
-def _united(store: WindowStore, found: WindowStates | None, rows: Integers) -> WindowStates:
-    """Return windows that panes have together with those in ``rows`` of the table."""
-    if found is not None and not rows.size:
-        return found
-    of, wids = store.partials.owner(rows)
-    held = WindowStates(of, store.extents.extent(wids)[1], store.partials.states.take(rows), store.number)
-    return held if found is None else store.united([found, held])
+        return store.with_table(None, rows)
+    return store.with_table(pane_windows.take(store.panes, *where, store.number, forget=False), rows)
 
 
 class Copies:

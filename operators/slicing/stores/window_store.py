@@ -169,14 +169,24 @@ class WindowStore:
 
     def take(self, slots: Integers, low: Integers, stop: Integers) -> WindowStates:
         """Take out windows ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]``; panes and table may both have one."""
-        if self.panes is None:
-            return self._of_table(slots, low, stop)
-        found = pane_windows.take(self.panes, slots, low, stop, self.number)
-        return self.united([found, self._of_table(slots, low, stop)]) if self.partials.counts[0] else found
+        in_panes = None
+        if self.panes is not None:
+            in_panes = pane_windows.take(self.panes, slots, low, stop, self.number)
+            if not self.partials.counts[0]:
+                return in_panes
+        rows = self.partials.find(slots, low, stop, len(self.spans))
+        found = self.with_table(in_panes, rows)
+        self.partials.remove(rows)
+        return found
 
-    def _of_table(self, slots: Integers, low: Integers, stop: Integers) -> WindowStates:
-        of, wids, states = self.partials.pop(slots, low, stop, len(self.spans))
-        return WindowStates(of, self.extents.extent(wids)[1], states, self.number)
+    def with_table(self, in_panes: WindowStates | None, rows: Integers) -> WindowStates:
+        """Return windows that panes have together with those in ``rows`` of the table."""
+        if in_panes is not None and not rows.size:
+            return in_panes
+        of, wids = self.partials.owner(rows)
+        ends, states = self.extents.extent(wids)[1], self.partials.states.take(rows)
+        held = WindowStates(of, ends, states, self.number)
+        return held if in_panes is None else self.united([in_panes, held])
 
     def united(self, found: Sequence[WindowStates]) -> WindowStates:
         """Return windows in order, the states of those that are there twice combined."""
