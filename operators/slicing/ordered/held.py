@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -126,20 +126,16 @@ class Held:
         self._buffer.add(everything.filter(~gone))
         return self._given(reader, everything.filter(gone) if gone.any() else None)
 
-    def tagged_at(self, bound: int) -> Integers:
-        """Return the slots of the tuples with a tag right at a bound of all groups.  O(runs that begin there)."""
-        return self._tagged_of((page, bound) for page in self._buffer.at(bound))
+    def tagged_at(self, bounds: Integers | int) -> Integers:
+        """Return the slots of the tuples with a tag right at a bound of all groups, or at those of groups, (slots,).
 
-    def tagged_at_some(self, below: Integers) -> Integers:
-        """Do so for bounds of groups, (slots,).  O(held)."""
-        pages = self._buffer.pages()
-        return self._tagged_of((page, below[self._slots(page)]) for page in pages)
-
-    def _tagged_of(self, pages: Iterable[tuple[Page, Any]]) -> Integers:
+        O(runs that begin there), for groups O(held).
+        """
         found = [np.empty(0, np.int64)]
-        for page, bounds in pages:
-            some = (page.times == bounds) & (page.column("\0tag").to_numpy() != 0)
-            found.append(self._slots(page)[some])
+        for page in self._buffer.at(bounds) if isinstance(bounds, int) else self._buffer.pages():
+            slots = self._slots(page)
+            at = bounds if isinstance(bounds, int) else bounds[slots]
+            found.append(slots[(page.times == at) & (page.column("\0tag").to_numpy() != 0)])
         return np.concatenate(found)
 
     def _slots(self, page: Page) -> Integers:

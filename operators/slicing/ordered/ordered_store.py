@@ -113,7 +113,7 @@ class OrderedStore(OnTime):
         if self._definition.whole_stream:
             return []  # slices wait for the tuples of all groups
         below = by_slot(slots, bounds, self._groups, NEVER)
-        tagged = self._held.tagged_at_some(below) if self._definition.peeks else None
+        tagged = self._held.tagged_at(below) if self._definition.peeks else None
         return self._closed(self._held.take_some(self._reader, slots, below), below, tagged)
 
     def _closed(self, taken: Taken | None, below: Integers, tagged: Integers | None) -> list[WindowStates]:
