@@ -153,7 +153,8 @@ class Reviewing(Netting):
         stays = fires & (timings != FINAL)
         when = np.where(leaves, timings, last.timings)
         now = Versioned(*extents, counts, versions, when, self._asks.after(view, last.state, timings), rows)
-        self._table.replace(done, now.take(stays))
+        self._table.drop(done)
+        self._table.put(now.take(stays))
         if (new := self._is_lean[numbers] & ~fires & (last.many == 0) & (timings == LATE)).any():
             none = Versioned(*extents, np.zeros_like(counts), last.versions, timings, last.state, before)
             self._table.put(none.take(new))

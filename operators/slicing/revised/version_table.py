@@ -69,21 +69,15 @@ class VersionTable:
     def nbytes(self) -> int:
         return sum(column.nbytes for column in self.all[:-1]) + int(self.all.rows.get_total_buffer_size())
 
-    def replace(self, gone: Mask, new: Versioned) -> None:
-        """Let go of some versions, and take in others.  O(versions)."""
-        kept = self.all.take(~gone) if gone.any() else self.all
-        if new.slots.size:
-            columns = map(np.concatenate, zip(kept[:-1], new[:-1], strict=True))
-            kept = Versioned._make([*columns, pa.concat_batches([kept.rows, new.rows])])
-        self.all = kept
-
-    def put(self, new: Versioned) -> None:
-        """Take in versions.  O(versions)."""
-        self.replace(np.zeros(len(self), np.bool_), new)
-
     def drop(self, gone: Mask) -> None:
         """Let go of some versions.  O(versions)."""
         self.all = self.all.take(~gone)
+
+    def put(self, new: Versioned) -> None:
+        """Take in versions.  O(versions)."""
+        if new.slots.size:
+            columns = map(np.concatenate, zip(self.all[:-1], new[:-1], strict=True))
+            self.all = Versioned._make([*columns, pa.concat_batches([self.all.rows, new.rows])])
 
     def rename(self, slots: Integers) -> None:
         self.all = self.all._replace(slots=slots[self.all.slots])
