@@ -1,8 +1,15 @@
-"""Arrival clock: the moments at which pages come, for operators that go by it, also while nothing comes."""
+"""Arrival clock: the moments at which pages come, for operators that go by it, also while nothing comes.
+
+It goes by seconds that nobody can set, and comes near the clock of the machine by at most a tenth of them.  So where
+that clock is set forward by an hour, a source that sends each second is not taken for one that is silent, by which
+all it sends in the next hour would be late; and where it is set back, silences are still found.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import time
 from collections.abc import Callable
 
 from oop_engine.core.errors import UsageError
@@ -11,18 +18,27 @@ from oop_engine.core.units import TIME_UNITS
 from oop_engine.runners.local import Local
 from oop_engine.service.gate import Gate
 
-__all__ = ["ArrivalClock"]
+__all__ = ["ArrivalClock", "steady"]
 
+_LOG = logging.getLogger("oop_engine")
 _FOREVER_S = 3600.0
+_NEARER = 0.1
+_STEP_S = 2.0
+
+
+def steady() -> float:
+    """Return seconds that go on while the machine sleeps, where it counts them, and that no one sets."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 class ArrivalClock:
-    """Shows ``clock``, seconds since 1970, in the unit of the sources of ``plan``.
+    """Shows ``clock``, seconds since 1970, in the unit of the sources of ``plan``; it never goes back.
 
-    Raises ``UsageError`` if these have none of time, or several.
+    ``steady``: seconds by which it goes between two looks.  Raises ``UsageError`` if the sources have no unit of time,
+    or several.
     """
 
-    def __init__(self, plan: Plan, clock: Callable[[], float]) -> None:
+    def __init__(self, plan: Plan, clock: Callable[[], float], steady: Callable[[], float]) -> None:
         units = {plan.schema(Stream(node.name)).unit for node in plan.of_kind("source")}
         if len(units) > 1 or not units <= TIME_UNITS.keys():
             msg = (
@@ -30,11 +46,22 @@ class ArrivalClock:
                 f"sources are in {', '.join(sorted(units))}: give them one unit of time, or leave out the Heartbeat"
             )
             raise UsageError(msg)
-        self._clock, self._a_second = clock, TIME_UNITS[units.pop()]
+        self._clock, self._steady, self._a_second = clock, steady, TIME_UNITS[units.pop()]
+        self._shown, self._looked, self._told = clock(), steady(), False
 
     def __call__(self) -> int:
         """Return this moment."""
-        return int(self._clock() * self._a_second)
+        looked = self._steady()
+        passed, self._looked = max(looked - self._looked, 0.0), looked
+        off = self._clock() - self._shown - passed
+        most = _NEARER * passed
+        self._shown += passed + min(max(off, -most), most)
+        if abs(off) > _STEP_S and not self._told:
+            way = "forward" if off > 0 else "back"
+            words = "the clock of this machine was set %s by %.0f s: arrivals follow it by 6 s a minute; a new start "
+            _LOG.warning(words + "of the service goes by it at once", way, abs(off))
+        self._told = abs(off) > _STEP_S
+        return int(self._shown * self._a_second)
 
     async def tick_on(self, local: Local, gate: Gate) -> None:
         """Let the operators of ``local`` see the clock as often as they want, for ever."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from oop_engine.connectors.sink import LiveSink
 from oop_engine.core.graphs.graph import Graph
+from oop_engine.service.arrival_clock import steady
 from oop_engine.service.checkpoint_folder import CheckpointFolder
 from oop_engine.service.dashboard.dashboard import Dashboard
 from oop_engine.service.dashboard.watched import watched
@@ -63,6 +64,7 @@ async def serve(
         dead_letters=dead_letters,
         without_state_of=without_state_of,
         check=check,
+        steady=steady,
     )
     shown = Dashboard(page) if isinstance(page, int) else page
     with stopped_by_signals(stop or asyncio.Event(), signals) as stopped:

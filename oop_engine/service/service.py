@@ -53,7 +53,8 @@ async def _on_thread(work: Callable[[], T]) -> T:
 class Service:
     """One run of ``serve``, with the parts of the world that a simulation replaces.
 
-    ``clock``: seconds since 1970; ``aside`` does some work off the event loop, and is awaited.
+    ``clock``: seconds since 1970; ``steady``: seconds that nobody sets (None: those of ``clock``); ``aside`` does some
+    work off the event loop, and is awaited.
     """
 
     def __init__(
@@ -68,13 +69,14 @@ class Service:
         without_state_of: Collection[str] = (),
         check: bool = False,
         clock: Callable[[], float] = time.time,
+        steady: Callable[[], float] | None = None,
         aside: Callable[[Callable[[], Any]], Awaitable[Any]] = _on_thread,
     ) -> None:
         if every_s <= 0:
             msg = f"serve: every_s must be above 0 seconds; got {every_s}"
             raise UsageError(msg)
         self._folder, self._every_s, self._clock, self._aside = folder, every_s, clock, aside
-        self._without = without_state_of
+        self._steady, self._without = steady or clock, without_state_of
         plan = graph.plan()
         self.gate = Gate()
         self.outlets = Outlets(plan, sinks, dead_letters, self.gate.held)
@@ -156,7 +158,7 @@ class Service:
         """Read, and take checkpoints; return whether all streams have ended."""
         async with self.local, asyncio.TaskGroup() as tasks:
             wanted = self.local.clock_every is not None
-            clock = ArrivalClock(self.plan, self._clock) if wanted else None
+            clock = ArrivalClock(self.plan, self._clock, self._steady) if wanted else None
             readers = [
                 tasks.create_task(inlet.read(self.gate, clock), name=f"source {name}")
                 for name, inlet in self.inlets.items()

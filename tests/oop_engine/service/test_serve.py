@@ -570,6 +570,46 @@ def test_a_signal_stops_in_order(tmp_path: Path) -> None:
     assert counted(sink.rows) == full(10, 20)
 
 
+@pytest.mark.parametrize("at", [0, 2, 3, 4, 5, 8])
+def test_a_service_that_is_stopped_within_a_checkpoint_loses_nothing(at: int, tmp_path: Path) -> None:
+    """It is stopped as the ``at``-th work beside the loop begins: reading, packing, recording, collecting."""
+    sink = Gathered()
+
+    async def life(items: AsyncIterator[Any] | LiveSource, stop_at: int) -> Any:
+        stop, works = asyncio.Event(), 0
+
+        async def aside(work: Callable[[], Any]) -> Any:
+            nonlocal works
+            works += 1
+            if works > stop_at:
+                stop.set()
+            for _ in range(20):  # others go on
+                await asyncio.sleep(0)
+            return work()
+
+        service = Service(
+            counts(),
+            {"in": items},
+            {"out": sink},
+            folder=CheckpointFolder(tmp_path),
+            every_s=0.001,
+            aside=aside,
+        )
+        return await asyncio.wait_for(service.run(stop), 20)
+
+    def feed(start: int) -> AsyncIterator[Any]:
+        async def rest() -> AsyncIterator[Any]:
+            for row in rows(start, 300):
+                await asyncio.sleep(0)
+                yield row
+
+        return rest()
+
+    if not run_async(life(Replayed(feed), at)).over:
+        assert run_async(life(Replayed(feed), 1 << 30)).over
+    assert counted(sink.rows) == full(*range(10, 301, 10))
+
+
 class Fixed(LiveSource):
     """A source of one's own."""
 
