@@ -278,9 +278,9 @@ class Closing:
 
 
 def _open(name: str, definition: Definition, below: int, newest: int) -> OpenWindows:
-    ends = definition.between(below, newest) if isinstance(definition, Extents) else []
-    if len(ends) < 2:
+    if not isinstance(definition, Extents):
+        return OpenWindows(name, None)
+    if len(ends := definition.between(below, newest)) < 2:
         return OpenWindows(name, None, *ends)
     (start, _), (last, _) = ends
-    assert isinstance(definition, Extents)
     return OpenWindows(name, (last - start) // definition.slide + 1, *ends)

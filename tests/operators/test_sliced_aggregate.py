@@ -182,8 +182,10 @@ def test_a_tuple_is_kept_once():
     assert driver.operator.state().partials == 12  # windows of 14 s began at 28, others later
 
 
-def test_a_sum_that_passes_64_bits_is_told_with_group_and_window():
+@pytest.mark.parametrize("far", [[], [row(10**12)]], ids=["in a ring", "in a table"])
+def test_a_sum_that_passes_64_bits_is_told_with_group_and_window(far):
     driver = Driver(sliced({"a": (10, 10, 0), "b": (40, 20, 0)}, {"s": Sum("v")}, ("k",)), SCHEMA)
+    driver.feed(0, page(far))
     driver.feed(0, page([row(1, "q", v=2**62), row(11, "q", v=2**62), row(11, "p")]))
     with pytest.raises(ContractError, match=r"window \[-20, 20\) of group {'k': 'q'}"):
         driver.feed(0, Linear(20))

@@ -16,7 +16,7 @@ import numpy as np
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
-from oop_engine.operators.aggregates import Arrays, Part
+from oop_engine.operators.aggregates import Part
 from oop_engine.operators.kernels.sliding import bisect
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.output import Stamp
@@ -64,43 +64,39 @@ class LandmarkStore(WindowStore):
         of, wid, states = self._accumulated(slots, np.where(stop > low, stop, NEVER))
         self.reopen(slots, stop)
         groups, wids = spread(low, stop - low)
-        nothing = States(self.parts)
-        nothing.columns = states
-        padded = nothing.resized(np.arange(wid.size), wid.size + 1)
+        padded = states.resized(np.arange(wid.size), wid.size + 1)
         begins, behind = np.searchsorted(of, np.append(slots, FOREVER)), np.empty_like(wids)
         bisect(wid, begins, groups, wids + 1, behind)  # behind the latest window with a tuple
-        states = rows_of(padded, np.where(behind > begins[groups], behind - 1, wid.size))
+        found = rows_of(padded, np.where(behind > begins[groups], behind - 1, wid.size))
         starts, ends = self.extents.extent(wids)
-        return [WindowStates(slots[groups], ends, states, self.number, starts)]
+        return [WindowStates(slots[groups], ends, found, self.number, starts)]
 
-    def _accumulated(self, slots: Integers, stop: Integers) -> tuple[Integers, Integers, list[Arrays]]:
+    def _accumulated(self, slots: Integers, stop: Integers) -> tuple[Integers, Integers, States]:
         """Return the states of groups up to each of their windows with a tuple; only the last of each stays."""
-        partials = self.partials
+        partials, states = self.partials, States(self.parts)
         rows = partials.find(slots, np.full(slots.size, NEVER), stop, len(self.spans))
         of, wid = partials.owner(rows)
         order = np.lexsort((wid, of))
         rows, of, wid = rows[order], of[order], wid[order]
-        states = partials.states.take(rows)
+        states.columns = partials.states.take(rows)
         if rows.size:
             self._accumulate(states, of, wid)
             last = np.append(new_rows(of)[1:], True)
-            partials.states.put(rows[last], rows_of(states, last))
+            partials.states.put(rows[last], rows_of(states.columns, last))
             partials.remove(rows[~last])
         return of, wid, states
 
-    def _accumulate(self, held: list[Arrays], of: Integers, wid: Integers) -> None:
+    def _accumulate(self, held: States, of: Integers, wid: Integers) -> None:
         """Make every row of a group the combination of all its rows so far, by doubling."""
         step = 1
         while step < of.size and (same := np.flatnonzero(of[step:] == of[:-step])).size:
             try:
-                together = self.partials.states.combine(rows_of(held, same), rows_of(held, same + step))
+                together = held.combine(held.take(same), held.take(same + step))
             except SumOverflowError as error:
                 at = int(same[error.at]) + step
                 (start,), (end,) = self.extents.extent(wid[[at]])
                 raise WindowOverflowError(error.column, of[at], start, end) from None
-            for arrays, values in zip(held, together, strict=True):
-                for column, new in zip(arrays, values, strict=True):
-                    column[same + step] = new
+            held.put(same + step, together)
             step *= 2
 
     def _stop(self, cuts: Integers, high: Integers) -> Integers:
