@@ -12,6 +12,7 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Cells = NDArray[np.int16]
 _LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max - 1
+_BLOCK = 512  # rows
 CELLS = 8 * 62
 """Cells of a histogram of lateness: eight for each power of two, and one for each number below eight."""
 
@@ -83,23 +84,33 @@ def trail(times: Ints, slack: int, every: int, memory: Ints, late: Mask) -> int:
     ``times``: int64 (rows,).  ``memory``: int64 (2,), learns: the largest value, and the bound.  ``late``: bool
     (rows,), written.  Returns how many are late.  O(rows), a few instructions each.
     """
-    largest, promised, found = memory[0], memory[1], 0
-    due = _due(promised, slack, every)
-    for i in range(times.size):
-        value = times[i]
-        late[i] = value < promised
-        found += late[i]
-        largest = max(largest, value)
-        if value >= due:
-            value = min(value, _MOST)  # a tuple may have the largest integer; that does not end the stream
-            bound = value - slack if value >= _LEAST + slack else _LEAST
-            if every == 1:
-                promised, due = max(promised, bound), value + 1
-                continue
-            # Multiples of very small numbers would be none any more.
-            promised = max(promised, bound if bound < _LEAST + every else bound // every * every)
-            due = _due(promised, slack, every)
-    memory[0], memory[1] = min(largest, _MOST), promised
+    largest, holding, found = memory[0], memory[1], 0
+    due = _due(holding, slack, every)
+    for start in range(0, times.size, _BLOCK):
+        some, its = times[start : start + _BLOCK], late[start : start + _BLOCK]
+        highest, behind = some[0], 0
+        for i in range(some.size):  # vector instructions
+            highest = max(highest, some[i])
+            its[i] = some[i] < holding
+            behind += its[i]
+        if highest < due:  # the bound does not move in this block
+            largest, found = max(largest, highest), found + behind
+            continue
+        for i in range(some.size):
+            value = some[i]
+            its[i] = value < holding
+            found += its[i]
+            largest = max(largest, value)
+            if value >= due:
+                value = min(value, _MOST)  # a tuple may have the largest integer; the stream goes on
+                bound = value - slack if value >= _LEAST + slack else _LEAST
+                if every == 1:
+                    holding, due = max(holding, bound), value + 1
+                    continue
+                # Multiples of very small numbers would be none any more.
+                holding = max(holding, bound if bound < _LEAST + every else bound // every * every)
+                due = _due(holding, slack, every)
+    memory[0], memory[1] = min(largest, _MOST), holding
     return found
 
 

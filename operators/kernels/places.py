@@ -167,26 +167,29 @@ def _pane_cells(grid, groups, slots, times, cells):
 
 
 @njit(cache=True, nogil=True)
-def place(geometry, begin, slide, tuples, spans, counts, turns, slots, times, rows):
-    """Count each tuple in its cell; return how many cells are new, and how many tuples are left out.
+def place(geometry, grid, tuples, spans, counts, turns, slots, times, rows, stops):
+    """Count each tuple in its cell, from a first one on until a cell may have more than a limit, a power of two.
 
-    Pane ``low`` begins at ``begin``, each is ``slide`` long, all of them together less than 2**53.  tuples integers
-    (cells,), spans int64 (slots, 2): lowest open and highest window, counts int64 (3,) as in ``Table``, and turns
-    int64 (4, groups) are updated.  rows int64 (tuples,), or (0,) where nobody asks: the cells, -1 for a tuple that
-    is left out.
+    ``grid``: where pane ``low`` begins, and how long each is, all of them together less than 2**53.  ``stops``: the
+    first tuple, and the limit.  tuples integers (cells,), in which the limit + 512 fits, spans int64 (slots, 2): lowest
+    open and highest window, counts int64 (3,) as in ``Table``, and turns int64 (4, groups), or (4, 0) where all are as
+    they were made, are updated.  rows int64 (tuples,), or (0,) where nobody asks: the cells, -1 for a tuple that is
+    left out.  Returns how many cells are new, how many tuples are left out, where it stopped, and whether a cell may
+    have more than the limit.
     """
-    used, missed, panes = 0, 0, np.empty(_BLOCK, np.int64)
+    (begin, slide), (done, limit) = grid, stops
+    used, missed, over, panes = 0, 0, False, np.empty(_BLOCK, np.int64)
     cells, fresh = np.empty(_BLOCK, np.int64), np.empty(_BLOCK + 1, np.int64)
-    for start in range(0, len(slots), _BLOCK):  # so many that notes about them stay in the nearest cache
-        stop = min(start + _BLOCK, len(slots))
-        some, its = slots[start:stop], cells[: stop - start]
-        missed += _cells(geometry, begin, slide, some, times[start:stop], panes, its)
-        new = _count_few(tuples, its, fresh) if geometry.groups == 1 else _count(tuples, its, fresh)
+    while done < len(slots) and not over:  # so many at a time that notes about them stay in the nearest cache
+        start, done = done, min(done + _BLOCK, len(slots))
+        some, its = slots[start:done], cells[: done - start]
+        missed += _cells(geometry, begin, slide, some, times[start:done], panes, its)
+        new, bits = _count_few(tuples, its, fresh) if geometry.groups == 1 else _count(tuples, its, fresh)
         _wake(geometry, spans, counts, turns, some, panes, fresh[:new])
-        used += new
+        used, over = used + new, bits >= limit
         if len(rows):
-            rows[start:stop] = its
-    return used, missed
+            rows[start:done] = its
+    return used, missed, done, over
 
 
 @njit(cache=True, nogil=True)
@@ -210,22 +213,26 @@ def _cells(geometry, begin, slide, slots, times, panes, cells):
 
 @njit(cache=True, nogil=True)
 def _count(tuples, cells, fresh):
-    """Count tuples in their cells; write which of them made a new one, and return how many."""
-    new = np.uintp(0)
+    """Count tuples in their cells; write which of them made a new one.
+
+    Returns how many did, and the bits that there are in numbers of tuples of a cell before its last one.
+    """
+    new, bits = np.uintp(0), np.int64(0)
     for i in range(len(cells)):
         if cells[i] >= 0:
             cell = np.uintp(cells[i])  # unsigned: no index is below 0
-            count = tuples[cell]
+            count = np.int64(tuples[cell])
             fresh[new] = i  # no branch: whether a cell is new cannot be foreseen
             new += np.uintp(count == 0)
+            bits |= count
             tuples[cell] = count + 1
-    return np.int64(new)
+    return np.int64(new), bits
 
 
 @njit(cache=True, nogil=True)
 def _count_few(tuples, cells, fresh):
     """Do so where cells are few, as of one group: a cell at a time, in vector instructions."""
-    low, high, new = cells[0], cells[0], 0
+    low, high, new, bits = cells[0], cells[0], 0, np.int64(0)
     for i in range(len(cells)):
         low, high = min(low, cells[i]), max(high, cells[i])
     if high - low >= _FEW:
@@ -241,7 +248,8 @@ def _count_few(tuples, cells, fresh):
             fresh[new] = at
             new += 1
         tuples[cell] += count
-    return new
+        bits |= np.int64(tuples[cell])
+    return new, bits
 
 
 @njit(cache=True, nogil=True)
@@ -249,15 +257,17 @@ def _wake(geometry, spans, counts, turns, slots, panes, fresh):
     """Note the windows of the tuples that made new cells."""
     step, length, _, _, _, _ = geometry
     alive, lowest = counts[1], counts[2]
-    for at in fresh:
-        pane, slot = panes[at], slots[at]
+    for row in fresh:
+        at = np.uintp(row)  # unsigned: no index is below 0
+        pane, slot = panes[at], np.uintp(slots[at])
         first, last = pane, pane + length - 1
         if step > 1:  # a division takes as long as all the rest
             first, last = pane // step, (pane + length) // step - 1
-        asleep = spans[slot, 0] == NO_WINDOW
+        low, high = spans[slot, 0], spans[slot, 1]
+        asleep = low == NO_WINDOW
         alive += asleep
-        turns[0, slot] = NEVER if asleep else turns[0, slot]
-        spans[slot, 0] = min(spans[slot, 0], first)
-        spans[slot, 1] = max(spans[slot, 1], last)
+        if turns.shape[1]:
+            turns[0, slot] = NEVER if asleep else turns[0, slot]
+        spans[slot, 0], spans[slot, 1] = min(low, first), max(high, last)
         lowest = min(lowest, first)
     counts[1], counts[2] = alive, lowest

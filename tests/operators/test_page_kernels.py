@@ -10,6 +10,7 @@ import pytest
 
 from oop_engine.operators.aggregates.sketches import Bins
 from oop_engine.operators.kernels.lists import ascending, counted, tally
+from oop_engine.operators.kernels.ordering import trail
 from oop_engine.operators.kernels.panes import Geometry
 from oop_engine.operators.kernels.partials import NO_WINDOW
 from oop_engine.operators.kernels.places import pane_rows, place
@@ -88,6 +89,22 @@ def test_tuples_of_a_group_and_pane_have_one_row(range_: int, slide: int, origin
     assert first[:many].tolist() == [names.index(name) for name in seen]
 
 
+@pytest.mark.parametrize("every", [1, 7, 4000])
+@pytest.mark.parametrize("apart", [0, 3])
+def test_rows_are_behind_the_bound_of_those_before_them(every: int, apart: int) -> None:
+    draw = np.random.default_rng(every)
+    times = np.arange(2000) * apart + draw.integers(-30, 30, 2000)
+    memory, late = np.array([-50, -100]), np.empty(times.size, np.bool_)
+    found = trail(times, 20, every, memory, late)
+    largest, bound, expected = -50, -100, []
+    for time in times.tolist():
+        expected.append(time < bound)
+        largest = max(largest, time)
+        bound = max(bound, (largest - 20) // every * every)
+    assert (late.tolist(), found) == (expected, sum(expected))
+    assert memory.tolist() == [largest, bound]
+
+
 def test_a_run_reaches_to_the_last_of_its_rows() -> None:
     last, out = np.array([5, 9, 7, 3, 4, 8]), np.empty(3, np.int64)
     reaches(last, np.array([0, 3, 4]), out)
@@ -122,7 +139,8 @@ def test_a_tuple_is_in_the_pane_that_its_time_divided_by_the_slide_is(
     counts, rows = np.array([0, 0, NO_WINDOW]), np.empty(times.size, np.int64)
     spans[:, 1], turns = -1 - NO_WINDOW, np.zeros((4, groups), np.int64)
     slots.flags.writeable = times.flags.writeable = False
-    new, out = place(geometry, low * slide, slide, tuples, spans, counts, turns, slots, times, rows)
+    grid, known = (low * slide, slide), (spans, counts, turns)
+    new, out, *_ = place(geometry, grid, tuples, *known, slots, times, rows, (0, FAR))
     pairs = zip(times.tolist(), slots.tolist(), strict=True)
     expected = [
         (time // slide & 7) * groups + slot if low <= time // slide <= low + 5 and slot < groups else -1

@@ -15,7 +15,7 @@ from oop_engine import Linear, Page, Schema
 from oop_engine.operators.aggregates import Avg, Count, Max, Sum
 from oop_engine.operators.slicing.panes import pane_ring, pane_windows
 from oop_engine.operators.window_aggregate import WindowAggregate
-from oop_engine.operators.windows import Sliding
+from oop_engine.operators.windows import Sliding, Tumbling
 from oop_engine.testing import Driver
 from tests.naive import windows as naive
 from tests.operators.test_pane_ring import AGGREGATES, ORACLE, check
@@ -34,6 +34,7 @@ def held(driver: Driver) -> pane_ring.PaneRing:
 @pytest.mark.parametrize("swept", [True, False])
 def test_numbers_of_tuples_may_outgrow_their_type(swept, monkeypatch):
     monkeypatch.setattr(pane_ring, "_NARROW", 5)
+    monkeypatch.setattr(pane_ring, "_SHORT", 2)
     turns = itertools.cycle([swept, True, False])
     monkeypatch.setattr(pane_windows, "is_dense", lambda *_: next(turns))
 
@@ -57,6 +58,38 @@ def test_tuples_are_counted_in_64_bits_once_32_may_be_too_few(monkeypatch):
     assert kinds == ["int32", "int64", "int64"]
     driver.feed(0, Linear(100))
     assert [(row["n"], row["s"]) for row in driver.rows()] == [(180, 3 * 1770)] * 2
+
+
+def test_tuples_of_one_pane_are_counted_in_16_bits_until_a_cell_has_too_many(monkeypatch):
+    monkeypatch.setattr(pane_ring, "_SHORT", 1024)
+    driver = Driver(WindowAggregate(Tumbling(10), ASKED, ("k",), strategy="panes"), SCHEMA)
+    pages = [(5, 300, 300), (15, 900, 0), (5, 2000, 600), (5, 70_000, 70_000)]
+    kinds, total = [], 0
+    for time, many, ones in pages:
+        keys = [1] * ones + [2 + i % 300 for i in range(many - ones)]
+        driver.feed(0, Page.of(SCHEMA, {"ts": [time] * many, "k": keys, "v": [1] * many}))
+        total += ones
+        kinds.append(held(driver).tuples.dtype.name)
+        if len(kinds) == 2:
+            driver.move()
+    assert kinds == ["int16", "int16", "int16", "int32"]
+    driver.feed(0, Linear(100))
+    found = {(row["k"], row["window_end"]): (row["n"], row["s"]) for row in driver.rows()}
+    assert found[1, 10] == (total, total)
+    assert sum(n for n, _ in found.values()) == sum(many for _, many, _ in pages)
+    assert all(n == s for n, s in found.values())
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+def test_no_cell_of_16_bits_overflows(groups):
+    driver = Driver(WindowAggregate(Tumbling(10), ASKED, ("k",) * (groups > 1), strategy="panes"), SCHEMA)
+    sizes = [16_000, 383, 512, 512, 511, 20_000, 40_000]
+    for many in sizes:  # of the first group; of others one
+        keys = [0] * many + list(range(1, groups))
+        driver.feed(0, Page.of(SCHEMA, {"ts": [3] * len(keys), "k": keys, "v": [1] * len(keys)}))
+    assert held(driver).tuples.dtype == np.int32
+    driver.feed(0, Linear(100))
+    assert [row["n"] for row in driver.rows()] == [sum(sizes)] + [len(sizes)] * (groups - 1)
 
 
 def test_values_are_counted_apart_from_the_first_null_on():

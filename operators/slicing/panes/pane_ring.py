@@ -48,6 +48,7 @@ _WINDOWS = 16  # windows a tuple at most that count for that
 _TURNS = 4
 _FAR = 1 << 62  # panes; no extent reaches so far
 _MOST = 2**40  # tuples in a cell: less than can ever come
+_SHORT = 2**14  # tuples in a cell that 16 bits can count, with those of the block that comes to it
 _NARROW = 2**31 - 1  # tuples in all cells together that 32 bits can count
 _EXACT = 2**53  # times of all panes together, from which on a float is not exact
 
@@ -62,20 +63,25 @@ class _Scratch(threading.local):
 _SCRATCH = _Scratch()
 _LEAST, _GREATEST = np.minimum.reduce, np.maximum.reduce  # without the Python of ``min`` and ``max``
 _NONE = np.empty(0, np.int64)
+_UNTURNED = np.empty((_TURNS, 0), np.int64)
 
 
 class PaneRing:
     """Open panes of groups, by slot; windows as ``extents`` has them (not landmark ones).
 
     There is room for ``room`` panes, of which ``low`` to ``high`` may have tuples, and ``groups`` groups; a window has
-    ``length``, a slide ``step`` panes.  ``used``: how many cells have tuples.  ``tuples`` int32 or int64 (cells,), and
+    ``length``, a slide ``step`` panes.  ``used``: how many cells have tuples.  ``tuples`` integers (cells,), and
     for each part its ``columns``, (cells,), or None: ``tuples``.  ``accumulators``: how each part is kept.  ``turns``
-    int64 (4, groups): where the stacks of each group are (``operators/kernels/panes.py``); ``swept``: cells
+    int64 (4, groups): where the stacks of each group are (``operators/kernels/panes.py``), ``turned``: whether there
+    may have been any; ``swept``: cells
     without tuples may have any state.  ``compiled``: all in compiled loops. ``cell_bytes``: bytes of a cell.
-    ``still``: panes are in no stack, so that windows can be read at any time.
+    ``still``: panes are in no stack, so that windows can be read at any time.  ``short``: nobody adds up numbers of
+    tuples but for windows of more than one pane, so those of a cell may have 16 bits.
     """
 
-    def __init__(self, parts: Sequence[Part], extents: Extents, *, still: bool = False) -> None:
+    def __init__(
+        self, parts: Sequence[Part], extents: Extents, *, still: bool = False, short: bool = False
+    ) -> None:
         assert extents.range is not None
         self.extents, self.still = extents, still
         self._rest = extents.range % extents.slide
@@ -88,9 +94,10 @@ class PaneRing:
         self.accumulators: list[Accumulator] = list(map(accumulator, parts))
         self.compiled = is_compiled(parts)
         self.low, self.high = 0, -1
-        self.used, self.swept = 0, False
+        self.used, self.swept, self.turned = 0, False, False
         self.turns = np.full((_TURNS, 0), NEVER)
-        self._kind: type[np.integer[Any]] = np.int32  # of ``tuples``
+        self._short = short and self.length == 1
+        self._kind: type[np.integer[Any]] = np.int16 if self._short else np.int32  # of ``tuples``
         self._apart = [not of.counts for of in self.accumulators]  # whether a part has columns of its own
         self._most = 0  # tuples that may be there
         self._allot(0, 0)
@@ -141,8 +148,14 @@ class PaneRing:
         cells = _SCRATCH.room[: times.size] if self._own or not fits else _NONE
         slots, where = slots.view(), where.view()
         slots.flags.writeable = where.flags.writeable = False  # one signature, whoever made them
-        steps = self.geometry, origin + self.low * slide, slide
-        new, out = place(*steps, self.tuples, spans, counts, self.turns, slots, where, cells)
+        grid, placed = (origin + self.low * slide, slide), (slots, where, cells)
+        known = spans, counts, self.turns if self.turned else _UNTURNED
+        limit = _SHORT if self._kind is np.int16 else _MOST
+        new, out, done, over = place(self.geometry, grid, self.tuples, *known, *placed, (0, limit))
+        if over:  # the rest is counted in wider cells
+            self._recount(np.int32)
+            more, left_out, *_ = place(self.geometry, grid, self.tuples, *known, *placed, (done, _MOST))
+            new, out = new + more, out + left_out
         self.used += new
         left = _NONE
         if out:
@@ -199,6 +212,7 @@ class PaneRing:
 
     def clear(self) -> None:
         """Forget everything."""
+        self.turned = False
         self._allot(0, 0)
 
     def save(self) -> Later:
@@ -243,6 +257,8 @@ class PaneRing:
         states = saved.parts("states", len(self.accumulators))
         self._most = int(tuples.sum(dtype=np.int64))
         self._kind = np.int32 if self._most <= _NARROW else np.int64
+        if self._short and int(tuples.max(initial=0)) <= _SHORT:
+            self._kind = np.int16
         pairs = zip(self.accumulators, states, strict=True)
         self._apart = [bool(state) or not of.counts for of, state in pairs]
         self.low = saved.integer("low", least=-_FAR, most=_FAR)
@@ -251,6 +267,7 @@ class PaneRing:
         awake = as_slice(np.flatnonzero(turns[0]) if panes else _NONE)  # groups whose front is above 0
         self.turns[:3, awake] = np.minimum(turns[:, awake].astype(np.int64), panes) + self.low
         self.turns[3] = backs
+        self.turned = bool((self.turns[0] > NEVER).any())
         self.used = held.size
         self._put(held, np.flatnonzero(backs), tuples, states)
 
@@ -304,8 +321,12 @@ class PaneRing:
         """Count tuples in 64 bits if with ``rows`` more of them 32 may be too few."""
         self._most = int(self.tuples.sum(dtype=np.int64)) + rows
         if self._most > _NARROW:
-            self._kind, self.tuples = np.int64, self.tuples.astype(np.int64)
-            self._measure()
+            self._recount(np.int64)
+
+    def _recount(self, kind: type[np.integer[Any]]) -> None:
+        """Count tuples in more bits."""
+        self._kind, self.tuples = kind, self.tuples.astype(kind)
+        self._measure()
 
     def _admit(
         self, where: Integers, origin: int, slide: int, reach: tuple[int, int], groups: int, needed: int

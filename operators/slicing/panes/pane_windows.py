@@ -122,6 +122,7 @@ def _blocks(
         if ring.still:
             begin, made, found = panes.read(ring.geometry, ring.tuples, *asked)
         else:
+            ring.turned = True
             begin, made, found, gone = panes.plan(ring.geometry, ring.tuples, ring.turns, *asked, freed)
         of, wids = results[:, :found].copy()
         states = _folded(ring, steps[:, :made], of, wids)

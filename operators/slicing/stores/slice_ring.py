@@ -37,7 +37,7 @@ class SliceRing(WindowStore):
     """Open slices of the groups, by slot: these are kept as windows side by side."""
 
     def __init__(self, output: Output, slicing: Slicing, assembly: Assembly = "auto") -> None:
-        super().__init__(0, slicing.base, output.parts, output.stamp, panes=True)
+        super().__init__(0, slicing.base, output.parts, output.stamp, panes=True, shared=True)
         assert self.panes is not None
         self.ring = self.panes
         extents: list[Any] = [output.definitions[number] for number in slicing.shape[3].tolist()]

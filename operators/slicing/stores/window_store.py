@@ -49,7 +49,7 @@ _MANY = 1000  # tuples; fewer that do not fit tell nothing
 class WindowStore:
     """Open windows of ``extents``, the definition ``number``; ``panes``: by panes, as far as they fit.
 
-    ``still``: windows can be read at any time.
+    ``still``: windows can be read at any time.  ``shared``: others put windows together from these.
     ``heir`` makes the store that takes over when groups turn out to be sparse: few panes of the rectangle are used, or
     most tuples do not fit it.
     """
@@ -57,13 +57,14 @@ class WindowStore:
     def __init__(
         self, number: int, extents: Extents, parts: Sequence[Part], stamp: Stamp,
         *, panes: bool, every: bool = False, heir: Callable[[], WindowStore] | None = None, still: bool = False,
+        shared: bool = False,
     ) -> None:  # fmt: skip
         self.number, self.extents, self.parts, self.every = number, extents, parts, every
         self.by_spans = every  # spans tell which windows may leave
         self.stamps = Stamps([extents], stamp)
         self.partials = Partials(parts)
         self.spans = with_room(0)  # (groups, 2)  lowest open, highest window
-        self.panes = PaneRing(parts, extents, still=still) if panes else None
+        self.panes = PaneRing(parts, extents, still=still, short=not shared) if panes else None
         self._heir = heir
         self._seen = self._refused = 0  # tuples, and those that did not fit the ring
         self._most = 0  # panes in use at the last look
