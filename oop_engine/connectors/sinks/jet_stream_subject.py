@@ -57,13 +57,18 @@ class JetStreamSubject(HeldSink):
         async def quiet(error: Exception) -> None:
             self._broken.append(error)
 
+        async def gone() -> None:
+            lost.set()
+
         self._broken.clear()
+        self._lost = lost = asyncio.Event()
 
         options = {
             "connect_timeout": 5,
             "reconnect_time_wait": 0.5,
             "max_reconnect_attempts": 3,
             "error_cb": quiet,
+            "disconnected_cb": gone,
         }
         self._client = await nats.connect(self._server, **{**options, **self._options})
         self._jetstream = self._client.jetstream(timeout=_ANSWER_S)
@@ -74,7 +79,7 @@ class JetStreamSubject(HeldSink):
         try:
             if self._client is None:
                 await self._begin()
-            return await work()
+            return await self._unless_lost(work())
         except self.failures as error:
             await self.close()
             if (refused := refused_by_nats(self._broken)) is not None:
@@ -93,6 +98,19 @@ class JetStreamSubject(HeldSink):
         if (refused := refused_by_nats(self._broken)) is not None:
             return f"{refused}: give the name and the password of the server, nats://NAME:PASSWORD@..."
         return f"no server answers ({error}): give the address of one that runs"
+
+    async def _unless_lost(self, work: Awaitable[T]) -> T:
+        """Return an answer; raises ``ConnectionError`` as soon as the connection is lost, before an answer is late."""
+        asked, lost = asyncio.ensure_future(work), asyncio.ensure_future(self._lost.wait())
+        try:
+            await asyncio.wait({asked, lost}, return_when=asyncio.FIRST_COMPLETED)
+            if not asked.done():
+                msg = str(self._broken[-1]) if self._broken else "the server has closed the connection"
+                raise ConnectionError(msg)
+            return await asked
+        finally:
+            asked.cancel()
+            lost.cancel()
 
     async def mark(self) -> int:
         """Return the number of the last message of the stream: those of the epoch come behind it."""

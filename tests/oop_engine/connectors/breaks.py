@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -24,12 +25,17 @@ def page(*times: int) -> Page:
 
 
 async def through_breaks(
-    port: int, sink_at: Callable[[int], LiveSink], last: Callable[[bytes], bool], at: int = 0
+    port: int,
+    sink_at: Callable[[int], LiveSink],
+    last: Callable[[bytes], bool],
+    at: int = 0,
+    away_s: float = 0.0,
 ) -> None:
     """Send the times 1 to 6, two an epoch, to the server at ``port``.
 
     In the first epoch the wire is cut before each of its two parts.  In the second it is cut behind the data that are
-    the ``last`` of some work: it is done then, and the sink does not know.  ``at``: the port of the wire.
+    the ``last`` of some work: it is done then, and the sink does not know.  ``at``: the port of the wire; ``away_s``:
+    how long it stays cut.
     """
     async with wired(port, at) as wire:
         sink = sink_at(wire.here)
@@ -42,17 +48,18 @@ async def through_breaks(
                     await wire.cut()
                 elif epoch == 1:
                     wire.last = last
-                given = json.loads(json.dumps(await done(partial(work, given), wire)))
+                given = json.loads(json.dumps(await done(partial(work, given), wire, away_s)))
                 wire.last = None
         await sink.close()
         assert wire.cuts
 
 
-async def done(work: Callable[[], Awaitable[Any]], wire: Wire) -> Any:
+async def done(work: Callable[[], Awaitable[Any]], wire: Wire, away_s: float) -> Any:
     """Return the result of work, which is done again once the wire is mended."""
     for _ in range(5):
         try:
             return await work()
         except UnreachableError:
+            await asyncio.sleep(away_s)
             await wire.mend()
     pytest.fail("it does not find its server again")

@@ -15,7 +15,6 @@ import pytest
 
 from oop_engine import JetStream, JetStreamSubject, Page, Schema, SetupError, TraceError
 from oop_engine.connectors.link import UnreachableError
-from oop_engine.connectors.sinks import jet_stream_subject
 from oop_engine.runners.event_loop import run_async
 from tests.oop_engine.connectors.breaks import through_breaks
 from tests.oop_engine.connectors.servers import IN_A_ROW, free_port, program, served
@@ -177,17 +176,21 @@ def test_rows_of_an_epoch_are_published_once(server: str, format: str) -> None:
     assert [unpacked(m)["ts"] for data, _ in pieces_of for m in data] == [5, 7, 6, 9]
 
 
-def test_a_sink_goes_on_when_its_server_is_back(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("forgotten", [False, True])
+def test_a_sink_goes_on_when_its_server_is_back(server: str, forgotten: bool) -> None:
     """Also where the server has forgotten the ids of messages meanwhile."""
-    monkeypatch.setattr(jet_stream_subject, "_ANSWER_S", 0.5)
-    send(server, "away")
-    for subject in ("away.known", "away.forgotten"):
-        if subject == "away.forgotten":
-            run_async(forget(server, "away", ""))
-        sink = lambda at: JetStreamSubject(f"nats://127.0.0.1:{at}", subject)  # noqa: B023
-        run_async(through_breaks(int(server.rpartition(":")[2]), sink, lambda sent: b"-1-1\r\n" in sent))
-        found = run_async(pieces(JetStream(server, "away", subject, follow=False), None))
-        assert [json.loads(m)["ts"] for data, _ in found for m in data] == [1, 2, 3, 4, 5, 6]
+    name, port = f"away-{forgotten}", int(server.rpartition(":")[2])
+    send(server, name)
+    if forgotten:
+        run_async(forget(server, name, ""))
+
+    def sink(at: int) -> JetStreamSubject:
+        return JetStreamSubject(f"nats://127.0.0.1:{at}", f"{name}.a")
+
+    away_s = 0.3 if forgotten else 0.0
+    run_async(through_breaks(port, sink, lambda sent: b"-1-1\r\n" in sent, away_s=away_s))
+    found = run_async(pieces(JetStream(server, name, follow=False), None))
+    assert [json.loads(m)["ts"] for data, _ in found for m in data] == [1, 2, 3, 4, 5, 6]
 
 
 async def forget(server: str, stream: str, name: str) -> None:
