@@ -36,6 +36,7 @@ class KafkaTopic(HeldSink):
         self._servers, self._topic, self._options = servers, topic, options or {}
         self._producer: Any = None
         self._consumer: Any = None
+        self._lost = False
 
     async def connect(self) -> None:
         """Begin to be the only one who sends under the name of this run."""
@@ -68,7 +69,13 @@ class KafkaTopic(HeldSink):
             raise SetupError(msg) from error
 
     def _begin(self, kafka: Any) -> None:
-        common = {"log_level": _SEVERE, **self._options, "bootstrap.servers": self._servers}
+        self._lost = False
+        common = {
+            "log_level": _SEVERE,
+            "error_cb": self._lose,
+            **self._options,
+            "bootstrap.servers": self._servers,
+        }
         group = f"oop-engine-{self._run}-{self._topic}"
         self._consumer = kafka.Consumer({**common, "group.id": group, "enable.auto.commit": False})
         self._producer = kafka.Producer({**common, "transactional.id": group, "enable.idempotence": True})
@@ -81,7 +88,8 @@ class KafkaTopic(HeldSink):
     def _send(self, epoch: int, rows: list[Keyed]) -> None:
         kafka = library("confluent_kafka", "kafka", "KafkaTopic")
         try:
-            if self._producer is None:
+            if self._producer is None or self._is_lost():
+                self._let_go()
                 self._begin(kafka)
             self._in_one(kafka, epoch, rows)
         except kafka.KafkaException as error:
@@ -94,12 +102,22 @@ class KafkaTopic(HeldSink):
             msg = f"{self.place}: {error.args[0].str()}"
             raise UnreachableError(msg) from error
 
+    def _lose(self, error: Any) -> None:
+        self._lost = True
+
+    def _is_lost(self) -> bool:
+        """Tell whether a connection broke: a transaction on one that is made again may wait far beyond its time."""
+        self._producer.poll(0)
+        return self._lost
+
     def _in_one(self, kafka: Any, epoch: int, rows: list[Keyed]) -> None:
         """Send the messages of an epoch and its number in one transaction, unless that was done."""
         mark = kafka.TopicPartition(self._topic, 0, epoch)
         done = self._consumer.committed([mark], timeout=_ANSWER_S)[0].offset
         if done >= epoch:
             return
+        if self._is_lost():
+            raise kafka.KafkaException(kafka.KafkaError(kafka.KafkaError._TRANSPORT))
         self._producer.begin_transaction()
         for key, value in rows:
             while True:

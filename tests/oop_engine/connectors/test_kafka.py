@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -383,11 +383,29 @@ def test_a_sink_goes_on_when_its_broker_is_back(
 
         async def both() -> list[int]:
             await through_breaks(port, sink, ends_transaction, at=wire)
+            await asyncio.wait_for(mended_meanwhile(port, wire, sink(wire)), 20)
             async with wired(port, wire):
                 found = await some(Kafka(f"127.0.0.1:{wire}", "away", follow=False))
             return [json.loads(m)["ts"] for data, _ in found for m in data]
 
-        assert sorted(run_async(both())) == [1, 2, 3, 4, 5, 6]
+        assert sorted(run_async(both())) == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+async def mended_meanwhile(port: int, at: int, sink: KafkaTopic) -> None:
+    """Send 7 and 8, each in an epoch; the wire is mended while the commit of the second waits for its answer."""
+    async with wired(port, at) as wire:
+        await sink.open(SCHEMA, "other", [])
+        for epoch in range(2):
+            await sink.write(epoch, page(7 + epoch))
+            prepared = await sink.prepare(epoch)
+            if epoch:
+                await wire.cut()
+                asyncio.get_running_loop().call_later(0.3, lambda: asyncio.ensure_future(wire.mend()))
+            for _ in range(9):
+                with suppress(UnreachableError):
+                    await sink.commit(prepared)
+                    break
+        await sink.close()
 
 
 def test_a_sink_tells_of_a_wrong_column_or_broker(
