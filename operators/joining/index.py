@@ -19,9 +19,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine.core.punctuation import FOREVER, NEVER
+from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.joining.run import Living, Marks, SortedRun, joined
+from oop_engine.operators.kernels import join_index
 
 __all__ = ["PAGE_ROWS", "Found", "JoinIndex", "Match", "with_tuples_in_order"]
 
@@ -159,7 +160,9 @@ class JoinIndex:
 
     def _reached(self, low: Ints, high: Ints) -> Iterator[SortedRun]:
         """Yield the runs that probes from ``low`` to ``high`` can meet a tuple of."""
-        least, most = int(low.min(initial=FOREVER)), int(high.max(initial=NEVER))
+        if not low.size:
+            return iter(())
+        least, _, _, most = join_index.spans(low, high)
         return (run for run in self._runs if least <= run.last and run.first <= most)
 
     def _stretch(self) -> int:

@@ -1,4 +1,4 @@
-"""Many joined tuples, of which the columns are copied that somebody reads.
+"""Joined tuples, of which the columns are copied that somebody reads.
 
 To copy columns is most of the work of a match, and an aggregate behind a join may read the time alone.
 """
@@ -6,7 +6,6 @@ To copy columns is most of the work of a match, and an aggregate behind a join m
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -73,9 +72,14 @@ class LatePage(Page):
         self.columns, self.rows, self._make_times = LateColumns(schema, make), rows, make_times
 
     def __getattr__(self, name: str) -> Any:
-        """Make the columns when they are first asked for; from then on they are an attribute as of any page."""
+        """Make the columns when they are first asked for; from then on they are an attribute as of any page.
+
+        And nothing is kept that they were made of: of a few rows that is a hundred times as much.
+        """
         if name == "batch":
-            self.batch = self.columns.batch()
+            self._times, self.batch = self.times, self.columns.batch()
+            self.columns = self.batch
+            del self._make_times
             return self.batch
         if name == "_progressing":
             self._progressing = self.column(self.schema.progressing)
@@ -103,32 +107,39 @@ def late_pairs(schema: Schema, side: int, page: Page, matches: Matches) -> LateP
     A full join's have the earlier time before them.  Pages and the batches of runs do not change, so it does not matter
     when a column is copied.
     """
-    own, probes = page.batch, matches.probes
-    stored = matches.found[0][0].batch
-    widths = [of.num_columns for of in ((own, stored) if side == 0 else (stored, own))]
-    full = len(schema.fields) - sum(widths)
-    indices = cache(lambda: pa.array(probes))
-    rows = cache(matches.rows)
+    pairs = _Pairs(schema, side, page, matches)
+    return LatePage(schema, len(matches.probes), pairs.column, pairs.times)
 
-    @cache
-    def own_times() -> Ints:
-        times: Ints = taken_values(page.times.view(np.uint64), probes).view(np.int64)
-        return times
 
-    def times() -> Ints:
-        if full:
-            return np.minimum(own_times(), matches.times())
-        return own_times() if side == 0 else matches.times()
+class _Pairs:
+    """The pairs of one page, of which nothing is copied before it is asked for."""
 
-    def column(place: int) -> pa.Array:
-        if place < full:
-            return pa.array(times()).cast(schema.fields.field(0).type)
-        place -= full
-        of = int(place >= widths[0])
-        place -= of * widths[0]
-        if of == side:
-            return taken_column(own.column(place), probes, indices())
-        parts = [taken_column(batch.column(place), at, pa.array(at)) for batch, at in rows()]
+    __slots__ = ("_full", "_matches", "_page", "_schema", "_side", "_width")
+
+    def __init__(self, schema: Schema, side: int, page: Page, matches: Matches) -> None:
+        self._schema, self._side, self._page, self._matches = schema, side, page, matches
+        widths = [page.batch.num_columns, matches.found[0][0].batch.num_columns]
+        self._full = len(schema.fields) - sum(widths)
+        self._width = widths[side]  # of the left columns
+
+    def times(self) -> Ints:
+        """Return the progressing attribute, int64 (rows,)."""
+        if self._full:
+            return np.minimum(self._own_times(), self._matches.times())
+        return self._own_times() if self._side == 0 else self._matches.times()
+
+    def column(self, place: int) -> pa.Array:
+        """Return the column at a place of the schema."""
+        if place < self._full:
+            return pa.array(self.times()).cast(self._schema.fields.field(0).type)
+        place -= self._full
+        of = int(place >= self._width)
+        place -= of * self._width
+        if of == self._side:
+            return taken_column(self._page.batch.column(place), self._matches.probes)
+        parts = [taken_column(batch.column(place), at) for batch, at in self._matches.rows()]
         return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
 
-    return LatePage(schema, len(probes), column, times)
+    def _own_times(self) -> Ints:
+        times: Ints = taken_values(self._page.times.view(np.uint64), self._matches.probes).view(np.int64)
+        return times

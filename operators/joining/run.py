@@ -31,7 +31,7 @@ _MOST_BITS = 26
 _SHORT = 1 << 31
 """Codes and spans of time below it take 32 bits."""
 _FEW = 1024
-"""Entries that are counted in less time than they are sorted."""
+"""Entries that are counted in less time than they are sorted, and copied in less than there is room for them."""
 
 Ints = NDArray[np.int64]
 Rows = NDArray[np.int32]
@@ -53,9 +53,8 @@ class SortedRun:
         young: bool = False,
     ) -> None:  # fmt: skip
         bits = min(max(max(len(rows) - 1, 0).bit_length() - 1, 0), _MOST_BITS)
-        least, most = int(codes.min()), int(codes.max())
+        least, most, oldest, newest = join_index.spans(codes, times)
         self._bits = bits if least != most else 0
-        oldest, newest = int(times.min()), int(times.max())
         narrow = newest - oldest < _SHORT and least >= -_SHORT and most < _SHORT
         self._base = oldest if narrow else 0
         self._extent = np.array([oldest, newest, self._base])  # dead entries are older
@@ -65,7 +64,9 @@ class SortedRun:
         self.groups = int(join_index.settle(self._first, self._entries, at))
         self._matched = None if matched is None else matched[at]
         self.is_young = young
-        self._rows = rows[at] if young else None  # the tuple of each entry; None: they lie in one order
+        self._rows = (
+            taken_values(rows, at) if young else None
+        )  # the tuple of each entry; None: they lie in one order
         self.batch = batch if young else taken(batch, rows, at)
         self.live = len(rows)
         made = [self._first, self._entries, self._rows, matched]
@@ -129,7 +130,10 @@ class SortedRun:
             probes, entries = np.empty((2, most), np.int32)
             index = self._first, self._entries, self._bits, self._extent
             found = join_index.match(codes, low, high, *index, resume, probes, entries)
-            yield probes[:found], entries[:found]
+            if found < _FEW:  # a late page would keep all that room
+                yield probes[:found].copy(), entries[:found].copy()
+            else:
+                yield probes[:found], entries[:found]
 
     def take(self, entries: Rows) -> pa.RecordBatch:
         """Return the tuples of some entries."""
@@ -202,13 +206,8 @@ class SortedRun:
             return SortedRun(*joined([self.living(), (batch, rows, codes, times, matched)]), young=True)
         batch, rows = _dense(batch, rows)
         living = _NO_MARKS if self._alive is None else self._alive
-        held = (
-            self._entries,
-            self.rows(np.arange(len(self._entries), dtype=np.int32)),
-            self._base,
-            living,
-            self.first,
-        )
+        own = np.arange(len(self._entries), dtype=np.int32) if self._rows is None else self._rows
+        held = self._entries, own, self._base, living, self.first
         # Copies may be written to: the kernel is compiled for those alone.
         more = codes.copy(), times.copy(), rows + np.int32(self.batch.num_rows)
         codes, times, rows = join_index.gathered(*held, *more)

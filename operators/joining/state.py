@@ -54,6 +54,7 @@ class JoinState:
         self._codes = KeyCodes([inputs[0].type_of(name) for name in terms.names(0)])
         at_once = terms.residual is not None or not (self._codes.exact and self.kind.pairs)
         self._late = None if at_once else late
+        self._late_from = MANY if any(self.kind.alone) else 1  # few rows go out with those that have no match
         sides = zip(self.kind.alone, self.kind.marks, strict=True)
         self._sides = [JoinIndex(rule.width, alone=alone, marks=marks) for alone, marks in sides]
 
@@ -219,7 +220,7 @@ class JoinState:
         """Return those matches by code and time whose keys are equal and residual holds, joined if anyone asks."""
         if not self.kind.pairs and self._codes.exact and self._terms.residual is None:
             return matches, None
-        if self._late is not None and len(matches.probes) >= MANY:
+        if self._late is not None and len(matches.probes) >= self._late_from:
             return matches, late_pairs(self._late, side, page, matches)
         own, stored = taken(page.batch, matches.probes), matches.stored()
         left, right = (own, stored) if side == 0 else (stored, own)

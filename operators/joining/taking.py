@@ -33,20 +33,24 @@ def taken(batch: pa.RecordBatch, rows: Rows, of: Rows | None = None) -> pa.Recor
     """
     if of is not None:
         rows = taken_values(rows, of)
-    indices = pa.array(rows)
     if len(rows) < MANY:
-        return _TAKE.call([batch, indices], _UNCHECKED)
-    columns = [taken_column(column, rows, indices) for column in batch.columns]
+        return _TAKE.call([batch, pa.array(rows)], _UNCHECKED)
+    columns = [taken_column(column, rows) for column in batch.columns]
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
-def taken_column(column: pa.Array, rows: Rows, indices: pa.Array) -> pa.Array:
-    """Return some ``rows`` of a column, which are also in ``indices``."""
+def taken_column(column: pa.Array, rows: Rows) -> pa.Array:
+    """Return some ``rows`` of a column."""
     kind = column.type
     width = _WIDTHS.get(kind.bit_width) if pa.types.is_primitive(kind) else None
-    if width is None or column.null_count:
-        return pc.take(column, indices, boundscheck=False)
-    values = np.frombuffer(column.buffers()[1], width, len(column), column.offset * width.itemsize)
+    if width is None:
+        return pc.take(column, pa.array(rows), boundscheck=False)
+    validity, held = column.buffers()
+    if validity is not None and (
+        len(rows) < MANY or column.null_count
+    ):  # to count nulls costs more than to copy few
+        return pc.take(column, pa.array(rows), boundscheck=False)
+    values = np.frombuffer(held, width, len(column), column.offset * width.itemsize)
     return pa.Array.from_buffers(kind, len(rows), [None, pa.py_buffer(taken_values(values, rows))], 0)
 
 

@@ -8,7 +8,18 @@ from numpy.typing import NDArray
 
 from oop_engine.operators.kernels.time_order import time_order
 
-__all__ = ["CROWD", "Entries", "gathered", "latest", "match", "scatter", "settle", "take", "times_of"]
+__all__ = [
+    "CROWD",
+    "Entries",
+    "gathered",
+    "latest",
+    "match",
+    "scatter",
+    "settle",
+    "spans",
+    "take",
+    "times_of",
+]
 
 CROWD = 16
 """The most entries of a bucket that are looked at one by one; larger ones are sorted."""
@@ -27,6 +38,17 @@ def _bucket(code, bits):  # type: ignore[no-untyped-def]
     mixed = np.uint64(code)
     mixed = (mixed ^ (mixed >> np.uint64(32))) * _SPREAD
     return (mixed >> np.uint64(32)) >> np.uint64(32 - bits)
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def spans(a: Ints, b: Ints) -> tuple[int, int, int, int]:
+    """Return the least and the largest of each of two arrays, int64 (n,), n at least 1, in one call; O(n)."""
+    least_a = most_a = a[0]
+    least_b = most_b = b[0]
+    for i in range(a.size):
+        least_a, most_a = min(least_a, a[i]), max(most_a, a[i])
+        least_b, most_b = min(least_b, b[i]), max(most_b, b[i])
+    return least_a, most_a, least_b, most_b
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]

@@ -9,6 +9,7 @@ whoever found rows by such a code compares the keys (``equal``).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -118,10 +119,11 @@ def _integers(column: pa.Array) -> Ints | None:
         return None
     if column.null_count:  # of a dictionary: no row has it
         column = column.fill_null(False if pa.types.is_boolean(kind) else 0)
-    if pa.types.is_int64(kind) or pa.types.is_uint64(kind):
-        integers: Ints = column.view(pa.int64()).to_numpy()
-        return integers
-    return np.asarray(column.cast(pa.int64()))
+    if pa.types.is_boolean(kind):
+        return np.asarray(column.cast(pa.int64()))
+    integers: NDArray[Any] = column.to_numpy()
+    wide: Ints = integers.view(np.int64) if kind.bit_width == 64 else integers.astype(np.int64)
+    return wide  # a cast of Arrow takes longer in a small page
 
 
 def _plain(column: pa.Array) -> pa.Array:
