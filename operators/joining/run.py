@@ -202,16 +202,17 @@ class SortedRun:
         self, batch: pa.RecordBatch, rows: Rows, codes: Ints, times: Ints, matched: Marks | None
     ) -> SortedRun:
         """Return a young run of the live entries and of more tuples: that of ``joined``, in a few calls.  O(rows)."""
-        if matched is not None or self._matched is not None or not _is_full(self.live, self.batch.num_rows):
+        if not _is_full(self.live, self.batch.num_rows):
             return SortedRun(*joined([self.living(), (batch, rows, codes, times, matched)]), young=True)
+        if self._matched is not None and matched is not None:
+            matched = np.concatenate([self._matched[self.alive()], matched])
         batch, rows = _dense(batch, rows)
         living = _NO_MARKS if self._alive is None else self._alive
         own = np.arange(len(self._entries), dtype=np.int32) if self._rows is None else self._rows
-        held = self._entries, own, self._base, living, self.first
         # Copies may be written to: the kernel is compiled for those alone.
         more = codes.copy(), times.copy(), rows + np.int32(self.batch.num_rows)
-        codes, times, rows = join_index.gathered(*held, *more)
-        return SortedRun(pa.concat_batches([self.batch, batch]), rows, codes, times, young=True)
+        codes, times, rows = join_index.gathered(self._entries, own, self._base, living, self.first, *more)
+        return SortedRun(pa.concat_batches([self.batch, batch]), rows, codes, times, matched, young=True)
 
     def save(self) -> dict[str, Any]:
         """Return all for a snapshot."""
