@@ -216,6 +216,24 @@ def closing(spans, slots, cuts, found, low, stop, after):
 
 
 @njit(cache=True, nogil=True)
+def between(spans, slots, low, stop, some):
+    """Write which of ``slots`` have open windows from ``low`` to ``stop`` (exclusive), and from which to which.
+
+    slots, low, stop int64 (n,), of groups that may be unknown; some int64 (3, n), written, the last row exclusive.
+    Returns how many there are.
+    """
+    many = 0
+    for i in range(len(slots)):
+        if slots[i] < len(spans):
+            lowest, highest = spans[slots[i], 0], spans[slots[i], 1]
+            first, last = max(lowest, low[i]), min(stop[i], highest + 1)
+            if first < last:  # of a group without a window the lowest one is above all
+                some[0, many], some[1, many], some[2, many] = slots[i], first, last
+                many += 1
+    return many
+
+
+@njit(cache=True, nogil=True)
 def clipped(slots, low, stop, least, most, groups, some):
     """Write which slots below ``groups`` have windows from ``least`` to ``most``, and from which to which (exclusive).
 

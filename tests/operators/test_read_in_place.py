@@ -14,7 +14,7 @@ from oop_engine import ContractError, Linear, Page, Schema, Watermark
 from oop_engine.core.saved import Saved
 from oop_engine.core.snapshot import pack, unpack
 from oop_engine.operators import AfterCount, Count, Emit, Max, Sum, Tumbling, WindowAggregate
-from oop_engine.operators.slicing.revised.reading import Readable, closing_between, opened, touched
+from oop_engine.operators.slicing.revised.reading import Readable, Touched, closing_between, opened
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.windows import Extents
 from oop_engine.testing import Driver
@@ -75,7 +75,7 @@ def test_windows_are_the_same_wherever_they_are(seed: int, range_: int) -> None:
 def read(
     one: Readable, times: Integers, slots: Integers, low: Integers, stop: Integers
 ) -> list[list[tuple[Any, ...]]]:
-    found = touched(one, times, slots), opened(one, EVERYONE), closing_between(one, EVERYONE, low, stop)
+    found = Touched(times, slots)(one), opened(one, EVERYONE), closing_between(one, EVERYONE, low, stop)
     return list(map(windows, found))
 
 
@@ -87,3 +87,12 @@ def test_a_sum_that_does_not_fit_where_a_window_is_read_is_told_with_its_place()
         driver.feed(0, message)
     with pytest.raises(ContractError, match=r"WindowAggregate: Sum\('v'\) must fit 64 bits"):
         driver.feed(0, Page.of(SCHEMA, {"ts": [3], "v": [2**62]}))
+
+
+def test_windows_that_lie_very_far_apart_are_read() -> None:
+    times, slots = np.array([2**61, -(2**61), 5, 5]), np.array([0, 100, 3, 3])
+    table = store(10, panes=False)
+    table.add(Page.of(SCHEMA, {"ts": times.tolist(), "v": [1, 2, 3, 4]}), times, slots, 101)
+    found = Touched(times, slots)(table)
+    assert windows(found) == windows(opened(table, np.arange(101)))
+    assert (np.diff(found.ends) >= 0).all()

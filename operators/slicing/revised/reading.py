@@ -15,8 +15,9 @@ import numpy as np
 
 from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import NEVER
+from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.snapshot import pack, unpack
+from oop_engine.operators.kernels import panes as kernels
 from oop_engine.operators.slicing.panes import pane_windows
 from oop_engine.operators.slicing.partials import NO_WINDOW
 from oop_engine.operators.slicing.revised.version_table import within
@@ -27,7 +28,7 @@ from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.columns import Integers, new_rows, spread
 from oop_engine.operators.windows import Definition
 
-__all__ = ["Copies", "Readable", "closing_between", "opened", "readable", "touched"]
+__all__ = ["Copies", "Readable", "Touched", "closing_between", "opened", "readable"]
 
 _NAME = "copy"
 Readable = WindowStore | SessionStore
@@ -46,25 +47,53 @@ def opened(store: Readable, slots: Integers) -> WindowStates:
     return _between(store, slots, np.array(-NO_WINDOW), np.array(NO_WINDOW))
 
 
-def touched(store: Readable, times: Integers, slots: Integers) -> WindowStates:
-    """Return the windows that tuples have just gone into.  O(n log n) for n windows, of sessions O(runs held)."""
-    if isinstance(store, SessionStore):
-        found = store.windows_of(occurring(slots, int(slots.max(initial=-1)) + 1))
-        assert found.starts is not None
-        none = np.zeros_like(found.slots), np.zeros_like(slots)
-        of = within((found.slots, none[0], found.starts, found.ends), (slots, none[1], times, times))
-        return found.take(occurring(of[of >= 0], found.slots.size))
-    first, last = store.extents.wids(times)
-    at, wids = spread(first, np.maximum(last - first + 1, 0))
-    of = slots[at]
-    known = of < len(store.spans)
-    order = np.lexsort((of[known], wids[known]))
-    of, wids = of[known][order], wids[known][order]
-    new = new_rows(wids, of) & (wids >= store.spans[of, 0])  # those below have left
-    of, wids = of[new], wids[new]
-    rows = store.partials.find(of, wids, wids + 1, 0)
-    each = None if store.panes is None else pane_windows.read_each(store.panes, of, wids, store.number)
-    return store.with_table(each, rows)
+class Touched:
+    """The windows that tuples go into, at ``times``, of the groups ``slots``: read as often as they are asked for.
+
+    O(n log n) for n windows the first time, of sessions O(runs held) each time.
+    """
+
+    def __init__(self, times: Integers, slots: Integers) -> None:
+        self._times, self._slots = times, slots
+        self._windows: dict[
+            int, tuple[Integers, Integers]
+        ] = {}  # groups and numbers of windows, by definition
+
+    def __call__(self, store: Readable) -> WindowStates:
+        times, slots = self._times, self._slots
+        if isinstance(store, SessionStore):
+            found = store.windows_of(occurring(slots, int(slots.max(initial=-1)) + 1))
+            assert found.starts is not None
+            none = np.zeros_like(found.slots), np.zeros_like(slots)
+            at = within((found.slots, none[0], found.starts, found.ends), (slots, none[1], times, times))
+            return found.take(occurring(at[at >= 0], found.slots.size))
+        if store.number not in self._windows:
+            self._windows[store.number] = self._of(store)
+        of, wids = self._windows[store.number]
+        known = of < len(store.spans)
+        if not known.all():
+            of, wids = of[known], wids[known]
+        there = wids >= store.spans[of, 0]  # those below have left
+        of, wids = of[there], wids[there]
+        rows = store.partials.find(of, wids, wids + 1, 0) if store.partials.counts[0] else of[:0]
+        each = None if store.panes is None else pane_windows.read_each(store.panes, of, wids, store.number)
+        return store.with_table(each, rows)
+
+    def _of(self, store: WindowStore) -> tuple[Integers, Integers]:
+        """Return the groups and numbers of windows, each once, by number, then group."""
+        first, last = store.extents.wids(self._times)
+        at, wids = spread(first, np.maximum(last - first + 1, 0))
+        of = self._slots[at]
+        if not of.size:
+            return of, wids
+        least, groups = int(wids.min()), int(of.max()) + 1
+        if (int(wids.max()) - least + 1) * groups > FOREVER:
+            order = np.lexsort((of, wids))
+            once = order[new_rows(wids[order], of[order])]
+            return of[once], wids[once]
+        codes = np.sort((wids - least) * groups + of)  # sooner than by two columns
+        wids, of = np.divmod(codes[new_rows(codes)], groups)
+        return of, wids + least
 
 
 def closing_between(
@@ -80,12 +109,10 @@ def closing_between(
 
 def _between(store: WindowStore, slots: Integers, low: Integers, stop: Integers) -> WindowStates:
     """Return the open windows ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]``, each group once."""
-    known = slots < len(store.spans)
-    lows, stops = (np.broadcast_to(one, known.shape)[known] for one in (low, stop))
-    lowest, highest = store.spans[slots[known]].T
-    first, last = np.maximum(lowest, lows), np.minimum(stops, highest + 1)
-    some = np.flatnonzero(first < last)  # of a group without a window the lowest one is above all
-    where = slots[known][some], first[some], last[some]
+    sides = (np.ascontiguousarray(np.broadcast_to(one, slots.shape)) for one in (low, stop))
+    room = np.empty((3, slots.size), np.int64)
+    some, first, last = room[:, : kernels.between(store.spans, slots, *sides, room)]
+    where = some, first, last
     rows = store.partials.find(*where, len(store.spans)) if store.partials.counts[0] else some[:0]
     if store.panes is None:
         return store.with_table(None, rows)

@@ -34,7 +34,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, GroupWise, Linear, Punctuation, Watermark
 from oop_engine.core.saved import Saved
 from oop_engine.operators.keys.group_match import matching
-from oop_engine.operators.slicing.revised.reading import Copies, Readable, closing_between, opened, touched
+from oop_engine.operators.slicing.revised.reading import Copies, Readable, Touched, closing_between, opened
 from oop_engine.operators.slicing.revised.reviewing import EARLY, LATE, ON_TIME, Mask, Reviewing
 from oop_engine.operators.slicing.revised.version_table import Versioned, taken
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
@@ -61,7 +61,7 @@ class Versions(Reviewing):
         if self._net is not None:  # stores get no tuple yet, and have room for the groups
             for store in self.stores:
                 store.add(page.slice(0, 0), times[:0], slots[:0], len(self._groups))
-        yield from self._ask_about(partial(touched, times=times, slots=slots), slots)
+        yield from self._ask_about(Touched(times, slots), slots)
 
     def _look_behind(self, page: Page) -> Iterator[Emission]:
         """Do so where windows ahead of the watermark need not be looked at."""
@@ -69,7 +69,7 @@ class Versions(Reviewing):
         if not times.size:
             self.add(page, page.times)
             return
-        windows = partial(touched, times=times, slots=slots)
+        windows = Touched(times, slots)
         self._note(self._read(self._lean, windows), self._expected)
         self.pinned = True
         self.add(page, page.times)
@@ -135,11 +135,9 @@ class Versions(Reviewing):
         windows = windows.take(np.flatnonzero(new))
         extents, counts = self._extents(windows), windows.states[self._counts[0]][0]
         timings, versions = np.full(counts.size, ON_TIME), np.full(counts.size, version)
-        state, nothing = (
-            np.zeros((counts.size, self._asks.width), np.int64),
-            taken(self._table.all.rows, 0 * counts - 1),
-        )
-        rows = nothing if version < 0 else self._rows_of(windows)
+        state = np.zeros((counts.size, self._asks.width), np.int64)
+        nothing = taken(self._table.all.rows, 0 * counts - 1) if version < 0 or state.size else None
+        rows = self._rows_of(windows) if version >= 0 else nothing
         if version < 0:
             counts = 0 * counts
         elif state.size:
