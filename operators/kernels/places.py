@@ -1,3 +1,4 @@
+# Long: where tuples go, by groups and without them.
 """Places: where tuples go, in one pass over a page: the code (slot) of an integer key, the cell of a slot and pane.
 
 A key's place is its distance from the ``lowest`` one, where ``near``; else it is found by hashing and linear
@@ -5,6 +6,10 @@ probing, and ``places`` are a power of two.  places int32: the code of the key t
 by code.  Called by ``oop_engine.operators.keys.key_table``.
 
 Cells are those of a ring of panes (``panes.py``).
+
+Without groups, a block of tuples goes to few panes side by side.  A cell that is written for one tuple has to be waited
+for by the next, so the block is taken together: where it has very few panes, by how many tuples, or how much, there is
+from the start of each on, in vector instructions and without a division; else in lanes that take turns.
 """
 
 from __future__ import annotations
@@ -14,10 +19,17 @@ from numba import njit
 
 from oop_engine.operators.kernels.partials import NO_WINDOW
 
-__all__ = ["encode", "fill", "find", "pairs", "pane_rows", "place"]
+__all__ = ["BLOCK", "WIDE", "encode", "fill", "find", "pairs", "pane_rows", "place", "sum_times", "tally"]
 
 NEVER = np.iinfo(np.int64).min
-_BLOCK, _FEW = 512, 8  # tuples, cells
+BLOCK = 512
+"""Tuples at a time: notes about them stay in the nearest cache."""
+WIDE = 64
+"""Panes of a block of one group at most, that are added up together."""
+_FEW = 8  # cells
+_LANES, _ASKED = 4, 6  # lanes; panes that are asked for one at a time
+_SAFE = np.int64(1) << 53  # so many times a block of them fits 64 bits
+_ONES = np.empty(0, np.int64)
 SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio
 
 
@@ -137,12 +149,10 @@ def pane_rows(slots, times, grid, places, rows, first):
     one begins.  All slides together are less than 2**53 long.  places int32 (panes, slots), -1 each.  Writes the number
     of each row, and the first row of each number, int64 (rows,).
     """
-    many, free, cells = 0, places.ravel(), np.empty(_BLOCK, np.int64)
-    for start in range(0, len(slots), _BLOCK):
-        its = rows[start : start + _BLOCK]
-        _pane_cells(
-            grid, places.shape[1], slots[start : start + _BLOCK], times[start : start + _BLOCK], cells
-        )
+    many, free, cells = 0, places.ravel(), np.empty(BLOCK, np.int64)
+    for start in range(0, len(slots), BLOCK):
+        its = rows[start : start + BLOCK]
+        _pane_cells(grid, places.shape[1], slots[start : start + BLOCK], times[start : start + BLOCK], cells)
         for i in range(len(its)):
             at = np.uintp(cells[i])  # unsigned: no index is below 0
             if free[at] < 0:
@@ -173,18 +183,22 @@ def place(geometry, grid, tuples, spans, counts, turns, slots, times, rows, stop
     ``grid``: where pane ``low`` begins, and how long each is, all of them together less than 2**53.  ``stops``: the
     first tuple, and the limit.  tuples integers (cells,), in which the limit + 512 fits, spans int64 (slots, 2): lowest
     open and highest window, counts int64 (3,) as in ``Table``, and turns int64 (4, groups), or (4, 0) where all are as
-    they were made, are updated.  rows int64 (tuples,), or (0,) where nobody asks: the cells, -1 for a tuple that is
-    left out.  Returns how many cells are new, how many tuples are left out, where it stopped, and whether a cell may
-    have more than the limit.
+    they were made, are updated.  rows int64 (tuples,): the cells, -1 for a tuple that is left out; or (0,) where nobody
+    asks, and all are in a cell that there is.  Returns how many cells are new, how many tuples are left out, where it
+    stopped, and whether a cell may have more than the limit.
     """
     (begin, slide), (done, limit) = grid, stops
-    used, missed, over, panes = 0, 0, False, np.empty(_BLOCK, np.int64)
-    cells, fresh = np.empty(_BLOCK, np.int64), np.empty(_BLOCK + 1, np.int64)
+    used, missed, over, panes = 0, 0, False, np.empty(BLOCK, np.int64)
+    cells, fresh = np.empty(BLOCK, np.int64), np.empty(BLOCK + 1, np.int64)
+    totals, alone = np.empty((_LANES, WIDE), np.int64), geometry.groups == 1 and len(rows) == 0
     while done < len(slots) and not over:  # so many at a time that notes about them stay in the nearest cache
-        start, done = done, min(done + _BLOCK, len(slots))
+        start, done = done, min(done + BLOCK, len(slots))
         some, its = slots[start:done], cells[: done - start]
-        missed += _cells(geometry, begin, slide, some, times[start:done], panes, its)
-        new, bits = _count_few(tuples, its, fresh) if geometry.groups == 1 else _count(tuples, its, fresh)
+        if alone:
+            new, bits = _count_one(geometry, grid, tuples, some, times[start:done], panes, its, fresh, totals)
+        else:
+            missed += _cells(geometry, begin, slide, some, times[start:done], panes, its)
+            new, bits = _count_few(tuples, its, fresh) if geometry.groups == 1 else _count(tuples, its, fresh)
         _wake(geometry, spans, counts, turns, some, panes, fresh[:new])
         used, over = used + new, bits >= limit
         if len(rows):
@@ -253,6 +267,25 @@ def _count_few(tuples, cells, fresh):
 
 
 @njit(cache=True, nogil=True)
+def _count_one(geometry, grid, tuples, slots, times, panes, cells, fresh, totals):
+    """Do so for a block of one group, all in a pane that there is; its first tuples stand for those of new cells."""
+    first, wide = tally(times, grid[0], grid[1], _ONES, totals, cells)
+    if wide == 0:
+        _cells(geometry, grid[0], grid[1], slots, times, panes, cells)
+        return _count(tuples, cells, fresh)
+    new, bits = np.int64(0), np.int64(0)
+    for at in range(wide):
+        pane, count = geometry.low + first + at, totals[0, at]
+        cell = pane & geometry.mask
+        panes[new], fresh[new] = pane, new
+        if count and not tuples[cell]:
+            new += 1
+        tuples[cell] += count
+        bits |= np.int64(tuples[cell])
+    return new, bits
+
+
+@njit(cache=True, nogil=True)
 def _wake(geometry, spans, counts, turns, slots, panes, fresh):
     """Note the windows of the tuples that made new cells."""
     step, length, _, _, _, _ = geometry
@@ -271,3 +304,105 @@ def _wake(geometry, spans, counts, turns, slots, panes, fresh):
         spans[slot, 0], spans[slot, 1] = min(low, first), max(high, last)
         lowest = min(lowest, first)
     counts[1], counts[2] = alive, lowest
+
+
+@njit(cache=True, nogil=True)
+def tally(times, begin, slide, given, totals, cells):
+    """Add ``given`` integers (n,), or ones if it is (0,), up by panes; return the first pane, and of how many.
+
+    Pane 0 begins at ``begin``, each is ``slide`` long; times int64 (n,) are none before it.  Written: totals int64
+    (4, WIDE), of which row 0 has the totals; cells int64 (BLOCK,), scratch.  0 panes: there are more than ``WIDE``.
+    """
+    least, greatest = times[0], times[0]
+    for i in range(len(times)):
+        least, greatest = min(least, times[i]), max(greatest, times[i])
+    first = (least - begin) // slide
+    wide = (greatest - begin) // slide - first + 1
+    if wide > WIDE:
+        return first, np.int64(0)
+    if wide <= _ASKED:
+        _from_each(times, begin + first * slide, slide, given, totals[0, :wide])
+    else:
+        _in_lanes(times, begin + first * slide, slide, given, totals[:, :wide], cells)
+    return first, wide
+
+
+@njit(cache=True, nogil=True)
+def _from_each(times, begin, slide, given, totals):
+    """Do so pane by pane: the total from its start on, less that from the next one on."""
+    later = np.int64(0)
+    for at in range(len(totals) - 1, -1, -1):
+        start, total = begin + at * slide, np.int64(0)
+        if at == 0 and len(given) == 0:
+            total = np.int64(len(times))
+        elif at == 0:
+            for i in range(len(given)):
+                total += np.int64(given[i])
+        elif len(given) == 0:
+            for i in range(len(times)):
+                total += times[i] >= start
+        else:
+            for i in range(len(given)):
+                total += np.int64(given[i]) if times[i] >= start else np.int64(0)
+        totals[at], later = total - later, total
+
+
+@njit(cache=True, nogil=True)
+def _in_lanes(times, begin, slide, given, totals, cells):
+    """Do so tuple by tuple.  The quotient of floats is one off at most."""
+    share, lanes, counts = 1.0 / slide, np.uintp(_LANES), len(given) == 0
+    for i in range(len(times)):
+        away = times[i] - begin
+        pane = np.int64(np.float64(away) * share)
+        rest = away - pane * slide
+        cells[i] = pane + np.int64(rest >= slide) - np.int64(rest < 0)
+    totals[:] = 0
+    whole = np.uintp(len(times) // _LANES * _LANES)
+    for i in range(np.uintp(0), whole, lanes):  # unsigned: no index is below 0
+        for lane in range(lanes):
+            totals[lane, np.uintp(cells[i + lane])] += 1 if counts else np.int64(given[i + lane])
+    for i in range(whole, np.uintp(len(times))):
+        totals[0, np.uintp(cells[i])] += 1 if counts else np.int64(given[i])
+    for lane in range(1, _LANES):
+        for at in range(totals.shape[1]):
+            totals[0, at] += totals[lane, at]
+
+
+@njit(cache=True, nogil=True)
+def sum_times(geometry, begin, slide, times, given, sums):
+    """Add ``given`` integers (n,) to ``sums`` int64 (room,) of the panes of one group; return where one does not fit.
+
+    Pane ``low`` of the ring begins at ``begin``, each is ``slide`` long, and all times are in a pane that it has.
+    Returns -1 where all fit.  O(tuples).
+    """
+    totals, cells = np.empty((_LANES, WIDE), np.int64), np.empty(BLOCK, np.int64)
+    low, mask = geometry.low, geometry.mask
+    for start in range(0, len(times), BLOCK):
+        some, its = times[start : start + BLOCK], given[start : start + BLOCK]
+        bits = np.int64(0)
+        for i in range(len(its)):
+            bits |= np.int64(its[i]) ^ (np.int64(its[i]) >> 63)
+        first, wide = (
+            tally(some, begin, slide, its, totals, cells) if bits < _SAFE else (np.int64(0), np.int64(0))
+        )
+        for at in range(wide):
+            cell = (low + first + at) & mask
+            if _add(sums, cell, totals[0, at]):
+                return cell
+        if wide == 0:
+            for i in range(len(its)):
+                cell = (low + (some[i] - begin) // slide) & mask
+                if _add(sums, cell, np.int64(its[i])):
+                    return cell
+    return np.int64(-1)
+
+
+@njit(cache=True, nogil=True)
+def _add(sums, cell, value):
+    """Add a value to a cell, unless the sum does not fit; tell whether it does not."""
+    held = sums[cell]
+    both = held + value
+    if (both ^ held) & (both ^ value) < 0:
+        return True
+    sums[cell] = both
+    return False

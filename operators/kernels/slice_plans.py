@@ -1,4 +1,4 @@
-"""Slice plans: steps that keep a tree of slices and read windows from it, and that make long windows of shorter ones.
+"""Slice plans: steps for a tree of slices, for long windows of shorter ones; and windows of one group by running sums.
 
 Node ``n`` is of nodes ``2 n`` and ``2 n + 1`` together; the leaf of row ``r`` of the ring is node ``room + r``.  A
 cell is a node of a group: ``n * groups + slot``; those of node 0 are scratch.  Steps int64 (3, n) are those of
@@ -6,6 +6,10 @@ cell is a node of a group: ``n * groups + slot``; those of node 0 are scratch.  
 
 Nested, a window is a path from its start to its end; each slice, and each shorter window that is put together too, is a
 step on it.  The path with the fewest parts is taken.  Steps of this plan are those of ``kernels/slices.py``.
+
+Of one group, a window is the running sum over slices at its end, less that at its start.  Windows are numbered
+definition by definition, then counted by the slice they end before (a counting sort): so they come by end, then
+definition.
 
 Source: Tangwongsan, Hirzel, Schneider, Wu, General incremental sliding-window aggregation, VLDB 2015 (FlatFAT);
 Madsen, Zhou, Su, Enorm, DEBS 2016 (figure 7: the consolidation plan).
@@ -16,9 +20,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from oop_engine.operators.kernels.slices import ALONE
+from oop_engine.operators.kernels.slices import ALONE, first_and_stop, slice_at
 
-__all__ = ["climb", "descend", "nested"]
+__all__ = ["climb", "descend", "leaving", "nested", "sums"]
+
+_SAFE = float(1 << 62)
 
 
 @njit(cache=True, nogil=True)
@@ -143,3 +149,68 @@ def nested(windows, sides, ring, steps, parts):
         steps[0, used], steps[1, used], steps[2, used] = ~w, w, ALONE
         used += 1
     return used
+
+
+@njit(cache=True, nogil=True)
+def leaving(shape, grid, order, span, tuples, mask):
+    """Return the windows that close and have tuples, int64 (4, n), by end, then definition.
+
+    Of each: the definition's number, the unit behind its end, and its first slice and the one behind, counted from
+    the lowest slice there is on.  shape, grid and span int64 (4,) as in ``slices.measure``; order int64
+    (definitions,): those of ``shape`` by number; tuples integers (rows,): slice ``s`` is row ``s & mask``.
+    O(windows + slices + definitions).
+    """
+    low, slices = span[0], span[1] - span[0] + 1
+    counted = np.zeros(slices + 1, np.int64)
+    for at in range(slices):
+        counted[at + 1] = counted[at] + tuples[(low + at) & mask]
+    base = top = max(span[2], low)
+    wids, many = np.empty((2, len(order)), np.int64), 0
+    for i in range(len(order)):
+        d = order[i]
+        first, stop = first_and_stop(shape, grid, d, span)
+        wids[0, i], wids[1, i] = first, stop
+        if first < stop:
+            many += stop - first
+            top = max(top, slice_at(grid, shape[2, d] + stop * shape[0, d]))
+    given, ends = np.empty((4, many), np.int64), np.zeros(top - base + 2, np.int64)
+    found = 0
+    for i in range(len(order)):
+        d = order[i]
+        step, length = shape[0, d], shape[1, d]
+        for wid in range(wids[0, i], wids[1, i]):
+            end = shape[2, d] + (wid + 1) * step
+            behind = slice_at(grid, end)
+            begin = min(max(slice_at(grid, end - length) - low, 0), slices)
+            stop = min(behind - low, slices)
+            if counted[stop] > counted[begin]:
+                given[0, found], given[1, found] = i, end
+                given[2, found], given[3, found] = begin, behind
+                ends[behind - base + 1] += 1
+                found += 1
+    for at in range(1, len(ends)):
+        ends[at] += ends[at - 1]
+    out = np.empty((4, found), np.int64)
+    for w in range(found):
+        to = ends[given[3, w] - base]
+        ends[given[3, w] - base] += 1
+        out[0, to], out[1, to] = shape[3, order[given[0, w]]], given[1, w]
+        out[2, to], out[3, to] = given[2, w], min(given[3, w] - low, slices)
+    return out
+
+
+@njit(cache=True, nogil=True)
+def sums(column, mask, span, windows, out):
+    """Write the sum of each of ``windows`` (``leaving``) into ``out`` int64 (n,); false: they may not fit.
+
+    ``column`` integers (rows,), as ``tuples`` there.  O(windows + slices).
+    """
+    low, slices = span[0], span[1] - span[0] + 1
+    running, most = np.zeros(slices + 1, np.int64), 0.0
+    for at in range(slices):
+        value = np.int64(column[(low + at) & mask])
+        running[at + 1] = running[at] + value
+        most += abs(np.float64(value))
+    for w in range(len(out)):
+        out[w] = running[windows[3, w]] - running[windows[2, w]]
+    return most < _SAFE

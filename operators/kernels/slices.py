@@ -28,6 +28,7 @@ from oop_engine.operators.kernels.time_order import time_order
 __all__ = [
     "ALONE",
     "closing",
+    "first_and_stop",
     "measure",
     "needed",
     "pick",
@@ -71,7 +72,7 @@ def unit_of(grid, at):
 
 
 @njit(cache=True, nogil=True)
-def _closing(shape, grid, d, span):
+def first_and_stop(shape, grid, d, span):
     """Return the first window of a definition that closes, and the first one that does not."""
     lo, hi, done, cut = span
     step, length, offset = shape[0, d], shape[1, d], shape[2, d]
@@ -90,7 +91,7 @@ def closing(shape, grid, span, windows, sides):
     """
     found, lo, slices = 0, span[0], span[1] - span[0] + 1
     for d in range(shape.shape[1]):
-        first, stop = _closing(shape, grid, d, span)
+        first, stop = first_and_stop(shape, grid, d, span)
         for wid in range(first, stop):
             end = shape[2, d] + (wid + 1) * shape[0, d]
             windows[0, found], windows[1, found], windows[2, found] = d, wid, 0
@@ -113,7 +114,7 @@ def measure(shape, grid, spans, longest, room):
         while d < shape.shape[1]:
             shortest, most, some = shape[1, d], shape[1, d], 0
             while d < shape.shape[1] and shape[1, d] < 2 * shortest:
-                first, stop = _closing(shape, grid, d, spans[i])
+                first, stop = first_and_stop(shape, grid, d, spans[i])
                 some += max(stop - first, 0)
                 most = min(shape[1, d], longest)
                 d += 1
@@ -244,7 +245,7 @@ def plan(shape, grid, spans, shifts, mask, steps, windows, ends):
     used, found = 0, 0
     for i in range(len(spans)):
         for d in range(shape.shape[1]):
-            first, stop = _closing(shape, grid, d, spans[i])
+            first, stop = first_and_stop(shape, grid, d, spans[i])
             ends[0, d] = shape[2, d] + (first + 1) * shape[0, d] if first < stop else OVER
             ends[1, d] = shape[2, d] + stop * shape[0, d]
         begin = 0

@@ -47,7 +47,8 @@ def _sharing(slicing: Slicing, query: Query) -> str:
     some = [repr(query.names[number]) for number in sorted(slicing.shape[3].tolist())]
     names = ", ".join(some) if len(some) <= _NAMED else f"{len(some)} definitions, {some[0]} to {some[-1]}"
     many = f"{slicing.fewest} to {slicing.longest}" if slicing.fewest < slicing.longest else slicing.longest
-    ways = assembly_words(slicing, [accumulator(part) for part in query.parts], query.assembly)
+    parts = [accumulator(part) for part in query.parts]
+    ways = assembly_words(slicing, parts, query.assembly, grouped=query.output.grouped)
     share = "shared by" if len(some) > 1 else "of"
     return f"{slicing.words(query.schema.unit)} {share} {names}: {many} a window, one ring, {ways}"
 

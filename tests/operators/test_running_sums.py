@@ -86,4 +86,6 @@ def test_explain_tells_when():
     windows = {f"{i}": Sliding(4, 1) for i in range(9)}
     assert "running sums" in WindowAggregate(windows, SUMS).explain((KEYED,))
     assert "running sums" not in WindowAggregate(windows, {"hi": Max("v")}).explain((KEYED,))
-    assert "running sums" not in WindowAggregate({"one": Sliding(4, 1)}, SUMS).explain((KEYED,))
+    one = {"one": Sliding(4, 1)}
+    assert "running sums" not in WindowAggregate(one, SUMS, by=("k",)).explain((KEYED,))
+    assert "running sums" in WindowAggregate(one, SUMS).explain((KEYED,))

@@ -209,8 +209,8 @@ def test_what_shares_a_ring_is_explained():
     }
     schema = Schema({"ts": pa.timestamp("ms")}, "ts")
     assert SlicedAggregate(definitions, {"n": Count()}).explain((schema,)) == (
-        "slices of 1000 ms shared by '1 s', '7 s', '5 min': 1 to 300 a window, one ring, windows by two stacks; "
-        "slices of 60001 ms of 'odd': 1 a window, one ring, windows by two stacks"
+        "slices of 1000 ms shared by '1 s', '7 s', '5 min': 1 to 300 a window, one ring, windows by differences of "
+        "running sums; slices of 60001 ms of 'odd': 1 a window, one ring, windows by differences of running sums"
     )
 
 

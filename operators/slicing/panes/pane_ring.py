@@ -145,7 +145,8 @@ class PaneRing:
             where, origin, slide = (where - origin) // slide, 0, 1
         if _SCRATCH.room.size < times.size:
             _SCRATCH.room = np.empty(times.size, np.int64)
-        cells = _SCRATCH.room[: times.size] if self._own or not fits else _NONE
+        by_times = fits and self.groups == 1 and self._summed
+        cells = _SCRATCH.room[: times.size] if not (fits and (by_times or not self._own)) else _NONE
         slots, where = slots.view(), where.view()
         slots.flags.writeable = where.flags.writeable = False  # one signature, whoever made them
         grid, placed = (origin + self.low * slide, slide), (slots, where, cells)
@@ -164,7 +165,9 @@ class PaneRing:
             times, cells = times[inside], cells[inside]
         try:
             for of, state in zip(self.accumulators, self.columns, strict=True):
-                if state is not None:
+                if state is not None and by_times:
+                    of.add_times(state, (self.geometry, *grid), where, of.prepare(page, times))
+                elif state is not None:
                     of.add(state, cells, of.prepare(page, times))
         except SumOverflowError as error:
             at, slot = divmod(error.at, self.groups)
@@ -303,7 +306,8 @@ class PaneRing:
         self.nbytes = self.tuples.size * self.cell_bytes + self.turns.nbytes
         shared = zip(self.accumulators, self.columns, strict=True)
         self._shared = [name for of, state in shared if state is None for name in of.part.columns]
-        self._own = any(state is not None for state in self.columns)
+        own = [of for of, state in zip(self.accumulators, self.columns, strict=True) if state is not None]
+        self._own, self._summed = bool(own), all(of.by_times for of in own)
         self._place()
 
     def _place(self) -> None:

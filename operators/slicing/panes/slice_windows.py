@@ -2,9 +2,10 @@
 
 Where all groups close the same windows, the steps are planned once and taken for all groups side by side, straight from
 the ring's rows, in blocks.  Else each group has steps of its own.  Counts and integer sums of very many windows are
-differences of running sums, and few windows of very many slices are read from a tree (``window_plans.py``).  Shorter
-windows may serve longer ones that close with them (``kernels/slice_plans.py``).  Groups with bounds of their own are
-read by stacks in any case.
+differences of running sums, and few windows of very many slices are read from a tree (``window_plans.py``).  Where
+there are no groups counts and integer sums are always such differences, made in the order of results; shorter windows
+may serve longer ones that close with them (both ``kernels/slice_plans.py``).  Groups with bounds of their own are read
+by stacks in any case.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.core.errors import GraphError
-from oop_engine.operators.aggregates import Part
-from oop_engine.operators.kernels.slice_plans import nested
+from oop_engine.operators.aggregates import Arrays, Part
+from oop_engine.operators.kernels.slice_plans import leaving, nested, sums
 from oop_engine.operators.kernels.slices import pick
 from oop_engine.operators.slicing.accumulators import Accumulator, SumOverflowError, accumulator
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
@@ -47,11 +48,11 @@ _WHERE = np.zeros(1, np.int64)  # slices are where they are in the ring
 Assembly = Literal["auto", "stacks", "prefix", "tree", "nested"]
 
 
-def assembled(slicing: Slicing, parts: Sequence[Accumulator], asked: Assembly) -> Assembly:
+def assembled(slicing: Slicing, parts: Sequence[Accumulator], asked: Assembly, *, grouped: bool) -> Assembly:
     """Return how windows are put together: as asked, or by stacks, running sums or a tree as it suits them."""
     if asked != "auto":
         return asked
-    if slicing.rate > _MANY and summable(parts):
+    if summable(parts) and (slicing.rate > _MANY or (not grouped and slicing.longest <= _DEEP)):
         return "prefix"
     return "tree" if slicing.longest > _DEEP else "stacks"
 
@@ -71,7 +72,7 @@ def check_assembly(asked: Assembly, slicings: Sequence[Slicing], parts: Sequence
         raise GraphError(msg)
 
 
-def assembly_words(slicing: Slicing, parts: Sequence[Accumulator], asked: Assembly) -> str:
+def assembly_words(slicing: Slicing, parts: Sequence[Accumulator], asked: Assembly, *, grouped: bool) -> str:
     """Return how windows are put together, and why."""
     if asked != "auto":
         words = {
@@ -83,21 +84,24 @@ def assembly_words(slicing: Slicing, parts: Sequence[Accumulator], asked: Assemb
         "stacks": "windows by two stacks",
         "prefix": "windows by differences of running sums",
         "tree": f"windows by a tree where less than one closes in {_FEW} slices, else by two stacks",
-    }[assembled(slicing, parts, asked)]
+    }[assembled(slicing, parts, asked, grouped=grouped)]
 
 
 class SliceWindows:
     """Puts windows of ``slicing`` together, from ``panes`` that are its slices.
 
     ``spans`` int64 (n, 4): the lowest and the highest slice there is, the cut up to which windows have left, and the
-    one up to which they leave.
+    one up to which they leave.  ``grouped``: whether there is a key, and not one group alone.
     """
 
-    def __init__(self, slicing: Slicing, panes: PaneRing, assembly: Assembly = "auto") -> None:
+    def __init__(
+        self, slicing: Slicing, panes: PaneRing, assembly: Assembly = "auto", *, grouped: bool = True
+    ) -> None:
         self._slicing, self._panes = slicing, panes
         self._shape = WindowShape(slicing.shape, slicing.grid, slicing.longest)
-        way = assembled(slicing, panes.accumulators, assembly)
+        way = assembled(slicing, panes.accumulators, assembly, grouped=grouped)
         self._by_sums, self._nested, self._always = way == "prefix", way == "nested", assembly == "tree"
+        self._order = np.argsort(slicing.shape[3])
         self._tree = SliceTree(panes, slicing.longest) if way == "tree" else None
 
     @property
@@ -114,6 +118,8 @@ class SliceWindows:
 
         By a tree O((slices that changed + windows) x log slices x groups).
         """
+        if self._by_sums and self._panes.groups == 1 and (found := self._of_one(span)) is not None:
+            return found
         spans = np.array([span])
         if self._tree is not None:
             windows = int(self._shape.measured(spans)[0, 0])
@@ -124,6 +130,20 @@ class SliceWindows:
                 except WindowOverflowError:  # maybe of slices that no window has together
                     self._tree.clear()
         return self._in_blocks(self._alike(spans, _WHERE, self._panes.room - 1))
+
+    def _of_one(self, span: Sequence[int]) -> list[WindowStates] | None:
+        """Return the windows of the one group, or None where a sum may not fit.  O(slices + windows + definitions)."""
+        of, ring, given, taken = self._slicing, self._panes, np.array(span), list[Arrays]()
+        windows = leaving(of.shape, of.grid, self._order, given, ring.tuples, ring.room - 1)
+        if not windows.size:
+            return []
+        for state in ring.columns:
+            taken.append((np.empty(windows.shape[1], np.int64),))
+            column = ring.tuples if state is None else state[0]
+            if not sums(column, ring.room - 1, given, windows, taken[-1][0]):
+                return None
+        slots = np.zeros(windows.shape[1], np.int64)
+        return [WindowStates(slots, of.moment(windows[1]), taken, windows[0], in_order=True)]
 
     def _in_blocks(self, made: Stacks | RunningSums | TreePlan) -> list[WindowStates]:
         groups = self._panes.groups

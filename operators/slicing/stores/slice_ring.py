@@ -46,7 +46,7 @@ class SliceRing(WindowStore):
         self._done = np.full(0, NEVER)  # (groups,)  windows that end by here have left
         self._over = NEVER  # the same for all groups
         self._ahead = False  # whether windows of some group that end later have left
-        self._windows = SliceWindows(slicing, self.ring, assembly)
+        self._windows = SliceWindows(slicing, self.ring, assembly, grouped=output.grouped)
 
     def state(self) -> State:
         return super().state() + State(nbytes=self._windows.nbytes + self._done.nbytes)
