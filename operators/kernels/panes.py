@@ -141,9 +141,8 @@ def plan(geometry, tuples, turns, slots, first, stop, begin, steps, results, fre
                 steps[1, used], steps[2, used] = front, back
             results[0, found], results[1, found] = slot, wid
             used, found = used + 1, found + 1
-        for pane in range(
-            max((first[i] + 1) * step - length, low), min((stop[i] + 1) * step - length, high + 1)
-        ):
+        start, end = (first[i] + 1) * step - length, (stop[i] + 1) * step - length
+        for pane in range(max(start, low), min(end, high + 1)):
             cell = (pane & mask) * groups + slot
             freed[gone] = cell
             gone += tuples[cell] != 0
@@ -217,16 +216,14 @@ def closing(spans, slots, cuts, found, low, stop, after):
 
 @njit(cache=True, nogil=True)
 def between(spans, slots, low, stop, some):
-    """Write which of ``slots`` have open windows from ``low`` to ``stop`` (exclusive), and from which to which.
+    """Write which of ``slots`` have open windows from ``low`` to ``stop`` (exclusive), and from which to which (also).
 
-    slots, low, stop int64 (n,), of groups that may be unknown; some int64 (3, n), written, the last row exclusive.
-    Returns how many there are.
+    slots, low, stop int64 (n,), of groups that may be unknown; some int64 (3, n), written.  Returns how many there are.
     """
     many = 0
     for i in range(len(slots)):
         if slots[i] < len(spans):
-            lowest, highest = spans[slots[i], 0], spans[slots[i], 1]
-            first, last = max(lowest, low[i]), min(stop[i], highest + 1)
+            first, last = max(spans[slots[i], 0], low[i]), min(stop[i], spans[slots[i], 1] + 1)
             if first < last:  # of a group without a window the lowest one is above all
                 some[0, many], some[1, many], some[2, many] = slots[i], first, last
                 many += 1
