@@ -32,7 +32,8 @@ def keys_of(lines: bytes) -> Iterator[tuple[str, int]]:
     opens, closes = quotes[0::2], quotes[1::2]
     keys = np.flatnonzero(_followed_by_colon(found, closes))
     step = _step(found)
-    if np.count_nonzero(step) > 2 * (lines.count(b"\n") + 1):
+    brackets = step[step != 0]
+    if brackets.size > 2 * (lines.count(b"\n") + 1) or (brackets[1:] == brackets[:-1]).any():
         keys = keys[_depth(found, step)[opens[keys]] == 1]
     starts = opens[keys] + 1
     return _counted(lines, starts, np.minimum(closes[keys] - starts, LONGEST))
