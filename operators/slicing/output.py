@@ -109,6 +109,9 @@ class Output:
         self.definitions += definitions.values()
         self._range = np.array([getattr(one, "range", None) or 0 for one in self.definitions])
         self._words = pa.array(self.names, pa.string())
+        texts = [name.encode() for name in self.names]
+        letters = np.array(texts)
+        self._letters = letters if {*map(len, texts)} == {letters.itemsize} else None
 
     @property
     def commutative(self) -> bool:
@@ -234,8 +237,14 @@ class Output:
     def _name(self, found: WindowStates) -> pa.Array:
         if isinstance(found.number, int):
             return pa.repeat(pa.scalar(self.names[found.number], pa.string()), found.ends.size)
-        if found.number.size > _FEW:
-            return self._words.take(pa.array(found.number))
+        if (rows := found.number.size) > _FEW:
+            if self._letters is None:
+                return self._words.take(pa.array(found.number))
+            wide = self._letters.dtype.itemsize  # of one length: a third of the time
+            ends = np.arange(0, rows * wide + 1, wide, dtype=np.int32)
+            return pa.StringArray.from_buffers(
+                rows, pa.py_buffer(ends), pa.py_buffer(self._letters[found.number])
+            )
         names = [self.names[i] for i in found.number.tolist()]  # sooner than a call of Arrow
         return pa.array(names, pa.string())
 

@@ -102,9 +102,10 @@ class WindowStates(NamedTuple):
         slots, ends = self.slots, self.ends
         least, definitions = int(ends.min()), int(np.max(self.number)) + 1
         apart = int(np.gcd.reduce(ends[:: max(ends.size // _FEW, 1)] - least)) or 1
-        rank, rest = np.divmod(ends - least, apart)
-        if rest.any():
-            rank = ends - least
+        rank = ends - least
+        if apart > 1:
+            divided, rest = np.divmod(rank, apart)
+            rank = rank if rest.any() else divided
         if definitions * (float(rank.max()) + 1) > FOREVER:
             return np.lexsort((slots, np.broadcast_to(self.number, slots.shape), ends))
         windows = rank * definitions + self.number

@@ -185,7 +185,7 @@ def test_a_snapshot_with_runs_that_overlap_is_refused():
     operator = WindowAggregate(Session(10), {"n": Count()}).opened(KEYED)
     list(operator.on_page(0, keyed(5)))
     list(operator.on_page(0, keyed(50)))
-    operator._closing.stores[0]._table.first[:] = 12, 12, *[0] * 14
+    operator._closing.stores[0]._table.times[:2, 0] = 12
     with pytest.raises(SnapshotError, match="apart"):
         WindowAggregate(Session(10), {"n": Count()}).opened(KEYED).restore(operator.snapshot())
 
@@ -249,3 +249,40 @@ def test_gaps_that_share_runs_keep_what_has_left_in_a_snapshot():
         page.to_pylist() for _, page in restored.on_punctuation(0, Linear(FOREVER)) if isinstance(page, Page)
     ]
     assert [row["window"] for rows in left for row in rows] == ["long"]
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("stamp", ["end", "start"])
+def test_windows_leave_with_the_first_bound_above_their_end(seed, stamp):
+    """Few tuples and many bounds: runs wait for wider windows while newer ones come near them, from both sides."""
+    rng = np.random.default_rng(seed)
+    gaps = {"5": 5, "12": 12, "20": 20}
+    named = {name: Session(gap) for name, gap in gaps.items()}
+    operator = WindowAggregate(named, {"n": Count()}, ("k",), stamp=stamp).opened(KEYED)
+    given, found, bound, passed = [], [], 0, -FOREVER
+    for _ in range(60):
+        for ts, k in zip(
+            bound + rng.integers(0, 15, rng.integers(0, 3)), rng.choice(["a", "b"], 2), strict=False
+        ):
+            assert list(operator.on_page(0, keyed(int(ts), str(k)))) == []
+            given.append({"ts": int(ts), "k": str(k), "v": 1})
+        bound += int(rng.integers(0, 7))
+        if rng.random() < 0.1:
+            state = Saved.of(operator.save())
+            operator = WindowAggregate(named, {"n": Count()}, ("k",), stamp=stamp).opened(KEYED)
+            operator.load(state)
+        for _, message in operator.on_punctuation(0, Linear(bound)):
+            if isinstance(message, Page):
+                found += message.to_pylist()
+            else:
+                passed = message.below
+        windows = [
+            {"window": name, **row}
+            for name, gap in gaps.items()
+            for row in sessions(given, "ts", ("k",), {"n": len}, gap)
+        ]
+        due = [row for row in windows if row["window_end"] < bound]
+        assert multiset(found) == multiset(due)
+        rest = [row["window_" + stamp] for row in windows if row["window_end"] >= bound]
+        assert passed == min([bound + 5 * (stamp == "end"), *rest])  # of later tuples alone, or of open ones
+        assert operator.state().partials <= len(rest)

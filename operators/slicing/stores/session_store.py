@@ -20,18 +20,22 @@ from numpy.typing import NDArray
 from oop_engine.core.errors import SnapshotError
 from oop_engine.core.operator import State
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import FOREVER
+from oop_engine.core.punctuation import FOREVER, shift
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels.sessions import (
     FOUND,
+    FREE,
     FULL,
     OPEN,
     USED,
     RunLists,
+    complete,
+    extremes,
     leave,
     listed,
     place,
+    release,
     settle,
 )
 from oop_engine.operators.slicing.accumulator import SumOverflowError
@@ -62,39 +66,38 @@ class SessionStore(OnTime):
         self._least = self._earliest = FOREVER
         self._states = States(parts)
         none = np.empty(0, np.int64)
-        self._put(none, none, none, none, self._states.columns, 0)
+        self._put(none, np.empty((0, 2), np.int64), none, self._states.columns, 0)
         self._look()
 
     def _put(
-        self, slots: Integers, first: Integers, last: Integers, left: NDArray[Any], states: list[Arrays], groups: int
-    ) -> None:  # fmt: skip
+        self, slots: Integers, times: Integers, left: NDArray[Any], states: list[Arrays], groups: int
+    ) -> None:
         """Let these be the runs, by group, the newest of each first."""
         begins = begins_of(slots)
         heads, older = np.full(groups, -1, np.int32), np.arange(1, slots.size + 1, dtype=np.int32)
         heads[slots[begins]] = begins
         older[begins - 1] = -1  # the oldest of the group before, and of the last one
-        counts = np.array([slots.size, begins.size, 0, 0])
-        free = np.empty(slots.size, np.int32)  # none is: room for them
-        self._table = RunLists(heads, older, first, last, left.astype(np.int16), free, counts)
+        counts = np.array([slots.size, begins.size, 0, 0, -1])
+        self._table = RunLists(heads, older, times, slots.astype(np.int32), left.astype(np.int16), counts)
         self._states.columns = states
         self._grow()
 
     def _grow(self) -> None:
-        """Make room for more runs; those that are there keep their numbers."""
-        heads, older, first, last, left, free, counts = self._table
-        size = first.size
+        """Make room for more runs, when none is free; those that are there keep their numbers."""
+        heads, older, times, of, left, counts = self._table
+        size = left.size
         more = max(size // 2, _LEAST)
-        free = np.append(np.arange(size, size + more, dtype=np.int32)[::-1], free)
-        older, left = np.pad(older, (0, more)), np.pad(left, (0, more))
-        first, last = np.pad(first, (0, more)), np.pad(last, (0, more))
-        self._table = RunLists(heads, older, first, last, left, free, counts)
+        free = np.arange(size + 1, size + more + 1, dtype=np.int32)
+        free[-1], counts[FREE] = -1, size
+        times, of = filled_up(times, size + more, 0), filled_up(of, size + more, 0)
+        left = filled_up(left, size + more, -1)
+        self._table = RunLists(heads, np.concatenate([older, free]), times, of, left, counts)
         self._states.columns = self._states.resized(np.arange(size), size + more)
 
     def _room(self, groups: int) -> None:
         heads = self._table.heads
         if groups > heads.size:
-            more = max(groups - heads.size, heads.size // 2)
-            self._table = self._table._replace(heads=np.pad(heads, (0, more), constant_values=-1))
+            self._table = self._table._replace(heads=filled_up(heads, max(groups, 3 * heads.size // 2), -1))
 
     def __len__(self) -> int:
         return int(self._table.counts[USED])
@@ -104,7 +107,7 @@ class SessionStore(OnTime):
         return int(self._table.counts[OPEN])
 
     def state(self) -> State:
-        held = sum(column.nbytes for column in self._table) + self._states.row_bytes * self._table.first.size
+        held = sum(column.nbytes for column in self._table) + self._states.row_bytes * self._table.left.size
         return State(0, len(self), self.alive, held)
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
@@ -125,9 +128,9 @@ class SessionStore(OnTime):
     def _placed(self, slots: Integers, times: Integers) -> tuple[Integers, Integers]:
         """Return the run of each tuple, and which runs have been joined."""
         of, pairs = np.empty(times.size, np.int64), np.empty((3, times.size), np.int64)
-        gap, counts = int(self._gaps[0]), self._table.counts
+        gaps, counts = self._gaps, self._table.counts
         counts[FOUND], done, order, most, into = 0, 0, None, _STEPS, of
-        while (done := place(self._table, slots, times, gap, done, most, into, pairs)) < times.size:
+        while (done := place(self._table, slots, times, gaps, done, most, into, pairs)) < times.size:
             if counts[FULL]:
                 self._grow()
                 continue
@@ -138,7 +141,7 @@ class SessionStore(OnTime):
         return of, pairs[:, : counts[FOUND]]
 
     def _join(self, pairs: Integers) -> None:
-        """Combine the states of runs that were joined, ``pairs`` of them in this order."""
+        """Combine the states of runs that were joined, ``pairs`` of them in this order, and let the older be free."""
         if not pairs.size:
             return
         try:
@@ -151,20 +154,17 @@ class SessionStore(OnTime):
         """Let runs be free."""
         if rows.size:
             self._states.reset(rows)
-            at = self._table.first.size - int(self._table.counts[USED])
-            self._table.free[at : at + rows.size] = rows
-            self._table.counts[USED] -= rows.size
+            release(self._table, rows)
 
     def _overflow(self, error: SumOverflowError, run: int) -> WindowOverflowError:
-        rows, slots = self._listed()
-        of, first, last = slots[rows == run], self._table.first[run], self._table.last[run]
-        return WindowOverflowError(error.column, int(of.max(initial=0)), first, last + self._gaps[0])
+        (first, last), slot = self._table.times[run].tolist(), self._table.of[run]
+        return WindowOverflowError(error.column, slot, first, last + self._gaps[0])
 
-    def _listed(self) -> tuple[Integers, Integers]:
-        """Return all runs, and the group of each, by group, the newest first."""
-        rows, slots = np.empty((2, len(self)), np.int64)
-        listed(self._table, rows, slots)
-        return rows, slots
+    def _listed(self) -> Integers:
+        """Return all runs, by group, the newest first."""
+        rows = np.empty(len(self), np.int64)
+        listed(self._table, rows)
+        return rows
 
     def due(self, bound: int) -> bool:
         return bool(self._least < bound)
@@ -172,15 +172,19 @@ class SessionStore(OnTime):
     def close(self, slots: Integers | None, bounds: Integers | int) -> list[WindowStates]:
         known = self._table.heads.size
         if slots is None:
-            found = self._leave(np.arange(known), np.full(known, bounds))
-            self._look()
-            return found
-        slots, of = np.unique(slots[slots < known], return_index=True)
-        if found := self._leave(slots, np.asarray(bounds)[of]):
-            self._settle(slots)
-            self._known = False
-            self._shrink()
-        return found
+            ended = np.empty(self._table.left.size + 1, np.int64)
+            found, least = complete(self._table, bounds, self._gaps, ended)
+            slots = np.flatnonzero(by_slot(ended[:found], True, known, False))
+            windows = self._leave(slots, np.full(slots.size, bounds))
+            ends, _ = self._settle(slots)
+            self._least, self._known = min(int(ends.min(initial=FOREVER)), least), self._stamp == "end"
+        else:
+            slots, of = np.unique(slots[slots < known], return_index=True)
+            if windows := self._leave(slots, np.asarray(bounds)[of]):
+                self._settle(slots)
+                self._known = False
+        self._shrink()
+        return [WindowStates.ordered(windows, ascending=True)] if windows else []
 
     def _leave(self, slots: Integers, bounds: Integers) -> list[WindowStates]:
         """Return the windows that are complete by ``bounds`` of groups, and mark their runs."""
@@ -210,32 +214,31 @@ class SessionStore(OnTime):
 
     def _look(self) -> None:
         """Learn the least end of an open window, and the least first time, once the windows that are complete left."""
-        ends, firsts = self._settle(np.arange(self._table.heads.size))
-        self._least, self._earliest = int(ends.min(initial=FOREVER)), int(firsts.min(initial=FOREVER))
+        self._least, self._earliest = extremes(self._table, self._gaps)
         self._known = True
-        self._shrink()
 
     def _shrink(self) -> None:
         """Give room back, once most of it is free."""
-        if 4 * len(self) < self._table.first.size > _LEAST:
-            (rows, slots), (heads, _, first, last, left, *_) = self._listed(), self._table
-            self._put(slots, first[rows], last[rows], left[rows], self._states.take(rows), heads.size)
+        if 4 * len(self) < self._table.left.size > _LEAST:
+            rows, (heads, _, times, of, left, _) = self._listed(), self._table
+            self._put(of[rows].astype(np.int64), times[rows], left[rows], self._states.take(rows), heads.size)
 
     def windows_of(self, slots: Integers) -> WindowStates:
         """Return the open windows of some groups as they are now, of a store of one definition.  O(runs)."""
         [(number, definition)] = self._definitions
-        rows, of = self._listed()
+        rows = self._listed()
+        of = self._table.of[rows].astype(np.int64)
         wanted = by_slot(slots, True, max(self._table.heads.size, int(slots.max(initial=-1)) + 1), False)
         rows, of = rows[wanted[of]], of[wanted[of]]
-        ends = definition.ends(self._table.last[rows])
-        return WindowStates(of, ends, self._states.take(rows), number, self._table.first[rows])
+        first, last = self._table.times[rows].T
+        return WindowStates(of, definition.ends(last), self._states.take(rows), number, first)
 
     def least_stamp(self, bound: int) -> int:
         if not self._known:
             self._look()
         if self._stamp == "start":
             return min(bound, self._earliest)
-        return min(int(self._definitions[0][1].least_end(np.array([bound]))[0]), self._least)
+        return min(shift(bound, int(self._gaps[0])), self._least)
 
     def least_stamps(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
         there = np.flatnonzero(slots < self._table.heads.size)
@@ -249,26 +252,28 @@ class SessionStore(OnTime):
         return filled_up(self._table.heads[:groups] >= 0, groups, False)
 
     def rename(self, kept: Integers, slots: Integers) -> None:
+        rows, of = self._listed(), self._table.of
+        of[rows] = slots[of[rows]]
         self._room(slots.size)
         self._table = self._table._replace(heads=self._table.heads[kept])
 
     def save(self) -> dict[str, Any]:
-        rows, slots = self._listed()
-        columns = (column[rows] for column in (self._table.first, self._table.last, self._table.left))
-        states = self._states.saved(self._states.take(rows))
-        return {"runs": [*map(narrow, (slots, *columns))], "states": states}
+        rows = self._listed()
+        (first, last), left = self._table.times[rows].T, self._table.left[rows]
+        columns = self._table.of[rows], first, last, np.where(left < 0, ~left, left)
+        return {"runs": [*map(narrow, columns)], "states": self._states.saved(self._states.take(rows))}
 
     def load(self, saved: Saved, groups: int) -> Store:
         runs = saved.part("runs")
         slots = runs.integers(0, (None,), least=0, below=groups)
-        first, last = (runs.integers(side, slots.shape) for side in (1, 2))
+        times = np.stack([runs.integers(side, slots.shape) for side in (1, 2)], axis=1)
         left = runs.integers(3, slots.shape, least=0, below=len(self._definitions))
-        self._widest.check(first)
-        self._widest.check(last)
-        newer, same = slots[1:] < slots[:-1], slots[1:] == slots[:-1]
+        self._widest.check(times)
+        newer, same, (first, last) = slots[1:] < slots[:-1], slots[1:] == slots[:-1], times.T
         if (first > last).any() or newer.any() or (same & (last[1:] + self._gaps[0] >= first[:-1])).any():
             msg = f"runs must be by group, the newest first, and apart; got {slots.size} that are not"
             raise SnapshotError(msg)
-        self._put(slots, first, last, left, self._states.loaded(saved.part("states"), slots.size), groups)
+        self._put(slots, times, left, self._states.loaded(saved.part("states"), slots.size), groups)
+        self._settle(np.arange(groups))
         self._look()
         return self
