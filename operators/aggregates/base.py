@@ -87,9 +87,6 @@ class Aggregation(ABC):
         return column_of(states[0][0], kind, null)
 
 
-_FLOAT64 = pa.float64()
-
-
 @dataclass(frozen=True)
 class OfColumn(Aggregation):
     """An aggregate of one column's values."""
@@ -135,8 +132,10 @@ def is_number(kind: pa.DataType) -> bool:
 
 def fewer(number: NDArray[Any], least: int) -> NDArray[np.bool_] | None:
     """Return where ``number`` is below ``least``, or None if it is nowhere."""
-    some = number[:1] if number.strides == (0,) else number  # one value that is stored once for all rows
-    return None if number.size == 0 or np.minimum.reduce(some) >= least else number < least
+    if number.size == 0:
+        return None
+    lowest = number[0] if number.strides == (0,) else np.minimum.reduce(number)  # stored once for all rows
+    return None if lowest >= least else number < least
 
 
 def stored(number: NDArray[Any]) -> NDArray[Any]:
@@ -144,13 +143,16 @@ def stored(number: NDArray[Any]) -> NDArray[Any]:
     return number[:1] if number.strides == (0,) else number
 
 
+_FLOATING = (pa.float64(), pa.float32(), pa.float16())
+
+
 def column_of(values: NDArray[Any], kind: pa.DataType, null: NDArray[np.bool_] | None = None) -> pa.Array:
     """Return numbers as a column of ``kind``, which may be of instants; ``null`` tells which rows are null.
 
     No copy where they are as wide as ``kind``; ``pa.array`` looks at them for as long as a page of one row takes.
     """
-    whole = values.dtype == np.int64 and kind.bit_width == 64 and kind != _FLOAT64
-    if null is None and (whole or (values.dtype == np.float64 and kind == _FLOAT64)):
+    same = 8 * values.itemsize == kind.bit_width and (values.dtype.kind == "f") == (kind in _FLOATING)
+    if null is None and same:
         return pa.Array.from_buffers(kind, values.size, [None, pa.py_buffer(np.ascontiguousarray(values))])
     return pa.array(values, kind, mask=null)
 

@@ -12,12 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from oop_engine.operators.aggregates.base import Arrays, of_words
+from oop_engine.operators.aggregates.base import Arrays, column_of, of_words
 
 __all__ = ["codes_of", "has_codes", "is_narrow", "least", "values_of", "words_of"]
 
 _FLIP = np.int64(np.iinfo(np.int64).min)
 _LIMITS = np.iinfo(np.int64)
+_WIDE = (pa.int64(), pa.float64(), pa.int32())
 
 
 def is_narrow(kind: pa.DataType) -> bool:
@@ -66,10 +67,13 @@ def values_of(codes: Arrays, null: NDArray[np.bool_] | None, kind: pa.DataType) 
     (values,) = codes
     if pa.types.is_floating(kind):
         values = values + 0.0  # -0.0 is 0.0
-    numbers = pa.array(values if null is None else np.where(null, values.dtype.type(0), values), mask=null)
+    values = values if null is None else np.where(null, values.dtype.type(0), values)
+    if kind in _WIDE:
+        return column_of(values, kind, null)
+    numbers = pa.array(values, mask=null)
     if pa.types.is_temporal(kind):
         return numbers.cast(pa.int32() if kind.bit_width == 32 else pa.int64()).view(kind)
-    return numbers if numbers.type == kind else numbers.cast(kind)
+    return numbers.cast(kind)
 
 
 def words_of(column: pa.Array) -> Arrays:

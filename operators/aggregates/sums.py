@@ -8,7 +8,16 @@ import numpy as np
 import pyarrow as pa
 
 from oop_engine.core.schema import Schema
-from oop_engine.operators.aggregates.base import Arrays, OfColumn, Part, fewer, is_number, of_words, stored
+from oop_engine.operators.aggregates.base import (
+    Arrays,
+    OfColumn,
+    Part,
+    column_of,
+    fewer,
+    is_number,
+    of_words,
+    stored,
+)
 from oop_engine.operators.aggregates.wide import divided, floats
 
 __all__ = ["Avg", "Sum"]
@@ -73,6 +82,6 @@ class Avg(_Added):
         null = fewer(number, 1)
         divisor = np.maximum(stored(number), 1)
         if pa.types.is_floating(kind):
-            return pa.array((total[0] if len(total) == 1 else floats(total)) / divisor, kind, mask=null)
+            return column_of((total[0] if len(total) == 1 else floats(total)) / divisor, kind, null)
         words = divided(total, np.broadcast_to(divisor, total[0].shape))
         return of_words(words[: kind.bit_width // 64], null, kind)

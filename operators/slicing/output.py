@@ -94,6 +94,7 @@ class Output:
         self.tie = _agreed_tie(self._aggregates, schema, place)
         self._kinds = [self.schema.fields.field(name).type for name in self._aggregates]
         self._time = self.schema.type_of(self.schema.progressing)
+        self._progressing = self.schema.fields.get_field_index(self.schema.progressing)
 
     def add(self, definitions: Mapping[str, Definition]) -> None:
         """Add definitions that come later; their results have the same columns."""
@@ -252,7 +253,8 @@ class Output:
         """Return a page of keys and extents, ``columns``, with the aggregates behind."""
         for aggregate, kind, parts in zip(self._aggregates.values(), self._kinds, self._of, strict=True):
             columns.append(aggregate.result(list(map(states.__getitem__, parts)), kind))
-        return Page(self.schema, pa.RecordBatch.from_arrays(columns, schema=self.schema.fields))
+        batch = pa.RecordBatch.from_arrays(columns, schema=self.schema.fields)
+        return Page(self.schema, batch, _progressing=columns[self._progressing])
 
 
 def _agreed_tie(aggregates: Mapping[str, Aggregation], schema: Schema, place: str) -> tuple[str, ...]:

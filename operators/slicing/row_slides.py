@@ -11,6 +11,7 @@ sharing, SIGMOD 2006.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -25,7 +26,7 @@ from oop_engine.operators.aggregates import Arrays
 from oop_engine.operators.kernels import monoids
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.compiled import Compiled, fixed
-from oop_engine.operators.values.columns import Integers, bytes_of
+from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.windows import Extents
 
 __all__ = ["Passed", "RowPanes", "RowSlide"]
@@ -64,6 +65,7 @@ class RowPanes:
         self.apart = self.range <= self.slide
         self.length, self.step = (1, 1) if self.apart else extents.panes
         self._full: Integers = _NO_RUNS
+        self._edges = dict[tuple[int, int], tuple[Integers, Integers]]()  # of the last page
         # where a slide is divided
         self._middle = self.slide - self.range % self.slide if self.step == 2 else self.slide
 
@@ -77,6 +79,13 @@ class RowPanes:
         low, high = self._complete(number), self._complete(number + rows)
         if self.of_one:
             return self._passed(low, high, _NO_RUNS, _NO_RUNS)
+        place = number % self.slide, rows
+        if place not in self._edges:  # pages are of one length, mostly
+            self._edges = {place: self._edges_of(low, high, number, rows)}
+        return self._passed(low, high, *self._edges[place])
+
+    def _edges_of(self, low: int, high: int, number: int, rows: int) -> tuple[Integers, Integers]:
+        """Return the tuples at which the panes from ``low`` to the open one, ``high``, start and end."""
         edges = np.empty(high - low + 2, np.int64)
         edges[0], edges[-1] = 0, rows
         for part in range(min(self.step, high - low)):
@@ -86,7 +95,7 @@ class RowPanes:
         if self.range < self.slide:  # tuples between windows are in no pane
             starts = np.maximum(starts, ends - self.range)
             starts[-1] = max(edges[-2], min(self._end(high) - self.range - number, rows))
-        return self._passed(low, high, starts, ends)
+        return fixed(starts), fixed(ends)
 
     def rest(self, number: int, most: int) -> list[Passed]:
         """Return the panes and windows that the end completes after ``number`` tuples, ``most`` windows at a time."""
@@ -144,6 +153,7 @@ class RowSlide:
         self.of, self.panes = of, panes
         self._loops = monoids.loops(of.monoid)
         self._identity = _narrowed(of, given)
+        self._width = sum(value.nbytes for value in self._identity)
         self._at, self.own = 0, dict[str, Any]()
         self._ring, self._back, self._open = self._cells(1), self._cells(1), self._cells(1)
 
@@ -152,7 +162,7 @@ class RowSlide:
 
         O(rows), in kernels.  Raises ``SumOverflowError`` with the window in which a sum would wrap.
         """
-        times = page.times if self.of.of_column else np.arange(number, number + len(page))
+        times = _NO_RUNS if self.of.of_column else np.arange(number, number + page.rows)
         *given, known = self.of.prepare(page, times)
         if not self.panes.of_one:
             panes = self._runs(passed, given, known, passed.starts, passed.ends)
@@ -160,7 +170,7 @@ class RowSlide:
             return self._slide(tuple(column[:-1] for column in panes), passed)
         if type(self.of.monoid).lift is monoids.Monoid.lift and not known.size:
             return self._slide(self._cast(given), passed)
-        starts = np.arange(len(page) + 1)
+        starts = fixed(np.arange(page.rows + 1))
         return self._slide(self._runs(passed, given, known, starts[:-1], starts[1:]), passed)
 
     def rest(self, passed: Passed, number: int) -> Arrays:
@@ -174,8 +184,13 @@ class RowSlide:
 
     @property
     def nbytes(self) -> int:
-        arrays = tuple(one for one in self.own.values() if isinstance(one, np.ndarray))
-        return bytes_of([self._ring, self._back, self._open, arrays])
+        cells = self._ring[0].size + 2  # the back, and the open pane
+        return cells * self._width + self._aside
+
+    @cached_property
+    def _aside(self) -> int:
+        """Bytes of the arrays beside, whose sizes stay."""
+        return sum(one.nbytes for one in self.own.values() if isinstance(one, np.ndarray))
 
     def save(self) -> dict[str, Any]:
         return {"at": self._at, "ring": self._ring, "back": self._back, "open": self._open, **self.own}
@@ -209,7 +224,6 @@ class RowSlide:
         panes = self._cells(starts.size)
         for column, last in zip(panes, self._open, strict=True):
             column[:1] = last
-        starts.flags.writeable = ends.flags.writeable = False  # one signature of each loop, whoever made them
         at = self._loops.add_runs(self.of.monoid, panes, starts, ends, tuple(given), known)
         if at >= 0:
             raise SumOverflowError(self.of.part.column, self.panes.window_of(passed.pane + at))
