@@ -147,12 +147,13 @@ _FLOATING = (pa.float64(), pa.float32(), pa.float16())
 
 
 def column_of(values: NDArray[Any], kind: pa.DataType, null: NDArray[np.bool_] | None = None) -> pa.Array:
-    """Return numbers as a column of ``kind``, which may be of instants; ``null`` tells which rows are null.
+    """Return values as a column of ``kind``, which may be of instants; ``null`` tells which rows are null.
 
-    No copy where they are as wide as ``kind``; ``pa.array`` looks at them for as long as a page of one row takes.
+    No copy of numbers as wide as ``kind``; ``pa.array`` looks at them for as long as a page of one row takes.
     """
-    same = 8 * values.itemsize == kind.bit_width and (values.dtype.kind == "f") == (kind in _FLOATING)
-    if null is None and same:
+    numbers = values.dtype.kind in "iuf"  # else a kind need not have a width
+    same = numbers and 8 * values.itemsize == kind.bit_width
+    if null is None and same and (values.dtype.kind == "f") == (kind in _FLOATING):
         return pa.Array.from_buffers(kind, values.size, [None, pa.py_buffer(np.ascontiguousarray(values))])
     return pa.array(values, kind, mask=null)
 

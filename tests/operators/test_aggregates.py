@@ -37,6 +37,7 @@ from oop_engine.operators.aggregates import (
     Var,
     WeightedAvg,
 )
+from oop_engine.operators.aggregates.base import column_of
 from oop_engine.operators.slicing.accumulators import accumulator
 from oop_engine.operators.slicing.panes import pane_windows
 from oop_engine.operators.slicing.partials import States
@@ -166,6 +167,15 @@ def test_infinities_and_nan_follow_ieee():
     [found] = driver.rows()
     assert all(np.isnan(found[name]) for name in ("s", "a", "v", "sd"))
     assert (found["lo"], found["hi"]) == (1.0, float("inf"))
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [(["a", None], pa.string()), ([b"a"], pa.binary()), ([True, False], pa.bool_()), ([1.5], pa.float16())],
+)
+def test_results_that_are_no_numbers_become_a_column(values, kind):
+    column = column_of(np.array(values, None if kind == pa.bool_() else object), kind)
+    assert (column.type, column.to_pylist()) == (kind, values)
 
 
 @pytest.mark.parametrize("zeros", [[0.0, -0.0], [-0.0, 0.0]])
