@@ -133,8 +133,14 @@ class Local:
         """How often some operator wants ``clock``; None: never."""
         return min((op.clock_every for op in self.operators.values() if op.clock_every), default=None)
 
-    async def push(self, source: str, message: Message, now: int | None = None) -> None:
-        """Send a message of a source; waits while the queues behind it are full."""
+    async def push(
+        self, source: str, message: Message, now: int | None = None, *, at_once: bool = False
+    ) -> None:
+        """Send a message of a source; waits while the queues behind it are full.
+
+        ``at_once``: operators that are idle handle a small message before this returns, a turn of the event loop sooner
+        than by their own tasks; who pushes so must not be cancelled meanwhile.
+        """
         if self._gate.locked():
             async with self._gate:  # a change is on its way in
                 pass
@@ -144,7 +150,7 @@ class Local:
             return
         if self._lanes[source] or self._in_turn[source].locked():
             await self._rows_in(source)
-        await self._push(source, message, now)
+        await self._push(source, message, now, alone=at_once)
 
     async def push_row(
         self, source: str, row: Mapping[str, Any] | Sequence[Any], arrival: int | None = None
@@ -182,13 +188,13 @@ class Local:
         for source in self._lanes:
             await self._rows_in(source)
 
-    async def _push(self, source: str, message: Message, now: int | None) -> None:
+    async def _push(self, source: str, message: Message, now: int | None, *, alone: bool = False) -> None:
         message = admitted(f"graph {self.plan.name!r}, source {source!r}", self._schemas[source], message)
         if isinstance(message, Page) and message.arrival is not None and len(message):
             now = int(message.arrival[-1])
         if now is not None and now > self._now[source]:
             self._now[source] = now
-        await self._send(self._routes[source][0], message, self._now[source], wall())
+        await self._send(self._routes[source][0], message, self._now[source], wall(), alone=alone)
 
     async def change(self, operator: str, change: Change, now: int | None = None) -> None:
         """Change an operator, as ``Inline.change``; pushes of other tasks wait until it is in.
@@ -399,7 +405,7 @@ class Local:
         *,
         alone: bool = False,
     ) -> None:
-        """Send a message on; ``alone``: by an operator's task that has nothing else to do."""
+        """Send a message on; ``alone``: by a task that has nothing else to do."""
         if isinstance(message, Page):
             if not message.rows:
                 return

@@ -133,8 +133,9 @@ class Inlet:
         self._emptied.set()
         if not pieces:
             return
-        for message in self._messages(pieces):
-            await self._local.push(self.name, self._arrived(message))
+        messages = self._messages(pieces)
+        for message in messages:  # one alone is answered at once; several go through the graph together
+            await self._local.push(self.name, self._arrived(message), at_once=len(messages) == 1)
         _, _, self.position = pieces[-1]
         await self._took()
 

@@ -43,8 +43,8 @@ EVENTS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 60)), max_size
 
 @pytest.mark.parametrize("build", [lambda: merged(5), lambda: merged(60, clock_every=10, lull=100), diamond])
 def test_local_gives_what_inline_gives(build: Callable[[], Graph]) -> None:
-    @given(EVENTS, st.integers(1, 4), st.integers(1, 3))
-    def holds(events: list[tuple[str, int]], size: int, capacity: int) -> None:
+    @given(EVENTS, st.integers(1, 4), st.integers(1, 3), st.booleans())
+    def holds(events: list[tuple[str, int]], size: int, capacity: int, at_once: bool) -> None:
         expected: list[Result] = []
         found: list[Result] = []
         inline = Inline(build(), expected.append, check=False)
@@ -60,7 +60,7 @@ def test_local_gives_what_inline_gives(build: Callable[[], Graph]) -> None:
         async def main() -> None:
             async with Local(build(), found.append, capacity=capacity) as local:
                 for source, page in pages:
-                    await local.push(source, page)
+                    await local.push(source, page, at_once=at_once)
                 await local.end(sources[-1])
 
         for source, page in pages:
@@ -143,6 +143,34 @@ async def test_an_error_cancels_everything_and_comes_out_bare(at: int) -> None:
     with pytest.raises(OperatorError, match=f"no {at}"):
         async with Local(chain(Operator(), Fail(at), Hold()), print, capacity=2) as local:
             await push_many(local)
+    assert running() == set()
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+async def test_a_small_page_that_is_handled_at_once_is_answered_before_the_push_returns(
+    at_once: bool,
+) -> None:
+    results: list[Result] = []
+    async with Local(chain(Operator(), Operator()), results.append) as local:
+        await settle()  # its tasks wait for messages
+        await local.push("source", page_of([(1, 1)]), at_once=at_once)
+        assert len(results) == at_once
+        await local.push("source", page_of([(n, n) for n in range(100)]), at_once=at_once)
+        assert len(results) == at_once  # a page that is not small waits for its turn
+    assert sum(result.message.rows for result in results if isinstance(result.message, Page)) == 101
+
+
+async def test_an_error_of_an_operator_that_works_at_once_is_that_of_its_pusher_too() -> None:
+    async def push(local: Local) -> None:
+        async with local:
+            await settle()
+            await local.push("source", page_of([(0, 0)]), at_once=True)
+            for number in (1, 2):
+                with pytest.raises(OperatorError, match="no 1"):
+                    await local.push("source", page_of([(number, number)]), at_once=True)
+
+    with pytest.raises(OperatorError, match="no 1"):
+        await push(Local(chain(Operator(), Fail(1)), print))
     assert running() == set()
 
 
