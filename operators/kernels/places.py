@@ -7,9 +7,10 @@ by code.  Called by ``oop_engine.operators.keys.key_table``.
 
 Cells are those of a ring of panes (``panes.py``).
 
-Without groups, a block of tuples goes to few panes side by side.  A cell that is written for one tuple has to be waited
-for by the next, so the block is taken together: where it has very few panes, by how many tuples, or how much, there is
-from the start of each on, in vector instructions and without a division; else in lanes that take turns.
+Without groups, tuples go to few panes side by side.  A cell that is written for one tuple has to be waited for by the
+next, so a block is taken together: where it has very few panes, by how much there is from the start of each on, in
+vector instructions and without a division; else in lanes that take turns.  Tuples are counted and a sum is added up in
+one number for both: value * 2**13 + 1.
 """
 
 from __future__ import annotations
@@ -19,17 +20,35 @@ from numba import njit
 
 from oop_engine.operators.kernels.partials import NO_WINDOW
 
-__all__ = ["BLOCK", "WIDE", "encode", "fill", "find", "pairs", "pane_rows", "place", "sum_times", "tally"]
+__all__ = [
+    "BLOCK",
+    "PAGE_PANES",
+    "WIDE",
+    "encode",
+    "fill",
+    "find",
+    "pairs",
+    "pane_rows",
+    "place",
+    "place_sums",
+    "sum_times",
+    "tally",
+]
 
 NEVER = np.iinfo(np.int64).min
 BLOCK = 512
 """Tuples at a time: notes about them stay in the nearest cache."""
 WIDE = 64
 """Panes of a block of one group at most, that are added up together."""
+PAGE_PANES = 1024
+"""Panes of a page of one group at most, that are added up together."""
 _FEW = 8  # cells
 _LANES, _ASKED = 4, 6  # lanes; panes that are asked for one at a time
 _SAFE = np.int64(1) << 53  # so many times a block of them fits 64 bits
-_ONES = np.empty(0, np.int64)
+_STRETCH = 8 * BLOCK  # tuples whose count and sum share a number ...
+_BITS = 13  # ... of which the count has so many bits, ...
+_NARROW = np.int64(1) << 37  # ... and values fit if they are below this
+_EXACT = np.int64(1) << 50  # the quotient of a time below this and a half is exact to the pane
 SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio
 
 
@@ -190,15 +209,11 @@ def place(geometry, grid, tuples, spans, counts, turns, slots, times, rows, stop
     (begin, slide), (done, limit) = grid, stops
     used, missed, over, panes = 0, 0, False, np.empty(BLOCK, np.int64)
     cells, fresh = np.empty(BLOCK, np.int64), np.empty(BLOCK + 1, np.int64)
-    totals, alone = np.empty((_LANES, WIDE), np.int64), geometry.groups == 1 and len(rows) == 0
     while done < len(slots) and not over:  # so many at a time that notes about them stay in the nearest cache
         start, done = done, min(done + BLOCK, len(slots))
         some, its = slots[start:done], cells[: done - start]
-        if alone:
-            new, bits = _count_one(geometry, grid, tuples, some, times[start:done], panes, its, fresh, totals)
-        else:
-            missed += _cells(geometry, begin, slide, some, times[start:done], panes, its)
-            new, bits = _count_few(tuples, its, fresh) if geometry.groups == 1 else _count(tuples, its, fresh)
+        missed += _cells(geometry, begin, slide, some, times[start:done], panes, its)
+        new, bits = _count_few(tuples, its, fresh) if geometry.groups == 1 else _count(tuples, its, fresh)
         _wake(geometry, spans, counts, turns, some, panes, fresh[:new])
         used, over = used + new, bits >= limit
         if len(rows):
@@ -267,25 +282,6 @@ def _count_few(tuples, cells, fresh):
 
 
 @njit(cache=True, nogil=True)
-def _count_one(geometry, grid, tuples, slots, times, panes, cells, fresh, totals):
-    """Do so for a block of one group, all in a pane that there is; its first tuples stand for those of new cells."""
-    first, wide = tally(times, grid[0], grid[1], _ONES, totals, cells)
-    if wide == 0:
-        _cells(geometry, grid[0], grid[1], slots, times, panes, cells)
-        return _count(tuples, cells, fresh)
-    new, bits = np.int64(0), np.int64(0)
-    for at in range(wide):
-        pane, count = geometry.low + first + at, totals[0, at]
-        cell = pane & geometry.mask
-        panes[new], fresh[new] = pane, new
-        if count and not tuples[cell]:
-            new += 1
-        tuples[cell] += count
-        bits |= np.int64(tuples[cell])
-    return new, bits
-
-
-@njit(cache=True, nogil=True)
 def _wake(geometry, spans, counts, turns, slots, panes, fresh):
     """Note the windows of the tuples that made new cells."""
     step, length, _, _, _, _ = geometry
@@ -307,65 +303,118 @@ def _wake(geometry, spans, counts, turns, slots, panes, fresh):
 
 
 @njit(cache=True, nogil=True)
+def place_sums(geometry, grid, tuples, known, slots, times, given, sums, limit):
+    """Count the tuples of a page without groups in their panes, all of which the ring has, and add up one column.
+
+    ``grid``: the page's first pane, when it begins, how long each is, and of how many there are tuples: at most
+    ``PAGE_PANES``.  ``known``: spans, counts and turns as in ``place``.  given integers (n,) are added to sums int64
+    (room,); both (0,): there is nothing to add up.  Returns how many panes are new, how many tuples are done, and the
+    cell of a sum that does not fit, or -1.  It stops before values that are too large to share a number with a count,
+    panes that are too long, and a cell with more tuples than ``limit``.  O(tuples + panes for each stretch of them).
+    """
+    first, begin, slide, wide = grid
+    totals, cells = np.empty((_LANES, wide), np.int64), np.empty(BLOCK, np.int64)
+    packed, fresh, panes = np.ones(BLOCK, np.int64), np.arange(wide), np.empty(wide, np.int64)
+    new, done = 0, 0
+    while done < len(times) and wide * slide < _EXACT:
+        bits, stop = np.int64(0), min(done + _STRETCH, len(times))
+        totals[:] = 0
+        for start in range(done, stop, BLOCK):
+            some = times[start : min(start + BLOCK, stop)]
+            if len(given):
+                bits |= _pack(given[start : start + len(some)], packed)
+            if wide <= _ASKED:
+                _from_each(some, begin, slide, packed[: len(some)], totals[0])
+            else:
+                _in_lanes(some, begin, slide, packed[: len(some)], totals, cells)
+        if bits >= _NARROW or _united(geometry, first, totals, tuples) > limit:
+            break
+        for at in range(wide):
+            pane, count = first + at, totals[0, at] & ((1 << _BITS) - 1)
+            cell = pane & geometry.mask
+            if count and not tuples[cell]:
+                panes[new] = pane
+                new += 1
+            tuples[cell] += count
+            if len(given) and _add(sums, cell, totals[0, at] >> _BITS):
+                return new, done, cell
+        done = stop
+    _wake(geometry, *known, slots, panes, fresh[:new])
+    return new, done, np.int64(-1)
+
+
+@njit(cache=True, nogil=True)
+def _pack(given, packed):
+    """Write value * 2**13 + 1 for each value; return the bits that there are in values."""
+    bits = np.int64(0)
+    for i in range(len(given)):  # vector instructions
+        value = np.int64(given[i])
+        packed[i] = (value << _BITS) + 1
+        bits |= value ^ (value >> 63)
+    return bits
+
+
+@njit(cache=True, nogil=True)
+def _united(geometry, first, totals, tuples):
+    """Add lanes up in the first one; return how many tuples a cell will have at most."""
+    most = np.int64(0)
+    for at in range(totals.shape[1]):
+        for lane in range(1, _LANES):
+            totals[0, at] += totals[lane, at]
+        count = totals[0, at] & ((1 << _BITS) - 1)
+        most = max(most, np.int64(tuples[(first + at) & geometry.mask]) + count)
+    return most
+
+
+@njit(cache=True, nogil=True)
 def tally(times, begin, slide, given, totals, cells):
-    """Add ``given`` integers (n,), or ones if it is (0,), up by panes; return the first pane, and of how many.
+    """Add ``given`` integers (n,) up by panes; return the first pane, and of how many.
 
     Pane 0 begins at ``begin``, each is ``slide`` long; times int64 (n,) are none before it.  Written: totals int64
-    (4, WIDE), of which row 0 has the totals; cells int64 (BLOCK,), scratch.  0 panes: there are more than ``WIDE``.
+    (4, WIDE), of which row 0 has the totals; cells int64 (BLOCK,), scratch.  0 panes: there are more than ``WIDE``, or
+    they are too long.
     """
     least, greatest = times[0], times[0]
     for i in range(len(times)):
         least, greatest = min(least, times[i]), max(greatest, times[i])
     first = (least - begin) // slide
     wide = (greatest - begin) // slide - first + 1
-    if wide > WIDE:
+    if wide > WIDE or wide * slide >= _EXACT:
         return first, np.int64(0)
+    totals[:, :wide] = 0
     if wide <= _ASKED:
         _from_each(times, begin + first * slide, slide, given, totals[0, :wide])
     else:
         _in_lanes(times, begin + first * slide, slide, given, totals[:, :wide], cells)
+        for lane in range(1, _LANES):
+            for at in range(wide):
+                totals[0, at] += totals[lane, at]
     return first, wide
 
 
 @njit(cache=True, nogil=True)
 def _from_each(times, begin, slide, given, totals):
-    """Do so pane by pane: the total from its start on, less that from the next one on."""
+    """Add up pane by pane: the total from its start on, less that from the next one on."""
     later = np.int64(0)
     for at in range(len(totals) - 1, -1, -1):
         start, total = begin + at * slide, np.int64(0)
-        if at == 0 and len(given) == 0:
-            total = np.int64(len(times))
-        elif at == 0:
-            for i in range(len(given)):
-                total += np.int64(given[i])
-        elif len(given) == 0:
-            for i in range(len(times)):
-                total += times[i] >= start
-        else:
-            for i in range(len(given)):
-                total += np.int64(given[i]) if times[i] >= start else np.int64(0)
-        totals[at], later = total - later, total
+        for i in range(len(given)):
+            total += np.int64(given[i]) if at == 0 or times[i] >= start else np.int64(0)
+        totals[at], later = totals[at] + total - later, total
 
 
 @njit(cache=True, nogil=True)
 def _in_lanes(times, begin, slide, given, totals, cells):
-    """Do so tuple by tuple.  The quotient of floats is one off at most."""
-    share, lanes, counts = 1.0 / slide, np.uintp(_LANES), len(given) == 0
+    """Add up tuple by tuple.  Half a unit keeps the quotient from the edge of a pane by more than it may be wrong."""
+    share, lanes = 1.0 / slide, np.uintp(_LANES)
     for i in range(len(times)):
-        away = times[i] - begin
-        pane = np.int64(np.float64(away) * share)
-        rest = away - pane * slide
-        cells[i] = pane + np.int64(rest >= slide) - np.int64(rest < 0)
-    totals[:] = 0
+        cells[i] = np.int64((np.float64(times[i] - begin) + 0.5) * share)
     whole = np.uintp(len(times) // _LANES * _LANES)
     for i in range(np.uintp(0), whole, lanes):  # unsigned: no index is below 0
         for lane in range(lanes):
-            totals[lane, np.uintp(cells[i + lane])] += 1 if counts else np.int64(given[i + lane])
+            totals[lane, np.uintp(cells[i + lane])] += np.int64(given[i + lane])
     for i in range(whole, np.uintp(len(times))):
-        totals[0, np.uintp(cells[i])] += 1 if counts else np.int64(given[i])
-    for lane in range(1, _LANES):
-        for at in range(totals.shape[1]):
-            totals[0, at] += totals[lane, at]
+        totals[0, np.uintp(cells[i])] += np.int64(given[i])
 
 
 @njit(cache=True, nogil=True)

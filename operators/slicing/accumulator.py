@@ -40,8 +40,6 @@ __all__ = [
     "result_of",
 ]
 
-Panes = tuple[Geometry, int, int]
-"""A ring of panes, when its lowest one begins, and how long each is."""
 _AS_IEEE = np.errstate(invalid="ignore", over="ignore")  # infinities are combined without a word
 
 
@@ -60,7 +58,8 @@ class Accumulator(ABC):
     column there are.  ``invertible``: a state can be taken away again, exactly.
     ``of_column``: it takes the values of the part's column as they are, and no times, so a loop over them may stand
     in for it.
-    ``by_times``: where there are no groups, it adds tuples by their times, without the row of each.
+    ``by_times``: the state is the sum, in 64 bits and checked, of the integers that ``prepare`` returns first; where
+    there are no groups, ``PaneRing`` adds them up by their times, without the row of each.
     ``compiled``: all is done in loops; others take a Python step to put windows together.
     ``ragged``: states are lists, in a ``Ragged`` column; stores of cells of one size leave them to others.
     """
@@ -117,11 +116,6 @@ class Accumulator(ABC):
         rows, lifted = rows[starts], self.reduce(lifted, starts)
         together = self.combine(tuple(column[rows] for column in state), lifted)
         _write(state, rows, together)
-
-    def add_times(self, state: Arrays, panes: Panes, times: Integers, inputs: Arrays) -> None:
-        """Add each tuple of a stream without groups to the row of its pane; asked where it is ``by_times``."""
-        msg = f"{type(self).__name__} is not by_times: it has no add_times"
-        raise NotImplementedError(msg)
 
     def add_runs(self, state: Arrays, starts: Integers, tuples: int, inputs: Arrays) -> None:
         """Add the tuples from ``starts[i]`` (ascending, the first 0) to the next to row ``i``, all of so many."""

@@ -11,7 +11,8 @@ import pytest
 
 from oop_engine import FOREVER, ContractError, Linear, Page, Schema
 from oop_engine.operators import Avg, Count, Max, Sliding, Sum, Tumbling, WindowAggregate
-from oop_engine.operators.kernels.places import BLOCK, WIDE, tally
+from oop_engine.operators.kernels.panes import Geometry
+from oop_engine.operators.kernels.places import BLOCK, PAGE_PANES, WIDE, place_sums, tally
 from oop_engine.operators.slicing.panes.slice_windows import SliceWindows
 from oop_engine.testing import Driver
 
@@ -98,13 +99,70 @@ def test_a_block_is_added_up_by_panes(slide: int, kind: Any) -> None:
         times, given = 1000 + draw.integers(0, 5000, rows), draw.integers(-99, 99, rows).astype(kind)
         totals, cells = np.empty((4, WIDE), np.int64), np.empty(BLOCK, np.int64)
         panes = (times - 993) // slide
-        for values in (given, given[:0]):
-            first, wide = tally(times, 993, slide, values, totals, cells)
-            spanned = int(np.ptp(panes)) + 1
-            assert (first, wide) == (panes.min(), spanned if spanned <= WIDE else 0)
-            weights = values if values.size else None
-            wanted = np.bincount(panes - first, weights)[:wide]
-            assert totals[0, :wide].tolist() == wanted.astype(np.int64).tolist()
+        first, wide = tally(times, 993, slide, given, totals, cells)
+        spanned = int(np.ptp(panes)) + 1
+        assert (first, wide) == (panes.min(), spanned if spanned <= WIDE else 0)
+        wanted = np.bincount(panes - first, given)[:wide]
+        assert totals[0, :wide].tolist() == wanted.astype(np.int64).tolist()
+
+
+@pytest.mark.parametrize("slide", [1, 7, 100, 5000])
+@pytest.mark.parametrize("kind", [np.int32, np.int64, None])
+def test_a_page_is_counted_and_added_up_at_once(slide: int, kind: Any) -> None:
+    draw = np.random.default_rng(slide)
+    for rows in (1, BLOCK, 9 * BLOCK + 3):
+        away = draw.integers(0, min(5000, slide * PAGE_PANES), rows)
+        away[: rows // 2] = away[: rows // 2] // slide * slide  # many at the edges of panes
+        given = draw.integers(-(2**31), 2**31, rows).astype(kind or np.int64)[: rows if kind else 0]
+        tuples, sums = np.zeros(PAGE_PANES, np.int32), np.zeros(PAGE_PANES if kind else 0, np.int64)
+        spans, counts, turns = (
+            np.array([[FOREVER, -FOREVER]]),
+            np.array([0, 0, FOREVER]),
+            np.empty((4, 0), np.int64),
+        )
+        panes, low = away // slide, int(away.min()) // slide
+        wide = int(panes.max()) - low + 1
+        ring, first = (
+            Geometry(1, 1, 0, PAGE_PANES - 1, PAGE_PANES - 1, 1),
+            (low, 900 + low * slide, slide, wide),
+        )
+        page = np.zeros(rows, np.int64), 900 + away, given
+        new, done, at = place_sums(ring, first, tuples, (spans, counts, turns), *page, sums, 2**40)
+        assert (new, done, at) == (np.unique(panes).size, rows, -1)
+        assert tuples.tolist() == np.bincount(panes, minlength=PAGE_PANES).tolist()
+        for pane in np.unique(panes) if kind else ():
+            assert sums[pane] == given[panes == pane].sum(dtype=np.int64)
+        assert (*spans[0], *counts) == (low, panes.max(), 0, 1, low)
+
+
+@pytest.mark.parametrize("few", [1, 30])
+def test_values_that_share_no_number_with_a_count_and_panes_with_very_many_tuples(few: int) -> None:
+    """Of some pages the first tuples are added up with their count, and the others are not."""
+    draw = np.random.default_rng(few)
+    kinds: list[list[Any]] = [[Tumbling(10)], [Tumbling(20), Tumbling(30)], [Tumbling(2**51)] * 2]
+    for windows in kinds:
+        named = {str(number): one for number, one in enumerate(windows)}
+        driver, held = Driver(WindowAggregate(named, SUMS), ONE), list[Any]()
+        for rows in (5000, 17_000, 40):
+            times = draw.integers(0, 10 * few, rows)
+            values = draw.integers(-(2**36), 2**36, rows)
+            values[draw.integers(0, rows, 3)] = draw.choice([2**37 - 1, 2**37, -(2**37), 2**53, -(2**58)], 3)
+            page = {"ts": times, "v": values, "small": values // 2**8 % 2**9}
+            driver.feed(0, Page.of(ONE, page))
+            held.append(page)
+        driver.feed(0, Linear(FOREVER))
+        times, values, small = (np.concatenate([page[name] for page in held]) for name in ONE.names)
+        wanted = []
+        for number, one in enumerate(windows):
+            for end in np.unique(times // one.range + 1) * one.range:
+                inside = (times < end) & (times >= end - one.range)
+                found = np.count_nonzero(inside), values[inside].sum(), small[inside].sum()
+                wanted.append((int(end), str(number), *map(int, found)))
+        got = [
+            tuple(row[name] for name in ("window_end", "window", "n", "sum", "small"))
+            for row in driver.rows()
+        ]
+        assert got == sorted(wanted)
 
 
 @pytest.mark.parametrize("assembly", ["auto", "stacks"])

@@ -9,8 +9,7 @@ from oop_engine.core.page import Page
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.aggregates.order_codes import codes_of, least, words_of
 from oop_engine.operators.kernels import monoids
-from oop_engine.operators.kernels.places import sum_times
-from oop_engine.operators.slicing.accumulator import Panes, register_accumulator
+from oop_engine.operators.slicing.accumulator import register_accumulator
 from oop_engine.operators.slicing.compiled import Compiled, fixed, known, numbers, values
 from oop_engine.operators.values.columns import Integers
 
@@ -45,11 +44,6 @@ class _Sum(Compiled):
         self.monoid = monoids.Summed() if part.floating else monoids.Checked()
         self.identity = (np.float64(0) if part.floating else np.int64(0),)
         self.invertible = self.by_times = not part.floating
-
-    def add_times(self, state: Arrays, panes: Panes, times: Integers, inputs: Arrays) -> None:
-        at = sum_times(*panes, times, inputs[0], state[0])  # nulls are 0
-        if at >= 0:
-            self._check(at)
 
 
 @register_accumulator("total", "checked", "total_of_squares")

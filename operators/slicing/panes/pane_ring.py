@@ -32,7 +32,7 @@ from oop_engine.core.snapshot import Later
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels.pane_rows import free
 from oop_engine.operators.kernels.panes import Geometry, used
-from oop_engine.operators.kernels.places import place
+from oop_engine.operators.kernels.places import PAGE_PANES, place, place_sums, sum_times
 from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError, filled
 from oop_engine.operators.slicing.accumulators import accumulator, is_compiled
 from oop_engine.operators.slicing.window_states import WindowOverflowError, as_slice, narrow
@@ -63,7 +63,10 @@ class _Scratch(threading.local):
 _SCRATCH = _Scratch()
 _LEAST, _GREATEST = np.minimum.reduce, np.maximum.reduce  # without the Python of ``min`` and ``max``
 _NONE = np.empty(0, np.int64)
+_NOTHING = np.empty(0, np.int64)
+_NOTHING.flags.writeable = False
 _UNTURNED = np.empty((_TURNS, 0), np.int64)
+_Known = tuple[Integers, Integers, Integers]  # spans, counts, turns
 
 
 class PaneRing:
@@ -145,12 +148,28 @@ class PaneRing:
             where, origin, slide = (where - origin) // slide, 0, 1
         if _SCRATCH.room.size < times.size:
             _SCRATCH.room = np.empty(times.size, np.int64)
-        by_times = fits and self.groups == 1 and self._summed
-        cells = _SCRATCH.room[: times.size] if not (fits and (by_times or not self._own)) else _NONE
         slots, where = slots.view(), where.view()
         slots.flags.writeable = where.flags.writeable = False  # one signature, whoever made them
-        grid, placed = (origin + self.low * slide, slide), (slots, where, cells)
         known = spans, counts, self.turns if self.turned else _UNTURNED
+        if fits and self.groups == 1 and self._summed:
+            self._add_alone(page, times, (slots, where), known, (origin, slide), (low, high))
+            return _NONE
+        cells = _SCRATCH.room[: times.size] if self._own or not fits else _NONE
+        left = _NONE
+        if self._count(known, (origin + self.low * slide, slide), (slots, where, cells)):
+            inside = cells >= 0
+            left, page = np.flatnonzero(~inside), page.filter(inside)
+            times, cells = times[inside], cells[inside]
+        try:
+            for of, state in zip(self.accumulators, self.columns, strict=True):
+                if state is not None:
+                    of.add(state, cells, of.prepare(page, times))
+        except SumOverflowError as error:
+            raise self._too_large(error.column, error.at) from None
+        return left
+
+    def _count(self, known: _Known, grid: tuple[int, int], placed: tuple[Integers, ...]) -> int:
+        """Count tuples in their cells; return how many are left out."""
         limit = _SHORT if self._kind is np.int16 else _MOST
         new, out, done, over = place(self.geometry, grid, self.tuples, *known, *placed, (0, limit))
         if over:  # the rest is counted in wider cells
@@ -158,22 +177,43 @@ class PaneRing:
             more, left_out, *_ = place(self.geometry, grid, self.tuples, *known, *placed, (done, _MOST))
             new, out = new + more, out + left_out
         self.used += new
-        left = _NONE
-        if out:
-            inside = cells >= 0
-            left, page = np.flatnonzero(~inside), page.filter(inside)
-            times, cells = times[inside], cells[inside]
-        try:
-            for of, state in zip(self.accumulators, self.columns, strict=True):
-                if state is not None and by_times:
-                    of.add_times(state, (self.geometry, *grid), where, of.prepare(page, times))
-                elif state is not None:
-                    of.add(state, cells, of.prepare(page, times))
-        except SumOverflowError as error:
-            at, slot = divmod(error.at, self.groups)
-            pane = self.low + ((at - self.low) & (self.room - 1))
-            raise self.overflow(error.column, slot, pane // step) from None
-        return left
+        return int(out)
+
+    def _add_alone(
+        self, page: Page, times: Integers, placed: tuple[Integers, Integers], known: _Known,
+        grid: tuple[int, int], reach: tuple[int, int],
+    ) -> None:  # fmt: skip
+        """Add tuples of the one group, all in panes that there are: by their times, without the cell of each.
+
+        ``grid``: where pane 0 begins, how long each is; ``reach``: the first and the last pane of the page.  The first
+        sum is added up as tuples are counted.
+        """
+        (slots, where), (origin, slide), (low, high) = placed, grid, reach
+        kept = zip(self.accumulators, self.columns, strict=True)
+        own = [(of, state[0], of.prepare(page, times)[0]) for of, state in kept if state is not None]
+        _, sums, given = own[0] if own else (None, _NONE, _NOTHING)
+        done, at = 0, -1
+        if high - low < PAGE_PANES:
+            stretch = low, origin + low * slide, slide, high - low + 1
+            limit = _SHORT if self._kind is np.int16 else _MOST
+            alike = self.geometry, stretch, self.tuples, known, slots, where, given, sums, limit
+            new, done, at = place_sums(*alike)
+            self.used += new
+        grid = origin + self.low * slide, slide
+        if at < 0 and done < where.size:
+            self._count(known, grid, (slots[done:], where[done:], _NONE))
+        for of, sums, given in own:
+            if at < 0 and done < where.size:
+                at = sum_times(self.geometry, *grid, where[done:], given[done:], sums)
+            if at >= 0:
+                raise self._too_large(of.part.column, at)
+            done = 0  # the other ones have not been added yet
+
+    def _too_large(self, column: str | None, cell: int) -> WindowOverflowError:
+        """Return the error of a sum that does not fit in a cell."""
+        at, slot = divmod(cell, self.groups)
+        pane = self.low + ((at - self.low) & (self.room - 1))
+        return self.overflow(column, slot, pane // self.step)
 
     def _panes(self, times: Integers) -> Integers:
         """Return the panes of times, where they are not all of one length."""
