@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from oop_engine.core.errors import ContractError
 from oop_engine.core.graphs.html import table_html
-from oop_engine.core.plain import arrivals, plain_column, plain_type, record_batches
+from oop_engine.core.groups.in_python import rows_of
+from oop_engine.core.plain import arrivals, no_rows, plain_column, plain_type, record_batches
 from oop_engine.core.schema import Schema
 from oop_engine.core.sizes import copied, owned, value_bytes
 
@@ -120,7 +121,7 @@ class Page:
     @classmethod
     def empty(cls, schema: Schema) -> Page:
         """Return the page of no rows."""
-        return cls(schema, pa.RecordBatch.from_pylist([], schema=schema.fields))
+        return cls(schema, no_rows(schema.fields))
 
     def __len__(self) -> int:
         return self.rows
@@ -207,9 +208,8 @@ class Page:
         return page
 
     def to_pylist(self) -> list[dict[str, Any]]:
-        """Return the rows as dictionaries (for tests and small results)."""
-        rows: list[dict[str, Any]] = self.batch.to_pylist()
-        return rows
+        """Return the rows as dictionaries (for tests and small results); moments as ``in_python.py`` has them."""
+        return rows_of(self.batch)
 
     def __arrow_c_array__(self, requested_schema: object = None) -> Any:
         """Hand the columns over to whoever takes Arrow data (pandas, Polars, DuckDB), without copying."""

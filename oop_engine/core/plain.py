@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from oop_engine.core.errors import ContractError
 
-__all__ = ["arrivals", "is_arrow", "plain_column", "plain_type", "record_batches"]
+__all__ = ["arrivals", "is_arrow", "no_rows", "plain_column", "plain_type", "record_batches"]
 
 _FRACTIONS = (float, np.floating, Decimal)
 _WHOLE = frozenset({int, bool, type(None)})  # nothing of them is cut off
@@ -78,6 +78,15 @@ def plain_column(values: Any, kind: pa.DataType, place: str) -> pa.Array:
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         msg = f"{place} must be {kind}; got {_type_of(values)}: {error}: cast it, or make smaller pages"
         raise ContractError(msg) from error
+
+
+def no_rows(fields: pa.Schema) -> pa.RecordBatch:
+    """Return no rows of these columns; of dictionaries of moments or decimals Arrow makes none from a list.
+
+    >>> no_rows(pa.schema([("at", pa.dictionary(pa.int8(), pa.date32()))])).num_rows
+    0
+    """
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in fields], schema=fields)
 
 
 def arrivals(values: Any) -> NDArray[np.int64]:

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from oop_engine.core.groups.group_index import GroupIndex
+from oop_engine.core.groups.in_python import values_of
 from oop_engine.lab.scenario import COMPLETE_AT
 
 __all__ = ["Match", "int64_of", "missing_and_wrong"]
@@ -60,7 +61,7 @@ def _equal(one: pa.Array, other: pa.Array) -> NDArray[np.bool_]:
         both: NDArray[np.bool_] = np.logical_and.reduce([alike, *inside])
         return both
     if pa.types.is_list(one.type):
-        pairs = zip(one.to_pylist(), other.to_pylist(), strict=True)
+        pairs = zip(values_of(one), values_of(other), strict=True)
         return np.fromiter((a == b for a, b in pairs), np.bool_, len(one))
     if pa.types.is_floating(one.type) or pa.types.is_floating(other.type):
         a, b = (c.cast(pa.float64()).to_numpy(zero_copy_only=False) for c in (one, other))

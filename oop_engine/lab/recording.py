@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.core.graphs.graph import Node, Plan, Stream
+from oop_engine.core.groups.in_python import values_of
 from oop_engine.core.operator import Message, State
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import GroupWise, Linear
@@ -135,7 +136,7 @@ class Recording:
                 if abs(below) < _FAR and len(self._linear) < 2 * _EVENTS:
                     self._linear.extend((now, below))
             case GroupWise(groups, below) if len(groups) + len(self._groups) <= _GROUPS and abs(now) < _FAR:
-                keys = zip(*(column.to_pylist() for column in groups.columns), strict=True)
+                keys = zip(*map(values_of, groups.columns), strict=True)
                 self._groups.update(zip(keys, below.tolist(), strict=True))
                 linear = self._linear[-1] if self._linear else -_FAR
                 middle = sorted(self._groups.values())[len(self._groups) // 2]

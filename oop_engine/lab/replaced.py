@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from oop_engine.core.groups.group_index import GroupIndex
 from oop_engine.core.page import Page
+from oop_engine.core.plain import no_rows
 from oop_engine.core.schema import Schema
 from oop_engine.operators.slicing.tagger import ranks
 
@@ -36,7 +37,7 @@ class Replaced:
         self.revised = Schema(fields, schema.progressing, schema.unit, _CHANGE)
         self._keys, self._adds = list(keys), list(adds)
         self._index = GroupIndex([schema.type_of(name) for name in keys])
-        self._rows = pa.RecordBatch.from_pylist([], schema=schema.fields)  # the last of each key, by slot
+        self._rows = no_rows(schema.fields)  # the last of each key, by slot
 
     def changes(self, page: Page) -> Iterator[Page]:
         """Yield the changes that the rows of a page are.  O(rows + keys) a page."""

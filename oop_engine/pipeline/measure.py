@@ -25,6 +25,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.core.groups.group_index import GroupIndex
+from oop_engine.core.groups.in_python import rows_of
 from oop_engine.core.punctuation import NEVER
 from oop_engine.pipeline.segmented import Segmented
 from oop_engine.spark.session.failures import failure_of
@@ -305,7 +306,7 @@ def _groups(parts: list[_Part]) -> tuple[int, tuple[GroupProfile, ...]]:
                 np.maximum(sums[row, slots], more) if what == "most" else sums[row, slots] + more
             )
     largest = np.argsort(-sums[0], kind="stable")[:_MOST_GROUPS]
-    keys = pa.RecordBatch.from_arrays(index.keys(largest), names=list(parts[0].by)).to_pylist()
+    keys = rows_of(pa.RecordBatch.from_arrays(index.keys(largest), names=list(parts[0].by)))
     rows = sums[:, largest].T.tolist()
     return len(index), tuple(
         GroupProfile(key, int(tuples), int(late), int(most), behind / tuples)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from oop_engine.core.graphs.html import table_html
 from oop_engine.core.graphs.statistics import LateTuples, Statistics
 from oop_engine.core.groups.group_index import GroupIndex
+from oop_engine.core.groups.in_python import rows_of
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 from oop_engine.runners.dispatch import Result
@@ -76,7 +77,7 @@ class Outcome:
         """Return the first results of each sink, for a notebook."""
         shown = (
             table_html(
-                f"{name}: {table.num_rows:,} rows", table.column_names, table.slice(0, _SHOWN).to_pylist()
+                f"{name}: {table.num_rows:,} rows", table.column_names, rows_of(table.slice(0, _SHOWN))
             )
             for name, table in self.results.items()
         )

@@ -19,6 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.core.groups.group_index import GroupIndex
+from oop_engine.core.groups.in_python import rows_of
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
@@ -200,7 +201,7 @@ class _Groups:
     def largest(self, count: int) -> tuple[GroupProfile, ...]:
         """Return the groups with the most tuples."""
         slots = np.argsort(-self._sums[0], kind="stable")[:count]
-        keys = pa.RecordBatch.from_arrays(self.index.keys(slots), names=list(self.by)).to_pylist()
+        keys = rows_of(pa.RecordBatch.from_arrays(self.index.keys(slots), names=list(self.by)))
         rows = self._sums[:, slots].T.tolist()
         return tuple(
             GroupProfile(key, int(tuples), int(late), int(most), behind / tuples)

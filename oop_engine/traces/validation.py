@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from oop_engine.core.errors import TraceError
+from oop_engine.core.groups.in_python import values_of
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER, Punctuation
 from oop_engine.core.schema import Schema
@@ -315,7 +316,7 @@ def _in_unit(column: pa.Array, unit: str) -> NDArray[np.int64]:
 
 
 def _shown(value: pa.Scalar) -> str:
-    found = value.as_py()
+    found = values_of(pa.array([value], value.type))[0]
     return repr(found.decode(errors="replace") if isinstance(found, bytes) else found)[:60]
 
 

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from oop_engine.core.errors import ContractError, GraphError
 from oop_engine.core.groups.group_index import GroupIndex, occurring
+from oop_engine.core.groups.in_python import rows_of
 from oop_engine.core.operator import Emission, Operator, State
 from oop_engine.core.page import Page
 from oop_engine.core.progress import Progress
@@ -129,7 +130,7 @@ class Describe(Operator):
             self._by
             and (rows := self._known.find([page.column(name) for name in self._by])).min(initial=0) < 0
         ):
-            row = page.batch.slice(int(np.argmin(rows)), 1).select(self._by).to_pylist()[0]
+            row = rows_of(page.batch.slice(int(np.argmin(rows)), 1).select(self._by))[0]
             msg = f"Describe: groups must be all there are; got a tuple of {row}: add it, or leave groups out"
             raise ContractError(msg)
         yield 0, page

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from oop_engine.core.errors import ContractError
 from oop_engine.core.groups.group_index import GroupIndex, occurring
+from oop_engine.core.groups.in_python import rows_of
 from oop_engine.core.operator import State
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import GroupWise, Linear
@@ -116,7 +117,7 @@ class NetRows:
         some = np.flatnonzero(passed)
         counts = self._counts[some]
         if (counts < 0).any():
-            row = self.rows(some[counts < 0][:1]).to_pylist()
+            row = rows_of(self.rows(some[counts < 0][:1]))
             msg = f"a revision stream: a row is taken back at most as often as it is put out; got one more of {row}"
             raise ContractError(msg)
         some = some[np.argsort(self._times[some], kind="stable")]

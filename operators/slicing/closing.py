@@ -31,6 +31,7 @@ from oop_engine.core.change import OpenWindows
 from oop_engine.core.errors import ContractError
 from oop_engine.core.fitted import is_below
 from oop_engine.core.groups.group_index import GroupIndex
+from oop_engine.core.groups.in_python import rows_of
 from oop_engine.core.operator import Emission, State
 from oop_engine.core.page import Page
 from oop_engine.core.progress import Progress
@@ -86,7 +87,7 @@ class Closing:
         keys = pa.RecordBatch.from_arrays(self._groups.keys(alive), names=list(self._by))
         bounds = self._progress.bounds(keys)
         least = np.argsort(bounds, kind="stable")[:most]
-        return list(zip(keys.take(least).to_pylist(), bounds[least].tolist(), strict=True))
+        return list(zip(rows_of(keys.take(least)), bounds[least].tolist(), strict=True))
 
     def open_windows(self, names: Container[str], most: int) -> list[OpenWindows]:
         """Return the open windows of the definitions of these names, at most so many.  O(groups).

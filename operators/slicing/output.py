@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from oop_engine.core.errors import ContractError, GraphError
+from oop_engine.core.groups.in_python import values_of
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.schema import Schema
@@ -192,7 +193,7 @@ class Output:
         self, column: str | None, start: int, end: int, keys: Mapping[str, pa.Array]
     ) -> ContractError:
         """Return the error that a sum passed 64 bits, or 38 digits, in the window ``[start, end)`` of a group."""
-        group = {name: key[0].as_py() for name, key in keys.items()}
+        group = {name: values_of(key[:1])[0] for name, key in keys.items()}
         of = {kind for p in self.parts if (p.kind, p.column) == ("checked", column) for kind in p.types}
         room = "38 digits" if any(map(pa.types.is_decimal, of)) else "64 bits"
         msg = (
@@ -204,7 +205,7 @@ class Output:
     def gap(self, extents: Extents, low: int, stop: int, keys: Mapping[str, pa.Array]) -> ContractError:
         """Return the error that windows ``low`` to ``stop`` (exclusive) of a group are too many without a tuple."""
         first, last = extents.extent(np.array([low, stop - 1]))[1].tolist()
-        of = f" of group { {name: key[0].as_py() for name, key in keys.items()} }" if keys else ""
+        of = f" of group { {name: values_of(key[:1])[0] for name, key in keys.items()} }" if keys else ""
         msg = (
             f"{self.place}: one punctuation may complete at most {MOST_WINDOWS:,} windows without a tuple; got "
             f"{stop - low:,}{of}, which end from {first} to {last}, every {extents.slide} {self.schema.unit}: if "

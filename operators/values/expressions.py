@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from oop_engine import ContractError, GraphError, Schema
+from oop_engine.core.plain import no_rows
 
 __all__ = ["Expression", "evaluate", "filled", "mask_of", "require_boolean", "text_of", "types_of"]
 
@@ -99,7 +100,7 @@ def _type_of(place: str, expression: Expression, schema: Schema) -> pa.DataType:
     if not (isinstance(expression, pc.Expression) or callable(expression)):
         msg = f"{place}: {expression!r} is no column name, pyarrow.compute expression or function of a record batch"
         raise GraphError(msg)
-    nothing = pa.RecordBatch.from_pylist([], schema=schema.fields)
+    nothing = no_rows(schema.fields)
     try:
         kind = _arrays([expression], nothing)[0].type
     except Exception as error:  # a function may raise anything

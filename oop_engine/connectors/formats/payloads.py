@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from oop_engine.core.errors import GraphError
+from oop_engine.core.groups.in_python import rows_of, values_of
 from oop_engine.core.page import Page
 from oop_engine.core.registry import Registry
 from oop_engine.traces.format import Marks, is_textual, plain, require_textual
@@ -35,7 +36,7 @@ def payloads_of(page: Page, format: str) -> list[bytes]:
 
 def _json(rows: pa.RecordBatch) -> list[bytes]:
     if not all(map(is_textual, rows.schema.types)):
-        return [json.dumps(row, default=str).encode() for row in rows.to_pylist()]
+        return [json.dumps(row, default=str).encode() for row in rows_of(rows)]
     sink = pa.BufferOutputStream()
     JsonWriter(sink, rows.schema, Marks()).write(rows)
     return bytes(sink.getvalue()).splitlines()
@@ -80,7 +81,7 @@ def _values(column: pa.Array) -> list[Any]:
         return [None if v is None else moment(v * scale) for v in column.cast(pa.int64()).to_pylist()]
     if pa.types.is_temporal(kind) and is_textual(kind):
         return list(column.cast(pa.string()).to_pylist())
-    return list(column.to_pylist())
+    return values_of(column)
 
 
 def check_payloads(place: str, format: str, *, keyed: bool = False) -> None:

@@ -11,6 +11,7 @@ from oop_engine.connectors.formats.payloads import check_payloads, payloads_of
 from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.sink import LiveSink, Prepared
 from oop_engine.core.errors import SetupError
+from oop_engine.core.groups.in_python import values_of
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 
@@ -49,7 +50,7 @@ class HeldSink(LiveSink, ABC):
         payloads = payloads_of(page, self._format)
         keys: Sequence[Any] = [None] * len(payloads)
         if self._key is not None:
-            keys = page.column(self._key).to_pylist()
+            keys = values_of(page.column(self._key))
         found = [(None if key is None else str(key), each) for key, each in zip(keys, payloads, strict=True)]
         self._messages.setdefault(epoch, []).extend(found)
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from oop_engine.core.change import Change, Reached
 from oop_engine.core.errors import ContractError
 from oop_engine.core.fitted import is_below, once_each
+from oop_engine.core.groups.in_python import rows_of
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.progress import Progress
@@ -83,7 +84,7 @@ class EdgeContract:
         group that has ended, for an operator may have forgotten the group with its end.
         """
         if len(once_each(punctuation)) < len(punctuation):
-            self._fail(f"a punctuation names a group twice: {punctuation.groups.to_pylist()[:9]}")
+            self._fail(f"a punctuation names a group twice: {rows_of(punctuation.groups.slice(0, 9))}")
         attributes = tuple(sorted(punctuation.attributes))
         if attributes not in self._progress:
             self._progress[attributes] = Progress(1, remember_ended=True)
@@ -93,14 +94,14 @@ class EdgeContract:
         less = (punctuation.below < bounds) & (bounds > self._linear) & (bounds < FOREVER)
         if less.any():
             row = int(np.argmax(less))
-            group = punctuation.groups.slice(row, 1).to_pylist()[0]
+            group = rows_of(punctuation.groups.slice(row, 1))[0]
             self._fail(
                 f"bound {punctuation.below[row]} for {group} is below the bound {bounds[row]} before it"
             )
         progress.advance(0, punctuation)
 
     def _fail_row(self, page: Page, row: int, excluded: str) -> None:
-        values = page.batch.slice(row, 1).to_pylist()[0]
+        values = rows_of(page.batch.slice(row, 1))[0]
         self._fail(
             f"tuple {values} came after a punctuation that excluded {excluded} (page {self._pages}, row {row})"
         )

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from oop_engine.core.errors import SnapshotError
 from oop_engine.core.groups.few_texts import FewTexts
+from oop_engine.core.groups.in_python import counted
 from oop_engine.core.groups.integer_table import IntegerTable
 from oop_engine.core.saved import Saved
 
@@ -145,7 +146,7 @@ class GroupIndex:
                 return [pa.array(whole, kind, mask=nulls)]
             return [pa.Array.from_buffers(kind, whole.size, [None, pa.py_buffer(whole)])]
         if not self._chunks:
-            return [pa.array([], t) for t in self._types]
+            return [pa.nulls(0, t) for t in self._types]
         if len(self._chunks) > 1:
             columns = zip(*self._chunks, strict=True)
             self._chunks = [[pa.concat_arrays(parts) for parts in columns]]
@@ -384,7 +385,9 @@ def comparable(column: pa.Array) -> pa.Array:
     if pa.types.is_interval(kind):  # no order in Arrow, so no equality either
         return column.view(pa.binary(16))
     if pa.types.is_nested(kind):  # no hash in Arrow: compared by their packed values
-        packed = [None if v is None else msgpack.packb(_plain(v), default=str) for v in column.to_pylist()]
+        packed = [
+            None if v is None else msgpack.packb(_plain(v), default=str) for v in counted(column).to_pylist()
+        ]
         return pa.array(packed, pa.binary())
     return column
 

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from oop_engine.core.graphs.statistics import EdgeStatistics, Statistics
+from oop_engine.core.groups.in_python import rows_of
 from oop_engine.lab.compare import Comparison, Run
 from oop_engine.lab.report.columns import Figure, columns
 from oop_engine.lab.report.words import count, seconds, size, text
@@ -95,10 +96,10 @@ def result_table(title: str, results: pa.Table, rows: int) -> Group:
     """Return the first and the last ``rows`` of ``results``, in the order in which they came."""
     whole = results.num_rows <= 2 * rows
     first = results if whole else results.slice(0, rows)
-    shown = [_cells(row) for row in first.to_pylist()]
+    shown = [_cells(row) for row in rows_of(first)]
     if not whole:
         shown.append(["…"] * results.num_columns)
-        shown += [_cells(row) for row in results.slice(results.num_rows - rows).to_pylist()]
+        shown += [_cells(row) for row in rows_of(results.slice(results.num_rows - rows))]
     words = [
         f.name for f in results.schema if not (pa.types.is_integer(f.type) or pa.types.is_floating(f.type))
     ]

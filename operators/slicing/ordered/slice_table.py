@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from oop_engine.core.errors import SnapshotError
+from oop_engine.core.plain import no_rows
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels.sliding import bisect, over_ranges
@@ -52,7 +53,7 @@ class SliceRows(NamedTuple):
     def none(cls, parts: Sequence[Part], kept: pa.Schema | None) -> SliceRows:
         """Return no slices."""
         nothing = np.empty(0, np.int64)
-        batch = None if kept is None else pa.RecordBatch.from_pylist([], schema=kept)
+        batch = None if kept is None else no_rows(kept)
         return cls(nothing, nothing, nothing, nothing, States(parts).columns, batch)
 
     def take(self, rows: Integers) -> SliceRows:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from oop_engine.core.groups.group_index import GroupIndex, comparable
+from oop_engine.core.plain import no_rows
 from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.keys.key_table import KeyTable
@@ -59,7 +60,7 @@ class VersionTable:
     """The versions of results with the columns ``fields``; ``width``: of the state of triggers."""
 
     def __init__(self, fields: pa.Schema, width: int) -> None:
-        none, rows = np.empty(0, np.int64), pa.RecordBatch.from_pylist([], schema=fields)
+        none, rows = np.empty(0, np.int64), no_rows(fields)
         self.all = Versioned._make([*[none] * _COLUMNS, np.empty((0, width), np.int64), rows])
 
     def __len__(self) -> int:
