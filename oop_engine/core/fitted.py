@@ -108,7 +108,15 @@ def exactly(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, NDArray[np.b
         same = _same(plain, values, values.cast(plain.type, safe=False))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         values, same = _one_by_one(plain, target)
-    return values.cast(kind), same
+    return _encoded(values, kind) if pa.types.is_dictionary(kind) else values, same
+
+
+def _encoded(values: pa.Array, kind: pa.DictionaryType) -> pa.Array:
+    """Return values as a dictionary; Arrow itself casts texts and bytes only."""
+    found = values.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(
+        found.indices.cast(kind.index_type), found.dictionary, ordered=kind.ordered
+    )
 
 
 def is_below(column: pa.Array, bound: int) -> NDArray[np.bool_]:

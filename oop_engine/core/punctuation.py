@@ -74,8 +74,21 @@ class GroupWise:
 
     @classmethod
     def of(cls, groups: dict[str, Any], below: list[int]) -> GroupWise:
-        """Make one from lists: ``GroupWise.of({"src": ["a", "b"]}, [60, 120])``."""
-        return cls(pa.RecordBatch.from_pydict(groups), np.asarray(below, np.int64))
+        """Make one from lists: ``GroupWise.of({"src": ["a", "b"]}, [60, 120])``.
+
+        Raises ``ContractError`` if values of one attribute have no type in common, or bounds are no int64.
+        """
+        try:
+            keys = pa.RecordBatch.from_pydict({name: _keys(values) for name, values in groups.items()})
+            return cls(keys, np.asarray(below, np.int64))
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            if isinstance(error, ContractError):
+                raise
+            msg = (
+                "group-wise punctuation: keys must be lists of one type and one length, bounds int64; "
+                f"got {groups!r:.100}, {below!r:.60}: {error}"
+            )
+            raise ContractError(msg) from error
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -148,6 +161,16 @@ class Watermark:
 
 
 Punctuation = Linear | GroupWise | Joint | Watermark
+
+
+def _keys(values: Any) -> Any:
+    """Return the keys of one attribute; integers above int64 are uint64."""
+    if not isinstance(values, list | tuple):
+        return values
+    try:
+        return pa.array(values)
+    except OverflowError:
+        return pa.array(values, pa.uint64())
 
 
 def passed(times: NDArray[np.int64], below: int | NDArray[np.int64]) -> NDArray[np.bool_]:

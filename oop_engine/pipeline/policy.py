@@ -11,6 +11,7 @@ import ast
 from dataclasses import dataclass
 from typing import Any
 
+import oop_engine.operators.policies.policies  # noqa: F401  (policies are known once they are imported)
 from oop_engine.core.errors import EngineError, UsageError
 from oop_engine.core.schema import Schema
 from oop_engine.operators.policies.running_bound import POLICIES, Policy

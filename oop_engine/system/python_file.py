@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import traceback
 from pathlib import Path
 from types import ModuleType
 
 from oop_engine.core.errors import EngineError, UsageError
 
-__all__ = ["load_file"]
+__all__ = ["load_file", "raised"]
 
 
 def load_file(path: Path, kind: str) -> ModuleType:
@@ -32,6 +33,13 @@ def load_file(path: Path, kind: str) -> ModuleType:
     except EngineError:
         raise
     except Exception as error:
-        msg = f"{path}: cannot be loaded: {type(error).__name__}: {error}"
+        msg = f"{path}: cannot be loaded: {raised(path, error)}"
         raise UsageError(msg) from error
     return module
+
+
+def raised(path: Path, error: Exception) -> str:
+    """Return an exception of a user's file in words, with the last line of the file that it came through."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == str(path.resolve())]
+    return f"{type(error).__name__}: {error}{f' (line {lines[-1]})' if lines else ''}"

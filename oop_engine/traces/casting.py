@@ -16,7 +16,8 @@ from oop_engine.traces.text_patterns import unreadable
 __all__ = ["fits", "guess", "guess_time", "guess_words", "read_as"]
 
 _TIMES = [pa.timestamp("us"), pa.timestamp("ns"), pa.timestamp("us", "UTC"), pa.timestamp("ns", "UTC")]
-_GUESSES = [pa.int64(), pa.float64(), pa.bool_(), *_TIMES]
+_GUESSES = [pa.int64(), pa.uint64(), pa.float64(), pa.bool_(), *_TIMES]
+_WHOLE = "^-?[0-9]+$"
 _UTC = ("UTC", "Etc/UTC", "Z", "+00:00")
 _ZONED = r"[ T][0-9]{2}.*(?:Z|[+-][0-9]{2}(?::?[0-9]{2})?)\s*$"
 _SOME_DAY = "1970-01-01T"
@@ -61,9 +62,14 @@ def read_as(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array | N
 
 
 def guess(texts: pa.Array) -> pa.DataType:
-    """Return the narrowest type that reads all texts: integer, float, boolean, timestamp, else string."""
+    """Return the narrowest type that reads all texts: integer, float, boolean, timestamp, else string.
+
+    Integers that are beyond 64 bits are texts: as floats some that differ would be one.
+    """
     known = _cast(texts.unique().drop_null(), pa.string())[0]
-    readable = (kind for kind in _GUESSES if _reads(_prepared(known, kind), kind))
+    readable = (
+        kind for kind in _GUESSES if _reads(_prepared(known, kind), kind) and not _merged(known, kind)
+    )
     return next(readable, pa.string()) if len(known) else pa.string()
 
 
@@ -83,6 +89,14 @@ def guess_time(texts: pa.Array) -> pa.DataType:
 
     best = min([pa.int64(), *_TIMES], key=unread)
     return best if 2 * unread(best) < len(known) else pa.string()
+
+
+def _merged(texts: pa.Array, kind: pa.DataType) -> bool:
+    """Tell whether all texts are integers, and ``kind`` has not all of their digits."""
+    if not pa.types.is_floating(kind):
+        return False
+    digits = _prepared(texts, kind).drop_null()
+    return bool(len(digits) and pc.all(pc.match_substring_regex(digits, _WHOLE)).as_py())
 
 
 def _prepared(column: pa.Array, kind: pa.DataType) -> pa.Array:

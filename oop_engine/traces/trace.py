@@ -19,7 +19,7 @@ from oop_engine.traces.format import Marks, Reader, Writer, plain
 from oop_engine.traces.format_registry import FORMATS, format_of
 from oop_engine.traces.validation import Refuse, Validation, check_fields, check_names, some, wanted
 
-__all__ = ["Trace", "open_trace", "write_trace"]
+__all__ = ["Trace", "check_writable", "open_trace", "write_trace"]
 
 _CELLS = 1 << 24
 
@@ -112,6 +112,14 @@ def open_trace(
     return Trace(path, reader, schema, arrival=arrival, page_rows=page_rows, on_refused=on_refused)
 
 
+def check_writable(path: str | Path, schema: Schema, *, format: str | None = None) -> None:
+    """Raise ``TraceError`` if the format of ``path`` cannot hold the columns of ``schema``; nothing is written."""
+    made_from = FORMATS[format_of(path, format)].writer
+    made_from(
+        pa.BufferOutputStream(), plain(schema.fields), Marks(schema.progressing, schema.unit, "")
+    ).close()
+
+
 def write_trace(
     path: str | Path,
     schema: Schema,
@@ -161,6 +169,9 @@ def _schema_of(path: Path, reader: Reader, time: str | None, unit: str | None, a
     if not time:
         msg = f"{path}: which column makes progress? Give time='...', one of {names}"
         raise TraceError(msg)
+    if not reader.fields.names:
+        msg = f"{path}: has no rows, so no columns: give a schema of those wanted"
+        raise TraceError(msg)
     if time not in reader.fields.names:
         msg = f"{path}: no column {time!r}; there are {names}: name one of them"
         raise TraceError(msg)
@@ -169,8 +180,18 @@ def _schema_of(path: Path, reader: Reader, time: str | None, unit: str | None, a
     try:
         return Schema(fields, time, unit or marked)
     except GraphError as error:
-        msg = f"{path}: {error}"
+        msg = f"{path}: {error}{_way_out(fields.field(time).type, guessed=reader.guessed)}"
         raise TraceError(msg) from error
+
+
+def _way_out(kind: pa.DataType, *, guessed: bool) -> str:
+    """Return how a column of ``kind`` can become the time, if it cannot be as it is."""
+    if pa.types.is_integer(kind) or pa.types.is_timestamp(kind):
+        return ""
+    if not guessed:
+        return ": cast it, or name another column"
+    wanted = "whole numbers or timestamps such as 2024-05-01T12:00:00Z"
+    return f", for most of its first values are no {wanted}: write them so, or name another column"
 
 
 def _until_page(messages: Iterator[Message]) -> tuple[list[Message], bool]:

@@ -117,11 +117,47 @@ def test_all_results_go_to_another_program_and_a_screen_says_how_many_more(
     assert "and 10 more: --out FILE takes them all" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("def graph(a, b, c): ...", r"must have graph() or graph(schemas, policies); got graph(a, b, c)"),
+        ("\ndef graph():\n    {}['x']", "graph() raised KeyError: 'x' (line 3)"),
+        (
+            "\nimport nothing_here",
+            "cannot be loaded: ModuleNotFoundError: No module named 'nothing_here' (line 2)",
+        ),
+        ("def graph(): return 5", "graph() must return a Graph; got 5"),
+    ],
+)
+def test_a_file_that_makes_no_graph_is_named(tmp_path: Path, text: str, message: str) -> None:
+    graph, trace = tmp_path / "graph.py", tmp_path / "log.csv"
+    graph.write_text(text)
+    trace.write_text("ts\n1\n")
+    done = call(graph, f"log={trace}", "--time", "ts", "--unit", "s")
+    assert done.exit_code == 2
+    assert message in done.stderr
+
+
+def test_a_source_that_the_graph_does_not_have_is_named(live: Path, tmp_path: Path) -> None:
+    done = call(live, f"other={tmp_path / 'log.jsonl'}")
+    assert done.exit_code == 2
+    assert "TRACE: the graph has log; got other" in done.stderr
+
+
+def test_a_file_that_cannot_hold_the_results_is_told_before_the_run(live: Path, tmp_path: Path) -> None:
+    graph, out = tmp_path / "lists.py", tmp_path / "out.csv"
+    graph.write_text(LIVE.replace("Count()}", 'Collect("host", 3)}').replace("Count,", "Collect,"))
+    done = call(graph, tmp_path / "log.jsonl", "--out", out)
+    assert done.exit_code == 2
+    assert "has no text form: use arrow" in done.stderr
+    assert "rows of" not in done.stderr
+
+
 def test_a_graph_of_its_own_policy_over_a_file(live: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
     done = call(live, tmp_path / "log.jsonl", "--out", out)
     assert done.exit_code == 0, done.stderr
-    assert "log: refused rows" in done.stderr
+    assert "log: refused rows: the line is no JSON object: 1" in done.stderr
     assert pyarrow.csv.read_csv(out)["n"].to_pylist() == [5] * 8
 
 

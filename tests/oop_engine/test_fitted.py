@@ -49,6 +49,8 @@ def told(values: list[Any] | pa.Array, kind: pa.DataType) -> list[Any] | None:
         ([Decimal("2.00"), Decimal("1.50")], pa.int64(), [2]),
         (["a", None], pa.large_string(), ["a", None]),
         (["a", None], pa.dictionary(pa.int8(), pa.string()), ["a", None]),
+        ([7, None, 300], pa.dictionary(pa.int8(), pa.uint8()), [7, None]),
+        ([SECOND], pa.dictionary(pa.int32(), pa.timestamp("ms")), [SECOND]),
         (pa.array(["a", "b"]).dictionary_encode(), pa.string(), ["a", "b"]),
         ([b"ab", b"abc"], pa.binary(2), [b"ab"]),
         ([None, None], pa.string(), [None, None]),

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -35,6 +37,27 @@ def test_a_shift_further_than_int64_saturates() -> None:
 def test_one_bound_a_group() -> None:
     with pytest.raises(ContractError, match="one bound a group; got 1 for 2"):
         GroupWise.of({"src": ["a", "b"]}, [60])
+
+
+def test_keys_of_any_integer() -> None:
+    punctuation = GroupWise.of({"id": [2**64 - 1, None]}, [60, 120])
+    assert punctuation.groups.column("id").to_pylist() == [2**64 - 1, None]
+
+
+@pytest.mark.parametrize(
+    ("groups", "below"),
+    [
+        ({"k": ["a", 1]}, [1, 2]),
+        ({"k": ["a"]}, [2**64]),
+        ({"k": [2**70]}, [1]),
+        ({"k": ["a"], "j": [1, 2]}, [1]),
+    ],
+)
+def test_keys_that_are_none_are_named(groups: dict[str, Any], below: list[int]) -> None:
+    with pytest.raises(
+        ContractError, match="keys must be lists of one type and one length, bounds int64; got "
+    ):
+        GroupWise.of(groups, below)
 
 
 def test_group_wise_is_equal_by_value() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -166,6 +167,46 @@ def test_columns_of_csv_are_guessed(tmp_path):
     rows = next(trace.pages()).to_pylist()
     assert [(r["n"], r["s"], r["ts"]) for r in rows] == [(None, "a", 5), (8, None, 7)]
     assert trace.refused == {"ts: cannot read 'no' as int64": 1}
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ((2**63, 1), pa.uint64()),
+        ((2**64 - 1, 0), pa.uint64()),
+        ((2**64, 1), pa.string()),
+        ((2**63, -1), pa.string()),
+        ((2**64, 0.5), pa.float64()),
+        ((1, 0.5), pa.float64()),
+    ],
+    ids=str,
+)
+def test_large_integers_keep_their_digits(tmp_path, values, kind):
+    csv, lines = tmp_path / "t.csv", tmp_path / "t.jsonl"
+    csv.write_text("ts,id\n" + "".join(f"1,{value}\n" for value in values))
+    lines.write_text("".join(f'{{"ts": 1, "id": {value}}}\n' for value in values))
+    for path in (csv, lines):
+        trace = open_trace(path, time="ts", unit="s")
+        assert trace.schema.type_of("id") == kind
+        rows = [row["id"] for page in trace.pages() for row in page.to_pylist()]
+        assert rows == [str(value) if kind == pa.string() else value for value in values]
+        assert trace.refused == {}
+
+
+def test_decimals_go_through_text(tmp_path):
+    kinds = [pa.decimal128(38, 30), pa.decimal128(5, -2), pa.decimal256(76, 40)]
+    names = [f"d{place}" for place in range(len(kinds))]
+    schema = Schema({"ts": pa.int64(), **dict(zip(names, kinds, strict=True))}, "ts", "s")
+    rows = [Decimal("-1E-30"), Decimal("12300"), Decimal("0.1234567890123456789012345678901234567891")]
+    page = Page.of(
+        schema, {"ts": [1, 2], **{name: [row, None] for name, row in zip(names, rows, strict=True)}}
+    )
+    for format in ("csv", "jsonl"):
+        path = tmp_path / f"t.{format}"
+        write_trace(path, schema, [page])
+        assert [
+            row for page in open_trace(path, schema).pages() for row in page.to_pylist()
+        ] == page.to_pylist()
 
 
 def test_columns_of_json_lines_are_guessed(tmp_path):
@@ -339,8 +380,16 @@ def test_questions_that_cannot_be_answered(tmp_path):
         open_trace(path)
     with pytest.raises(TraceError, match="needs a unit"):
         open_trace(path, time="ts")
-    with pytest.raises(TraceError, match="must be an integer or a timestamp; got string"):
+    with pytest.raises(
+        TraceError, match="got string, for most of its first values are no whole numbers or timestamps"
+    ):
         open_trace(path, time="key")
+    pq.write_table(pa.table({"ts": [0.5]}), tmp_path / "t.parquet")
+    with pytest.raises(TraceError, match="got double: cast it, or name another column"):
+        open_trace(tmp_path / "t.parquet", time="ts")
+    (tmp_path / "t.jsonl").write_text("")
+    with pytest.raises(TraceError, match="has no rows, so no columns: give a schema"):
+        open_trace(tmp_path / "t.jsonl", time="ts")
     with pytest.raises(TraceError, match="is no file"):
         open_trace(tmp_path, format="csv")
     path.write_text("ts,ts\n1,2\n")

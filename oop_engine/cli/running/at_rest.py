@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from oop_engine.cli.options import check_folder
 from oop_engine.cli.running.graph_of import (
-    checked_graph,
-    graph_of,
+    check_takes,
     graph_or_function,
+    made_graph,
     named_nodes,
     takes_nothing,
 )
@@ -40,7 +40,7 @@ def at_rest(
     """Run a graph over traces to their end; print the results as JSON lines, or write them into a file."""
     from oop_engine.face import run as run_graph
     from oop_engine.traces.format_registry import format_of
-    from oop_engine.traces.trace import open_trace, write_trace
+    from oop_engine.traces.trace import check_writable, open_trace, write_trace
 
     check_folder(out)
     if out is not None:
@@ -49,7 +49,7 @@ def at_rest(
     names = [node.name for node in found.plan().of_kind("source")] if not callable(found) else []
     named = named_nodes("TRACE", traces, names)
     if not callable(found) or takes_nothing(found):
-        built = graph_of(path)
+        built = made_graph(path, found) if callable(found) else found
         schemas = {
             node.name: node.schema for node in built.plan().of_kind("source") if node.schema is not None
         }
@@ -57,15 +57,18 @@ def at_rest(
         _check_unused(schemas.values(), time, unit, policy)
         opened = {name: open_trace(text, schemas[name]) for name, text in named.items()}
     else:
+        check_takes(path, found, {}, {})
         opened = {name: open_trace(text, time=time, unit=unit) for name, text in named.items()}
-        built = checked_graph(
-            path, found({name: t.schema for name, t in opened.items()}, _policies(opened, policy))
-        )
+        schemas = {name: trace.schema for name, trace in opened.items()}
+        built = made_graph(path, found, schemas, _policies(opened, policy))
     plan = built.plan()
     [sink, *more] = plan.of_kind("sink")
     if more and out is not None:
         msg = f"{path}: --out takes the results of one sink; the graph has {', '.join(n.name for n in (sink, *more))}"
         raise UsageError(msg)
+    schema = plan.schema(plan.input(sink, 0))
+    if out is not None:
+        check_writable(out, schema)
     outcome = run_graph(built, opened)
     for name, table in outcome.results.items():
         print(
@@ -73,11 +76,11 @@ def at_rest(
         )
     for name, trace in opened.items():
         if trace.refused:
-            print(f"{name}: refused rows: {trace.refused}", file=sys.stderr)
+            reasons = "; ".join(f"{reason}: {rows:,}" for reason, rows in trace.refused.items())
+            print(f"{name}: refused rows: {reasons}", file=sys.stderr)
     if out is not None:
         from oop_engine.core.page import pages
 
-        schema = plan.schema(plan.input(sink, 0))
         write_trace(out, schema, pages(schema, outcome.results[sink.name]), arrival_column=None)
         return 0
     for name, table in outcome.results.items():
@@ -103,8 +106,10 @@ def _check_unused(schemas: Iterable[Schema], time: str | None, unit: str | None,
 
 def _print(table: pa.Table, sink: str | None) -> None:
     """Print rows as JSON lines, by sink where there are several: all, or as many as a screen shows."""
+    from oop_engine.core.groups.in_python import rows_of
+
     shown = table.slice(0, _SCREEN) if _on_a_screen() else table
-    for row in shown.to_pylist():
+    for row in rows_of(shown):
         print(json.dumps(row if sink is None else {sink: row}, default=str))
     if shown.num_rows < table.num_rows:
         print(f"and {table.num_rows - shown.num_rows:,} more: --out FILE takes them all", file=sys.stderr)
@@ -116,6 +121,8 @@ def _on_a_screen() -> bool:
 
 def _policies(opened: Mapping[str, Any], policy: str | None) -> dict[str, Policy]:
     """Return the policy of each source: as given, or the one of least delay that loses no tuple."""
+    from oop_engine.core.units import TIME_UNITS, to_seconds
+    from oop_engine.lab.report.words import seconds
     from oop_engine.pipeline.policy import read_policy
     from oop_engine.traces.profile import profile
 
@@ -126,9 +133,11 @@ def _policies(opened: Mapping[str, Any], policy: str | None) -> dict[str, Policy
             candidates = [c for c in profile(trace, trace.schema).candidates if not c.late]
             best = min(candidates, key=lambda candidate: candidate.delay)
             text = best.policy
+            unit = trace.schema.unit
+            wait = seconds(to_seconds(best.delay, unit)) if unit in TIME_UNITS else f"{best.delay:,} {unit}"
             print(
-                f"{name}: {text}, by its profile: no tuple is late, and results wait {best.delay:,} "
-                f"{trace.schema.unit} for disorder; another with --policy",
+                f"{name}: {text}, by its profile: no tuple is late, and results wait {wait} for disorder; "
+                "another with --policy",
                 file=sys.stderr,
             )
         found[name] = read_policy(text, "--policy", trace.schema)

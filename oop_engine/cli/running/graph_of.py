@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from oop_engine.core.errors import UsageError
+from oop_engine.core.errors import EngineError, UsageError
 
 if TYPE_CHECKING:
     from oop_engine.core.graphs.graph import Graph
 
-__all__ = ["checked_graph", "graph_of", "graph_or_function", "named_nodes", "takes_nothing"]
+__all__ = [
+    "check_takes",
+    "checked_graph",
+    "graph_of",
+    "graph_or_function",
+    "made_graph",
+    "named_nodes",
+    "takes_nothing",
+]
 
 _NAME = re.compile(r"[\w-]+")
 
@@ -21,7 +30,10 @@ def named_nodes(option: str, given: tuple[str, ...], names: list[str]) -> dict[s
     found: dict[str, str] = {}
     for text in given:
         name, equals, rest = text.partition("=")
-        meant = equals and ":" in rest and _NAME.fullmatch(name)  # a name, and no part of an address
+        path = not Path(text).exists() and Path(rest).exists()
+        meant = (
+            equals and (":" in rest or path) and _NAME.fullmatch(name)
+        )  # a name, and no part of an address
         if not equals or (len(names) == 1 and name not in names and not meant):
             if len(names) != 1:
                 msg = f"{option} {text!r}: must begin with the name of its node: {', '.join(names) or 'NAME'}={text}"
@@ -51,8 +63,6 @@ def graph_or_function(path: Path) -> Any:
 
 def takes_nothing(found: Any) -> bool:
     """Tell whether a function has no parameters."""
-    import inspect
-
     return not inspect.signature(found).parameters
 
 
@@ -64,7 +74,30 @@ def graph_of(path: Path) -> Graph:
     if not takes_nothing(found):
         msg = f"{path}: graph(schemas, policies) is for traces; live, it must be a Graph, or graph() without parameters"
         raise UsageError(msg)
-    return checked_graph(path, found())
+    return made_graph(path, found)
+
+
+def made_graph(path: Path, function: Any, *given: Any) -> Graph:
+    """Return the graph that a function of a file makes.  Raises ``UsageError`` if it cannot, or it is no graph."""
+    from oop_engine.system.python_file import raised
+
+    try:
+        graph = function(*given)
+    except EngineError:
+        raise
+    except Exception as error:
+        msg = f"{path}: graph() raised {raised(path, error)}"
+        raise UsageError(msg) from error
+    return checked_graph(path, graph)
+
+
+def check_takes(path: Path, function: Any, *given: Any) -> None:
+    """Raise ``UsageError`` if a function cannot be called with so many arguments."""
+    try:
+        inspect.signature(function).bind(*given)
+    except TypeError:
+        msg = f"{path}: must have graph() or graph(schemas, policies); got graph{inspect.signature(function)}"
+        raise UsageError(msg) from None
 
 
 def checked_graph(path: Path, graph: Any) -> Graph:

@@ -140,7 +140,9 @@ def _cells(column: pa.Array) -> pa.Array:
     texts = column.cast(pa.string())
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         texts = _quoted(_escaped(texts))
-    elif pa.types.is_temporal(kind):
+    elif pa.types.is_temporal(kind) or pa.types.is_decimal(
+        kind
+    ):  # digits of a decimal are not rounded as text
         texts = _quoted(texts)
     elif pa.types.is_floating(kind):
         texts = pc.if_else(pc.is_finite(column), texts, _quoted(texts))
