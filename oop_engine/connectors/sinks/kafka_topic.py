@@ -6,6 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
+from oop_engine.connectors.kafka_rights import KafkaRights
 from oop_engine.connectors.library import library
 from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.refusals import kafka_is_away
@@ -37,6 +38,7 @@ class KafkaTopic(HeldSink):
         self._producer: Any = None
         self._consumer: Any = None
         self._lost = False
+        self._rights = KafkaRights(self.place)
 
     async def connect(self) -> None:
         """Begin to be the only one who sends under the name of this run."""
@@ -79,7 +81,7 @@ class KafkaTopic(HeldSink):
         group = f"oop-engine-{self._run}-{self._topic}"
         self._consumer = kafka.Consumer({**common, "group.id": group, "enable.auto.commit": False})
         self._producer = kafka.Producer({**common, "transactional.id": group, "enable.idempotence": True})
-        topic = self._producer.list_topics(self._topic, timeout=_ANSWER_S).topics[self._topic]
+        topic = self._rights.topics(self._producer, self._topic, _ANSWER_S)
         if topic.error is not None:
             msg = f"{self.place}: {topic.error.str()}: check its name, or make it"
             raise SetupError(msg)
@@ -99,15 +101,18 @@ class KafkaTopic(HeldSink):
             self._let_go()
             if not away:
                 raise
-            msg = f"{self.place}: {error.args[0].str()}"
-            raise UnreachableError(msg) from error
+            words = error.args[0].str()
+            msg = f"{self.place}: {words}"
+            raise UnreachableError(msg) from ConnectionError(words)
 
     def _lose(self, error: Any) -> None:
         self._lost = True
+        self._rights.refused(error)
 
     def _is_lost(self) -> bool:
         """Tell whether a connection broke: a transaction on one that is made again may wait far beyond its time."""
         self._producer.poll(0)
+        self._rights.check()
         return self._lost
 
     def _in_one(self, kafka: Any, epoch: int, rows: list[Keyed]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any, ClassVar
 
+from oop_engine.connectors.kafka_rights import KafkaRights
 from oop_engine.connectors.library import library
 from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.refusals import kafka_is_away
@@ -45,7 +46,8 @@ class Kafka(LiveSource):
         options: dict[str, Any] | None = None,
     ) -> None:
         self._topic, self._partitions, self.format, self._follow = topic, partitions, format, follow
-        self._servers = servers
+        self._place = f"Kafka topic {topic!r} at {servers}"
+        self._rights = KafkaRights(self._place)
         self._options = {
             "log_level": _SEVERE,
             "error_cb": self._away,
@@ -68,6 +70,7 @@ class Kafka(LiveSource):
             ends = set[str]()
             while self._follow or ends < offsets.keys():
                 messages = await asyncio.to_thread(_next, consumer)
+                self._rights.check()
                 if not messages and self.link.away:
                     await asyncio.to_thread(self._ask, kafka, consumer)
                 payloads = []
@@ -87,7 +90,7 @@ class Kafka(LiveSource):
                 if payloads:
                     yield payloads, dict(offsets)
         except kafka.KafkaException as error:
-            raise self._failed(kafka, error.args[0]) from error
+            raise self._failed(kafka, error.args[0]) from ConnectionError(error.args[0].str())
         finally:
             self._consumer = None
             await asyncio.to_thread(consumer.close)
@@ -101,8 +104,8 @@ class Kafka(LiveSource):
 
     def _start(self, kafka: Any, consumer: Any, known: dict[str, int]) -> dict[str, int]:
         """Assign the partitions, each from its offset; a new one from its first message."""
-        place = f"Kafka topic {self._topic!r} at {self._servers}"
-        topic = consumer.list_topics(self._topic, timeout=_ANSWER_S).topics[self._topic]
+        place = self._place
+        topic = self._rights.topics(consumer, self._topic, _ANSWER_S)
         if topic.error is not None and kafka_is_away(kafka.KafkaError, topic.error):
             raise kafka.KafkaException(topic.error)
         if topic.error is not None or not topic.partitions:
@@ -131,8 +134,9 @@ class Kafka(LiveSource):
         return offsets
 
     def _away(self, error: Any) -> None:
-        """Tell of a broker that is away; librdkafka tries on."""
-        self.link.gone(error.str())
+        """Tell of a broker that is away, or refuses; librdkafka tries on."""
+        if not self._rights.refused(error):
+            self.link.gone(error.str())
 
     def _ask(self, kafka: Any, consumer: Any) -> None:
         """Look whether the broker is back: librdkafka does not tell."""
@@ -148,7 +152,7 @@ class Kafka(LiveSource):
         return self._failed(kafka, error)
 
     def _failed(self, kafka: Any, error: Any) -> SetupError:
-        place = f"Kafka topic {self._topic!r} at {self._servers}"
+        place = self._place
         if not kafka_is_away(kafka.KafkaError, error):
             return SetupError(f"{place}: {error.str()}")
         return UnreachableError(

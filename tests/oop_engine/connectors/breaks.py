@@ -56,10 +56,15 @@ async def through_breaks(
 
 async def done(work: Callable[[], Awaitable[Any]], wire: Wire, away_s: float) -> Any:
     """Return the result of work, which is done again once the wire is mended."""
+    reasons = list[str]()
     for _ in range(5):
         try:
-            return await work()
-        except UnreachableError:
+            found = await work()
+        except UnreachableError as error:
+            reasons.append(str(error.__cause__))
             await asyncio.sleep(away_s)
             await wire.mend()
+        else:
+            assert "Error{" not in " ".join(reasons), "a line of the log has them"
+            return found
     pytest.fail("it does not find its server again")

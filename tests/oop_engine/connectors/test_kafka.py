@@ -22,6 +22,7 @@ from oop_engine.connectors.sources import kafka
 from oop_engine.operators import Count, Meld, Ordered, Punctuate, Tumbling, WindowAggregate
 from oop_engine.runners.event_loop import run_async
 from tests.oop_engine.connectors.breaks import through_breaks
+from tests.oop_engine.connectors.guarded import Guarded, shown
 from tests.oop_engine.connectors.servers import IN_A_ROW, free_port, served
 from tests.oop_engine.connectors.wire import wired
 
@@ -131,14 +132,13 @@ def test_a_wrong_broker_is_told_in_a_line(
 
 
 def test_a_broker_that_goes_away_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    class Down:
-        def str(self) -> str:
-            return "1/1 brokers are down"
-
+    errors = pytest.importorskip(
+        "confluent_kafka", reason="confluent-kafka is not installed (the extra kafka)"
+    ).KafkaError
     source = Kafka("127.0.0.1:1", "two")
     source.link.here()
     for _ in range(3):
-        source._away(Down())
+        source._away(errors(errors._ALL_BROKERS_DOWN, "1/1 brokers are down"))
     line = "source: the connection is lost (1/1 brokers are down): trying again until it is back"
     assert caplog.messages == [line]
 
@@ -148,15 +148,8 @@ def test_an_error_in_place_of_messages_is_no_sign_of_the_broker(
 ) -> None:
     """The library tells of a broker that is away twice, as an event and as a message: one line, and no "is back"."""
 
-    class Down:
-        def __init__(self, code: int) -> None:
-            self.code = lambda: code
-
-        def str(self) -> str:
-            return "broker down"
-
     class Broken:
-        error = staticmethod(lambda: Down(kafka_errors._TRANSPORT))
+        error = staticmethod(lambda: kafka_errors(kafka_errors._TRANSPORT, "broker down"))
         partition = staticmethod(lambda: 0)
 
     class Consumer:
@@ -164,7 +157,7 @@ def test_an_error_in_place_of_messages_is_no_sign_of_the_broker(
             self._tell = options["error_cb"]
 
         def poll(self, wait_s: float) -> Broken:
-            self._tell(Down(kafka_errors._ALL_BROKERS_DOWN))
+            self._tell(kafka_errors(kafka_errors._ALL_BROKERS_DOWN, "broker down"))
             return Broken()
 
         def consume(self, most: int, wait_s: float) -> list[Broken]:
@@ -389,6 +382,59 @@ def test_a_sink_goes_on_when_its_broker_is_back(
             return [json.loads(m)["ts"] for data, _ in found for m in data]
 
         assert sorted(run_async(both())) == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+def test_a_password_that_is_refused_ends_the_service_also_behind_an_outage(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port, at = free_port(), free_port()
+    refused = pytest.raises(
+        SetupError,
+        match=f"'kept' at 127.0.0.1:{at}: it refuses this client .*wrong name or password.*: check",
+    )
+
+    def kept(password: str) -> tuple[KafkaTopic, Kafka]:
+        place, options = (f"127.0.0.1:{at}", "kept"), shown(password)
+        return KafkaTopic(*place, options=options), Kafka(*place, options=options)
+
+    async def main(guard: Guarded) -> None:
+        sink, source = kept(guard.password)
+        await sink.open(SCHEMA, "run", [])
+        await sink.write(0, page(1))
+        await sink.commit(await sink.prepare(0))
+        pieces = source.read({})
+        await anext(pieces)
+        await guard.cut()
+        guard.password = "another"
+        await guard.mend()
+        with refused:
+            await anext(pieces)
+        await sink.write(1, page(2))
+        prepared = await sink.prepare(1)
+        with refused:
+            await commit(sink, prepared)
+        await sink.close()
+        sink, source = kept("a wrong one")
+        with refused:
+            await sink.open(SCHEMA, "run", [])
+        with refused:
+            await anext(source.read({}))
+
+    async def commit(sink: KafkaTopic, prepared: Any) -> None:
+        for _ in range(9):
+            with suppress(UnreachableError):
+                await sink.commit(prepared)
+
+    async def guarded() -> None:
+        guard = Guarded(port, at)
+        await guard.mend()
+        try:
+            await asyncio.wait_for(main(guard), 60)
+        finally:
+            await guard.cut()
+
+    with tansu(port, at, tmp_path_factory.mktemp("tansu"), "kept"):
+        run_async(guarded())
 
 
 async def mended_meanwhile(port: int, at: int, sink: KafkaTopic) -> None:

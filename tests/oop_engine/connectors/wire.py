@@ -40,6 +40,12 @@ class Wire:
             way.cancel()
         await asyncio.gather(*ways, return_exceptions=True)
 
+    async def greet(
+        self, client: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+        server: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+    ) -> None:  # fmt: skip
+        """Do something before the first data get through: nothing."""
+
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
@@ -47,6 +53,7 @@ class Wire:
         there = None
         try:
             back, there = await asyncio.open_connection("127.0.0.1", self._there)
+            await self.greet((reader, writer), (back, there))
             answers = asyncio.create_task(_copied(back, writer))
             try:
                 while data := await reader.read(1 << 16):
@@ -62,7 +69,7 @@ class Wire:
                     there.write(data)
             finally:
                 answers.cancel()
-        except (OSError, asyncio.CancelledError):
+        except (OSError, EOFError, asyncio.CancelledError):
             pass
         finally:
             self._ways.discard(task)

@@ -1,0 +1,47 @@
+"""Kafka's rights: whether brokers refuse a client's name or password; librdkafka tells in between, and tries on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oop_engine.core.errors import SetupError
+from oop_engine.system.stopwatch import wall
+
+__all__ = ["KafkaRights"]
+
+_ASK_S = 1.0
+
+
+class KafkaRights:
+    """The rights of a client; ``place``: the topic and its brokers, in messages."""
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+        self._refusal: str | None = None
+
+    def refused(self, error: Any) -> bool:
+        """Learn an error of librdkafka; tell whether it is one of the name or the password."""
+        if refused := error.code() in (error._AUTHENTICATION, error.SASL_AUTHENTICATION_FAILED):
+            self._refusal = error.str()
+        return refused
+
+    def check(self) -> None:
+        """Raise ``SetupError`` if the client was refused."""
+        if self._refusal is not None:
+            msg = f"{self._place}: it refuses this client ({self._refusal}): check the name and the password"
+            raise SetupError(msg)
+
+    def topics(self, client: Any, topic: str, answer_s: float) -> Any:
+        """Return all that brokers tell of a topic.
+
+        Raises ``SetupError`` as soon as they refuse, the client's own error if nobody answers for so long.
+        """
+        until = wall() + answer_s
+        while True:
+            try:
+                return client.list_topics(topic, timeout=min(_ASK_S, answer_s)).topics[topic]
+            except Exception:
+                client.poll(0)  # which tells of errors
+                self.check()
+                if wall() >= until:
+                    raise
