@@ -23,10 +23,12 @@ from oop_engine.operators.joining.taking import taken, taken_values
 from oop_engine.operators.kernels import join_index
 from oop_engine.operators.kernels.join_index import Entries
 from oop_engine.operators.kernels.time_order import time_order
+from oop_engine.operators.keys.key_codes import Flat
 
 __all__ = ["Living", "Marks", "Rows", "SortedRun", "joined"]
 
 _NO_MARKS = np.empty(0, np.bool_)
+_NO_TUPLES = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32)
 _MOST_BITS = 26
 _SHORT = 1 << 31
 """Codes and spans of time below it take 32 bits."""
@@ -60,17 +62,18 @@ class SortedRun:
         self._extent = np.array([oldest, newest, self._base])  # dead entries are older
         room = (len(rows), 2)
         self._entries: Entries = np.empty(room, np.int32) if narrow else np.empty(room, np.int64)
-        self._first, at = join_index.scatter(codes, times, self._base, self._bits, self._entries)
-        self.groups = int(join_index.settle(self._first, self._entries, at))
-        self._matched = None if matched is None else matched[at]
-        self.is_young = young
-        self._rows = (
-            taken_values(rows, at) if young else None
-        )  # the tuple of each entry; None: they lie in one order
-        self.batch = batch if young else taken(batch, rows, at)
+        own = rows if matched is None else np.arange(len(rows), dtype=np.int32)
+        into = self._base, self._bits, self._entries
+        self._first, at, self.groups = join_index.indexed(codes, times, own, *into)
+        if matched is not None:
+            at, matched = taken_values(rows, at), matched[at]
+        self._matched, self.is_young = matched, young
+        self._rows = at if young else None  # the tuple of each entry; None: they lie in one order
+        self.batch = batch if young else taken(batch, at)
         self.live = len(rows)
         made = [self._first, self._entries, self._rows, matched]
         self._nbytes = int(self.batch.get_total_buffer_size() + sum(a.nbytes for a in made if a is not None))
+        self.flat_keys: Flat | None = None  # where the keys of the batch lie, once somebody has compared them
         self._by_time: Rows | None = None  # entries in time order
         self._buried = 0  # how many of these are dead
         self._alive: Marks | None = None  # (entries,)  None: all from ``_extent`` on are
@@ -114,7 +117,9 @@ class SortedRun:
 
     def keys(self, entries: Rows) -> Ints:
         """Return the code and the time of some entries, int64 (entries, 2)."""
-        return self._pairs(self._entries[entries])
+        pairs = self._entries[entries].astype(np.int64)
+        pairs[:, 1] += self._base
+        return pairs
 
     def latest(self, codes: Ints, low: Ints, high: Ints, best: Ints, found: Marks) -> None:
         """Raise ``best`` to the largest time of each code from ``low`` to ``high``, and note where there is one."""
@@ -187,12 +192,13 @@ class SortedRun:
         alive = self._from(self.first) if self._alive is None else self._alive
         return np.flatnonzero(alive).astype(np.int32)
 
-    def living(self) -> Living:
-        """Return the live entries: a batch, and rows of it with their codes and times."""
-        entries = self.alive()
-        codes, times = self.keys(entries).T.copy()
-        matched = None if self._matched is None else self._matched[entries]
-        return self.batch, self.rows(entries), codes, times, matched
+    def living(self, more: tuple[Ints, Ints, Rows] = _NO_TUPLES) -> Living:
+        """Return the live entries: a batch, and rows of it with their codes and times; ``more`` tuples behind them."""
+        alive = _NO_MARKS if self._alive is None else self._alive
+        own = np.arange(len(self._entries), dtype=np.int32) if self._rows is None else self._rows
+        of_run = self._entries, own, self._base, alive, self.first
+        codes, times, rows = join_index.gathered(*of_run, *more)
+        return self.batch, rows, codes, times, None if self._matched is None else self._matched[self.alive()]
 
     def compacted(self) -> SortedRun:
         """Return the run without its dead, if they are a fifth of it."""
@@ -204,21 +210,18 @@ class SortedRun:
         """Return a young run of the live entries and of more tuples: that of ``joined``, in a few calls.  O(rows)."""
         if not _is_full(self.live, self.batch.num_rows):
             return SortedRun(*joined([self.living(), (batch, rows, codes, times, matched)]), young=True)
-        if self._matched is not None and matched is not None:
-            matched = np.concatenate([self._matched[self.alive()], matched])
         batch, rows = _dense(batch, rows)
-        living = _NO_MARKS if self._alive is None else self._alive
-        own = np.arange(len(self._entries), dtype=np.int32) if self._rows is None else self._rows
         # Copies may be written to: the kernel is compiled for those alone.
         more = codes.copy(), times.copy(), rows + np.int32(self.batch.num_rows)
-        codes, times, rows = join_index.gathered(self._entries, own, self._base, living, self.first, *more)
+        _, rows, codes, times, marks = self.living(more)
+        matched = matched if matched is None or marks is None else np.concatenate([marks, matched])
         return SortedRun(pa.concat_batches([self.batch, batch]), rows, codes, times, matched, young=True)
 
     def save(self) -> dict[str, Any]:
         """Return all for a snapshot."""
         return {
             "batch": self.batch if self._rows is None else taken(self.batch, self._rows),
-            "entries": self._pairs(self._entries),
+            "entries": self.keys(np.arange(len(self._entries), dtype=np.int32)),
             "alive": self._alive,
             "matched": self._matched,
             "oldest": int(self._extent[0]),
@@ -269,12 +272,6 @@ class SortedRun:
         """Tell which entries are not older than a time."""
         found: Marks = self._entries[:, 1] >= int(time) - self._base
         return found
-
-    def _pairs(self, entries: Entries) -> Ints:
-        """Return codes and times of entries, int64 (n, 2)."""
-        pairs = entries.astype(np.int64)
-        pairs[:, 1] += self._base
-        return pairs
 
 
 def joined(living: Sequence[Living]) -> Living:

@@ -52,7 +52,8 @@ class JoinState:
         self._inputs = inputs
         self._keys = [[inputs[side].names.index(name) for name in terms.names(side)] for side in (0, 1)]
         self._codes = KeyCodes([inputs[0].type_of(name) for name in terms.names(0)])
-        at_once = terms.residual is not None or not (self._codes.exact and self.kind.pairs)
+        self._known = self._codes.exact or self._codes.in_place  # keys are compared before rows are copied
+        at_once = terms.residual is not None or not (self._known and self.kind.pairs)
         self._late = None if at_once else late
         self._late_from = MANY if any(self.kind.alone) else 1  # few rows go out with those that have no match
         sides = zip(self.kind.alone, self.kind.marks, strict=True)
@@ -218,7 +219,9 @@ class JoinState:
         self, side: int, page: Page, matches: Matches
     ) -> tuple[Matches, pa.RecordBatch | Page | None]:
         """Return those matches by code and time whose keys are equal and residual holds, joined if anyone asks."""
-        if not self.kind.pairs and self._codes.exact and self._terms.residual is None:
+        if self._known and not self._codes.exact:
+            matches = self._of_equal_keys(side, page, matches)
+        if not self.kind.pairs and self._known and self._terms.residual is None:
             return matches, None
         if self._late is not None and len(matches.probes) >= self._late_from:
             return matches, late_pairs(self._late, side, page, matches)
@@ -234,8 +237,20 @@ class JoinState:
             return matches, joined
         return matches.where(holds), None if joined is None else joined.filter(pa.array(holds))
 
+    def _of_equal_keys(self, side: int, page: Page, matches: Matches) -> Matches:
+        """Return those matches by code whose keys are equal, which are compared where they lie."""
+        same, begin = np.ones(len(matches.probes), np.bool_), 0
+        own = self._codes.flat(self._key_columns(side, page.batch))
+        for run, entries in matches.found:
+            part = slice(begin, begin + len(entries))
+            if run.flat_keys is None:
+                run.flat_keys = self._codes.flat(self._key_columns(1 - side, run.batch))
+            self._codes.equal_at(own, matches.probes[part], run.flat_keys, run.rows(entries), same[part])
+            begin = part.stop
+        return matches if same.all() else matches.where(same)
+
     def _equal_keys(self, left: pa.RecordBatch, right: pa.RecordBatch) -> Marks | None:
-        if self._codes.exact:
+        if self._known:
             return None
         return self._codes.equal(self._key_columns(0, left), self._key_columns(1, right))
 

@@ -1,4 +1,4 @@
-"""Kernels that mix the columns of a key into one integer a row, a set of pairs, and registers set by hashes.
+"""Kernels that mix the columns of a key into one integer a row, compare keys, a set of pairs, registers set by hashes.
 
 Source: registers after Flajolet, Fusy, Gandouet, Meunier, HyperLogLog, AofA 2007.
 """
@@ -9,7 +9,16 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["add_pairs", "harmonic", "lifted", "mix_bytes", "mix_integers", "registers"]
+__all__ = [
+    "add_pairs",
+    "equal_bytes",
+    "equal_values",
+    "harmonic",
+    "lifted",
+    "mix_bytes",
+    "mix_integers",
+    "registers",
+]
 
 Ints = NDArray[np.int64]
 
@@ -49,6 +58,34 @@ def mix_bytes(codes: Ints, offsets: Ints | NDArray[np.int32], data: NDArray[np.u
             code = _mixed(code, word)
             at += ahead
         codes[row] = np.int64(code)
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def equal_values(values, rows, others, of, same):  # type: ignore[no-untyped-def]
+    """Take from ``same`` the pairs whose integers differ: ``values[rows[i]]`` and ``others[of[i]]``; O(pairs).
+
+    ``rows, of``: int32 (pairs,); ``same``: bool (pairs,), written.
+    """
+    for i in range(same.size):
+        same[i] &= values[np.uint32(rows[i])] == others[np.uint32(of[i])]
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def equal_bytes(offsets, data, rows, other_offsets, others, of, same):  # type: ignore[no-untyped-def]
+    """Take from ``same`` the pairs whose strings of bytes differ, as ``equal_values`` does; O(bytes + pairs).
+
+    ``offsets, data`` and ``other_offsets, others``: the strings of both sides, as of ``mix_bytes``.
+    """
+    for i in range(same.size):
+        row, other = np.uint32(rows[i]), np.uint32(of[i])
+        begin, at = np.uint64(offsets[row]), np.uint64(other_offsets[other])
+        size = np.uint64(offsets[row + np.uint32(1)]) - begin
+        equal = size == np.uint64(other_offsets[other + np.uint32(1)]) - at
+        k = np.uint64(0)
+        while equal and k < size:
+            equal = data[begin + k] == others[at + k]
+            k += np.uint64(1)
+        same[i] &= equal
 
 
 @njit(cache=True, nogil=True)

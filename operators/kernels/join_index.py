@@ -12,10 +12,9 @@ __all__ = [
     "CROWD",
     "Entries",
     "gathered",
+    "indexed",
     "latest",
     "match",
-    "scatter",
-    "settle",
     "spans",
     "take",
     "times_of",
@@ -52,32 +51,6 @@ def spans(a: Ints, b: Ints) -> tuple[int, int, int, int]:
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def scatter(codes: Ints, times: Ints, base: int, bits: int, entries: Entries) -> tuple[Rows, Rows]:
-    """Put tuples into ``2**bits`` buckets by their codes, in a bucket as they come; O(rows).
-
-    ``codes, times``: int64 (rows,); bits at most 31.  ``entries`` (rows, 2), written: the code of each tuple, and its
-    time from ``base`` on.  Returns ``first``, int32 (2**bits + 1,), where each bucket begins and the one before ends;
-    and ``rows``, int32 (rows,), which tuple each entry is.
-    """
-    size = codes.size
-    first = np.zeros((1 << bits) + 2, np.int32)
-    buckets = np.empty(size, np.uint32)
-    for i in range(size):
-        bucket = _bucket(codes[i], bits)
-        buckets[i] = bucket
-        first[bucket + _ONE + _ONE] += 1
-    for bucket in range(2, first.size):
-        first[bucket] += first[bucket - 1]
-    rows = np.empty(size, np.int32)
-    for i in range(size):
-        after = np.uint64(buckets[i]) + _ONE
-        at = np.uint64(first[after])
-        first[after] += 1
-        entries[at, 0], entries[at, 1], rows[at] = codes[i], times[i] - base, i
-    return first[:-1], rows
-
-
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _sort(entries, rows):  # type: ignore[no-untyped-def]
     """Sort entries by code and time, and their rows with them, in place; return how many codes there are."""
     size = rows.size
@@ -99,11 +72,8 @@ def _sort(entries, rows):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def settle(first: Rows, entries: Entries, rows: Rows) -> np.int64:
-    """Sort each large bucket by code and time, in place; return how many codes there are in all.
-
-    Arguments as ``scatter`` wrote and returned them.  O(entries), and O(n log n) of a large bucket's n.
-    """
+def _settled(first, entries, rows):  # type: ignore[no-untyped-def]
+    """Sort each large bucket by code and time, in place; return how many codes there are in all."""
     codes = np.int64(0)
     for bucket in range(first.size - 1):
         begin, stop = np.uint64(first[bucket]), np.uint64(first[bucket + 1])
@@ -119,13 +89,43 @@ def settle(first: Rows, entries: Entries, rows: Rows) -> np.int64:
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def indexed(
+    codes: Ints, times: Ints, tuples: Rows, base: int, bits: int, entries: Entries
+) -> tuple[Rows, Rows, np.int64]:  # fmt: skip
+    """Put tuples into ``2**bits`` buckets by their codes, each large one sorted by code and time.
+
+    ``codes, times``: int64 (rows,), and ``tuples``: int32 (rows,); bits at most 31.  ``entries`` (rows, 2), written:
+    the code of each tuple, and its time from ``base`` on.  Returns ``first``, int32 (2**bits + 1,), where each bucket
+    begins and the one before ends; ``rows``, int32 (rows,), which of the ``tuples`` each entry is; and how many codes
+    there are in all.  O(rows), and O(n log n) of a large bucket's n.
+    """
+    size = codes.size
+    first = np.zeros((1 << bits) + 2, np.int32)
+    buckets = np.empty(size, np.uint32)
+    for i in range(size):
+        bucket = _bucket(codes[i], bits)
+        buckets[i] = bucket
+        first[bucket + _ONE + _ONE] += 1
+    for bucket in range(2, first.size):
+        first[bucket] += first[bucket - 1]
+    rows = np.empty(size, np.int32)
+    for i in range(size):
+        after = np.uint64(buckets[i]) + _ONE
+        at = np.uint64(first[after])
+        first[after] += 1
+        entries[at, 0], entries[at, 1], rows[at] = codes[i], times[i] - base, tuples[i]
+    first = first[:-1]
+    return first, rows, _settled(first, entries, rows)
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def gathered(
     entries: Entries, rows: Rows, base: int, living: NDArray[np.bool_], oldest: int,
     codes: Ints, times: Ints, more: Rows,
 ) -> tuple[Ints, Ints, Rows]:  # fmt: skip
     """Return the code, time and row of the tuples of a run that are alive, and of some more behind them; O(rows).
 
-    ``entries, base``: as of ``scatter``, and ``rows``: int32 (entries,), those of the run; alive are those that
+    ``entries, base``: as of ``indexed``, and ``rows``: int32 (entries,), those of the run; alive are those that
     ``living``, bool (entries,), tells, or if it is empty those not below ``oldest``.  ``codes, times``: int64 (more,),
     and ``more``: int32 (more,), those of the others.
     """
@@ -188,12 +188,11 @@ def match(
 ) -> int:  # fmt: skip
     """Find, for each probe, the entries of its code with ``low <= time <= high``.
 
-    ``codes, low, high``: int64 (probes,); the next three are as ``scatter`` and ``settle`` left
-    them.  ``extent``: int64 (3,), no entry that counts is older or newer; and ``base``.  ``resume``: int64 (2,),
-    the probe and the entry to begin with, at first 0 and 0.  ``probes, matches``: int32 (more
-    than 16,), take the probe and the entry of each match.  Returns how many there are.  When these
-    arrays are full the rest has to wait: ``resume`` then tells where it begins, and is (probes, 0)
-    when nothing is left.  O(1) a probe and match, and O(log n) a probe in a bucket of many
+    ``codes, low, high``: int64 (probes,); the next three are as of ``indexed``.  ``extent``: int64 (3,), no
+    entry that counts is older or newer; and ``base``.  ``resume``: int64 (2,), the probe and the entry to begin with,
+    at first 0 and 0.  ``probes, matches``: int32 (more than 16,), take the probe and the entry of each match.  Returns
+    how many there are.  When these arrays are full the rest has to wait: ``resume`` then tells where it begins, and is
+    (probes, 0) when nothing is left.  O(1) a probe and match, and O(log n) a probe in a bucket of many
     entries n.
     """
     found: int = 0
@@ -258,6 +257,6 @@ def take(values, rows, out):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def times_of(entries: Entries, base: int, which: Rows, out: Ints) -> None:
-    """Write the times of some entries; ``entries, base``: as of ``scatter``, ``which``: int32 (m,), out: int64 (m,)."""
+    """Write the times of some entries; ``entries, base``: as of ``indexed``, ``which``: int32 (m,), out: int64 (m,)."""
     for i in range(which.size):
         out[i] = entries[np.uint32(which[i]), 1] + base

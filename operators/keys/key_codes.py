@@ -17,11 +17,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from oop_engine.core.groups.group_index import comparable
-from oop_engine.operators.kernels.hashing import mix_bytes, mix_integers
+from oop_engine.operators.kernels.hashing import equal_bytes, equal_values, mix_bytes, mix_integers
 
-__all__ = ["KeyCodes", "key_hashes"]
+__all__ = ["Flat", "KeyCodes", "key_hashes"]
 
 Ints = NDArray[np.int64]
+Marks = NDArray[np.bool_]
+Rows = NDArray[np.int32]
+Flat = list[tuple[NDArray[Any], ...]]
+"""Of each key column its values, or offsets and bytes."""
 Offsets = NDArray[np.int64] | NDArray[np.int32]
 
 
@@ -41,6 +45,8 @@ class KeyCodes:
         integers = [_integers(comparable(pa.array([], kind))) is not None for kind in self._types]
         self.exact = not types or integers == [True]
         """Whether equal codes are equal keys."""
+        self.in_place = all(map(_is_flat, types))
+        """Whether keys can be compared where they lie, by ``equal_at``."""
         self._hashed: dict[tuple[int, int], tuple[pa.Array, Ints]] = {}  # the last dictionaries
 
     @property
@@ -66,13 +72,25 @@ class KeyCodes:
             )
         return codes
 
-    def equal(self, columns: Sequence[pa.Array], others: Sequence[pa.Array]) -> NDArray[np.bool_]:
+    def equal(self, columns: Sequence[pa.Array], others: Sequence[pa.Array]) -> Marks:
         """Return in which rows the keys are equal, bool (rows,)."""
         same = np.ones(len(columns[0]), np.bool_)
         for column, other in zip(columns, others, strict=True):
             equal = pc.equal(_plain(comparable(column)), _plain(comparable(other)))
             same &= equal.to_numpy(zero_copy_only=False)
         return same
+
+    def flat(self, columns: Sequence[pa.Array]) -> Flat:
+        """Return the memory of key columns, for ``equal_at``; they must be comparable ``in_place``."""
+        return [(_fixed(c),) if pa.types.is_primitive(c.type) else _bytes(c) for c in columns]
+
+    def equal_at(self, keys: Flat, rows: Rows, others: Flat, of: Rows, same: Marks) -> None:
+        """Take from ``same``, bool (pairs,), those pairs of some ``rows`` and rows ``of`` the others whose keys differ.
+
+        Both int32 (pairs,).  O(pairs), and O(bytes) of texts.
+        """
+        for column, other in zip(keys, others, strict=True):
+            (equal_values if len(column) == 1 else equal_bytes)(*column, rows, *other, of, same)
 
     def _single(self, column: pa.Array) -> Ints:
         if pa.types.is_dictionary(column.type):
@@ -100,6 +118,21 @@ def key_hashes(columns: Sequence[pa.Array], rows: int) -> Ints:
     for column in columns:
         mix_integers(codes, _hashed(column))
     return codes
+
+
+def _is_flat(kind: pa.DataType) -> bool:
+    """Tell whether values are equal where their bytes are, at a fixed width of at most 64 bits or between offsets."""
+    types = pa.types
+    texts = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+    whole = types.is_integer(kind) or (types.is_temporal(kind) and not types.is_interval(kind))
+    return whole or any(is_text(kind) for is_text in texts)
+
+
+def _fixed(column: pa.Array) -> NDArray[Any]:
+    """Return the values of a column of a fixed width as integers, without copying."""
+    width = column.type.bit_width // 8
+    values: NDArray[Any] = np.frombuffer(column.buffers()[1], f"i{width}", len(column), column.offset * width)
+    return values
 
 
 def _value_type(kind: pa.DataType) -> pa.DataType:
