@@ -134,7 +134,7 @@ class OAJoin(Operator):
             raise GraphError(msg)
         self.terms = JoinTerms("OAJoin", tuple(keys), band, residual, suffix, kind)
         if punctuation != "individual" and not self.terms.kind.pairs:
-            msg = f"OAJoin: a {kind} join has no right time; punctuation must be 'individual'; got {punctuation!r}"
+            msg = f"OAJoin: kind={kind!r} has no right time, so punctuation must be 'individual'; got {punctuation!r}"
             raise GraphError(msg)
         self.punctuation = punctuation
         self.flush = check_flush(flush, "OAJoin")
@@ -174,11 +174,17 @@ class OAJoin(Operator):
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         answer = self._of_page(port, page)
-        return answer if self._due is None else self._due.behind_page(answer, len(page))
+        return answer if self._due is None else self._asked(self._due.behind_page(answer, len(page)))
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
         answer = self._of_punctuation(port, punctuation)
-        return answer if self._due is None else self._due.behind_punctuation(answer)
+        return self._asked(answer if self._due is None else self._due.behind_punctuation(answer))
+
+    def _asked(self, emissions: Iterator[Emission]) -> Iterator[Emission]:
+        """Leave out what is not to go out; rows that are due have gone by it."""
+        if self.punctuation != "joint":
+            return emissions
+        return (emission for emission in emissions if isinstance(emission[1], Page | Joint))
 
     def _of_page(self, port: int, page: Page) -> Iterator[Emission]:
         for joined in self._held.arrive(port, self._held.bounds.timely(port, page)):
@@ -191,7 +197,7 @@ class OAJoin(Operator):
         for out in self._held.advance(port, punctuation):
             if isinstance(out, pa.RecordBatch):
                 yield 0, Page(self.schemas_out[0], out)
-            elif self.punctuation != "joint":
+            else:
                 yield 0, out
         if not isinstance(punctuation, Linear) or not self.terms.kind.pairs:
             return

@@ -54,7 +54,7 @@ class JoinTerms:
             )
             raise GraphError(msg)
         if isinstance(self.band, AsOf) and (self.how not in ("inner", "left") or self.residual is not None):
-            got = f"a {self.how} join" if self.residual is None else "a residual"
+            got = f"kind={self.how!r}" if self.residual is None else "a residual"
             asked = "an AsOf band is for inner and left joins without a residual"
             msg = f"{self.operator}: {asked}; got {got}: select before it, or take a Band"
             raise GraphError(msg)

@@ -169,6 +169,12 @@ CASES = [
         of_kind("full", TWO, band(3, -1)),
     ),
     Case(
+        "oa_join-left-slow-joint",
+        OAJoin(ONE, Band(3, -1), punctuation="joint", kind="left", flush=Slow(every=3, within=2)),
+        (LEFT, RIGHT),
+        of_kind("left", ONE, band(3, -1)),
+    ),
+    Case(
         "oa_join-as_of-slow",
         OAJoin(ONE, AsOf(), kind="left", flush=Slow(every=1)),
         (LEFT, RIGHT),

@@ -112,7 +112,7 @@ def test_pairs_leave_when_they_are_known_and_not_later(
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [({"kind": "full"}, "got a full join"), ({"residual": pc.field("ts") > 1}, "got a residual")],
+    [({"kind": "full"}, "got kind='full'"), ({"residual": pc.field("ts") > 1}, "got a residual")],
 )
 def test_other_joins_are_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(GraphError, match=f"inner and left joins without a residual; {said}"):
