@@ -181,7 +181,7 @@ class OAJoin(Operator):
         return self._asked(answer if self._due is None else self._due.behind_punctuation(answer))
 
     def _asked(self, emissions: Iterator[Emission]) -> Iterator[Emission]:
-        """Leave out what is not to go out; rows that are due have gone by it."""
+        """Leave out individual punctuation if joint is asked for; rows that were due have left by it."""
         if self.punctuation != "joint":
             return emissions
         return (emission for emission in emissions if isinstance(emission[1], Page | Joint))

@@ -22,6 +22,8 @@ from oop_engine.operators.aggregates.wide import divided, floats
 
 __all__ = ["Avg", "Sum"]
 
+_FITTING = 28  # digits of decimals of which ten thousand million fit 128 bits
+
 
 class _Added(OfColumn):
     wanted = "an integer, a float, a decimal of at most 128 bits or a duration"
@@ -67,6 +69,7 @@ class Avg(_Added):
 
     Integers of 32 bits or less are added up in 64 bits, others, decimals and durations in 128: so nothing overflows
     (of 32 bits, not before four thousand million values) and the order of values never matters; floats follow IEEE.
+    The sum of decimals of more than 28 digits is checked as that of ``Sum``.
     """
 
     def _type(self, kind: pa.DataType) -> pa.DataType:
@@ -75,7 +78,10 @@ class Avg(_Added):
     def parts(self, schema: Schema) -> tuple[Part, ...]:
         if self._floating(schema):
             return Part("sum", self.column, floating=True), Part("count", self.column)
-        return self._wide(schema), Part("count", self.column)
+        wide, kind = self._wide(schema), schema.type_of(self.column)
+        if pa.types.is_decimal(kind) and kind.precision > _FITTING:
+            wide = wide._replace(kind="checked")
+        return wide, Part("count", self.column)
 
     def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
         total, (number,) = states

@@ -194,11 +194,13 @@ class Output:
     ) -> ContractError:
         """Return the error that a sum passed 64 bits, or 38 digits, in the window ``[start, end)`` of a group."""
         group = {name: values_of(key[:1])[0] for name, key in keys.items()}
-        of = {kind for p in self.parts if (p.kind, p.column) == ("checked", column) for kind in p.types}
-        room = "38 digits" if any(map(pa.types.is_decimal, of)) else "64 bits"
+        sums = {i for i, p in enumerate(self.parts) if p.column == column and p.kind in ("sum", "checked")}
+        asked = zip(self._aggregates.values(), self._of, strict=True)
+        name = next((type(one).__name__ for one, of in asked if sums.intersection(of)), "Sum")
+        decimal = any(pa.types.is_decimal(kind) for i in sums for kind in self.parts[i].types)
         msg = (
-            f"{self.place}: Sum({column!r}) must fit {room}; it does not in window "
-            f"[{start}, {end}) of group {group}: cast the column to float64 before"
+            f"{self.place}: {name}({column!r}) must fit {'38 digits' if decimal else '64 bits'}; it does not in window "
+            f"[{start}, {end}){f' of group {group}' if group else ''}: cast the column to float64 before"
         )
         return ContractError(msg)
 
