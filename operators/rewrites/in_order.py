@@ -42,7 +42,7 @@ from oop_engine.operators.select import Select
 from oop_engine.operators.slicing.tagger import bind
 from oop_engine.operators.split import Goes, Split
 from oop_engine.operators.window_aggregate import WindowAggregate
-from oop_engine.operators.windows import Definition, Extents, Folding
+from oop_engine.operators.windows import Definition, Extents, Folding, Over
 
 __all__ = ["in_order"]
 
@@ -172,16 +172,22 @@ def _windows(name: str, of: WindowAggregate, schema: Schema, slack: Slack) -> Op
     """
     generous = slack is Slack.GENEROUS
     definition = _bound(of, schema)
+    if definition.over is not Over.ATTRIBUTE or (isinstance(definition, Folding) and definition.numbered):
+        msg = (
+            f"node {name!r}: {of.windows} has no in-order twin: in order tuples arrive in another order, and their "
+            "numbers with them: number them by time (order='time', of='rank'), or run the graph as it is"
+        )
+        raise GraphError(msg)
+    if of.empty and of.by:
+        msg = (
+            f"node {name!r}: empty=True with by={list(of.by)} has no in-order twin: a gap of one group is known "
+            "when later windows of others have left: leave empty out, or run the graph as it is"
+        )
+        raise GraphError(msg)
     if isinstance(definition, Extents) and not definition.lulls:
         return BufferingAggregate(
             of.windows, of.aggregates, of.by, empty=of.empty, stamp=of.stamp, late=generous
         )
-    if isinstance(definition, Folding) and definition.numbered:
-        msg = (
-            f"node {name!r}: {of.windows} has no in-order twin: in order tuples arrive in another order, and their "
-            "numbers with them: number them by rank, or run the graph as it is"
-        )
-        raise GraphError(msg)
     if generous:
         msg = f"node {name!r}: generous slack needs windows on a grid; got {of.windows}: use consistent slack"
         raise GraphError(msg)

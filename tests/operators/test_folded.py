@@ -249,7 +249,7 @@ def test_bins_hold_no_tuple_and_say_a_sum_that_is_too_large() -> None:
     driver = Driver(asked, schema)
     driver.feed(0, Page.of(schema, {"ts": [1, 9, 3], "v": [2**62, 1, 2**62 - 1]}))
     assert driver.operator.state().in_use[:2] == (0, 6)
-    with pytest.raises(ContractError, match=r"in window \[-1, 4\) of group"):
+    with pytest.raises(ContractError, match=r"in window \[-1, 4\): cast"):
         driver.feed(0, Page.of(schema, {"ts": [2], "v": [1]}))
 
 

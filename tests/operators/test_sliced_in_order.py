@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from oop_engine import Graph, Page, Schema
+from oop_engine import Graph, GraphError, Page, Schema
 from oop_engine.operators.aggregates import Count, Sum
 from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.finalize import Finalize
@@ -14,7 +14,7 @@ from oop_engine.operators.policies.policies import BoundedDisorder
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.triggers import AfterCount, Emit
 from oop_engine.operators.window_aggregate import SlicedAggregate, WindowAggregate
-from oop_engine.operators.windows import Session, Sliding, Tumbling, Windows
+from oop_engine.operators.windows import Session, Sliding, Tumbling, TupleBased, Windows
 from oop_engine.runners.replay import replay
 from oop_engine.testing import multiset
 
@@ -60,3 +60,26 @@ def test_versions_leave_once_in_order(windows) -> None:
     graph.sink("out", graph.add("final", Finalize(), counted))
     found, alone = (results(each).select(names) for each in (graph, in_order(graph)))
     assert multiset(alone.to_pylist()) == multiset(found.to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("windows", "empty", "message"),
+    [
+        (
+            TupleBased(3, 3),
+            False,
+            r"^node 'count': TupleBased.* has no in-order twin: .*or run the graph as it is",
+        ),
+        (
+            Tumbling(10),
+            True,
+            r"^node 'count': empty=True with by=\['k'\] has no in-order twin: .*leave empty out",
+        ),
+    ],
+)
+def test_a_window_without_a_twin_is_refused_by_the_name_of_its_node(windows, empty, message) -> None:
+    graph = Graph("no twin")
+    count = WindowAggregate(windows, {"n": Count()}, ("k",), empty=empty)
+    graph.sink("out", graph.add("count", count, graph.source("tuples", SCHEMA)))
+    with pytest.raises(GraphError, match=message):
+        in_order(graph)
