@@ -14,7 +14,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from oop_engine.core.errors import GraphError
+from oop_engine.core.errors import GraphError, UnitError
 from oop_engine.core.graphs.html import table_html
 from oop_engine.core.plain import plain_type
 from oop_engine.core.units import TIME_UNITS, Length, to_units
@@ -163,9 +163,14 @@ class Schema:
         >>> Schema({"at": pa.timestamp("ms")}, "at").instant(datetime(1970, 1, 1, 0, 1), "origin")
         60000
         """
-        if not isinstance(value, datetime):
-            return self.length(value, place)
         kind = self.type_of(self.progressing)
+        if not isinstance(value, datetime):
+            try:
+                return self.length(value, place)
+            except UnitError as error:
+                moment = "; write a moment as a datetime" if pa.types.is_timestamp(kind) else ""
+                msg = f"{error}{moment}"
+                raise UnitError(msg) from None
         if not pa.types.is_timestamp(kind):
             msg = (
                 f"{place} must be a number of {self.unit}, for {self.progressing!r} is {kind}; got {value!r}"

@@ -11,6 +11,7 @@ two follow from the first two.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -57,7 +58,7 @@ class TumblingBand:
     """Match if both timestamps are in one window: ``floor((ts - origin) / range)`` is equal."""
 
     range: Length
-    origin: Length = 0
+    origin: Length | datetime = 0
 
     def fitted(self, schema: Schema, place: str) -> TumblingRule:
         """Return the rule in the schema's unit; ``GraphError`` unless the range is positive."""
@@ -65,7 +66,7 @@ class TumblingBand:
         if length <= 0:
             msg = f"{place}: range must be more than 0 {schema.unit}; got {self.range!r}"
             raise GraphError(msg)
-        return TumblingRule(length, schema.length(self.origin, f"{place}: origin"))
+        return TumblingRule(length, schema.instant(self.origin, f"{place}: origin"))
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class WindowIdBand:
     range_left: Length
     range_right: Length
     slide: Length
-    origin: Length = 0
+    origin: Length | datetime = 0
 
     def fitted(self, schema: Schema, place: str) -> WindowIdRule:
         """Return the rule in the schema's unit; ``GraphError`` unless both ranges are at least the slide."""
@@ -93,7 +94,7 @@ class WindowIdBand:
             got = f"range_left={ranges[0]}, range_right={ranges[1]}, slide={slide}"
             msg = f"{place}: ranges must be at least the slide, and that more than 0 {schema.unit}; got {got}"
             raise GraphError(msg)
-        return WindowIdRule(ranges[0], ranges[1], slide, schema.length(self.origin, f"{place}: origin"))
+        return WindowIdRule(ranges[0], ranges[1], slide, schema.instant(self.origin, f"{place}: origin"))
 
 
 @dataclass(frozen=True)

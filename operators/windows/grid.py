@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
@@ -29,7 +30,17 @@ from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
 
-__all__ = ["LONGEST", "Definition", "Extents", "Over", "Windows", "divisible_by", "length_in", "positive"]
+__all__ = [
+    "LONGEST",
+    "Definition",
+    "Extents",
+    "Over",
+    "Windows",
+    "divisible_by",
+    "instant_in",
+    "length_in",
+    "positive",
+]
 
 Integers = NDArray[np.int64]
 LONGEST = 2**60
@@ -241,3 +252,12 @@ def length_in(length: Length, name: str, schema: Schema, place: str) -> int:
         msg = f"{place}: {name} must be at most 2**60 {schema.unit}; got {name}={value}"
         raise GraphError(msg)
     return value
+
+
+def instant_in(value: Length | datetime, name: str, schema: Schema, place: str) -> int:
+    """Return a position in units of ``schema``; raise ``GraphError`` in the name of ``place`` if it is too far away."""
+    found = schema.instant(value, f"{place}: {name}")
+    if not NEVER // 2 < found < FOREVER // 2:
+        msg = f"{place}: {name} must be within 2**62 {schema.unit} of 0; got {found}"
+        raise GraphError(msg)
+    return found

@@ -16,7 +16,7 @@ from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
 from oop_engine.operators.values.columns import spread
 from oop_engine.operators.windows.folding import Due, FinalTuples, Folding, SliceView
-from oop_engine.operators.windows.grid import positive
+from oop_engine.operators.windows.grid import instant_in, positive
 
 __all__ = ["FixedBand", "Intervals", "Stretches"]
 
@@ -56,7 +56,7 @@ class Intervals:
             if not isinstance(one, tuple | list) or len(one) != 2:
                 msg = f"{place}: an extent must be a pair (start, end); got {one!r}"
                 raise GraphError(msg)
-            start, end = (_instant(side, "extents", schema, place) for side in one)
+            start, end = (instant_in(side, "extents", schema, place) for side in one)
             if start >= end:
                 msg = f"{place}: an extent must end behind its start; got {one!r} ({schema.unit})"
                 raise GraphError(msg)
@@ -77,16 +77,8 @@ class FixedBand:
 
     def bound(self, schema: Schema, place: str = "FixedBand") -> Stretches:
         """Return the definition in whole units of ``schema``'s progressing attribute."""
-        start = _instant(self.start, "start", schema, place)
+        start = instant_in(self.start, "start", schema, place)
         return Stretches(((start + positive(self.length, "length", schema, place), start),))
-
-
-def _instant(value: Length | datetime, name: str, schema: Schema, place: str) -> int:
-    found = schema.instant(value, f"{place}: {name}")
-    if not NEVER // 2 < found < FOREVER // 2:
-        msg = f"{place}: {name} must be within 2**62 {schema.unit} of 0; got {found}"
-        raise GraphError(msg)
-    return found
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from oop_engine.operators.windows.folding import (
     checked_many,
     checked_times,
 )
-from oop_engine.operators.windows.grid import Extents, length_in, positive
+from oop_engine.operators.windows.grid import Extents, instant_in, positive
 
 __all__ = ["Landmark", "Since"]
 
@@ -30,7 +31,8 @@ _FAR = 1 << 62
 class Landmark:
     """Every ``slide``, all since ``origin``: window ``w`` covers ``[origin, origin + (w+1)*slide)``.
 
-    Tuples before ``origin`` are in no window.  A stream has windows up to that of its
+    ``origin``: in the attribute's unit, or a ``datetime`` (without a zone: UTC) where it is a timestamp.
+    Tuples before it are in no window.  A stream has windows up to that of its
     largest position; a group is in all of them from its first tuple's on, for what came
     before counts as well.
 
@@ -50,12 +52,12 @@ class Landmark:
     """
 
     slide: Length
-    origin: Length = 0
+    origin: Length | datetime = 0
     lulls: bool = False
 
     def bound(self, schema: Schema, place: str = "Landmark") -> Extents:
         slide = positive(self.slide, "slide", schema, place)
-        return Extents(None, slide, length_in(self.origin, "origin", schema, place), lulls=self.lulls)
+        return Extents(None, slide, instant_in(self.origin, "origin", schema, place), lulls=self.lulls)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ from oop_engine.operators.windows.folding import (
     checked_times,
     ties,
 )
-from oop_engine.operators.windows.grid import Extents, length_in, positive
+from oop_engine.operators.windows.grid import Extents, instant_in, positive
 
 __all__ = ["LastBefore", "LastRows"]
 
@@ -51,7 +52,7 @@ class LastRows:
 
     rows: int
     every: Length
-    origin: Length = 0
+    origin: Length | datetime = 0
     lulls: bool = False
     tie: Sequence[str] = ()
 
@@ -61,7 +62,7 @@ class LastRows:
             msg = f"{place}: rows must be a number of tuples, at least 1; got {self.rows!r}"
             raise GraphError(msg)
         every = positive(self.every, "every", schema, place)
-        grid = Extents(every, every, length_in(self.origin, "origin", schema, place))
+        grid = Extents(every, every, instant_in(self.origin, "origin", schema, place))
         return LastBefore(self.rows, grid, self.lulls, checked_tie(self.tie, schema, place))
 
 

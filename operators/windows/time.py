@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
-from oop_engine.operators.windows.grid import Extents, length_in, positive
+from oop_engine.operators.windows.grid import Extents, instant_in, positive
 
 __all__ = ["Sliding", "Tumbling"]
 
@@ -24,13 +25,13 @@ class Sliding:
 
     range: Length
     slide: Length
-    origin: Length = 0
+    origin: Length | datetime = 0
 
     def bound(self, schema: Schema, place: str = "Sliding") -> Extents:
         return Extents(
             positive(self.range, "range", schema, place),
             positive(self.slide, "slide", schema, place),
-            length_in(self.origin, "origin", schema, place),
+            instant_in(self.origin, "origin", schema, place),
         )
 
 
@@ -39,8 +40,8 @@ class Tumbling:
     """Windows side by side, each ``range`` long: sliding by its own range."""
 
     range: Length
-    origin: Length = 0
+    origin: Length | datetime = 0
 
     def bound(self, schema: Schema, place: str = "Tumbling") -> Extents:
         range = positive(self.range, "range", schema, place)
-        return Extents(range, range, length_in(self.origin, "origin", schema, place))
+        return Extents(range, range, instant_in(self.origin, "origin", schema, place))

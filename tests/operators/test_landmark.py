@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime, timedelta, timezone
+from functools import partial
+
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, GraphError, Linear, Page, Schema
-from oop_engine.operators import BufferingAggregate, Count, Global, Landmark, WindowAggregate
+from oop_engine.operators import (
+    BufferingAggregate,
+    Count,
+    Global,
+    Landmark,
+    LastRows,
+    Sliding,
+    Tumbling,
+    WindowAggregate,
+)
 from oop_engine.testing import Driver, multiset
 from tests.naive import windows as naive
 from tests.naive.sessions import whole
@@ -69,3 +81,48 @@ def test_a_group_that_has_ended_leaves_before_the_stream_does():
     assert driver.rows() == []
     driver.feed(0, group("a", FOREVER))
     assert driver.rows() == [{"k": "a", "window_start": 3, "window_end": 4, "n": 1}]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("windows", [Landmark, Tumbling, partial(Sliding, "2 d"), partial(LastRows, 1)])
+def test_an_origin_may_be_a_moment_in_any_unit(windows, unit):
+    schema = Schema({"at": pa.timestamp(unit)}, "at")
+    times = [datetime(2026, 1, 1, 5), datetime(2026, 1, 2, 1)]
+    ends = [
+        [row["window_end"] for row in driver.run([(0, Page.of(schema, {"at": times}))]).rows()]
+        for origin in (
+            datetime(2026, 1, 1, 3),
+            datetime(2025, 12, 31, 22, tzinfo=timezone(-timedelta(hours=5))),
+        )
+        for driver in [Driver(WindowAggregate(windows("1 d", origin=origin), {"n": Count()}), schema)]
+    ]
+    assert ends[0] == ends[1]
+    assert ends[0][0] == datetime(2026, 1, 2, 3)
+
+
+@pytest.mark.parametrize("origin", [2**61 + 5, -(2**61) - 5])
+def test_landmark_windows_far_from_zero_are_those_near_it(origin):
+    found = []
+    for base in (0, origin):
+        driver = Driver(WindowAggregate(Landmark(10, base), {"n": Count()}), TIMES)
+        driver.run([(0, Page.of(TIMES, {"ts": [base + 12, base - 1, base + 3]}))])
+        found.append(
+            [(row["window_start"] - base, row["window_end"] - base, row["n"]) for row in driver.rows()]
+        )
+    assert found[1] == found[0] == [(0, 10, 1), (0, 20, 2)]
+
+
+@pytest.mark.parametrize(
+    ("origin", "message"),
+    [
+        (2**62, r"origin must be within 2\*\*62 ms of 0; got 4611686018427387904"),
+        (
+            "2026-01-01",
+            r"origin must read like '15 min' or '900'; got '2026-01-01'; write a moment as a datetime",
+        ),
+        (date(2026, 1, 1), r"origin must be an integer, .*write a moment as a datetime"),
+    ],
+)
+def test_an_origin_that_is_none_is_refused(origin, message):
+    with pytest.raises(GraphError, match=message):
+        Landmark(10, origin).bound(Schema({"ts": pa.timestamp("ms")}, "ts"))
