@@ -34,7 +34,7 @@ class Page:
     system, in the unit of the progressing attribute.  Only pages on their way from a trace
     to a generator carry it: time is a message, not a property of the operators inside.
     Raises ``ContractError`` if the columns are not the schema's or a time is null.
-    ``rows``: how many there are; ``columns.column(name)``: one column, without the others where they are made when
+    ``rows``: how many there are; ``column(name)``: one column, without the others where they are made when
     they are asked for (``late``).  Slices share memory; nothing is ever written into a page.
 
     >>> import pyarrow as pa
@@ -43,7 +43,7 @@ class Page:
     array([3, 1, 2])
     """
 
-    __slots__ = ("_progressing", "_times", "arrival", "batch", "columns", "rows", "schema")
+    __slots__ = ("_made", "_progressing", "_reach", "_times", "arrival", "batch", "columns", "rows", "schema")
     late: ClassVar[bool] = False
     """True: its columns are made when they are asked for; ``settled`` makes them all."""
 
@@ -76,6 +76,8 @@ class Page:
         self.rows: int = batch.num_rows
         self.arrival = arrival
         self._times: NDArray[np.int64] | None = None
+        self._reach: tuple[NDArray[np.int64], int, int] | None = None
+        self._made: dict[str, pa.Array] = {}
 
     @classmethod
     def of(
@@ -143,9 +145,25 @@ class Page:
                 raise ContractError(msg) from error
         return self._times
 
+    def reach_of(self, times: NDArray[np.int64]) -> tuple[int, int]:
+        """Return the least and the greatest of some ``times`` of the rows, mostly its own; it remembers the last.
+
+        There must be some.  O(rows), and O(1) for who asks next.
+        """
+        if self._reach is None or self._reach[0] is not times:
+            self.learn_reach(times, int(np.minimum.reduce(times)), int(np.maximum.reduce(times)))
+        assert self._reach is not None
+        return self._reach[1:]
+
+    def learn_reach(self, times: NDArray[np.int64], least: int, greatest: int) -> None:
+        """Take the answer of ``reach_of`` from someone who has looked at all ``times`` anyway."""
+        self._reach = times, least, greatest
+
     def column(self, name: str) -> pa.Array:
-        """Return one column."""
-        return self.columns.column(name)
+        """Return one column, which Arrow makes once."""
+        if name not in self._made:
+            self._made[name] = self.columns.column(name)
+        return self._made[name]
 
     @property
     def nbytes(self) -> int:
@@ -193,7 +211,7 @@ class Page:
         if self.arrival is None:
             return self
         page = self._checked(self.batch, None)
-        page._progressing, page._times = self._progressing, self._times
+        page._progressing, page._times, page._reach = self._progressing, self._times, self._reach
         return page
 
     def settled(self) -> Page:
@@ -204,7 +222,7 @@ class Page:
         """Return a page of rows of this one: to check them again is felt in pages of a few rows."""
         page = Page.__new__(Page)
         page.schema, page.batch, page.arrival = self.schema, batch, arrival
-        page.columns, page.rows = batch, batch.num_rows
+        page.columns, page.rows, page._reach, page._made = batch, batch.num_rows, None, {}
         return page
 
     def to_pylist(self) -> list[dict[str, Any]]:

@@ -95,7 +95,7 @@ class JoinBounds:
         Of right tuples behind the bound of a group: those that no left tuple could need but for the bound.
         """
         times = page.times
-        if not times.size or np.minimum.reduce(times) >= self.highest[side]:
+        if not times.size or page.reach_of(times)[0] >= self.highest[side]:
             return page
         late = passed(times, self.linear[side])
         if self.highest[side] > self.linear[side]:

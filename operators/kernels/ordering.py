@@ -81,18 +81,21 @@ def due(bounds: Ints, slots: Ints, linear: Ints, table: Ints, last: Ints) -> Mas
 def trail(times: Ints, slack: int, every: int, memory: Ints, late: Mask) -> int:
     """Tell which rows are behind what held by then: multiples of ``every``, ``slack`` behind the largest value before.
 
-    ``times``: int64 (rows,).  ``memory``: int64 (2,), learns: the largest value, and the bound.  ``late``: bool
-    (rows,), written.  Returns how many are late.  O(rows), a few instructions each.
+    ``times``: int64 (rows,).  ``memory``: int64 (4,), learns: the largest value, the bound, and the least and the
+    greatest of ``times``.  ``late``: bool (rows,), written.  Returns how many are late.  O(rows), a few instructions
+    each.
     """
     largest, holding, found = memory[0], memory[1], 0
+    least, greatest = _MOST + 1, _LEAST
     due = _due(holding, slack, every)
     for start in range(0, times.size, _BLOCK):
         some, its = times[start : start + _BLOCK], late[start : start + _BLOCK]
-        highest, behind = some[0], 0
+        lowest, highest, behind = some[0], some[0], 0
         for i in range(some.size):  # vector instructions
-            highest = max(highest, some[i])
+            lowest, highest = min(lowest, some[i]), max(highest, some[i])
             its[i] = some[i] < holding
             behind += its[i]
+        least, greatest = min(least, lowest), max(greatest, highest)
         if highest < due:  # the bound does not move in this block
             largest, found = max(largest, highest), found + behind
             continue
@@ -110,7 +113,7 @@ def trail(times: Ints, slack: int, every: int, memory: Ints, late: Mask) -> int:
                 # Multiples of very small numbers would be none any more.
                 holding = max(holding, bound if bound < _LEAST + every else bound // every * every)
                 due = _due(holding, slack, every)
-    memory[0], memory[1] = min(largest, _MOST), holding
+    memory[0], memory[1], memory[2], memory[3] = min(largest, _MOST), holding, least, greatest
     return found
 
 

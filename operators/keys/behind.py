@@ -53,7 +53,7 @@ class Behind:
     def timely(self, page: Page) -> Page:
         """Return a page without the tuples that are behind a bound, and count these.  O(rows)."""
         times = page.times
-        if not times.size or np.minimum.reduce(times) >= self.highest:
+        if not times.size or page.reach_of(times)[0] >= self.highest:
             return page
         bounds: int | Integers = self.linear
         if self.highest > self.linear:

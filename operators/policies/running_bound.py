@@ -136,11 +136,13 @@ class _Trailing(RunningBound):
     def over(self, page: Page, bound: int, granularity: int | None) -> tuple[int, Late | None]:
         if self._largest.size > 1:
             return super().over(page, bound, granularity)
-        times, memory = page.times, np.array([self._largest[0, 0], bound])
+        times, memory = page.times, np.array([self._largest[0, 0], bound, 0, 0])
         late = np.empty(times.size, np.bool_)
         found = trail(times, self._slack, granularity or 1, memory, late)
-        self._largest[0, 0] = memory[0]
-        return int(memory[1]), (late if found else None)
+        self._largest[0, 0], below, *reach = memory.tolist()
+        if times.size:
+            page.learn_reach(times, *reach)
+        return below, (late if found else None)
 
     @property
     def nbytes(self) -> int:

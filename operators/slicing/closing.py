@@ -107,12 +107,13 @@ class Closing:
         """Fold tuples in, at ``times``; groups may move, unless they are ``pinned``.  O(tuples), in kernels."""
         if not times.size:
             return
-        slots = self._groups.encode(list(map(page.columns.column, self._by)), times.size)
+        slots = self._groups.encode(list(map(page.column, self._by)), times.size)
         known = self._groups.size
+        least, greatest = page.reach_of(times)
         if self._asked:
-            self._newest = max(self._newest, int(np.maximum.reduce(times)))
+            self._newest = max(self._newest, greatest)
         try:
-            if np.minimum.reduce(times) < self.behind.highest:
+            if least < self.behind.highest:
                 page, times, slots = self._timely(page, times, slots, known)
             for store in self.stores:
                 store.add(page, times, slots, known)

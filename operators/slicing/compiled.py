@@ -40,7 +40,7 @@ class Compiled(Accumulator):
         return monoids.loops(self.monoid)
 
     def prepare(self, page: Page, times: Integers) -> Arrays:
-        column = page.columns.column(self.part.column or "")
+        column = page.column(self.part.column or "")
         numeric = numbers(column, *(_FLOATS if self.part.floating else _INTEGERS))
         return numeric, valid(column) if column.null_count else _ALL
 
@@ -106,7 +106,7 @@ def known(page: Page, *names: str) -> NDArray[np.bool_]:
     """Tell in which rows none of some columns is null; (0,) where none is anywhere, or for no column."""
     found = _ALL
     for name in names:
-        if (column := page.columns.column(name)).null_count:
+        if (column := page.column(name)).null_count:
             found = fixed(found & valid(column)) if found.size else valid(column)
     return found
 
@@ -120,7 +120,7 @@ def valid(column: pa.Array) -> NDArray[np.bool_]:
 
 def values(page: Page, part: Part) -> NDArray[Any]:
     """Return the column of a part as int32, int64 or float64; nulls are 0, and ``known`` tells."""
-    return numbers(page.columns.column(part.column or ""), *(_FLOATS if part.floating else _INTEGERS))
+    return numbers(page.column(part.column or ""), *(_FLOATS if part.floating else _INTEGERS))
 
 
 def numbers(column: pa.Array, *kinds: pa.DataType) -> NDArray[Any]:

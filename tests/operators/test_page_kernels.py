@@ -94,7 +94,7 @@ def test_tuples_of_a_group_and_pane_have_one_row(range_: int, slide: int, origin
 def test_rows_are_behind_the_bound_of_those_before_them(every: int, apart: int) -> None:
     draw = np.random.default_rng(every)
     times = np.arange(2000) * apart + draw.integers(-30, 30, 2000)
-    memory, late = np.array([-50, -100]), np.empty(times.size, np.bool_)
+    memory, late = np.array([-50, -100, 0, 0]), np.empty(times.size, np.bool_)
     found = trail(times, 20, every, memory, late)
     largest, bound, expected = -50, -100, []
     for time in times.tolist():
@@ -102,7 +102,7 @@ def test_rows_are_behind_the_bound_of_those_before_them(every: int, apart: int) 
         largest = max(largest, time)
         bound = max(bound, (largest - 20) // every * every)
     assert (late.tolist(), found) == (expected, sum(expected))
-    assert memory.tolist() == [largest, bound]
+    assert memory.tolist() == [largest, bound, times.min(), times.max()]
 
 
 def test_a_run_reaches_to_the_last_of_its_rows() -> None:

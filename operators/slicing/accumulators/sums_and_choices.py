@@ -66,7 +66,7 @@ class _Total(Compiled):
     def prepare(self, page: Page, times: Integers) -> Arrays:
         if not self.part.types:
             return super().prepare(page, times)
-        words = [fixed(word) for word in words_of(page.columns.column(self.part.column or ""))]
+        words = [fixed(word) for word in words_of(page.column(self.part.column or ""))]
         words += [fixed(np.zeros_like(words[0]))] if len(words) == 1 else []
         return *words, known(page, *self.part.columns)
 
@@ -101,7 +101,7 @@ class _Weighted(Compiled):
     identity = np.float64(0), np.float64(0)
 
     def prepare(self, page: Page, times: Integers) -> Arrays:
-        weights = numbers(page.columns.column(self.part.other or ""), pa.float64())
+        weights = numbers(page.column(self.part.other or ""), pa.float64())
         return values(page, self.part), weights, known(page, *self.part.columns)
 
 
@@ -118,7 +118,7 @@ class _Choice(Compiled):
     def prepare(self, page: Page, times: Integers) -> Arrays:
         if not self.part.types:
             return super().prepare(page, times)
-        columns = [page.columns.column(name) for name in self.part.columns]
+        columns = [page.column(name) for name in self.part.columns]
         codes = (fixed(code) for column in columns for code in codes_of(column))
         return *codes, known(page, *self.part.columns)
 

@@ -131,15 +131,18 @@ class PaneRing:
             if not (rows := np.flatnonzero(inside)).size:
                 return rows
             return rows[self.add(page.take(rows), times[rows], slots[rows], spans, counts)]
-        low, high = (int(_LEAST(where)) - origin) // slide, (int(_GREATEST(where)) - origin) // slide
+        least, greatest = (
+            page.reach_of(where) if where is times else (int(_LEAST(where)), int(_GREATEST(where)))
+        )
+        low, high = (least - origin) // slide, (greatest - origin) // slide
         if not self._sure[0] <= low <= high < self._sure[1]:
-            extents.check(int(times.min()), int(times.max()))
+            extents.check(*page.reach_of(times))
         fits = self.used and self.low <= low and high <= self.high and len(spans) <= self.groups
         if not fits:
             self._admit(where, origin, slide, (low, high), len(spans), (int(counts[2]) + 1) * step - length)
             fits = self.low <= low and high <= self.high and len(spans) <= self.groups
         for name in self._shared:
-            if page.columns.column(name).null_count:
+            if page.column(name).null_count:
                 self._count_apart(name)
         self._most += page.rows
         if self._most > _NARROW and self._kind is np.int32:

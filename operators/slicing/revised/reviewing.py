@@ -90,7 +90,7 @@ class Reviewing(Netting):
         return held + State(partials=len(self._table), nbytes=more)
 
     def _slots_of(self, page: Page) -> Integers:
-        return self._groups.encode(list(map(page.columns.column, self._by)), len(page))
+        return self._groups.encode(list(map(page.column, self._by)), len(page))
 
     def _expected(self, slots: Integers) -> Integers:
         """Return the watermark, or punctuation, of the groups of some slots, int64 (n,)."""

@@ -84,7 +84,7 @@ class Versions(Reviewing):
         if not some.size:
             return some, some
         times, rows = page.times[some], pa.array(some)
-        slots = self._groups.encode([page.columns.column(name).take(rows) for name in self._by], times.size)
+        slots = self._groups.encode([page.column(name).take(rows) for name in self._by], times.size)
         if not self._input.groups:
             return times, slots
         behind = times < self._expected(slots)
