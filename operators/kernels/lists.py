@@ -1,4 +1,4 @@
-"""Lists: states that are lists of values in order, with a number each: made, merged, and read; bins.
+"""Lists: states that are lists of values in order, with a number each: made, merged, and read; bins; words.
 
 Source: radix sort and merge sort after Knuth, vol. 3; bins after Masson, Rim, Lee, DDSketch, VLDB 2019.
 """
@@ -19,6 +19,7 @@ __all__ = [
     "places",
     "sums",
     "tally",
+    "words",
 ]
 
 _BLOCK = 512  # numbers: notes about them stay in the nearest cache
@@ -257,3 +258,22 @@ def _bin(value, scale, first, last):
         return last if value > 0 else -last
     place = np.int64(math.ceil(math.log(abs(value)) * scale)) - first + 1
     return place if value > 0 else -place
+
+
+@njit(cache=True, nogil=True)
+def words(known, letters, numbers, ends):
+    """Return the letters of the words ``numbers`` int64 (n,), one behind the other, and write where each ends.
+
+    known int32 (words + 1,): where each word begins in ``letters`` uint8, and where the last one ends; ends int32
+    (n + 1,) likewise of what is returned, less than 2**31 letters.  O(n + letters).
+    """
+    ends[0] = 0
+    for i in range(len(numbers)):
+        word = numbers[i]
+        ends[i + 1] = ends[i] + known[word + 1] - known[word]
+    found = np.empty(ends[len(numbers)], np.uint8)
+    for i in range(len(numbers)):
+        begin, at = np.uintp(known[numbers[i]]), np.uintp(ends[i])  # unsigned: no index is below 0
+        for k in range(np.uintp(ends[i + 1]) - at):
+            found[at + k] = letters[begin + k]
+    return found

@@ -152,56 +152,55 @@ def nested(windows, sides, ring, steps, parts):
 
 
 @njit(cache=True, nogil=True)
-def leaving(shape, grid, order, span, tuples, mask):
-    """Return the windows that close and have tuples, int64 (4, n), by end, then definition.
+def leaving(shape, grid, clock, span, tuples, mask):
+    """Return the windows that close and have tuples, by end, then definition: a column (n,) of each of four things.
 
-    Of each: the definition's number, the unit behind its end, and its first slice and the one behind, counted from
-    the lowest slice there is on.  shape, grid and span int64 (4,) as in ``slices.measure``; order int64
-    (definitions,): those of ``shape`` by number; tuples integers (rows,): slice ``s`` is row ``s & mask``.
-    O(windows + slices + definitions).
+    These are the definition's number, the start and the end in time, and how many tuples there are.  Behind them:
+    the first slice of each and the one behind, counted from the lowest slice there is on, int64 (2, n).  shape int64
+    (4, definitions) as in ``slices.measure``, by number; grid and span likewise; clock: where unit 0 begins, and how
+    long each is; tuples integers (rows,): slice ``s`` is row ``s & mask``.  O(windows + slices + definitions).
     """
-    low, slices = span[0], span[1] - span[0] + 1
+    low, slices, definitions = span[0], span[1] - span[0] + 1, np.uintp(shape.shape[1])  # no index is below 0
     counted = np.zeros(slices + 1, np.int64)
     for at in range(slices):
         counted[at + 1] = counted[at] + tuples[(low + at) & mask]
     base = top = max(span[2], low)
-    wids, many = np.empty((2, len(order)), np.int64), 0
-    for i in range(len(order)):
-        d = order[i]
-        first, stop = first_and_stop(shape, grid, d, span)
-        wids[0, i], wids[1, i] = first, stop
+    wids, many = np.empty((2, shape.shape[1]), np.int64), 0
+    for d in range(definitions):
+        wids[0, d], wids[1, d] = first, stop = first_and_stop(shape, grid, d, span)
         if first < stop:
             many += stop - first
             top = max(top, slice_at(grid, shape[2, d] + stop * shape[0, d]))
-    given, ends = np.empty((4, many), np.int64), np.zeros(top - base + 2, np.int64)
-    found = 0
-    for i in range(len(order)):
-        d = order[i]
+    given, places, found = np.empty((4, many), np.int64), np.zeros(top - base + 2, np.int64), np.uintp(0)
+    for d in range(definitions):
         step, length = shape[0, d], shape[1, d]
-        for wid in range(wids[0, i], wids[1, i]):
-            end = shape[2, d] + (wid + 1) * step
+        end = shape[2, d] + wids[0, d] * step
+        for _ in range(wids[0, d], wids[1, d]):
+            end += step
             behind = slice_at(grid, end)
             begin = min(max(slice_at(grid, end - length) - low, 0), slices)
-            stop = min(behind - low, slices)
-            if counted[stop] > counted[begin]:
-                given[0, found], given[1, found] = i, end
-                given[2, found], given[3, found] = begin, behind
-                ends[behind - base + 1] += 1
-                found += 1
-    for at in range(1, len(ends)):
-        ends[at] += ends[at - 1]
-    out = np.empty((4, found), np.int64)
+            given[0, found], given[1, found], given[2, found], given[3, found] = d, end, begin, behind
+            some = counted[np.uintp(min(behind - low, slices))] > counted[np.uintp(begin)]
+            places[np.uintp(behind - base + 1)] += some  # no branch
+            found += np.uintp(some)
+    for at in range(1, len(places)):
+        places[at] += places[at - 1]
+    numbers, starts, ends = np.empty(found, np.int64), np.empty(found, np.int64), np.empty(found, np.int64)
+    counts, sides = np.empty(found, np.int64), np.empty((2, found), np.int64)
     for w in range(found):
-        to = ends[given[3, w] - base]
-        ends[given[3, w] - base] += 1
-        out[0, to], out[1, to] = shape[3, order[given[0, w]]], given[1, w]
-        out[2, to], out[3, to] = given[2, w], min(given[3, w] - low, slices)
-    return out
+        of, end, begin, behind = np.uintp(given[0, w]), given[1, w], given[2, w], given[3, w]
+        to, stop = np.uintp(places[np.uintp(behind - base)]), min(behind - low, slices)
+        places[np.uintp(behind - base)] += 1
+        numbers[to], ends[to] = shape[3, of], clock[0] + end * clock[1]
+        starts[to] = ends[to] - shape[1, of] * clock[1]
+        counts[to] = counted[np.uintp(stop)] - counted[np.uintp(begin)]
+        sides[0, to], sides[1, to] = begin, stop
+    return numbers, starts, ends, counts, sides
 
 
 @njit(cache=True, nogil=True)
-def sums(column, mask, span, windows, out):
-    """Write the sum of each of ``windows`` (``leaving``) into ``out`` int64 (n,); false: they may not fit.
+def sums(column, mask, span, sides, out):
+    """Write the sum of each window into ``out`` int64 (n,), by its ``sides`` (``leaving``); false: they may not fit.
 
     ``column`` integers (rows,), as ``tuples`` there.  O(windows + slices).
     """
@@ -212,5 +211,5 @@ def sums(column, mask, span, windows, out):
         running[at + 1] = running[at] + value
         most += abs(np.float64(value))
     for w in range(len(out)):
-        out[w] = running[windows[3, w]] - running[windows[2, w]]
+        out[w] = running[sides[1, w]] - running[sides[0, w]]
     return most < _SAFE

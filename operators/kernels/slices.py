@@ -27,6 +27,7 @@ from oop_engine.operators.kernels.time_order import time_order
 
 __all__ = [
     "ALONE",
+    "UNITS",
     "closing",
     "first_and_stop",
     "measure",
@@ -42,6 +43,8 @@ __all__ = [
 NOTHING = np.iinfo(np.int64).min
 ALONE = NOTHING
 OVER = np.iinfo(np.int64).max
+UNITS = np.zeros((2, 1), np.int64)
+"""The grid of slices that are units."""
 
 
 @njit(cache=True, nogil=True)

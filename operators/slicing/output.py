@@ -22,7 +22,10 @@ from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation, Arrays, Part
 from oop_engine.operators.aggregates.base import column_of
+from oop_engine.operators.kernels.lists import words
+from oop_engine.operators.kernels.slices import UNITS, needed
 from oop_engine.operators.slicing.checks import MOST_WINDOWS, check_overlap
+from oop_engine.operators.slicing.compiled import fixed
 from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.windows import Definition, Extents, Folding, Over
@@ -35,7 +38,7 @@ Stamp = Literal["start", "end"]
 PAGE_ROWS = 65_536
 """Results leave in pages of at most this many rows."""
 WINDOW = "window"
-_FEW = 64  # rows
+_LONGEST = 8191  # characters of a name, with which the letters of a page are below 2**31
 
 
 class Stamps:
@@ -43,20 +46,19 @@ class Stamps:
 
     def __init__(self, extents: Sequence[Extents], stamp: Stamp) -> None:
         self._extents, self._stamp = extents, stamp
-        shape = [(e.range or 0, e.slide, e.origin) for e in extents]
-        range_, self._slide, self._origin = np.array(shape).T
-        self._of_first = self._origin + self._slide - (range_ if stamp == "start" else 0)  # of window 0
+        back = [e.range or 0 if stamp == "start" else 0 for e in extents]
+        self._shape = np.array([[e.slide for e in extents], back, [e.origin for e in extents]])
 
     def least(self, bound: int) -> int:
         """Return the least stamp of a window that ends behind ``bound``; sentinels stay."""
-        if not NEVER < bound < FOREVER:
-            return bound
-        if abs(bound) < 2**61 and self._slide.size > 1:
-            return int(((bound - self._origin) // self._slide * self._slide + self._of_first).min())
         if abs(bound) < 2**61:
-            slide = int(self._slide[0])
-            return (bound - int(self._origin[0])) // slide * slide + int(self._of_first[0])
-        return int(self.of_each(np.array([bound]))[0])
+            if len(self._extents) == 1:
+                slide, back, origin = self._shape[:, 0].tolist()
+                return int(origin + ((bound - origin) // slide + 1) * slide - back)
+            found = np.empty(1, np.int64)
+            needed(self._shape, UNITS, np.array([bound]), found)
+            return int(found[0])
+        return int(self.of_each(np.array([bound]))[0]) if NEVER < bound < FOREVER else bound
 
     def of_window(self, wid: int) -> int:
         """Return the stamp of a window of the first grid; sentinels stay."""
@@ -100,20 +102,24 @@ class Output:
     def add(self, definitions: Mapping[str, Definition]) -> None:
         """Add definitions that come later; their results have the same columns."""
         for name, definition in definitions.items():
-            if isinstance(definition, Extents):
-                place = f"{self.place}: {name!r}" if self._named else self.place
-                if self.stamp == "start" and definition.landmark:
-                    why = "landmark windows all start at the origin, that is no progress"
-                    msg = f"{place}: {why}; use stamp='end'"
-                    raise GraphError(msg)
-                check_overlap(definition, place)
+            if isinstance(definition, Extents) and (definition.landmark or definition.overlap > 1):
+                self._check(definition, f"{self.place}: {name!r}" if self._named else self.place)
         self.names += definitions
         self.definitions += definitions.values()
         self._range = np.array([getattr(one, "range", None) or 0 for one in self.definitions])
-        self._words = pa.array(self.names, pa.string())
-        texts = [name.encode() for name in self.names]
-        letters = np.array(texts)
-        self._letters = letters if {*map(len, texts)} == {letters.itemsize} else None
+        if (longest := max(map(len, self.names))) > _LONGEST:
+            msg = f"{self.place}: names of windows must have at most {_LONGEST:,} characters; got one of {longest:,}"
+            raise GraphError(msg)
+        _, ends, letters = pa.array(self.names, pa.string()).buffers()
+        self._ends = fixed(np.frombuffer(ends, np.int32)[: len(self.names) + 1])
+        self._letters = fixed(np.frombuffer(letters or b"", np.uint8))
+
+    def _check(self, definition: Extents, place: str) -> None:
+        """Raise ``GraphError`` if results of a grid would make no progress, or a tuple were in too many windows."""
+        if self.stamp == "start" and definition.landmark:
+            msg = f"{place}: landmark windows all start at the origin, that is no progress; use stamp='end'"
+            raise GraphError(msg)
+        check_overlap(definition, place)
 
     @property
     def commutative(self) -> bool:
@@ -241,16 +247,9 @@ class Output:
     def _name(self, found: WindowStates) -> pa.Array:
         if isinstance(found.number, int):
             return pa.repeat(pa.scalar(self.names[found.number], pa.string()), found.ends.size)
-        if (rows := found.number.size) > _FEW:
-            if self._letters is None:
-                return self._words.take(pa.array(found.number))
-            wide = self._letters.dtype.itemsize  # of one length: a third of the time
-            ends = np.arange(0, rows * wide + 1, wide, dtype=np.int32)
-            return pa.StringArray.from_buffers(
-                rows, pa.py_buffer(ends), pa.py_buffer(self._letters[found.number])
-            )
-        names = [self.names[i] for i in found.number.tolist()]  # sooner than a call of Arrow
-        return pa.array(names, pa.string())
+        ends = np.empty(found.number.size + 1, np.int32)
+        letters = words(self._ends, self._letters, fixed(found.number), ends)
+        return pa.StringArray.from_buffers(ends.size - 1, pa.py_buffer(ends), pa.py_buffer(letters))
 
     def made(self, columns: list[pa.Array], states: Sequence[Arrays]) -> Page:
         """Return a page of keys and extents, ``columns``, with the aggregates behind."""

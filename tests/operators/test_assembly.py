@@ -26,9 +26,8 @@ from oop_engine.operators import (
     Windows,
 )
 from oop_engine.operators.kernels.slice_plans import nested
-from oop_engine.operators.kernels.slices import closing
+from oop_engine.operators.kernels.slices import UNITS, closing
 from oop_engine.operators.slicing.panes import window_plans
-from oop_engine.operators.slicing.panes.shared_slices import UNITS
 from oop_engine.testing import Driver, multiset
 from tests.naive import windows as naive
 from tests.operators.test_exact_edges import KINDS, results, said

@@ -242,11 +242,24 @@ def test_it_describes_itself_and_can_be_sent():
         ({"a": Landmark(5), "b": TupleBased(5, 1)}, {"n": Count()}, "or over the same rows"),
         ({"a": Tumbling(0)}, {"n": Count()}, "'a': range must be > 0"),
         ({"a": Tumbling(5)}, {"window": Count()}, "the definition's name"),
+        (
+            {"a": Tumbling(5), "b" * 8192: Tumbling(9)},
+            {"n": Count()},
+            "at most 8,191 characters; got one of 8,192",
+        ),
     ],
 )
 def test_what_is_refused(windows, aggregates, says):
     with pytest.raises(GraphError, match=says):
         SlicedAggregate(windows, aggregates).output_schemas((SCHEMA,))
+
+
+def test_names_may_be_empty_or_of_any_letters_and_length():
+    definitions = dict.fromkeys(("", "a", "größer", "窓", "x" * 300, "b"), (1, 1, 0))
+    driver = Driver(sliced(definitions, {"n": Count()}), SCHEMA)
+    driver.feed(0, page([row(ts) for ts in (0, 1, 2)]))
+    driver.feed(0, "end")
+    assert [found["window"] for found in driver.rows()] == [*definitions] * 3
 
 
 def test_windows_may_be_far_longer_than_others():

@@ -23,9 +23,9 @@ import numpy as np
 from oop_engine.operators.aggregates import Arrays
 from oop_engine.operators.kernels import pane_rows as kernels
 from oop_engine.operators.kernels import panes
+from oop_engine.operators.kernels.slices import UNITS
 from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError, result_of
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
-from oop_engine.operators.slicing.panes.shared_slices import UNITS
 from oop_engine.operators.slicing.panes.window_plans import TUPLES, Stacks, WindowShape
 from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.columns import Integers

@@ -24,18 +24,16 @@ from numpy.typing import NDArray
 from oop_engine.core.errors import SnapshotError
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
-from oop_engine.operators.kernels.slices import needed, slice_at, slices_at
+from oop_engine.operators.kernels.slices import UNITS, needed, slice_at, slices_at
 from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.windows import Extents
 
-__all__ = ["UNITS", "Slicing", "shared"]
+__all__ = ["Slicing", "shared"]
 
 _LONG = 4096  # slices of a window
 _FINE = 16  # slices there may be for each window edge
 _PERIOD = 1 << 16  # units after which the edges come again, at most
 _OFFSET = np.array([[0], [0], [1], [0]])  # of ``Slicing.shape``
-UNITS = np.zeros((2, 1), np.int64)
-"""The grid of slices that are units, as of ``kernels/slices.py``."""
 
 
 @dataclass(frozen=True)

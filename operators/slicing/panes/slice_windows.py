@@ -101,7 +101,7 @@ class SliceWindows:
         self._shape = WindowShape(slicing.shape, slicing.grid, slicing.longest)
         way = assembled(slicing, panes.accumulators, assembly, grouped=grouped)
         self._by_sums, self._nested, self._always = way == "prefix", way == "nested", assembly == "tree"
-        self._order = np.argsort(slicing.shape[3])
+        self._by_number = np.ascontiguousarray(slicing.shape[:, np.argsort(slicing.shape[3])])
         self._tree = SliceTree(panes, slicing.longest) if way == "tree" else None
 
     @property
@@ -133,17 +133,20 @@ class SliceWindows:
 
     def _of_one(self, span: Sequence[int]) -> list[WindowStates] | None:
         """Return the windows of the one group, or None where a sum may not fit.  O(slices + windows + definitions)."""
-        of, ring, given, taken = self._slicing, self._panes, np.array(span), list[Arrays]()
-        windows = leaving(of.shape, of.grid, self._order, given, ring.tuples, ring.room - 1)
-        if not windows.size:
+        of, ring, taken, slices = self._slicing, self._panes, list[Arrays](), (*span,)
+        mask, clock = ring.room - 1, (of.origin, of.unit)
+        numbers, starts, ends, tuples, sides = leaving(
+            self._by_number, of.grid, clock, slices, ring.tuples, mask
+        )
+        if not ends.size:
             return []
         for state in ring.columns:
-            taken.append((np.empty(windows.shape[1], np.int64),))
-            column = ring.tuples if state is None else state[0]
-            if not sums(column, ring.room - 1, given, windows, taken[-1][0]):
-                return None
-        slots = np.zeros(windows.shape[1], np.int64)
-        return [WindowStates(slots, of.moment(windows[1]), taken, windows[0], in_order=True)]
+            taken.append((tuples,))
+            if state is not None:
+                taken[-1] = (np.empty(ends.size, np.int64),)
+                if not sums(state[0], mask, slices, sides, *taken[-1]):
+                    return None
+        return [WindowStates(np.zeros(ends.size, np.int64), ends, taken, numbers, starts, in_order=True)]
 
     def _in_blocks(self, made: Stacks | RunningSums | TreePlan) -> list[WindowStates]:
         groups = self._panes.groups

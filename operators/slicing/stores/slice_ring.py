@@ -31,6 +31,7 @@ __all__ = ["SliceRing"]
 _SLICES = 1 << 14  # looked at together, besides those of the longest window
 _EACH = 8  # how much longer it takes to look at a slice of one group than of one among many
 _SOME = 32  # groups that are worth looking at together
+_FIRST = np.zeros(1, np.int64)  # the slot of the one group, where there is no key
 
 
 class SliceRing(WindowStore):
@@ -100,14 +101,20 @@ class SliceRing(WindowStore):
         cut = self.slicing.cut(int(bounds))
         if cut <= self._over:
             return []
-        closing = self.spans[:, 0] < cut
-        if self._ahead:  # windows that have left do not leave again
-            closing &= self._done < cut
-        slots = np.flatnonzero(closing)
+        slots = self._closing(cut)
         found = self._close_alike(slots, cut) if slots.size else []
         self._over = cut
         self._ahead = self._ahead and bool((self._done > cut).any())
         return found
+
+    def _closing(self, cut: int) -> Integers:
+        """Return the groups with windows that close."""
+        if len(self.spans) == 1 and not self._ahead:  # no key: to ask all groups would take longer
+            return _FIRST[: int(self.spans[0, 0] < cut)]
+        closing = self.spans[:, 0] < cut
+        if self._ahead:  # windows that have left do not leave again
+            closing &= self._done < cut
+        return np.flatnonzero(closing)
 
     def _close_some(self, slots: Integers, cuts: Integers) -> list[WindowStates]:
         low, done = self.spans[slots, 0], np.maximum(self._done[slots], self._over)
@@ -124,10 +131,16 @@ class SliceRing(WindowStore):
         first, last = max(first, low), min(last, high, cut - 1)
         ends = min(cut, last + self.slicing.longest)
         apart = self._ahead or len(self.partials) or int(slots[-1]) >= self.ring.groups
-        if apart or ends - max(first, self._over) > _SLICES or not _full(*self.spans[slots].T):
-            return self._close_groups(slots, np.full(slots.size, cut), whole=not self._ahead)
+        cuts = np.empty(slots.size, np.int64)
+        cuts.fill(cut)
+        if (
+            apart
+            or ends - max(first, self._over) > _SLICES
+            or (slots.size > 1 and not _full(*self.spans[slots].T))
+        ):
+            return self._close_groups(slots, cuts, whole=not self._ahead)
         found = self._windows.of_all((first, last, self._over, cut)) if first <= last else []
-        self._forget(slots, np.full(slots.size, cut))
+        self._forget(slots, cuts)
         return found
 
     def _reach(self, slots: Integers) -> tuple[int, int]:
@@ -225,8 +238,10 @@ class SliceRing(WindowStore):
     def _forget(self, slots: Integers, cuts: Integers) -> None:
         """Forget the slices that no window needs which ends behind the cut of its group."""
         groups, needed = self.ring.groups, self.slicing.needed(cuts)
-        inside = slice(None) if int(slots.max()) < groups else slots < groups
-        if groups:
+        if groups == len(self.spans) == 1:
+            self.ring.forget(needed)
+        elif groups:
+            inside = slots < groups
             self.ring.forget(by_slot(slots[inside], needed[inside], groups, NEVER))
         if len(self.partials):
             self.partials.remove(self.partials.find(slots, self.spans[slots, 0], needed, len(self.spans)))
