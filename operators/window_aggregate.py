@@ -325,13 +325,13 @@ class WindowAggregate(Operator):
         if self._straight:
             self._closing.add(page, page.times)
             return iter(())
+        if self._rows is not None:
+            return self._rows.add(page)
         answer = self._of_page(port, page)
         return answer if self._due is None else self._due.behind_page(answer, len(page))
 
     def _of_page(self, port: int, page: Page) -> Iterator[Emission]:
-        if self._rows is not None:
-            yield from self._rows.add(page)
-        elif port and self._versions is not None:
+        if port and self._versions is not None:
             yield from self._versions.request(page)
         elif self._versions is not None:
             yield from self._versions.look(page)

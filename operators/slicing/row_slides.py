@@ -217,13 +217,16 @@ class RowSlide:
         return tuple(column.astype(value.dtype, copy=False) for column, value in kept)
 
     def _cells(self, size: int) -> Arrays:
-        return tuple(np.full(size, value) for value in self._identity)
+        cells = tuple(np.empty(size, value.dtype) for value in self._identity)
+        for column, value in zip(cells, self._identity, strict=True):
+            column.fill(value)
+        return cells
 
     def _runs(self, passed: Passed, given: list[Any], known: Any, starts: Any, ends: Any) -> Arrays:
         """Return the states of tuples side by side, the first of which go on from the open pane."""
         panes = self._cells(starts.size)
         for column, last in zip(panes, self._open, strict=True):
-            column[:1] = last
+            column[0] = last[0]
         at = self._loops.add_runs(self.of.monoid, panes, starts, ends, tuple(given), known)
         if at >= 0:
             raise SumOverflowError(self.of.part.column, self.panes.window_of(passed.pane + at))

@@ -12,13 +12,14 @@ Source: Theodorakis et al., Hammer Slide, ADMS 2018, 2.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from operator import methodcaller
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from oop_engine.core.errors import ContractError
 from oop_engine.core.operator import Emission, State
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, Linear, Punctuation
@@ -62,23 +63,28 @@ class RowWindows:
 
     def add(self, page: Page) -> Iterator[Emission]:
         """Take the next tuples, and put out the windows that they complete."""
-        if not len(page):
-            return
-        passed = self._panes.passed(self._number, len(page))
-        states = self._states(methodcaller("add", page, passed, self._number))
-        self._number += len(page)
-        yield from self._put_out(passed, states)
-        yield from self._pass_on(passed.window + passed.windows)
+        if not page.rows:
+            return iter(())
+        passed = self._panes.passed(self._number, page.rows)
+        try:
+            states = [slide.add(page, passed, self._number) for slide in self._slides]
+        except SumOverflowError as error:
+            raise self._overflow(error) from None
+        self._number += page.rows
+        return chain(self._results(passed, states), self._grown(passed.window + passed.windows))
 
     def take(self, punctuation: Punctuation) -> Iterator[Emission]:
         """Take a punctuation about the numbers of tuples: one that there are no more puts out the open windows."""
         if punctuation != Linear(FOREVER):
             return
         for passed in self._panes.rest(self._number, PAGE_ROWS):
-            states = self._states(methodcaller("rest", passed, self._number))
-            yield from self._put_out(passed, states)
+            try:
+                states = [slide.rest(passed, self._number) for slide in self._slides]
+            except SumOverflowError as error:
+                raise self._overflow(error) from None
+            yield from self._results(passed, states)
         self._begin()
-        yield from self._pass_on(FOREVER)
+        yield from self._grown(FOREVER)
 
     def save(self) -> dict[str, Any]:
         slides = [slide.save() for slide in self._slides]
@@ -97,10 +103,17 @@ class RowWindows:
         kind = _SLIDES.get(type(of.monoid), RowSlide) if of.of_column else RowSlide
         return kind(of, column, self._panes)
 
-    def _put_out(self, passed: Passed, states: list[Arrays]) -> Iterator[Emission]:
-        for lo in range(0, passed.windows, PAGE_ROWS):
-            part = slice(lo, min(lo + PAGE_ROWS, passed.windows))
-            yield 0, self._output.made(self._sides(passed.window + lo, part.stop - lo), rows_of(states, part))
+    def _results(self, passed: Passed, states: list[Arrays]) -> Iterable[Emission]:
+        """Return the windows that are complete, in pages."""
+        if 0 < passed.windows <= PAGE_ROWS:
+            return ((0, self._output.made(self._sides(passed.window, passed.windows), states)),)
+        starts = range(0, passed.windows, PAGE_ROWS)
+        parts = (slice(lo, min(lo + PAGE_ROWS, passed.windows)) for lo in starts)
+        return ((0, self._part(passed.window, part, states)) for part in parts)
+
+    def _part(self, window: int, part: slice, states: list[Arrays]) -> Page:
+        sides = self._sides(window + part.start, part.stop - part.start)
+        return self._output.made(sides, rows_of(states, part))
 
     def _sides(self, window: int, windows: int) -> list[pa.Array]:
         """Return starts and ends of windows in a row; where starts are ends as well, they are shared."""
@@ -113,19 +126,18 @@ class RowWindows:
         both = column_of(np.arange(first, first + slide * (windows + apart), slide), _INT64)
         return [both.slice(0, windows), both.slice(apart)]
 
-    def _pass_on(self, window: int) -> Iterator[Emission]:
-        if window > self._passed_on:
-            self._passed_on = window
-            back = 0 if self._output.stamp == "end" else self._panes.range
-            yield 0, Linear(FOREVER if window == FOREVER else (window + 1) * self._extents.slide - back)
+    def _grown(self, window: int) -> Sequence[Emission]:
+        """Return the punctuation that no window below this one is still to come, if that is new."""
+        if window <= self._passed_on:
+            return ()
+        self._passed_on = window
+        back = 0 if self._output.stamp == "end" else self._panes.range
+        return ((0, Linear(FOREVER if window == FOREVER else (window + 1) * self._extents.slide - back)),)
 
-    def _states(self, of: Callable[[RowSlide], Arrays]) -> list[Arrays]:
-        """Return the states of windows ``of`` each slide.  Raises ``ContractError`` if a sum does not fit."""
-        try:
-            return list(map(of, self._slides))
-        except SumOverflowError as error:
-            end = (error.at + 1) * self._extents.slide
-            raise self._output.overflow(error.column, end - self._panes.range, end, {}) from None
+    def _overflow(self, error: SumOverflowError) -> ContractError:
+        """Return the error that a sum does not fit."""
+        end = (error.at + 1) * self._extents.slide
+        return self._output.overflow(error.column, end - self._panes.range, end, {})
 
 
 class FloatSum(RowSlide):
