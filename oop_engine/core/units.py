@@ -31,7 +31,7 @@ _SECONDS = {
 _FIRST_S, _LAST_S = 315_532_800, 253_402_300_800  # the years 1980 to 9999
 _SHORT_S = 120.0
 _SIZES = [(86_400, "d"), (3600, "h"), (60, "min"), (1, "s")]
-_LENGTHS = (int, np.integer, str, timedelta)
+_INTEGERS = (int, np.integer)
 _TEXT = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([A-Za-z]+)?\s*")
 
 
@@ -47,15 +47,15 @@ def to_units(length: Length, unit: str, place: str = "length") -> int:
     Traceback (most recent call last):
     oop_engine.core.errors.UnitError: Sliding: slide must be in 'rows'; got '2 s': give a plain integer
     """
-    if isinstance(length, bool) or not isinstance(length, _LENGTHS):
+    if isinstance(length, (str, timedelta)):
+        try:
+            return _known(length, unit)
+        except UnitError:
+            return _units(length, unit, place)
+    if isinstance(length, bool) or not isinstance(length, _INTEGERS):
         msg = f"{place} must be an integer, a text such as '15 min' or a timedelta; got {length!r}"
         raise UnitError(msg)
-    if not isinstance(length, (str, timedelta)):
-        return int(length)
-    try:
-        return _known(length, unit)
-    except UnitError:
-        return _units(length, unit, place)
+    return int(length)
 
 
 @lru_cache(

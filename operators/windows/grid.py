@@ -247,8 +247,8 @@ def positive(length: Length, name: str, schema: Schema, place: str) -> int:
 
 def length_in(length: Length, name: str, schema: Schema, place: str) -> int:
     """Return a length in units of ``schema``; raise ``GraphError`` in the name of ``place`` if it is too long."""
-    value = schema.length(length, f"{place}: {name}")
-    if abs(value) > LONGEST:
+    value = length if length.__class__ is int else schema.length(length, f"{place}: {name}")
+    if not -LONGEST <= value <= LONGEST:
         msg = f"{place}: {name} must be at most 2**60 {schema.unit}; got {name}={value}"
         raise GraphError(msg)
     return value
