@@ -56,6 +56,7 @@ class Accumulator(ABC):
 
     ``identity``: the state of no values, one NumPy scalar a column.  ``counts``: the state is how many values of the
     column there are.  ``invertible``: a state can be taken away again, exactly.
+    ``exact``: states combined are the same to the last digit in any order; of those that are ``invertible`` they are.
     ``of_column``: it takes the values of the part's column as they are, and no times, so a loop over them may stand
     in for it.
     ``by_times``: the state is the sum, in 64 bits and checked, of the integers that ``prepare`` returns first; where
@@ -67,6 +68,7 @@ class Accumulator(ABC):
     identity: tuple[np.generic, ...]
     counts: ClassVar[bool] = False
     invertible: bool = False
+    exact: ClassVar[bool] = False
     of_column: bool = False
     by_times: bool = False
     compiled: ClassVar[bool] = False

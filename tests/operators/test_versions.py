@@ -469,3 +469,24 @@ def test_windows_of_many_groups_are_read_as_they_are(windows: Any) -> None:
     assert counts(Linear(10)) == {}
     assert counts(Linear(40)) == ({(20, 3): many - 7, (20, 4): 7} if overlap == 2 else {})
     assert driver.operator.state().partials == 0
+
+
+@pytest.mark.parametrize("windows", [Sliding(40, 10), Sliding(25, 10)], ids=["slides", "parts of slides"])
+def test_a_sum_of_floats_is_taken_back_to_the_last_digit(windows: Any) -> None:
+    """Sums of panes depend on their order, and many windows are put together in another one than few."""
+    schema, rng = Schema({"ts": pa.int64(), "k": pa.int64(), "v": pa.float64()}, "ts", "s"), random.Random(0)
+
+    def tuples(many: int, least: int, most: int) -> Page:
+        times = [rng.randrange(least, most) for _ in range(many)]
+        keys, values = [rng.randrange(1000) for _ in times], [rng.random() for _ in times]
+        return Page.of(schema, {"ts": times, "k": keys, "v": values})
+
+    driver = Driver(WindowAggregate(windows, {"s": Sum("v")}, ("k",), emit=Emit()), schema)
+    net: dict[tuple[int, int, float], int] = {}
+    late = tuples(500, 30, 100), tuples(500, 30, 100)
+    for message in (tuples(20_000, 0, 100), soft(80), *late, soft(90), Linear(85), Linear(200)):
+        for row in put_out(driver, message):
+            of = row["k"], row["window_end"], row["s"]
+            net[of] = net.get(of, 0) + row["change"]
+    assert set(net.values()) <= {0, 1}
+    assert len({of[:2] for of, many in net.items() if many}) == sum(net.values())

@@ -109,6 +109,8 @@ class _Weighted(Compiled):
 class _Choice(Compiled):
     """Keeps codes of values, from the least to the most important ones."""
 
+    exact = True
+
     def __init__(self, part: Part) -> None:
         super().__init__(part)
         greatest = part.kind in _GREATEST

@@ -78,7 +78,8 @@ class PaneRing:
     int64 (4, groups): where the stacks of each group are (``operators/kernels/panes.py``), ``turned``: whether there
     may have been any; ``swept``: cells
     without tuples may have any state.  ``compiled``: all in compiled loops. ``cell_bytes``: bytes of a cell.
-    ``still``: panes are in no stack, so that windows can be read at any time.  ``short``: nobody adds up numbers of
+    ``still``: panes are in no stack, so that windows can be read at any time.  ``exact``: in whatever order panes are
+    put together, windows are the same to the last digit.  ``short``: nobody adds up numbers of
     tuples but for windows of more than one pane, so those of a cell may have 16 bits.
     """
 
@@ -96,6 +97,7 @@ class PaneRing:
         self._even = type(extents).places is Extents.places  # slides are as long as each other
         self.accumulators: list[Accumulator] = list(map(accumulator, parts))
         self.compiled = is_compiled(parts)
+        self.exact = self.length == 1 or all(of.invertible or of.exact for of in self.accumulators)
         self.low, self.high = 0, -1
         self.used, self.swept, self.turned = 0, False, False
         self.turns = np.full((_TURNS, 0), NEVER)

@@ -60,7 +60,8 @@ def take(
     if not many:
         return _nothing(ring, number)
     windows = behind - lowest
-    dense = _STEP * closing > _KERNEL and is_dense(ring.geometry, windows, closing, ring.compiled)
+    once = ring.exact or not ring.still  # else it may be read again, and must be the same to the last digit
+    dense = once and _STEP * closing > _KERNEL and is_dense(ring.geometry, windows, closing, ring.compiled)
     if dense and not _MOST(ring.turns[0]) > ring.low:
         return _swept(ring, PaneSweep(ring, some[:, :many], lowest, behind, closing), number, forget=forget)
     in_order = many == 1 or (windows == 1 and bool(_EVERY(slots[1:] > slots[:-1])))
