@@ -135,7 +135,7 @@ class Punctuate(Operator):
                     behind = slice(start, start := start + len(item.page))
                     if part.late is not None:
                         allowed = part.late[behind] if item.late is None else part.late[behind] & ~item.late
-                        self._allowed_rows += int(allowed.sum())
+                        self._allowed_rows += int(np.count_nonzero(allowed))
 
     def _expected(self, bound: Punctuation) -> Iterator[Punctuation]:
         """Yield the watermark of a bound, if no punctuation has passed it already."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["emptied", "free", "held", "sides", "spread"]
+__all__ = ["all_held", "cells_of", "empty", "free", "held", "sides", "spread"]
 
 
 @njit(cache=True, nogil=True)
@@ -70,8 +70,8 @@ def held(geometry, tuples, first, stop, lowest, slots, numbers, ends, forget):
 
 
 @njit(cache=True, nogil=True)
-def emptied(geometry, tuples, lowest, slots, numbers, ends):
-    """Write as ``held`` does where windows are of one pane and all groups close them, and forget the tuples.
+def all_held(geometry, tuples, lowest, slots, numbers, ends, forget):
+    """Write as ``held`` does where windows are of one pane, and all groups close them.
 
     O(windows x groups).
     """
@@ -84,7 +84,8 @@ def emptied(geometry, tuples, lowest, slots, numbers, ends):
             for i in range(np.uintp(len(row))):
                 slots[found], numbers[found] = i, row[i]  # no branch: it cannot be foreseen
                 found += np.uintp(row[i] != 0)
-            row[:] = 0
+            if forget:
+                row[:] = 0
         ends[w] = found
     return np.int64(found)
 
@@ -113,3 +114,34 @@ def free(tuples, needed, first_pane, panes):
             gone += (row[i] != 0) - (kept != 0)
             row[i] = kept
     return gone
+
+
+@njit(cache=True, nogil=True)
+def empty(tuples, first_pane, panes):
+    """Forget all tuples in ``panes`` panes from ``first_pane`` on; return how many cells had some."""
+    gone, mask = np.int64(0), tuples.shape[0] - 1
+    for pane in range(first_pane, first_pane + panes):
+        row, some = tuples[pane & mask], np.int32(0)
+        for i in range(len(row)):
+            some += np.int32(row[i] != 0)
+        row[:] = 0
+        gone += np.int64(some)
+    return gone
+
+
+@njit(cache=True, nogil=True)
+def cells_of(geometry, tuples, slots, wids, some):
+    """Write which windows ``wids[i]`` of ``slots[i]`` have tuples, and their cells; return how many.
+
+    Windows are of one pane; geometry and tuples as in ``kernels.panes``, slots, wids int64 (n,), some int64 (3, n).
+    """
+    step, _, low, high, mask, groups = geometry
+    many = 0
+    for i in range(len(slots)):
+        pane = (wids[i] + 1) * step - 1
+        if low <= pane <= high and slots[i] < groups:
+            cell = (pane & mask) * groups + slots[i]
+            if tuples[cell]:
+                some[0, many], some[1, many], some[2, many] = slots[i], wids[i], cell
+                many += 1
+    return many

@@ -3,6 +3,7 @@
 A cell holds slot, window and row; row -1 marks it free.  The cells of eight neighbouring
 windows of a group are neighbours, because a tuple updates neighbouring windows.  Removal
 shifts cells back, so there are no tombstones and a probe ends at the first free cell.
+And lists of such windows, in order: each once, and where they are in another list.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["NO_WINDOW", "Table", "collect", "fill", "locate", "remove"]
+__all__ = ["NO_WINDOW", "Table", "collect", "fill", "locate", "once", "places_among", "remove"]
 
 Integers = NDArray[np.int64]
 
@@ -131,3 +132,45 @@ def collect(cells, slots, low, stop, rows):
                 rows[found] = row
                 found += 1
     return found
+
+
+@njit(cache=True, nogil=True)
+def once(groups, windows, least, of, wids):
+    """Return each pair of a group and a window once, by window, then group: two columns int64 (n,).
+
+    ``groups`` int64 (rows,) are less than ``of``, ``windows`` int64 (rows,) from ``least`` on, less than ``wids`` more.
+    O(rows + pairs that there may be).
+    """
+    wide, many = (of + 7) // 8 * 8, 0
+    marks = np.zeros((wids, wide), np.uint8)
+    for i in range(len(groups)):
+        many += marks[windows[i] - least, groups[i]] == 0
+        marks[windows[i] - least, groups[i]] = 1
+    found, row = np.empty((2, many), np.int64), 0
+    for window in range(wids):
+        its = marks[window]
+        words = its.view(np.uint64)  # most are empty
+        for word in range(len(words)):
+            if words[word]:
+                for group in range(8 * word, 8 * word + 8):
+                    if its[group]:
+                        found[0, row], found[1, row] = group, least + window
+                        row += 1
+    return found[0], found[1]
+
+
+@njit(cache=True, nogil=True)
+def places_among(slots, numbers, ends, its, at):
+    """Write where windows are among others: ``at`` int64 (n,).  None is missing; both are by end, definition, group.
+
+    slots, ends int64 (rows,) are of the others, numbers int64 (rows,) too, or (0,) where there is one definition;
+    ``its``: the same three of the windows.
+    """
+    row = 0
+    for i in range(len(at)):
+        while (
+            slots[row] != its[0][i] or ends[row] != its[2][i] or (len(numbers) and numbers[row] != its[1][i])
+        ):
+            row += 1
+        at[i] = row
+        row += 1

@@ -61,7 +61,6 @@ class Closing:
         self.stores = list(stores)
         self._groups = GroupIndex([schema.type_of(name) for name in by], KeyTable)
         self._progress = Progress()
-        self.pinned = False
         self._asked, self._newest = False, NEVER  # the largest time since somebody asked for open windows
         self.behind = BehindGroups(by, self._groups)
 
@@ -104,10 +103,18 @@ class Closing:
         return [_open(name, one, below, self._newest) for name, one in asked[:most]]
 
     def add(self, page: Page, times: Integers) -> None:
-        """Fold tuples in, at ``times``; groups may move, unless they are ``pinned``.  O(tuples), in kernels."""
-        if not times.size:
-            return
-        slots = self._groups.encode(list(map(page.column, self._by)), times.size)
+        """Fold tuples in, at ``times``; groups may move.  O(tuples), in kernels."""
+        if times.size:
+            self._fold(page, times, self._slots_of(page))
+            if self._groups.size > _DEAD:
+                self._forget_dead()
+
+    def _slots_of(self, page: Page) -> Integers:
+        """Return the group of each tuple; new ones are learnt."""
+        return self._groups.encode(list(map(page.column, self._by)), page.rows)
+
+    def _fold(self, page: Page, times: Integers, slots: Integers) -> None:
+        """Fold in tuples of groups that are known, and stay where they are."""
         known = self._groups.size
         least, greatest = page.reach_of(times)
         if self._asked:
@@ -119,8 +126,6 @@ class Closing:
                 store.add(page, times, slots, known)
         except WindowOverflowError as error:
             raise self._overflow(error) from None
-        if known > _DEAD and not self.pinned:
-            self._forget_dead()
 
     def _timely(
         self, page: Page, times: Integers, slots: Integers, known: int

@@ -229,16 +229,20 @@ class Output:
 
     def pages(self, keys: Sequence[pa.Array], found: WindowStates) -> Iterable[Page]:
         """Return the results of windows, with their keys (n,), made as they are asked for."""
-        if found.ends.size <= PAGE_ROWS:
-            return (self._page(list(keys), found),)
-        parts = (slice(lo, lo + PAGE_ROWS) for lo in range(0, found.ends.size, PAGE_ROWS))
-        return (self._page([key[part] for key in keys], found.take(part)) for part in parts)
+        return map(self._page, self.columns(keys, found))
 
-    def _page(self, columns: list[Any], found: WindowStates) -> Page:
+    def columns(self, keys: Sequence[pa.Array], found: WindowStates) -> Iterable[list[pa.Array]]:
+        """Return the columns of these pages."""
+        if found.ends.size <= PAGE_ROWS:
+            return (self._of_windows(list(keys), found),)
+        parts = (slice(lo, lo + PAGE_ROWS) for lo in range(0, found.ends.size, PAGE_ROWS))
+        return (self._of_windows([key[part] for key in keys], found.take(part)) for part in parts)
+
+    def _of_windows(self, columns: list[Any], found: WindowStates) -> list[pa.Array]:
         if self._named:
             columns.append(self._name(found))
         columns += [*found.more, column_of(self.starts(found), self._time), column_of(found.ends, self._time)]
-        return self.made(columns, found.states)
+        return self._with_results(columns, found.states)
 
     def starts(self, found: WindowStates) -> Integers:
         """Return where windows start."""
@@ -253,8 +257,15 @@ class Output:
 
     def made(self, columns: list[pa.Array], states: Sequence[Arrays]) -> Page:
         """Return a page of keys and extents, ``columns``, with the aggregates behind."""
+        return self._page(self._with_results(columns, states))
+
+    def _with_results(self, columns: list[pa.Array], states: Sequence[Arrays]) -> list[pa.Array]:
+        """Return columns with the aggregates behind."""
         for aggregate, kind, parts in zip(self._aggregates.values(), self._kinds, self._of, strict=True):
             columns.append(aggregate.result(list(map(states.__getitem__, parts)), kind))
+        return columns
+
+    def _page(self, columns: list[pa.Array]) -> Page:
         batch = pa.RecordBatch.from_arrays(columns, schema=self.schema.fields)
         return Page(self.schema, batch, _progressing=columns[self._progressing])
 

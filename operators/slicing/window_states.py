@@ -16,7 +16,7 @@ from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.core.snapshot import Later
 from oop_engine.operators.aggregates import Arrays
-from oop_engine.operators.kernels.partials import NO_WINDOW
+from oop_engine.operators.kernels.partials import NO_WINDOW, places_among
 from oop_engine.operators.kernels.time_order import time_order
 from oop_engine.operators.values.columns import Integers, joined, rows_of
 
@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 _FAR = 1 << 62  # windows; no extent reaches so far
+_NONE = np.empty(0, np.int64)
 _FEW = 1 << 10  # windows that tell how far apart windows are
 
 
@@ -96,6 +97,16 @@ class WindowStates(NamedTuple):
             starts = np.concatenate([some.ends if some.starts is None else some.starts for some in found])
         more = tuple(map(pa.concat_arrays, zip(*(some.more for some in found), strict=True)))
         return cls(slots, ends, states, number, starts, more=more)
+
+    def places_of(self, some: WindowStates) -> Integers:
+        """Return where ``some`` of these are, by definition, group and end; both are in order."""
+        at = np.empty(some.slots.size, np.int64)
+        mine, its = (
+            (one.slots, _NONE if isinstance(one.number, int) else one.number, one.ends)
+            for one in (self, some)
+        )
+        places_among(*mine, its, at)
+        return at
 
     def _order(self, *, ascending: bool) -> Integers:
         """Return the order, by radix.  ``ascending``: those of a window are by slot."""

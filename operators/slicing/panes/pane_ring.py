@@ -30,8 +30,8 @@ from oop_engine.core.punctuation import NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.core.snapshot import Later
 from oop_engine.operators.aggregates import Arrays, Part
-from oop_engine.operators.kernels.pane_rows import free
-from oop_engine.operators.kernels.panes import Geometry, used
+from oop_engine.operators.kernels.pane_rows import empty, free
+from oop_engine.operators.kernels.panes import Geometry, forget, used
 from oop_engine.operators.kernels.places import PAGE_PANES, place, place_sums, sum_times
 from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError, filled
 from oop_engine.operators.slicing.accumulators import accumulator, is_compiled
@@ -246,6 +246,26 @@ class PaneRing:
         """
         if self.used and (panes := min(int(needed.max()), self.high + 1) - self.low) > 0:
             self.used -= int(free(self.rows(self.tuples), needed, self.low, panes))
+            self.swept = True
+
+    def forget_windows(self, slots: Integers, low: Integers, stop: Integers) -> None:
+        """Forget the panes that windows ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]`` need, and no later one.
+
+        Windows are of a ring that is ``still``.  O(panes of these).
+        """
+        if self.used:
+            low, stop = ((side + 1) * self.step - self.length for side in (low, stop))
+            self.used -= int(forget(self.geometry, self.tuples, slots, low, stop))
+            self.swept = True
+
+    def forget_all(self, cut: int) -> None:
+        """Forget the panes of all groups that windows from ``cut`` on do not need, in a ring that is ``still``.
+
+        O(panes x groups), in vector instructions.
+        """
+        needed = (cut + 1) * self.step - self.length
+        if self.used and (panes := min(needed, self.high + 1) - self.low) > 0:
+            self.used -= int(empty(self.rows(self.tuples), self.low, panes))
             self.swept = True
 
     def rows(self, column: NDArray[Any]) -> NDArray[Any]:

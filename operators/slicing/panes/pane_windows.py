@@ -67,17 +67,17 @@ def take(
     in_order = many == 1 or (windows == 1 and bool(_EVERY(slots[1:] > slots[:-1])))
     found = _blocks(ring, slots, first, stop)
     if ring.still and forget:
-        first, stop = ((side + 1) * ring.step - ring.length for side in (first, stop))
-        ring.used -= panes.forget(ring.geometry, ring.tuples, slots, first, stop)
-        ring.swept = True
+        ring.forget_windows(slots, first, stop)
     if len(found) == 1:
         together = WindowStates(*found[0], number, None, in_order)
         return together if in_order else WindowStates.ordered([together])
     return WindowStates.ordered([WindowStates(*some, number) for some in found])
 
 
-def take_all(ring: PaneRing, lowest: int, cut: int, number: int = 0) -> WindowStates | None:
-    """Put windows ``lowest`` to ``cut`` (exclusive) of all groups together by a sweep, and forget them.
+def take_all(
+    ring: PaneRing, lowest: int, cut: int, number: int = 0, *, forget: bool = True
+) -> WindowStates | None:
+    """Put windows ``lowest`` to ``cut`` (exclusive) of all groups together by a sweep, and forget them, or not.
 
     None where that does not pay, or a window has more than one pane.  O(windows x groups).
     """
@@ -85,11 +85,13 @@ def take_all(ring: PaneRing, lowest: int, cut: int, number: int = 0) -> WindowSt
     windows, dense = behind - lowest, ring.length == 1
     if not (dense and windows > 0 and is_dense(ring.geometry, windows, ring.used, ring.compiled)):
         return None
-    return _swept(ring, PaneSweep(ring, None, lowest, behind, ring.used), number, forget=True)
+    return _swept(ring, PaneSweep(ring, None, lowest, behind, ring.used), number, forget=forget)
 
 
 def read_each(ring: PaneRing, slots: Integers, wids: Integers, number: int = 0) -> WindowStates:
     """Put windows ``wids[i]`` of ``slots[i]`` together, which are by number, then group, and forget nothing."""
+    if ring.length == 1:
+        return _read_cells(ring, slots, wids, number)
     least, most = ring.low // ring.step, (ring.high + ring.length) // ring.step
     some = np.empty((3, slots.size), np.int64)
     many, *_ = panes.clipped(slots, wids, wids + 1, least, most, ring.groups, some)
@@ -97,6 +99,18 @@ def read_each(ring: PaneRing, slots: Integers, wids: Integers, number: int = 0) 
         return _nothing(ring, number)
     blocks = [WindowStates(*found, number) for found in _blocks(ring, *some[:, :many])]
     return (blocks[0] if len(blocks) == 1 else WindowStates.joined(blocks))._replace(in_order=True)
+
+
+def _read_cells(ring: PaneRing, slots: Integers, wids: Integers, number: int) -> WindowStates:
+    """Do so where windows are of one pane."""
+    some = np.empty((3, slots.size), np.int64)
+    slots, wids, cells = some[:, : kernels.cells_of(ring.geometry, ring.tuples, slots, wids, some)]
+    tuples = ring.tuples[cells].astype(np.int64)
+    states = [
+        (tuples,) if columns is None else tuple(column[cells] for column in columns)
+        for columns in ring.columns
+    ]
+    return WindowStates(slots, ring.extents.extent(wids)[1], states, number, in_order=True)
 
 
 def _nothing(ring: PaneRing, number: int) -> WindowStates:
@@ -198,7 +212,8 @@ class PaneSweep:
         """
         slots, tuples = np.empty((2, self._closing + 1), np.int64)
         ring, out = (self._geometry, self._tuples), (self._lowest, slots, tuples, self._ends)
-        found = kernels.emptied(*ring, *out) if self._all else kernels.held(*ring, *self._sides, *out, forget)
+        of_each = () if self._all else self._sides
+        found = (kernels.all_held if self._all else kernels.held)(*ring, *of_each, *out, forget)
         slots, tuples = slots[:found], tuples[:found]
         states = [
             (tuples,) if columns is None else self._states(of, tuple(map(self._ring.rows, columns)), slots)

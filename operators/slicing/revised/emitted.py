@@ -20,7 +20,7 @@ from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Count, Part, Sum
 from oop_engine.operators.slicing.output import Output
-from oop_engine.operators.slicing.revised.version_table import Extents, Versioned, taken
+from oop_engine.operators.slicing.revised.version_table import Extents, Versioned, before_each, same_results
 from oop_engine.operators.triggers import AfterDelay, AfterMatch, Emit, Trigger, WindowView
 from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.values.expressions import evaluate, mask_of
@@ -34,6 +34,7 @@ TIMINGS = ["early", "on_time", "late", "final"]
 Mask = NDArray[np.bool_]
 _EARLY, _LATE = 0, 2  # timings
 _COLUMNS = 5  # of windows that wait
+_CHANGES = np.array([-1, 1], np.int8)
 
 
 class AskedTriggers:
@@ -192,14 +193,17 @@ class ChangePages:
 
     def __init__(self, emit: Emit, out: Schema, aggregated: int) -> None:
         self._emit, self._out, self._aggregated = emit, out, aggregated
+        self._progressing = out.names.index(out.progressing)
 
-    def first(self, rows: pa.RecordBatch, timing: int) -> Page:
+    def first(self, columns: list[pa.Array], timing: int) -> Page:
         """Return a page of the first versions of windows."""
+        rows = len(columns[0])
         if self._emit.mode == "discarding":
-            rows = _difference(rows, taken(rows, np.full(rows.num_rows, -1)), self._aggregated)
-        put_out = np.ones(rows.num_rows, np.int8) if self._emit.mode == "retracting" else None
-        zeros = np.zeros(rows.num_rows if self._emit.info else 0, np.int64)
-        return self._made(rows, zeros, zeros + timing, put_out)
+            none = [column.take(pa.nulls(rows, pa.int64())) for column in columns]
+            columns = _difference(columns, none, self._aggregated)
+        changes = np.ones(rows, np.int8) if self._emit.mode == "retracting" else None
+        zeros = np.zeros(rows if self._emit.info else 0, np.int64)
+        return self._made(columns, zeros, zeros + timing, changes=changes)
 
     def page(
         self, gone: Versioned, new: Versioned, before: pa.RecordBatch, leaves: NDArray[np.bool_]
@@ -209,31 +213,61 @@ class ChangePages:
         ``before``: the rows that were out, of the windows looked at; ``leaves``: of which of them a version is new.
         """
         if self._emit.mode == "retracting":
-            rows = pa.concat_batches([gone.rows, new.rows])
             info = [np.concatenate([gone[i], new[i]]) for i in (5, 6)]
-            changes = np.repeat([-1, 1], [gone.slots.size, new.slots.size]).astype(np.int8)
         else:
-            rows, info, changes = new.rows, [new.versions, new.timings], None
-            if self._emit.mode == "discarding":
-                rows = _difference(rows, before.filter(pa.array(leaves)), self._aggregated)
-        return self._made(rows, info[0], info[1], changes)
+            info = [new.versions, new.timings]
+        rows = pa.concat_batches([gone.rows, new.rows]).columns
+        return self._changed(rows, gone.slots.size, lambda: before.filter(pa.array(leaves)).columns, *info)
+
+    def corrected(self, columns: list[pa.Array], many: int, at: Integers) -> Page | None:
+        """Return a page of the changes of windows; None: there is none.
+
+        The first rows, ``many``, are out; those behind are the windows as they are now, the ``at[i]``-th the one of row
+        ``i``; of all others there is no version yet.
+        """
+        last, same = [column[:many] for column in columns], same_results(columns, many, at, self._aggregated)
+        leaves = np.ones(len(columns[0]), np.bool_)
+        if same.any():
+            leaves[:many] = ~same
+            leaves[many + at[same]] = False
+            columns = [column.filter(pa.array(leaves)) for column in columns]
+        if not len(columns[0]):
+            return None
+        gone = int(np.count_nonzero(leaves[:many]))
+        return self._changed(columns, gone, lambda: before_each(last, at, leaves[many:]))
+
+    def _changed(
+        self, columns: list[pa.Array], gone: int, last: Callable[[], list[pa.Array]], *info: Integers
+    ) -> Page:
+        """Return a page of ``columns``, of which the first rows, ``gone`` many, are taken back.
+
+        ``last``: makes the columns of those that the rows behind replace.  ``info``: versions and timings.
+        """
+        if self._emit.mode == "retracting":
+            changes = np.repeat(_CHANGES, [gone, len(columns[0]) - gone])
+            return self._made(columns, *info, changes=changes)
+        columns = [column[gone:] for column in columns]
+        if self._emit.mode == "discarding":
+            columns = _difference(columns, last(), self._aggregated)
+        return self._made(columns, *info)
 
     def _made(
-        self, rows: pa.RecordBatch, versions: Integers, timings: Integers, changes: NDArray[np.int8] | None
+        self, columns: list[pa.Array], *info: Integers, changes: NDArray[np.int8] | None = None
     ) -> Page:
-        columns = list(rows.columns)
+        progressing = columns[self._progressing]
         if self._emit.info:
+            versions, timings = info
             timing = pa.DictionaryArray.from_arrays(pa.array(timings.astype(np.int8)), pa.array(TIMINGS))
-            columns += [pa.array(versions.astype(np.int32)), timing]
+            columns = [*columns, pa.array(versions.astype(np.int32)), timing]
         if changes is not None:
-            columns.append(pa.array(changes))
-        return Page(self._out, pa.RecordBatch.from_arrays(columns, schema=self._out.fields))
+            columns = [*columns, pa.array(changes)]
+        batch = pa.RecordBatch.from_arrays(columns, schema=self._out.fields)
+        return Page(self._out, batch, _progressing=progressing)
 
 
-def _difference(rows: pa.RecordBatch, before: pa.RecordBatch, aggregated: int) -> pa.RecordBatch:
-    """Return rows with the last ``aggregated`` columns as the difference to those before."""
-    plain = rows.num_columns - aggregated
-    columns = rows.columns[:plain]
-    for now, last in zip(rows.columns[plain:], before.columns[plain:], strict=True):
-        columns.append(pc.subtract(now.fill_null(0), last.fill_null(0)))
-    return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+def _difference(columns: list[pa.Array], before: list[pa.Array], aggregated: int) -> list[pa.Array]:
+    """Return columns, the last ``aggregated`` ones as the difference to those before."""
+    found = columns[:-aggregated]
+    for now, last in zip(columns[-aggregated:], before[-aggregated:], strict=True):
+        found.append(pc.subtract(now.fill_null(0), last.fill_null(0)))
+    return found

@@ -17,9 +17,8 @@ from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.snapshot import pack, unpack
-from oop_engine.operators.kernels import panes as kernels
+from oop_engine.operators.kernels.partials import once
 from oop_engine.operators.slicing.panes import pane_windows
-from oop_engine.operators.slicing.partials import NO_WINDOW
 from oop_engine.operators.slicing.revised.version_table import within
 from oop_engine.operators.slicing.store import Store, bounds_of
 from oop_engine.operators.slicing.stores.session_store import SessionStore
@@ -28,9 +27,10 @@ from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.columns import Integers, new_rows, spread
 from oop_engine.operators.windows import Definition
 
-__all__ = ["Copies", "Readable", "Touched", "closing_between", "opened", "readable"]
+__all__ = ["Copies", "Readable", "Touched", "closing_between", "named", "opened", "readable"]
 
 _NAME = "copy"
+_MARKS = 1 << 20  # bytes: pairs of group and window that may be marked
 Readable = WindowStore | SessionStore
 """The stores whose windows can be read: those of a grid, in panes or a table, and sessions."""
 
@@ -44,17 +44,32 @@ def opened(store: Readable, slots: Integers) -> WindowStates:
     """Return all open windows of some groups."""
     if isinstance(store, SessionStore):
         return store.windows_of(slots)
-    return _between(store, slots, np.array(-NO_WINDOW), np.array(NO_WINDOW))
+    return store.between(slots, NEVER, FOREVER)
+
+
+def named(store: WindowStore, of: Integers, wids: Integers) -> WindowStates:
+    """Return the open windows ``wids[i]`` of the groups ``of[i]``, which are by number, then group, each once."""
+    if (
+        store.panes is not None and store.panes.length > 1
+    ):  # of a window that has left some panes may be there
+        known = of < len(store.spans)
+        of, wids = of[known], wids[known]
+        there = wids >= store.spans[of, 0]
+        of, wids = of[there], wids[there]
+    rows = store.partials.find(of, wids, wids + 1, 0) if store.partials.counts[0] else of[:0]
+    each = None if store.panes is None else pane_windows.read_each(store.panes, of, wids, store.number)
+    return store.with_table(each, rows)
 
 
 class Touched:
     """The windows that tuples go into, at ``times``, of the groups ``slots``: read as often as they are asked for.
 
-    O(n log n) for n windows the first time, of sessions O(runs held) each time.
+    ``bounds``: of each tuple or all; windows of grids are those that it completes.  O(windows) the first time, where
+    few groups are far apart O(n log n); of sessions O(runs held) each time.
     """
 
-    def __init__(self, times: Integers, slots: Integers) -> None:
-        self._times, self._slots = times, slots
+    def __init__(self, times: Integers, slots: Integers, bounds: Integers | int = FOREVER) -> None:
+        self._times, self._slots, self._bounds = times, slots, bounds
         self._windows: dict[
             int, tuple[Integers, Integers]
         ] = {}  # groups and numbers of windows, by definition
@@ -69,54 +84,41 @@ class Touched:
             return found.take(occurring(at[at >= 0], found.slots.size))
         if store.number not in self._windows:
             self._windows[store.number] = self._of(store)
-        of, wids = self._windows[store.number]
-        known = of < len(store.spans)
-        if not known.all():
-            of, wids = of[known], wids[known]
-        there = wids >= store.spans[of, 0]  # those below have left
-        of, wids = of[there], wids[there]
-        rows = store.partials.find(of, wids, wids + 1, 0) if store.partials.counts[0] else of[:0]
-        each = None if store.panes is None else pane_windows.read_each(store.panes, of, wids, store.number)
-        return store.with_table(each, rows)
+        return named(store, *self._windows[store.number])
 
     def _of(self, store: WindowStore) -> tuple[Integers, Integers]:
         """Return the groups and numbers of windows, each once, by number, then group."""
         first, last = store.extents.wids(self._times)
-        at, wids = spread(first, np.maximum(last - first + 1, 0))
-        of = self._slots[at]
+        of, wids = self._slots, first
+        widths = np.minimum(last + 1, store.extents.closed_by(self._bounds)) - first
+        if not (widths == 1).all():
+            at, wids = spread(first, np.maximum(widths, 0))
+            of = self._slots[at]
         if not of.size:
             return of, wids
         least, groups = int(wids.min()), int(of.max()) + 1
-        if (int(wids.max()) - least + 1) * groups > FOREVER:
+        windows = int(wids.max()) - least + 1
+        if windows * groups > max(_MARKS, 8 * of.size):
             order = np.lexsort((of, wids))
-            once = order[new_rows(wids[order], of[order])]
-            return of[once], wids[once]
-        codes = np.sort((wids - least) * groups + of)  # sooner than by two columns
-        wids, of = np.divmod(codes[new_rows(codes)], groups)
-        return of, wids + least
+            some = order[new_rows(wids[order], of[order])]
+            return of[some], wids[some]
+        of, wids = once(of, wids, least, groups, windows)
+        return of, wids
 
 
 def closing_between(
-    store: Readable, slots: Integers, after: Integers | int, until: Integers | int
+    store: Readable, slots: Integers | None, after: Integers | int, until: Integers | int
 ) -> WindowStates:
-    """Return the windows of ``slots[i]`` that are complete by ``until[i]`` and not by ``after[i]``."""
-    if isinstance(store, SessionStore):
+    """Return the windows of ``slots[i]`` that are complete by ``until[i]`` and not by ``after[i]``.
+
+    ``slots`` None: of all groups of a grid, by bounds that are numbers.
+    """
+    if slots is not None and isinstance(store, SessionStore):
         found = store.windows_of(slots)
         gone, done = (found.ends < bounds_of(found.slots, slots, by) for by in (after, until))
         return found.take(np.flatnonzero(done & ~gone))
-    return _between(store, slots, store.extents.closed_by(after), store.extents.closed_by(until))
-
-
-def _between(store: WindowStore, slots: Integers, low: Integers, stop: Integers) -> WindowStates:
-    """Return the open windows ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]``, each group once."""
-    sides = (np.ascontiguousarray(np.broadcast_to(one, slots.shape)) for one in (low, stop))
-    room = np.empty((3, slots.size), np.int64)
-    some, first, last = room[:, : kernels.between(store.spans, slots, *sides, room)]
-    where = some, first, last
-    rows = store.partials.find(*where, len(store.spans)) if store.partials.counts[0] else some[:0]
-    if store.panes is None:
-        return store.with_table(None, rows)
-    return store.with_table(pane_windows.take(store.panes, *where, store.number, forget=False), rows)
+    assert isinstance(store, WindowStore)
+    return store.between(slots, after, until)
 
 
 class Copies:

@@ -24,7 +24,7 @@ from oop_engine.operators.aggregates import Count
 from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.slicing.revised.emitted import TIMINGS, AskedTriggers, ChangePages, Waiting
 from oop_engine.operators.slicing.revised.netting import Netting
-from oop_engine.operators.slicing.revised.reading import readable
+from oop_engine.operators.slicing.revised.reading import Readable, readable
 from oop_engine.operators.slicing.revised.version_table import (
     Extents,
     LastVersions,
@@ -38,8 +38,8 @@ from oop_engine.operators.slicing.revised.version_table import (
 )
 from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.stores.window_store import WindowStore
-from oop_engine.operators.slicing.window_states import WindowStates
-from oop_engine.operators.triggers import Emit, Trigger, WindowView
+from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
+from oop_engine.operators.triggers import AfterCount, Emit, Trigger, WindowView
 from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.windows import Gap
 
@@ -83,14 +83,15 @@ class Reviewing(Netting):
         self._is_grid = np.array([type(one) is WindowStore for one in self.stores]) & ~self._is_copied
         self._is_lean = self._is_grid & lean  # versions on time are not in the table
         self._lean = [one for one in self._in_place if lean and type(one) is WindowStore]
+        self._others = [one for one in self._in_place if not any(one is its for its in self._lean)]
+        # Nor late ones, where nobody asks for more than their results.
+        self._is_settled = self._is_lean & (not emit.info and not self._asks.width)
+        self._prompt = bool(self._is_settled.all()) and emit.late == AfterCount(1)
 
     def state(self) -> State:
         held = super().state()
         more = self._table.nbytes + self._input.nbytes
         return held + State(partials=len(self._table), nbytes=more)
-
-    def _slots_of(self, page: Page) -> Integers:
-        return self._groups.encode(list(map(page.column, self._by)), len(page))
 
     def _expected(self, slots: Integers) -> Integers:
         """Return the watermark, or punctuation, of the groups of some slots, int64 (n,)."""
@@ -150,7 +151,7 @@ class Reviewing(Netting):
             yield 0, self._pages.page(held.take(out_before), new.take(leaves), before, leaves)
         done = lost
         done[out] = fires[of[out]]
-        stays = fires & (timings != FINAL)
+        stays = fires & (timings != FINAL) & ~self._is_settled[numbers]
         when = np.where(leaves, timings, last.timings)
         now = Versioned(*extents, counts, versions, when, self._asks.after(view, last.state, timings), rows)
         self._table.drop(done)
@@ -167,49 +168,26 @@ class Reviewing(Netting):
     def _matches(self, found: WindowStates) -> Mapping[Trigger, Integers]:
         return self._asks.matches([found.states[at][0] for at in self._counts[1:]])
 
-    def _results(self, closed: WindowStates) -> Iterable[Page]:
-        expected = self._input.expected
-        if self._is_lean.all() and not self._input.groups and (self._table.all.ends <= expected).all():
-            passed = int(np.searchsorted(closed.ends, expected, side="right"))  # of the rest none is out
-            yield from self._final(closed.take(slice(0, passed)))
-            yield from self._first(closed.take(slice(passed, None)), FINAL)
-        else:
-            yield from self._final(closed)
-
-    def _final(self, closed: WindowStates) -> Iterator[Page]:
-        """Put out final results that differ from the versions that are out, which are forgotten."""
-        held, extents = self._table.all, self._extents(closed)
-        of, numbers = self._match(extents, held[:4]), extents[1]
-        out = np.flatnonzero(of >= 0)
-        counts, many = np.full(closed.slots.size, -1), np.bincount(of[out], minlength=closed.slots.size)
-        counts[of[out]] = held.counts[out]
-        # A window that is read in place only grows: with the same count its result is the same, and is not made.
-        grown = counts != closed.states[self._counts[0]][0]
-        settled: Mask = ~grown & ~self._is_copied[numbers] & (many == 1)
-        gone = np.zeros(of.size, np.bool_)
-        gone[out] = settled[of[out]]
-        if gone.any():
-            self._table.drop(gone)
-        new: Mask = many == 0
-        if self._lean:
-            new &= ~(self._is_lean[numbers] & self._passed(closed, self._expected(closed.slots)))
-        yield from self._first(closed.take(np.flatnonzero(new)), FINAL)
-        changed = closed.take(np.flatnonzero(~settled & (many > 0)))
-        if changed.slots.size:
-            timings = np.full(changed.slots.size, FINAL)
-            for _, page in self._review(changed, timings, changed.ends, forced=True):
-                assert isinstance(page, Page)
-                yield page
+    def _read(
+        self, stores: Sequence[Readable], windows: Callable[[Readable], WindowStates]
+    ) -> list[WindowStates]:
+        """Return ``windows`` of each store; a sum of a window in panes and in the table may not fit."""
+        try:
+            return [windows(store) for store in stores]
+        except WindowOverflowError as error:
+            raise self._overflow(error) from None
 
     def _first(self, found: WindowStates, timing: int) -> Iterator[Page]:
         """Put out versions of windows that have had none."""
         if found.slots.size:
-            for page in self._output.pages(self._groups.keys(found.slots), found):
-                yield self._pages.first(page.batch, timing)
+            for columns in self._columns_of(found):
+                yield self._pages.first(columns, timing)
 
     def _known(self, windows: WindowStates) -> Mask:
         """Tell which windows have a version in the table."""
         known = np.zeros(windows.slots.size, np.bool_)
+        if not len(self._table):
+            return known
         of = self._match(self._extents(windows), self._table.all[:4])
         known[of[of >= 0]] = True
         return known
@@ -236,16 +214,13 @@ class Reviewing(Netting):
             of[copied] = exactly(windows, some)[copied]
         return of
 
-    def _rows_of(self, found: WindowStates) -> pa.RecordBatch:
-        pages = self._output.pages(self._groups.keys(found.slots), found)
-        return pa.concat_batches([page.batch for page in pages])
+    def _columns_of(self, found: WindowStates) -> Iterable[list[pa.Array]]:
+        return self._output.columns(self._groups.keys(found.slots), found)
 
-    def ceiling(self, bounds: Any) -> Any:
-        """Return how high bounds of the results may be: versions of sessions are taken back at their time."""
-        held = self._table.all
-        some = self._strict[held.numbers] | self._is_copied[held.numbers]
-        sides = held.ends if self._output.stamp == "end" else held.starts
-        return np.minimum(FOREVER, sides[some].min(initial=FOREVER))
+    def _rows_of(self, found: WindowStates) -> pa.RecordBatch:
+        fields = self._output.schema.fields
+        batches = [pa.RecordBatch.from_arrays(one, schema=fields) for one in self._columns_of(found)]
+        return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
     def living(self, groups: int) -> Mask:
         living = super().living(groups)

@@ -24,7 +24,9 @@ __all__ = [
     "VersionTable",
     "Versioned",
     "alike",
+    "before_each",
     "exactly",
+    "same_results",
     "same_rows",
     "taken",
     "within",
@@ -61,27 +63,27 @@ class VersionTable:
 
     def __init__(self, fields: pa.Schema, width: int) -> None:
         none, rows = np.empty(0, np.int64), no_rows(fields)
-        self.all = Versioned._make([*[none] * _COLUMNS, np.empty((0, width), np.int64), rows])
+        self._hold(Versioned._make([*[none] * _COLUMNS, np.empty((0, width), np.int64), rows]))
+
+    def _hold(self, versions: Versioned) -> None:
+        self.all, columns = versions, versions[:-1]
+        self.nbytes = sum(column.nbytes for column in columns) + int(versions.rows.get_total_buffer_size())
 
     def __len__(self) -> int:
         return int(self.all.slots.size)
 
-    @property
-    def nbytes(self) -> int:
-        return sum(column.nbytes for column in self.all[:-1]) + int(self.all.rows.get_total_buffer_size())
-
     def drop(self, gone: Mask) -> None:
         """Let go of some versions.  O(versions)."""
-        self.all = self.all.take(~gone)
+        self._hold(self.all.take(~gone))
 
     def put(self, new: Versioned) -> None:
         """Take in versions.  O(versions)."""
         if new.slots.size:
             columns = map(np.concatenate, zip(self.all[:-1], new[:-1], strict=True))
-            self.all = Versioned._make([*columns, pa.concat_batches([self.all.rows, new.rows])])
+            self._hold(Versioned._make([*columns, pa.concat_batches([self.all.rows, new.rows])]))
 
     def rename(self, slots: Integers) -> None:
-        self.all = self.all._replace(slots=slots[self.all.slots])
+        self._hold(self.all._replace(slots=slots[self.all.slots]))
 
     def save(self) -> dict[str, Any]:
         columns = np.stack(self.all[:_COLUMNS])
@@ -94,7 +96,7 @@ class VersionTable:
         rows = saved.batch("rows", self.all.rows.schema, size)
         if size:
             Saved({"slots": columns[0]}).integers("slots", (size,), least=0, below=groups)
-        self.all = Versioned._make([*columns, state, rows])
+        self._hold(Versioned._make([*columns, state, rows]))
 
 
 class LastVersions:
@@ -130,6 +132,32 @@ def same_rows(
         return _equal_rows(rows, before, columns)
     one[one] = _equal_rows(rows.filter(pa.array(one)), before.filter(pa.array(one)), columns)
     return one
+
+
+def same_results(columns: Sequence[pa.Array], many: int, at: Integers, compared: int) -> Mask:
+    """Tell which of the first rows, ``many``, have the results of the ``at[i]``-th behind them, in the last columns.
+
+    ``compared``: how many columns these are.
+    """
+    same: Mask = np.ones(many, np.bool_)
+    for column in columns[-compared:]:
+        if pa.types.is_integer(column.type) and not column.null_count:
+            values = column.to_numpy()
+            same &= values[:many] == values[many:][at]
+        else:
+            same &= _equal(column[:many], column[many:].take(pa.array(at)))
+    return same
+
+
+def before_each(last: Sequence[pa.Array], at: Integers, leaves: Mask) -> list[pa.Array]:
+    """Return for each row that ``leaves`` the one of ``last`` before it, null where there is none.
+
+    Row ``i`` of ``last`` was before the ``at[i]``-th one.
+    """
+    place = np.full(leaves.size, -1)
+    place[at] = np.arange(at.size)
+    places = place[leaves]
+    return [column.take(pa.array(places, mask=places < 0)) for column in last]
 
 
 def within(windows: Extents, some: Extents) -> Integers:
@@ -182,14 +210,20 @@ def exactly(windows: Extents, some: Extents) -> Integers:
 
 
 def _equal_rows(one: pa.RecordBatch, other: pa.RecordBatch, columns: int) -> Mask:
-    """Tell which rows are the same in the last ``columns``, bool (rows,): null is null, NaN is NaN."""
+    """Tell which rows are the same in the last ``columns``, bool (rows,)."""
     same = np.ones(one.num_rows, np.bool_)
     for a, b in zip(one.columns[-columns:], other.columns[-columns:], strict=True):
-        a, b = comparable(a), comparable(b)
-        equal = pc.equal(a, b)
-        if a.null_count or b.null_count:
-            equal = pc.or_(equal.fill_null(False), pc.and_(a.is_null(), b.is_null()))
-        same &= equal.to_numpy(zero_copy_only=False)
+        same &= _equal(a, b)
+    return same
+
+
+def _equal(a: pa.Array, b: pa.Array) -> Mask:
+    """Tell which values are the same: null is null, NaN is NaN."""
+    a, b = comparable(a), comparable(b)
+    equal = pc.equal(a, b)
+    if a.null_count or b.null_count:
+        equal = pc.or_(equal.fill_null(False), pc.and_(a.is_null(), b.is_null()))
+    same: Mask = equal.to_numpy(zero_copy_only=False)
     return same
 
 

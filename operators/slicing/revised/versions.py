@@ -16,17 +16,18 @@ taken back.  A page is one moment: triggers are asked once a page and window.
 Where no version comes early, a window of a grid that a watermark has passed has one version out, that on time, and as
 long as no tuple comes to it, its rows follow from the window.  So it need not be kept a second time.  Right before the
 first tuple that comes behind the watermark the version is *noted*: put into the table of versions.  Of most windows
-none ever is.  A window in which there was no tuple on time is noted with the version -1: none is out.
+none ever is.  A window in which there was no tuple on time is noted with the version -1: none is out.  Once a trigger
+has fired rows follow from the window again; where nobody asks for numbers of versions, it leaves the table.  If the
+trigger fires for every tuple, none comes there: windows are read before and behind the tuples of a page.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.operator import Emission
@@ -34,17 +35,18 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, GroupWise, Linear, Punctuation, Watermark
 from oop_engine.core.saved import Saved
 from oop_engine.operators.keys.group_match import matching
+from oop_engine.operators.slicing.revised.finals import Finals
 from oop_engine.operators.slicing.revised.reading import Copies, Readable, Touched, closing_between, opened
-from oop_engine.operators.slicing.revised.reviewing import EARLY, LATE, ON_TIME, Mask, Reviewing
+from oop_engine.operators.slicing.revised.reviewing import EARLY, LATE, ON_TIME, Mask
 from oop_engine.operators.slicing.revised.version_table import Versioned, taken
-from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
+from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.triggers import WindowView
 from oop_engine.operators.values.columns import Integers
 
 __all__ = ["Versions", "without_notes"]
 
 
-class Versions(Reviewing):
+class Versions(Finals):
     """Which versions leave, and when: by pages, the watermark, the arrival clock, requests, punctuation."""
 
     def look(self, page: Page) -> Iterator[Emission]:
@@ -53,42 +55,58 @@ class Versions(Reviewing):
             return
         self._waiting.hear(page)
         page = self._asks.with_matches(page)
-        if self._emit.early is None and not self._waiting.active and self._net is None:
-            yield from self._look_behind(page)
-            return
-        self.add(page, page.times)
+        if self._net is not None:
+            self.add(page, page.times)
         times, slots = page.times, self._slots_of(page)
-        if self._net is not None:  # stores get no tuple yet, and have room for the groups
+        if self._emit.early is None and not self._waiting.active and self._net is None:
+            yield from self._look_behind(page, slots)
+            return
+        if self._net is None:
+            self._fold(page, times, slots)
+        else:  # stores get no tuple yet, and have room for the groups
             for store in self.stores:
                 store.add(page.slice(0, 0), times[:0], slots[:0], len(self._groups))
         yield from self._ask_about(Touched(times, slots), slots)
+        if self._net is None:
+            self._forget_dead()
 
-    def _look_behind(self, page: Page) -> Iterator[Emission]:
-        """Do so where windows ahead of the watermark need not be looked at."""
-        times, slots = self._behind(page)
+    def _look_behind(self, page: Page, every: Integers) -> Iterator[Emission]:
+        """Do so where windows ahead of the watermark need not be looked at; ``every``: the groups of tuples."""
+        times, slots, bounds = self._behind(page, every)
         if not times.size:
-            self.add(page, page.times)
+            self._fold(page, page.times, every)
+            self._forget_dead()
             return
-        windows = Touched(times, slots)
-        self._note(self._read(self._lean, windows), self._expected)
-        self.pinned = True
-        self.add(page, page.times)
-        self.pinned = False
-        yield from self._ask_about(windows, slots)
+        windows = Touched(times, slots, bounds)
+        before = self._read(self._lean, windows)
+        prompt = self._prompt and not len(self._table)
+        if not prompt:
+            self._note(before, self._expected)
+        self._fold(page, page.times, every)
+        if prompt:
+            yield from self._corrected(before, self._read(self._lean, windows))
+        else:
+            yield from self._ask_about(windows, slots)
         self._forget_dead()
 
-    def _behind(self, page: Page) -> tuple[Integers, Integers]:
-        """Return the times and groups of the tuples that come behind a watermark, or punctuation."""
-        highest = FOREVER if self._input.groups else self._input.expected
-        some = np.flatnonzero(page.times < highest)
-        if not some.size:
-            return some, some
-        times, rows = page.times[some], pa.array(some)
-        slots = self._groups.encode([page.column(name).take(rows) for name in self._by], times.size)
+    def _corrected(self, before: list[WindowStates], after: list[WindowStates]) -> Iterator[Emission]:
+        """Put out what the tuples of a page have changed of windows that were out as they were ``before``."""
+        last, now = map(self._output.ordered, (before, after))
+        columns = self._rows_of(WindowStates.joined([last, now])).columns
+        changed = self._pages.corrected(columns, last.slots.size, now.places_of(last))
+        if changed is not None:
+            yield 0, changed
+
+    def _behind(self, page: Page, slots: Integers) -> tuple[Integers, Integers, Integers | int]:
+        """Return times, groups and bounds (of each or all) of tuples that come behind a watermark, or punctuation."""
+        bound = self._input.expected
+        some = np.flatnonzero(page.times < (FOREVER if self._input.groups else bound))
+        times, slots = page.times[some], slots[some]
         if not self._input.groups:
-            return times, slots
-        behind = times < self._expected(slots)
-        return times[behind], slots[behind]
+            return times, slots, bound
+        bounds = self._expected(slots)
+        behind = times < bounds
+        return times[behind], slots[behind], bounds[behind]
 
     def clock(self, now: int) -> Iterator[Emission]:
         """Learn that the arrival clock shows ``now``: put out the versions of windows that wait too long."""
@@ -148,15 +166,6 @@ class Versions(Reviewing):
             state = self._asks.after(view, state, timings)
         self._table.put(Versioned(*extents, counts, versions, timings, state, rows))
 
-    def _read(
-        self, stores: Sequence[Readable], windows: Callable[[Readable], WindowStates]
-    ) -> list[WindowStates]:
-        """Return ``windows`` of each store; a sum of a window in panes and in the table may not fit."""
-        try:
-            return [windows(store) for store in stores]
-        except WindowOverflowError as error:
-            raise self._overflow(error) from None
-
     def _ask(self, found: list[WindowStates]) -> Iterator[Emission]:
         """Put out the versions of windows that triggers ask for."""
         if sum(some.slots.size for some in found):
@@ -207,10 +216,12 @@ class Versions(Reviewing):
             if isinstance(punctuation, Linear | GroupWise) and self._is_of_groups(punctuation):
                 self._input.advance(0, punctuation)
         elif self._is_of_groups(punctuation.of):
-            slots, linear = np.arange(len(self._groups)), self._input.expected
-            before = self._expected(slots)
-            self._input.advance(0, punctuation)
-            yield from self._on_time(slots, before, linear)
+            if isinstance(punctuation.of, Linear) and not self._input.groups:
+                linear = self._input.expected
+                self._input.advance(0, punctuation)
+                yield from self._on_time(None, linear, self._input.expected, linear)
+            else:
+                yield from self._of_groups(punctuation)
             for grown in self._progress.advance(0, Watermark(self._stamped(punctuation.of))):
                 yield 0, grown
 
@@ -225,34 +236,54 @@ class Versions(Reviewing):
         least = [store.least_stamps(none, none, bound.below) for store in self.stores]
         return GroupWise(bound.groups, np.minimum.reduce(least))
 
-    def _on_time(self, slots: Integers, before: Integers, linear: int) -> Iterator[Emission]:
+    def _of_groups(self, watermark: Watermark) -> Iterator[Emission]:
+        """Do so where groups have bounds of their own, before or behind it."""
+        slots, linear = np.arange(len(self._groups)), self._input.expected
+        before = self._expected(slots)
+        self._input.advance(0, watermark)
         expected = self._expected(slots)
         if (fallen := np.flatnonzero(expected < before)).size:  # groups that have ended are known no more
             self._note([opened(store, fallen) for store in self._lean], before.__getitem__)
         grown = np.flatnonzero(expected > before)
-        if not (self._emit.on_time and grown.size):
+        yield from self._on_time(slots[grown], before[grown], expected[grown], linear)
+
+    def _on_time(
+        self, slots: Integers | None, before: Integers | int, expected: Integers | int, linear: int
+    ) -> Iterator[Emission]:
+        """Put out versions of windows of ``slots[i]`` that ``expected[i]`` has passed, and ``before[i]`` had not.
+
+        ``slots`` None: of all groups, whose bounds are one number.  ``linear``: the bound of the stream before.
+        """
+        if not self._emit.on_time or not np.greater(expected, before).any():
             return
-        slots, before, expected = slots[grown], before[grown], expected[grown]
-        closing = partial(closing_between, slots=slots, after=before, until=expected)
-        rest: list[WindowStates] = []
+        found: list[WindowStates] = []
         if self._lean:
-            lean = self._read(self._lean, closing)
-            windows = self._output.ordered(lean)
-            known = self._known(windows)  # of a group that had ended, and goes on
-            rest = [windows.take(np.flatnonzero(known))] if known.any() else []
-            for page in self._first(windows.take(np.flatnonzero(~known)) if rest else windows, ON_TIME):
+            closing = partial(closing_between, slots=slots, after=before, until=expected)
+            windows = self._output.ordered(self._read(self._lean, closing))
+            if (known := self._known(windows)).any():  # of a group that had ended, and goes on
+                found, windows = [windows.take(np.flatnonzero(known))], windows.take(np.flatnonzero(~known))
+            for page in self._first(windows, ON_TIME):
                 yield 0, page
-        others = [store for store in self._in_place if not any(store is one for one in self._lean)]
-        found = rest + self._read(others, closing)
-        most = max(int(expected.max()), self._input.expected)
-        if self._copied and (self._net is not None or any(self.stores[n].due(most) for n in self._copied)):
-            copies = self._copies()
-            copies.close(slots, before, linear)
-            found += copies.close(slots, expected, self._input.expected)
+        if self._others or self._copied:
+            everyone = np.arange(len(self._groups)) if slots is None else slots
+            low, high = (np.broadcast_to(bound, everyone.shape) for bound in (before, expected))
+            found += self._not_lean(everyone, low, high, linear)
         if sum(some.slots.size for some in found):
             together = self._output.ordered(found)
             timings = np.full(together.slots.size, ON_TIME)
             yield from self._review(together, timings, self._expected(together.slots), forced=True)
+
+    def _not_lean(
+        self, slots: Integers, before: Integers, expected: Integers, linear: int
+    ) -> list[WindowStates]:
+        """Return such windows of the other stores: read in place, and from copies."""
+        found = self._read(self._others, partial(closing_between, slots=slots, after=before, until=expected))
+        most = int(expected.max(initial=self._input.expected))
+        if self._copied and (self._net is not None or any(self.stores[n].due(most) for n in self._copied)):
+            copies = self._copies()
+            copies.close(slots, before, linear)
+            found += copies.close(slots, expected, self._input.expected)
+        return found
 
     def load(self, saved: Saved) -> None:
         super().load(saved)

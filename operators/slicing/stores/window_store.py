@@ -133,26 +133,74 @@ class WindowStore:
         return lowest != NO_WINDOW and bound >= self.extents.origin + (lowest + 1) * self.extents.slide
 
     def close(self, slots: Integers | None, bounds: Integers | int) -> list[WindowStates]:
-        cuts, ring = self.extents.closed_by(bounds), self.panes
+        cuts = self.extents.closed_by(bounds)
         if slots is None:
             cut = int(cuts)
-            if ring is not None and ring.used > _FEW and not (self.every or self.partials.counts[0]):
-                found = pane_windows.take_all(ring, self.partials.lowest, cut, self.number)
-                if found is not None:
-                    kernels.reopen_all(self.spans, cut, self.partials.counts)
-                    return [found] if found.slots.size else []
-            slots, cuts = np.arange(len(self.spans)), np.empty(len(self.spans), np.int64)
-            cuts.fill(cut)
-        room = np.empty((4, slots.size), np.int64)
-        many = kernels.closing(self.spans, slots, cuts, *room)
-        if not many:
+            if self.partials.lowest >= cut:
+                return []
+            if not self.every and (swept := self._swept(self.partials.lowest, cut, forget=True)) is not None:
+                kernels.reopen_all(self.spans, cut, self.partials.counts)
+                return [swept] if swept.slots.size else []
+        slots, cuts = self._each(slots, cuts)
+        some, low, stop, after = self._closing(slots, cuts)
+        if not some.size:
             return []
-        some, low, stop, after = room[:, :many]
         if self.every:
             return self._close_every(some, low, stop, slots[cuts == FOREVER])
         found = self.take(some, low, stop)
         self.reopen(some, after)
         return [found] if found.slots.size else []
+
+    def forget(self, slots: Integers | None, bounds: Integers | int) -> None:
+        """Forget the windows that ``close`` would take out, unread: in a table, or in panes that are ``still``."""
+        cuts, ring = self.extents.closed_by(bounds), self.panes
+        if slots is None and ring is not None and not self.partials.counts[0]:
+            ring.forget_all(int(cuts))
+            kernels.reopen_all(self.spans, int(cuts), self.partials.counts)
+            return
+        some, low, stop, after = self._closing(*self._each(slots, cuts))
+        if ring is not None:
+            ring.forget_windows(some, low, stop)
+        if self.partials.counts[0]:
+            self.partials.remove(self.partials.find(some, low, stop, len(self.spans)))
+        self.reopen(some, after)
+
+    def between(self, slots: Integers | None, after: Integers | int, until: Integers | int) -> WindowStates:
+        """Return the open windows of ``slots[i]`` that ``until[i]`` completes and ``after[i]`` does not.
+
+        Each group is named once; None: all, by bounds that are numbers.  In panes that are ``still``, or a table.
+        """
+        low, stop = self.extents.closed_by(after), self.extents.closed_by(until)
+        if slots is None:
+            if (swept := self._swept(int(low), int(stop), forget=False)) is not None:
+                return swept
+            slots = np.arange(len(self.spans))
+        sides = (np.ascontiguousarray(np.broadcast_to(one, slots.shape)) for one in (low, stop))
+        room = np.empty((3, slots.size), np.int64)
+        some, first, last = room[:, : kernels.between(self.spans, slots, *sides, room)]
+        rows = self.partials.find(some, first, last, len(self.spans)) if self.partials.counts[0] else some[:0]
+        if self.panes is None:
+            return self.with_table(None, rows)
+        return self.with_table(
+            pane_windows.take(self.panes, some, first, last, self.number, forget=False), rows
+        )
+
+    def _swept(self, low: int, stop: int, *, forget: bool) -> WindowStates | None:
+        """Put windows of all groups together by a sweep, where that pays."""
+        if self.panes is None or self.panes.used <= _FEW or self.partials.counts[0]:
+            return None
+        return pane_windows.take_all(self.panes, low, stop, self.number, forget=forget)
+
+    def _each(self, slots: Integers | None, cuts: Integers) -> tuple[Integers, Integers]:
+        """Return groups, and the first window that each leaves open; None: all groups, by one cut."""
+        if slots is not None:
+            return slots, cuts
+        return np.arange(len(self.spans)), np.full(len(self.spans), cuts)
+
+    def _closing(self, slots: Integers, cuts: Integers) -> Integers:
+        """Return int64 (4, n): who has windows below its cut, from which to which (exclusive), and the lowest then."""
+        room = np.empty((4, slots.size), np.int64)
+        return room[:, : kernels.closing(self.spans, slots, cuts, *room)]
 
     def _close_every(
         self, slots: Integers, low: Integers, stop: Integers, over: Integers

@@ -1,0 +1,84 @@
+"""Finals: results of windows that a bound has passed, which leave where they differ from the versions that are out.
+
+A window whose version on time is out, and not in the table, has that result still: it is forgotten unread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import FOREVER
+from oop_engine.operators.slicing.revised.reading import Readable, named
+from oop_engine.operators.slicing.revised.reviewing import FINAL, Mask, Reviewing
+from oop_engine.operators.slicing.store import bounds_of
+from oop_engine.operators.slicing.stores.window_store import WindowStore
+from oop_engine.operators.slicing.window_states import WindowStates
+from oop_engine.operators.values.columns import Integers
+
+__all__ = ["Finals"]
+
+
+class Finals(Reviewing):
+    """Open windows, the versions of their results, and which of them leave when punctuation completes their windows."""
+
+    def _closed(self, slots: Integers | None, bounds: Any) -> Iterator[Page]:
+        """Close windows; those whose version on time is out are forgotten unread, but for those in the table."""
+        if self._lean:
+            passed = np.minimum(bounds, self._input.expected if slots is None else self._expected(slots))
+            passed = int(passed) if slots is None else passed
+            if len(self._table):
+                held = self._read(self._lean, partial(self._held, slots=slots, bounds=passed))
+                yield from self._results(self._output.ordered(held))
+            for store in self._lean:
+                store.forget(slots, passed)
+        yield from super()._closed(slots, bounds)
+
+    def _held(self, store: Readable, slots: Integers | None, bounds: Integers | int) -> WindowStates:
+        """Return the windows of a store that ``bounds[i]`` completes in ``slots[i]`` and that are in the table."""
+        assert isinstance(store, WindowStore)
+        held = self._table.all
+        of = np.flatnonzero(
+            (held.numbers == store.number) & (held.ends <= bounds_of(held.slots, slots, bounds))
+        )
+        wids = store.extents.closed_by(held.ends[of]) - 1
+        order = np.lexsort((held.slots[of], wids))
+        return named(store, held.slots[of][order], wids[order])
+
+    def _results(self, closed: WindowStates) -> Iterator[Page]:
+        """Put out final results that differ from the versions that are out, which are forgotten."""
+        if not len(self._table):
+            yield from self._first(closed, FINAL)
+            return
+        held, extents = self._table.all, self._extents(closed)
+        of, numbers = self._match(extents, held[:4]), extents[1]
+        out = np.flatnonzero(of >= 0)
+        counts, many = np.full(closed.slots.size, -1), np.bincount(of[out], minlength=closed.slots.size)
+        counts[of[out]] = held.counts[out]
+        # A window that is read in place only grows: with the same count its result is the same, and is not made.
+        grown = counts != closed.states[self._counts[0]][0]
+        settled: Mask = ~grown & ~self._is_copied[numbers] & (many == 1)
+        gone = np.zeros(of.size, np.bool_)
+        gone[out] = settled[of[out]]
+        if gone.any():
+            self._table.drop(gone)
+        yield from self._first(closed.take(np.flatnonzero(many == 0)), FINAL)
+        changed = closed.take(np.flatnonzero(~settled & (many > 0)))
+        if changed.slots.size:
+            timings = np.full(changed.slots.size, FINAL)
+            for _, page in self._review(changed, timings, changed.ends, forced=True):
+                assert isinstance(page, Page)
+                yield page
+
+    def ceiling(self, bounds: Any) -> Any:
+        """Return how high bounds of the results may be: versions of sessions are taken back at their time."""
+        held = self._table.all
+        if not held.slots.size:
+            return FOREVER if isinstance(bounds, int) else np.full(bounds.shape, FOREVER)
+        some = self._strict[held.numbers] | self._is_copied[held.numbers]
+        sides = held.ends if self._output.stamp == "end" else held.starts
+        return np.minimum(FOREVER, sides[some].min(initial=FOREVER))
