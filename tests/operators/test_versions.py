@@ -133,7 +133,7 @@ def test_sums_of_sums() -> None:
     assert [(row["window_end"], row["sum"]) for row in second.rows()] == [(3600, 7)]
 
 
-CHOICES = [(1, True, 1), (2, True, 1), (None, True, 2), (3, False, None), (None, False, 1)]
+CHOICES = [(1, True, 1), (2, True, 1), (None, True, 1), (None, True, 2), (3, False, None), (None, False, 1)]
 
 
 @pytest.mark.parametrize("on_time", [False, True])

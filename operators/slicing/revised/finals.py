@@ -29,14 +29,20 @@ class Finals(Reviewing):
     def _closed(self, slots: Integers | None, bounds: Any) -> Iterator[Page]:
         """Close windows; those whose version on time is out are forgotten unread, but for those in the table."""
         if self._lean:
-            passed = np.minimum(bounds, self._input.expected if slots is None else self._expected(slots))
-            passed = int(passed) if slots is None else passed
+            of, passed = self._on_time_by(slots, bounds)
             if len(self._table):
-                held = self._read(self._lean, partial(self._held, slots=slots, bounds=passed))
+                held = self._read(self._lean, partial(self._held, slots=of, bounds=passed))
                 yield from self._results(self._output.ordered(held))
             for store in self._lean:
-                store.forget(slots, passed)
+                store.forget(of, passed)
         yield from super()._closed(slots, bounds)
+
+    def _on_time_by(self, slots: Integers | None, bounds: Any) -> tuple[Integers | None, Integers | int]:
+        """Return groups (None: all), and by which bound each of them has put out its windows on time, up to another."""
+        if slots is None and not self._input.groups:
+            return None, min(bounds, self._input.expected)
+        some = np.arange(len(self._groups)) if slots is None else slots
+        return some, np.minimum(bounds, self._expected(some))
 
     def _held(self, store: Readable, slots: Integers | None, bounds: Integers | int) -> WindowStates:
         """Return the windows of a store that ``bounds[i]`` completes in ``slots[i]`` and that are in the table."""

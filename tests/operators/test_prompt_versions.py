@@ -1,0 +1,113 @@
+"""Versions where each late tuple is answered: no window is in the table of versions, and the rows are the same."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from oop_engine import FOREVER, GroupWise, Linear, Message, Page, Schema, Watermark
+from oop_engine.operators import (
+    Avg,
+    Count,
+    Emit,
+    Max,
+    Min,
+    Sliding,
+    Sum,
+    Tumbling,
+    WindowAggregate,
+)
+from oop_engine.testing import Driver, multiset
+
+SCHEMA = Schema({"ts": pa.int64(), "k": pa.int64(), "v": pa.int64()}, "ts", "s")
+WINDOWS: dict[str, Any] = {
+    "tumbling": Tumbling(10),
+    "hops": Sliding(5, 10),
+    "sliding": Sliding(20, 10),
+    "parts": Sliding(15, 10),
+    "several": {"ten": Tumbling(10), "twenty": Sliding(20, 5), "four": Tumbling(4)},
+}
+ASKED: dict[str, dict[str, Any]] = {
+    "counts": {"n": Count(), "s": Sum("v")},
+    "extremes": {"m": Max("v"), "l": Min("v")},
+    "means": {"a": Avg("v")},
+}
+
+
+def messages(rng: random.Random) -> list[Message]:
+    """Pages, watermarks and punctuation, of which some are of groups; some tuples come behind everything."""
+    found: list[Message] = []
+    soft = hard = 0
+    for _ in range(30):
+        match rng.randrange(8):
+            case 0:
+                soft = max(soft, hard) + rng.randrange(12)
+                found.append(Watermark(Linear(soft)))
+            case 1:
+                group = {"k": [rng.randrange(4)]}
+                found.append(
+                    Watermark(GroupWise.of(group, [rng.choice([soft + rng.randrange(20), FOREVER])]))
+                )
+            case 2:
+                hard += rng.randrange(9)
+                found.append(Linear(hard))
+            case 3:
+                found.append(GroupWise.of({"k": [rng.randrange(4)]}, [hard + rng.randrange(15)]))
+            case _:
+                found.append(tuples(rng, hard + rng.choice([-4, 0, 0, 0]), soft + 15))
+    return [*found, Linear(FOREVER)]
+
+
+def tuples(rng: random.Random, least: int, most: int) -> Page:
+    times = [rng.randint(least, max(least, most)) for _ in range(rng.randint(1, 12))]
+    values = [rng.choice([None, 1, -5, 9]) for _ in times]
+    return Page.of(SCHEMA, {"ts": times, "k": [rng.randrange(4) for _ in times], "v": values})
+
+
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("windows", WINDOWS)
+def test_rows_are_those_of_a_table_of_versions(windows: str, asked: str) -> None:
+    """With ``info`` versions have numbers, so they are in the table until they are final."""
+    rng = random.Random(f"{windows}, {asked}")
+    modes: list[Any] = ["retracting", "accumulating", *(["discarding"] if asked == "counts" else [])]
+    for mode in 2 * modes:
+        prompt, noted = (
+            Driver(
+                WindowAggregate(WINDOWS[windows], ASKED[asked], ("k",), emit=Emit(mode=mode, info=info)),
+                SCHEMA,
+            )
+            for info in (False, True)
+        )
+        for message in messages(rng):
+            found, wanted = rows(prompt, message), rows(noted, message)
+            for row in wanted:
+                del row["version"], row["timing"]
+            assert multiset(found) == multiset(wanted)
+            assert prompt.operator.state().partials <= noted.operator.state().partials
+            prompt.move()
+        assert prompt.operator.state().in_use == (0, 0, 0)
+
+
+def test_a_state_with_a_table_goes_on() -> None:
+    """So did a program write it that kept each version behind a late tuple."""
+    noted, prompt = (
+        Driver(WindowAggregate(Tumbling(10), {"n": Count()}, ("k",), emit=Emit(info=info)), SCHEMA)
+        for info in (True, False)
+    )
+    one = Page.of(SCHEMA, {"ts": [3, 3], "k": [1, 2], "v": [0, 0]})
+    for message in (one, Watermark(Linear(10)), one.slice(0, 1)):
+        noted.feed(0, message)
+    prompt.operator.restore(noted.operator.snapshot())
+    assert prompt.operator.state().partials == 3  # two windows, and a version
+    assert [(row["k"], row["n"], row["change"]) for row in rows(prompt, one)] == [
+        (1, 2, -1), (2, 1, -1), (1, 3, 1), (2, 2, 1),
+    ]  # fmt: skip
+    assert prompt.operator.state().partials == 2
+    assert rows(prompt, Linear(10)) == []
+
+
+def rows(driver: Driver, message: Message) -> list[dict[str, Any]]:
+    return [row for _, out in driver.feed(0, message) if isinstance(out, Page) for row in out.to_pylist()]
