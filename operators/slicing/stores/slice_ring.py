@@ -101,13 +101,13 @@ class SliceRing(WindowStore):
         cut = self.slicing.cut(int(bounds))
         if cut <= self._over:
             return []
-        slots = self._closing(cut)
+        slots = self._groups_until(cut)
         found = self._close_alike(slots, cut) if slots.size else []
         self._over = cut
         self._ahead = self._ahead and bool((self._done > cut).any())
         return found
 
-    def _closing(self, cut: int) -> Integers:
+    def _groups_until(self, cut: int) -> Integers:
         """Return the groups with windows that close."""
         if len(self.spans) == 1 and not self._ahead:  # no key: to ask all groups would take longer
             return _FIRST[: int(self.spans[0, 0] < cut)]
