@@ -1,3 +1,4 @@
+# Long: a function of a few lines for each kind of source and of sink.
 """Sources and sinks by name, as a command line has them: ``tail:access.log``, ``parquet:results``.
 
 ``register_source`` and ``register_sink`` add one of your own, in one file.
@@ -43,9 +44,8 @@ SourceMaker = Callable[[str, dict[str, str], Schema], LiveSource]
 SinkMaker = Callable[[str, dict[str, str]], LiveSink]
 
 SOURCES = Registry[SourceMaker]("source")
-"""All kinds of sources, by name."""
 SINKS = Registry[SinkMaker]("sink")
-"""All kinds of sinks, by name."""
+"""All kinds of sources and of sinks, by name."""
 
 
 def register_source(name: str) -> Callable[[SourceMaker], SourceMaker]:
@@ -88,6 +88,9 @@ def _parts(
         there = f"use one of {', '.join(kinds)}, as in {next(iter(kinds))}:path"
         msg = f"{noun} {text!r}: there is no kind {kind!r}: {there}"
         raise UsageError(msg)
+    if not address and kind in {"tail", "folder", "delta", *FORMATS}:
+        msg = f"{noun} {text!r}: must have a path, as in {kind}:{'access.jsonl' if kind == 'tail' else 'results'}"
+        raise UsageError(msg)
     return kind, address, dict(parse_qsl(query, keep_blank_values=True))
 
 
@@ -105,10 +108,14 @@ def _yes(text: str, options: dict[str, str], name: str = "follow", default: str 
     return given == "yes"
 
 
+def _is_port(text: str) -> bool:
+    return text.isdecimal() and int(text) < 1 << 16
+
+
 def _server(place: str, address: str, example: str) -> tuple[str, str]:
     """Return the server (with its port) and the name behind it."""
     server, _, name = address.partition("/")
-    if not name or not server.rpartition(":")[2].isdigit():
+    if not name or not _is_port(server.rpartition(":")[2]):
         msg = f"{place}: must have a host, a port and a name, as in {example}"
         raise UsageError(msg)
     return server, name
@@ -147,7 +154,7 @@ def _folder(address: str, options: dict[str, str], schema: Schema) -> LiveSource
 def _tcp(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
     _only(f"tcp:{address}", options, "format", "connect")
     host, _, port = address.rpartition(":")
-    if not port.isdigit():
+    if not _is_port(port):
         msg = f"source 'tcp:{address}': must have a host and a port, as in tcp:127.0.0.1:9000"
         raise UsageError(msg)
     connect = _yes(f"tcp:{address}", options, "connect", "no")
@@ -162,10 +169,11 @@ def _kafka(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
     if wrong := [number for number in numbers if not number.strip().isdigit()]:
         msg = f"source 'kafka:{address}': partition must be numbers, as in ?partition=0,2; got {wrong[0]!r}"
         raise UsageError(msg)
-    partitions = [int(number) for number in numbers]
     group = options.get("group", "oop-engine")
     follow = _yes(f"kafka:{address}", options)
-    return Kafka(servers, topic, partitions or None, _format("", options), group=group, follow=follow)
+    return Kafka(
+        servers, topic, [*map(int, numbers)] or None, _format("", options), group=group, follow=follow
+    )
 
 
 @register_source("redis")
@@ -200,9 +208,8 @@ def _mqtt(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
 @register_source("postgres")
 def _postgres(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
     _only(f"postgres:{address}", options, "publication", "slot", "user")
-    server, database = _server(
-        f"source 'postgres:{address}'", address, "postgres:127.0.0.1:5432/shop?publication=orders"
-    )
+    example = "postgres:127.0.0.1:5432/shop?publication=orders"
+    server, database = _server(f"source 'postgres:{address}'", address, example)
     if "publication" not in options:
         msg = f"source 'postgres:{address}': must have ?publication=NAME, of the tables that are read"
         raise UsageError(msg)
@@ -290,6 +297,9 @@ def _postgres_table(address: str, options: dict[str, str]) -> LiveSink:
 def _print(address: str, options: dict[str, str]) -> LiveSink:
     """Print results as JSON lines, at once: after a crash some come again."""
     _only("print", options)
+    if address:
+        msg = f"sink 'print:{address}': has no address, for it prints results; into files they go with jsonl:DIR"
+        raise UsageError(msg)
 
     def show(page: Page) -> None:
         import json

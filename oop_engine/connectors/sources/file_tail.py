@@ -77,8 +77,8 @@ class FileTail(LiveSource):
     async def _opened(self, position: Position) -> FileIO:
         if position is None:
             if not self._path.is_file():
-                if not self._follow:
-                    problem = "is a folder" if self._path.is_dir() else "does not exist"
+                if (is_folder := self._path.is_dir()) or not self._follow:
+                    problem = "is a folder" if is_folder else "does not exist"
                     msg = f"{self._path}: {problem}: give the path of a file"
                     raise TraceError(msg)
                 logging.getLogger("oop_engine").warning("%s: does not exist yet: waiting for it", self._path)

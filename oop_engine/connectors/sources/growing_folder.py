@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,8 @@ class GrowingFolder(LiveSource):
     A file must appear whole (be renamed into the folder), and its name come behind those read before: one that comes
     before them is a ``TraceError``.  Hidden files, and those of suffixes that are no format of traces, are left out.
     The position is a name, how many messages of it have been read, and whether these are all.  A file that is gone
-    and was not read to its end is a ``TraceError``.  ``follow=False``: end behind the last file.
-    ``every_s``: how often one looks.
+    and was not read to its end is a ``TraceError``.  ``follow=False``: end behind the last file; else the folder need
+    not be there yet.  ``every_s``: how often one looks.
     """
 
     replayable = True
@@ -47,6 +48,7 @@ class GrowingFolder(LiveSource):
             msg = f"{self._folder / last}: was read to message {done:,} and is gone: put it back, or begin anew with "
             msg += "another folder of checkpoints"
             raise TraceError(msg)
+        self._check_there()
         while True:
             for name in self._fresh(last, known):
                 skipped = done if name == last else 0
@@ -60,6 +62,14 @@ class GrowingFolder(LiveSource):
             if not self._follow:
                 return
             await asyncio.sleep(self._every_s)
+
+    def _check_there(self) -> None:
+        if self._folder.is_dir():
+            return
+        if (exists := self._folder.exists()) or not self._follow:
+            msg = f"{self._folder}: {'is a file' if exists else 'does not exist'}: give the path of a folder"
+            raise TraceError(msg)
+        logging.getLogger("oop_engine").warning("%s: does not exist yet: waiting for it", self._folder)
 
     def _fresh(self, last: str, known: set[str]) -> list[str]:
         """Return the names of files that are still to be read; ``last`` is the one that was read last."""

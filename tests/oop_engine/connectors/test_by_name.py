@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -69,6 +70,10 @@ def test_a_sink_has_what_its_text_tells(text: str, kind: str, fields: dict[str, 
         ("tail:a.jsonl?follow=maybe", "tail:a.jsonl: follow must be yes or no; got 'maybe'"),
         ("nats:127.0.0.1:4222/LOG?follow=", "follow must be yes or no; got ''"),
         ("tcp:127.0.0.1:9000?connect=true", "connect must be yes or no; got 'true'"),
+        ("tcp:127.0.0.1:99999", "must have a host and a port, as in tcp:127.0.0.1:9000"),
+        ("redis:127.0.0.1:99999/log", "must have a host, a port and a name"),
+        ("tail:?follow=no", r"source 'tail:\?follow=no': must have a path, as in tail:access.jsonl"),
+        ("folder", "source 'folder': must have a path"),
         ("kafka:127.0.0.1:9092/log?partition=0,east", "partition must be numbers, as in .*; got 'east'"),
     ],
 )
@@ -86,3 +91,12 @@ def test_a_file_where_a_folder_must_be_is_told(tmp_path: Path) -> None:
 def test_a_sink_without_a_table_is_told() -> None:
     with pytest.raises(UsageError, match="must have a table, as in postgres:"):
         sink_of("postgres:127.0.0.1:5432/shop")
+
+
+@pytest.mark.parametrize("text", ["parquet:", "jsonl", "delta:?key=a", "print:out.jsonl"])
+def test_a_sink_without_a_path_or_with_one_too_many_is_told(text: str) -> None:
+    message = (
+        "has no address, for it prints" if text.startswith("print") else "must have a path, as in .*:results"
+    )
+    with pytest.raises(UsageError, match=f"sink '{re.escape(text)}': {message}"):
+        sink_of(text)

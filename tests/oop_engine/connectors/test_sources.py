@@ -98,6 +98,37 @@ def test_a_file_that_is_not_there_yet_is_waited_for_and_that_is_told(
     assert caplog.messages == [f"{log}: does not exist yet: waiting for it"]
 
 
+@pytest.mark.parametrize("follow", [True, False])
+def test_a_file_in_the_place_of_a_folder_is_told_and_the_other_way_round(
+    tmp_path: Path, follow: bool
+) -> None:
+    (tmp_path / "log").touch()
+    with pytest.raises(TraceError, match="log: is a file: give the path of a folder"):
+        read(GrowingFolder(tmp_path / "log", SCHEMA, follow=follow), most=1)
+    with pytest.raises(TraceError, match="is a folder: give the path of a file"):
+        read(FileTail(tmp_path, follow=follow), most=1)
+
+
+def test_a_folder_that_is_not_there_yet_is_told_and_awaited(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "in"
+    with pytest.raises(TraceError, match="in: does not exist: give the path of a folder"):
+        read(GrowingFolder(folder, SCHEMA, follow=False))
+
+    async def main() -> Any:
+        waiting = asyncio.ensure_future(anext(GrowingFolder(folder, SCHEMA, every_s=0.001).read(None)))
+        while not caplog.messages:
+            await asyncio.sleep(0)
+        folder.mkdir()
+        write_trace(folder / "1.arrow", SCHEMA, [page(5)])
+        return await waiting
+
+    message, _ = run_async(main())
+    assert message.times.tolist() == [5]
+    assert caplog.messages == [f"{folder}: does not exist yet: waiting for it"]
+
+
 def test_a_file_that_was_rotated_while_nobody_read_is_found(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_bytes(b"one\n")
