@@ -28,6 +28,9 @@ def terminal() -> Console:
     class Shown(Console):
         """Shows control characters in names and values; those of its own pass."""
 
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # it would end the program with 1
+
         def render(self, *args: Any, **options: Any) -> Iterator[Segment]:
             for text, style, control in super().render(*args, **options):
                 yield Segment(text if control else shown(text), style, control)

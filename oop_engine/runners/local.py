@@ -256,6 +256,8 @@ class Local:
     def restore(self, saved: Mapping[str, bytes]) -> None:
         """Take over a snapshot of the same graph, as ``Inline.restore`` does, before the block is entered."""
         states.restore(self.plan.name, "Local", self.operators, saved, self._load)
+        for name, operator in self.operators.items():
+            self.statistics.operators[name].before = operator.counts()
 
     def leave(self) -> None:
         """Let the block be left without ending the sources: nothing that is incomplete comes out, nor anything else."""

@@ -329,11 +329,12 @@ def test_the_same_seed_writes_the_same_trace(tmp_path: Path) -> None:
     assert one == same != other
 
 
-def test_a_closed_pipe_is_quiet() -> None:
+@pytest.mark.parametrize("arguments", [["explain", TOY], ["scenarios"]])
+def test_a_closed_pipe_is_quiet(arguments: list[str]) -> None:
     read, write = os.pipe()
     os.close(read)
     code = "from oop_engine.cli import main; main()"
-    command = [sys.executable, "-c", code, "explain", TOY]
+    command = [sys.executable, "-c", code, *arguments]
     done = subprocess.run(
         command, cwd=ROOT, stdout=write, stderr=subprocess.PIPE, text=True, check=False, timeout=MOST_S
     )

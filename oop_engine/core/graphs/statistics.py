@@ -39,6 +39,7 @@ class EdgeStatistics:
 class OperatorStatistics:
     """The state of one operator, how long it was busy, and its counts (late tuples...).
 
+    ``before``: the counts of a snapshot that the run went on from; ``Statistics.late`` is without them.
     ``burst``: the most rows that left it for one message.  Of generators of punctuation, which let go of a page
     part by part, and of operators that pass pages on unseen, it is 0.
     """
@@ -47,6 +48,7 @@ class OperatorStatistics:
     peak: State = State()
     busy_s: float = 0.0
     counts: dict[str, int] = field(default_factory=dict)
+    before: dict[str, int] = field(default_factory=dict)
     burst: int = 0
 
 
@@ -134,7 +136,8 @@ class Statistics:
         return self._counted("behind", "came behind a bound")
 
     def _counted(self, count: str, verb: str) -> LateTuples:
-        found = {name: of.counts[count] for name, of in self.operators.items() if count in of.counts}
+        known = {name: of for name, of in self.operators.items() if count in of.counts}
+        found = {name: of.counts[count] - of.before.get(count, 0) for name, of in known.items()}
         return LateTuples(found, {name: self._came(name) for name in found}, verb)
 
     def _came(self, name: str) -> int:

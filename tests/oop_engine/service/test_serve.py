@@ -94,6 +94,26 @@ async def test_a_service_that_is_stopped_tells_its_late_tuples() -> None:
     assert served.statistics.late.total == 1
 
 
+async def test_a_service_that_goes_on_counts_its_own_late_tuples_as_it_does_its_rows(tmp_path: Path) -> None:
+    stop = asyncio.Event()
+
+    async def feed(start: int) -> AsyncIterator[Any]:
+        for ts in (100, 1)[start:]:
+            yield {"ts": ts, "key": "a"}
+        stop.set()
+        await asyncio.Event().wait()
+
+    told = []
+    for _ in range(2):
+        stop.clear()
+        sources = {"in": Replayed(feed)}
+        served = await serve(
+            counts(), sources, {"out": Gathered()}, checkpoint=tmp_path, stop=stop, signals=False
+        )
+        told.append((served.tuples["in"], str(served.statistics.late)))
+    assert told == [(2, "1 of 2 tuples were late at 'edge' (50 %)"), (0, "no tuples were late")]
+
+
 async def test_what_waits_when_a_service_is_stopped_is_in_its_last_checkpoint(tmp_path: Path) -> None:
     stop, found = asyncio.Event(), Gathered()
 
