@@ -103,7 +103,14 @@ class Page:
                 )
                 raise ContractError(msg)
             times = column if name == schema.progressing else times
-        batch = pa.RecordBatch.from_arrays(arrays, schema=schema.fields)
+        try:
+            batch = pa.RecordBatch.from_arrays(arrays, schema=schema.fields)
+        except ValueError as error:
+            rows = ", ".join(
+                f"{name} {len(column)}" for name, column in zip(schema.names, arrays, strict=True)
+            )
+            msg = f"page: columns must have the same number of rows; got {rows}"
+            raise ContractError(msg) from error
         return cls(schema, batch, None if arrival is None else arrivals(arrival), _progressing=times)
 
     @classmethod

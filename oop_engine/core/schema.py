@@ -53,7 +53,7 @@ class Schema:
         self, fields: pa.Schema | Mapping[str, pa.DataType], progressing: str, unit: str = "", change: str | None = None
     ) -> None:  # fmt: skip
         if not isinstance(fields, pa.Schema):
-            fields = pa.schema(list(fields.items()))
+            fields = _typed(fields)
         plain = [field.with_type(plain_type(field.type)) for field in fields]
         object.__setattr__(self, "fields", pa.schema(plain))
         self._check_zones()
@@ -109,7 +109,10 @@ class Schema:
                 raise GraphError(msg)
             return str(kind.unit)
         if not pa.types.is_integer(kind):
-            msg = f"schema: progressing attribute {self.progressing!r} must be an integer or a timestamp; got {kind}"
+            got = f"got {kind}: cast it before"
+            msg = (
+                f"schema: progressing attribute {self.progressing!r} must be an integer or a timestamp; {got}"
+            )
             raise GraphError(msg)
         if not unit:
             msg = f"schema: integer attribute {self.progressing!r} needs a unit; give unit='ms', 'rows', ..."
@@ -202,3 +205,11 @@ class Schema:
         marks = (f"{f.name}{'+' if f.name == self.progressing else ''}: {f.type}" for f in self.fields)
         changes = "" if self.change is None else f"; changes {self.change}"
         return f"({', '.join(marks)}; unit {self.unit}{changes})"
+
+
+def _typed(fields: Mapping[str, pa.DataType]) -> pa.Schema:
+    try:
+        return pa.schema(list(fields.items()))
+    except (AttributeError, TypeError, ValueError) as error:
+        msg = f"schema: columns must be names with types, such as {{'ts': pa.int64()}}; got {fields!r}"
+        raise GraphError(msg) from error

@@ -11,6 +11,7 @@ from __future__ import annotations
 from asyncio import sleep as sleep_async
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Iterator, Mapping
 from inspect import iscoroutinefunction
+from os import PathLike
 from time import perf_counter, sleep
 from typing import Any, Literal
 
@@ -195,6 +196,11 @@ class _Replay:
 
 
 def _check_feeds(feeds: Mapping[str, Any], sources: list[str], name: str) -> None:
+    files = [feeds] if not isinstance(feeds, Mapping) else feeds.values()
+    for wrong in (feed for feed in files if feed is feeds or isinstance(feed, str | bytes | PathLike)):
+        of = f"pages or Arrow data by source, such as {{{sources[0]!r}: open_trace(path, time=...)}}"
+        msg = f"replay: feeds must be {of}; got {wrong if isinstance(wrong, str) else type(wrong).__name__}"
+        raise UsageError(msg)
     if set(feeds) != set(sources):
         msg = f"replay: graph {name!r} has the sources {', '.join(sources)}; got feeds for {', '.join(feeds) or 'none'}"
         raise UsageError(msg)

@@ -166,7 +166,30 @@ def no_sink(graph: Graph) -> None:
     graph.plan()
 
 
+def sink_the_wrong_way_round(graph: Graph) -> None:
+    graph.sink(Stream("ticks"), "out")  # type: ignore[arg-type]
+
+
+def no_operator(graph: Graph) -> None:
+    graph.add("fork", Fork, "ticks")  # type: ignore[arg-type]
+
+
+def no_schema(graph: Graph) -> None:
+    graph.source("more", TS.fields)  # type: ignore[arg-type]
+
+
+def inputs_in_a_list(graph: Graph) -> None:
+    graph.add("two", Two(), ["ticks", "ticks"])  # type: ignore[arg-type]
+
+
 CASES: list[tuple[Callable[[Graph], None], str]] = [
+    (
+        sink_the_wrong_way_round,
+        "graph 'toy': a name is made of letters, digits, '_' and '-'; got Stream(node='ticks', port=''): the name",
+    ),
+    (no_operator, "graph 'toy': 'fork' must have an operator, such as Select('flag'); got <class"),
+    (no_schema, "graph 'toy': 'more' must have a schema, Schema(columns, progressing); got ts: int64"),
+    (inputs_in_a_list, "an input is a Stream, or its name, each for itself; got ['ticks', 'ticks']"),
     (unknown_input, "node 'pass': its input 'tickz' is not in graph 'toy'"),
     (unknown_port_of_a_known_node, "graph 'toy': 'ticks' has no output 'late'; it has out"),
     (unknown_port_found_later, "graph 'toy': 'pass' has no output 'late'; it has out"),

@@ -168,3 +168,8 @@ def test_a_moment_that_its_column_holds_is_taken(value: Any, kind: pa.DataType) 
     schema = Schema({"ts": pa.int64(), "x": kind}, "ts", "s")
     page = Page.of(schema, {"ts": [1, 2], "x": [None, value]})
     assert page.column("x") == pa.array([None, value], kind)
+
+
+def test_columns_of_other_lengths_are_refused() -> None:
+    with pytest.raises(ContractError, match="must have the same number of rows; got ts 2, src 1"):
+        Page.of(SCHEMA, {"ts": [1, 2], "src": ["a"]})

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -162,6 +163,17 @@ def test_a_feed_that_lies_is_caught() -> None:
     feed = [*pages([(5, 0, 10)], 1), Linear(7), *pages([(6, 1, 20)], 1)]
     with pytest.raises(ContractError, match="edge 'source -> o0': tuple"):
         replay(chain(Promise(0)), {"source": feed}, check=True)
+
+
+@pytest.mark.parametrize(
+    ("feeds", "got"),
+    [([], "list"), ({"a": "log.csv", "b": []}, "log.csv"), ({"a": [], "b": Path("x")}, "PosixPath")],
+)
+def test_a_feed_is_no_file_and_feeds_have_names(feeds: Any, got: str) -> None:
+    with pytest.raises(
+        UsageError, match=rf"pages or Arrow data by source, such as .*open_trace.*; got {got}$"
+    ):
+        replay(merged(0), feeds)
 
 
 @pytest.mark.parametrize("feeds", [{}, {"a": []}, {"a": [], "b": [], "c": []}, {"x": [], "y": []}], ids=str)

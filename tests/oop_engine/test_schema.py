@@ -25,7 +25,9 @@ def test_a_timestamp_brings_its_unit_and_an_integer_is_given_one() -> None:
         ({}, "ts", "s", "'ts' is not a column of []"),
         ({"ts": pa.int64()}, "ts", "", "'ts' needs a unit; give unit='ms', 'rows', ..."),
         ({"ts": pa.float64()}, "ts", "s", "must be an integer or a timestamp; got double"),
-        ({"ts": pa.string()}, "ts", "s", "must be an integer or a timestamp; got string"),
+        ({"ts": pa.string()}, "ts", "s", "must be an integer or a timestamp; got string: cast it before"),
+        ({"ts": int}, "ts", "s", "such as {'ts': pa.int64()}; got {'ts': <class 'int'>}"),
+        (["ts"], "ts", "s", "columns must be names with types, such as {'ts': pa.int64()}; got ['ts']"),
         ({"ts": pa.timestamp("ms")}, "ts", "s", "so its unit is 'ms'; got unit='s'"),
         (
             pa.schema([("ts", pa.int64()), ("ts", pa.int64())]),

@@ -1,14 +1,32 @@
-"""Acceptance: whether an operator may stand behind others, by the rows that come; asked when a graph is built."""
+"""Acceptance: whether a node is one, and may stand behind others by their rows; asked when a graph is built."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from oop_engine.core.errors import GraphError
 from oop_engine.core.operator import Operator
 from oop_engine.core.schema import Schema
 
-__all__ = ["check_accepts"]
+__all__ = ["check_accepts", "check_given"]
+
+_NAME = re.compile(r"[\w-]+")
+_SUCH = {
+    "source": "a schema, Schema(columns, progressing)",
+    "operator": "an operator, such as Select('flag')",
+}
+
+
+def check_given(place: str, name: object, kind: str, given: object) -> None:
+    """Raise ``GraphError`` unless ``name`` is one, and a source has a schema, an operator an ``Operator``."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        first = "" if isinstance(name, str) else ": the name comes first"
+        msg = f"{place}: a name is made of letters, digits, '_' and '-'; got {name!r}{first}"
+        raise GraphError(msg)
+    if kind in _SUCH and not isinstance(given, Schema if kind == "source" else Operator):
+        msg = f"{place}: {name!r} must have {_SUCH[kind]}; got {given!r}"
+        raise GraphError(msg)
 
 
 def check_accepts(

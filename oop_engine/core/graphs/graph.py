@@ -11,21 +11,18 @@ A graph is built line by line, and each line is checked as soon as its inputs ar
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
 from oop_engine.core.errors import GraphError
-from oop_engine.core.graphs.acceptance import check_accepts
+from oop_engine.core.graphs.acceptance import check_accepts, check_given
 from oop_engine.core.graphs.html import table_html
 from oop_engine.core.operator import Operator
 from oop_engine.core.schema import Schema
 
 __all__ = ["Graph", "Node", "Plan", "Stream"]
-
-_NAME = re.compile(r"[\w-]+")
 
 
 @dataclass(frozen=True)
@@ -148,9 +145,7 @@ class Graph:
         return "\n".join(lines)
 
     def _put(self, node: Node) -> Stream:
-        if not _NAME.fullmatch(node.name):
-            msg = f"graph {self.name!r}: a name is made of letters, digits, '_' and '-'; got {node.name!r}"
-            raise GraphError(msg)
+        check_given(f"graph {self.name!r}", node.name, node.kind, node.operator or node.schema)
         if node.name in self.nodes:
             msg = f"graph {self.name!r}: there is a {node.name!r} already"
             raise GraphError(msg)
@@ -288,8 +283,11 @@ class Plan:
         return Stream(stream.node, self.node(stream.node).ports[0])
 
 
-def _stream(text: Stream | str) -> Stream:
+def _stream(text: object) -> Stream:
     if isinstance(text, Stream):
         return text
+    if not isinstance(text, str):
+        msg = f"an input is a Stream, or its name, each for itself; got {text!r}"
+        raise GraphError(msg)
     node, _, port = text.partition(".")
     return Stream(node, port)
