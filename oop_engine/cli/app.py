@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Any, NoReturn
 
 import click
@@ -175,6 +176,8 @@ def _exit_code(run: Callable[[], Any]) -> int:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115  (for as long as the process lives)
     if sys.stdout is None:
         return _fail("standard output is closed: send it to a file, or to /dev/null", BAD_INPUT)
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a locale need not have all characters
     try:
         found = run()
     except (click.Abort, KeyboardInterrupt):

@@ -95,7 +95,8 @@ def explain(
 
 def _is_graph(name: str) -> bool:
     """Tell whether a name is that of a file without a scenario; such a file is not run for that."""
-    return name.endswith(".py") and Path(name).is_file() and "\nSCENARIO" not in Path(name).read_text()
+    path = Path(name)
+    return name.endswith(".py") and path.is_file() and "\nSCENARIO" not in path.read_text("utf-8", "replace")
 
 
 def _of_graph(name: str) -> tuple[dict[str, Any], list[Variant]]:

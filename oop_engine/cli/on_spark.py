@@ -230,7 +230,7 @@ class OnSpark:
                 yield given
                 continue
             try:
-                lines = Path(given[1:]).read_text().splitlines()
+                lines = Path(given[1:]).read_text("utf-8").splitlines()
             except (OSError, UnicodeDecodeError) as error:
                 msg = (
                     f"--conf {given}: it cannot be read ({error}): give a file with a spark.NAME=VALUE a line"

@@ -33,7 +33,7 @@ def complete_scenario(ctx: click.Context, option: click.Parameter, begun: str) -
     """Return the scenarios whose names begin so, found without loading them; or let the shell look for files."""
     folders = getattr(find_spec("oop_engine.scenarios"), "submodule_search_locations", None) or ()
     files = (file for folder in folders for file in Path(folder).rglob(f"{begun}*.py"))
-    names = sorted(file.stem for file in files if "\nSCENARIO = " in file.read_text())
+    names = sorted(file.stem for file in files if "\nSCENARIO = " in file.read_text("utf-8"))
     return [CompletionItem(name) for name in names] or [CompletionItem(begun, type="file")]
 
 

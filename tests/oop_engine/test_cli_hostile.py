@@ -40,6 +40,26 @@ def test_a_full_output_is_one_line_and_2(args: list[str]) -> None:
     assert done.stderr.startswith("error: standard output cannot be written: No space left")
 
 
+@pytest.mark.parametrize(
+    "args", [["explain", "{graph}"], ["profile", "{log}", "--time", "ts", "--by", "stop"]]
+)
+def test_an_output_without_all_letters_shows_them_all_the_same(tmp_path: Path, args: list[str]) -> None:
+    files = {"graph": tmp_path / "graph.py", "log": tmp_path / "log.csv"}
+    files["graph"].write_text(
+        "import pyarrow as pa\nfrom oop_engine import Graph, Schema\ngraph = Graph('Zürich')\n"
+        "graph.sink('out', graph.source('in', Schema({'ts': pa.timestamp('ms')}, 'ts')))\n",
+        encoding="utf-8",
+    )
+    files["log"].write_text("ts,stop\n2026-01-01T00:00:00Z,Zürich\n", encoding="utf-8")
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    given = [one.format(**files) for one in args]
+    done = outside(*given, stdout=subprocess.PIPE, env={**os.environ, **plain}, encoding="utf-8")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (
+        "Z\\xfcrich" in done.stdout or "Zürich" in done.stdout
+    )  # click writes UTF-8 where a locale has ASCII alone
+
+
 def test_a_closed_output_is_one_line_and_2() -> None:
     done = outside("explain", TOY, stdout=None, preexec_fn=lambda: os.close(1))
     assert done.returncode == 2
