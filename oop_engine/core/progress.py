@@ -69,32 +69,41 @@ class Progress:
         group-wise one.  A joint one passes when there is a single input, else it
         is dropped, which is always sound.  Of a watermark that of all inputs together follows.
         """
+        if isinstance(punctuation, Linear):  # as mostly
+            soft = [] if self._expected is None else self._expected.advance(port, punctuation)
+            out = self._advance_linear(port, punctuation)
+            return out + self._beyond(soft) if soft else out
         soft = list[Punctuation]()
         if self._expected is not None or isinstance(punctuation, Watermark):
             soft = self._expect(port, punctuation)
         match punctuation:
-            case Linear(below) if below <= self._linear[port]:
-                return []
-            case Linear(below):
-                self._linear[port] = below
-                linear = min(self._linear.tolist())
-                out: list[Punctuation] = []
-                if linear > self.linear:
-                    out.append(punctuation if linear == below else Linear(linear))
-                    self.linear = linear
-                if self._tables:
-                    out += self._over_groups()
             case GroupWise():
                 out = self._advance_groups(port, punctuation)
             case Joint():
                 return [punctuation] if self._linear.size == 1 else []
-            case Watermark():
+            case _:
                 out = []
-        self.groups = sum(map(len, self._tables.values()))
-        if self._expected is None:
-            return out
-        self.groups += self._expected.groups
-        return out + self._beyond(soft)
+        self._count_groups()
+        return out + self._beyond(soft) if soft else out
+
+    def _advance_linear(self, port: int, punctuation: Linear) -> list[Punctuation]:
+        below = punctuation.below
+        if below <= self._linear[port]:
+            return []
+        self._linear[port] = below
+        linear, out = below if self._linear.size == 1 else min(self._linear.tolist()), list[Punctuation]()
+        if linear > self.linear:
+            out.append(punctuation if linear == below else Linear(linear))
+            self.linear = linear
+        if self._tables:
+            out += self._over_groups()
+        if self.groups:
+            self._count_groups()
+        return out
+
+    def _count_groups(self) -> None:
+        more = 0 if self._expected is None else self._expected.groups
+        self.groups = more + sum(map(len, self._tables.values()))
 
     def _expect(self, port: int, punctuation: Punctuation) -> list[Punctuation]:
         """Take a punctuation of either kind as a watermark; return the bounds of all inputs that have grown."""

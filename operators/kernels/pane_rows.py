@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["all_held", "cells_of", "empty", "free", "held", "sides", "spread"]
+__all__ = ["all_held", "cells_of", "changed", "empty", "free", "held", "sides", "spread"]
 
 
 @njit(cache=True, nogil=True)
@@ -145,3 +145,39 @@ def cells_of(geometry, tuples, slots, wids, some):
                 some[0, many], some[1, many], some[2, many] = slots[i], wids[i], cell
                 many += 1
     return many
+
+
+@njit(cache=True, nogil=True)
+def changed(geometry, tuples, kept, first, lowest, cut):
+    """Return which windows from ``lowest`` to ``cut`` (exclusive), of one pane, have other numbers of tuples than kept.
+
+    ``kept`` integers (windows, groups): what windows had from ``first`` on, of groups that there were; others had none.
+    Returns groups, windows and cells, int64 (3, n).  O(windows x groups).
+    """
+    step, _, low, high, mask, groups = geometry
+    lowest = max(lowest, low // step)
+    cut = max(min(cut, high // step + 1), lowest)
+    none, many, some = np.zeros(groups, tuples.dtype), 0, np.empty((3, 1), np.int64)
+    for fill in range(2):  # count, then write
+        if fill:
+            some = np.empty((3, many + 1), np.int64)
+            many = 0
+        for wid in range(lowest, cut):
+            pane, begin = (wid + 1) * step - 1, many
+            if not low <= pane <= high:
+                continue
+            cell = (pane & mask) * groups
+            row, its = tuples[cell : cell + groups], none
+            if first <= wid < first + len(kept):
+                its = none.copy()
+                its[: kept.shape[1]] = kept[wid - first]
+            if not fill:
+                for group in range(groups):  # vector instructions
+                    many += row[group] != its[group]
+                continue
+            for group in range(groups):
+                some[0, many] = group  # no branch: it cannot be foreseen
+                many += row[group] != its[group]
+            for i in range(begin, many):
+                some[1, i], some[2, i] = wid, cell + some[0, i]
+    return some[:, :many]

@@ -135,28 +135,37 @@ def collect(cells, slots, low, stop, rows):
 
 
 @njit(cache=True, nogil=True)
-def once(groups, windows, least, of, wids):
-    """Return each pair of a group and a window once, by window, then group: two columns int64 (n,).
+def once(groups, first, last, cuts, room):
+    """Return the windows ``first[i]`` to ``last[i]`` of ``groups[i]``, each once: int64 (2, n), by window, then group.
 
-    ``groups`` int64 (rows,) are less than ``of``, ``windows`` int64 (rows,) from ``least`` on, less than ``wids`` more.
-    O(rows + pairs that there may be).
+    Those from ``cuts[i]`` on are left out, or from ``cuts[0]`` on, int64 (rows,) or (1,).  O(windows + pairs that there
+    may be).  Of shape (2, 0), and False: these are more than ``room``.
     """
-    wide, many = (of + 7) // 8 * 8, 0
-    marks = np.zeros((wids, wide), np.uint8)
+    least, behind, wide, every = NO_WINDOW, -NO_WINDOW, 0, len(cuts) > 1
     for i in range(len(groups)):
-        many += marks[windows[i] - least, groups[i]] == 0
-        marks[windows[i] - least, groups[i]] = 1
+        stop = min(last[i] + 1, cuts[i if every else 0])
+        if first[i] < stop:
+            least, behind, wide = min(least, first[i]), max(behind, stop), max(wide, groups[i] + 1)
+    wide = (wide + 7) // 8 * 8
+    if least >= behind or float(behind - least) * wide > room:
+        return np.empty((2, 0), np.int64), least >= behind
+    marks, many = np.zeros((behind - least, wide), np.uint8), 0
+    for i in range(len(groups)):
+        for window in range(first[i] - least, min(last[i] + 1, cuts[i if every else 0]) - least):
+            many += marks[window, groups[i]] == 0
+            marks[window, groups[i]] = 1
     found, row = np.empty((2, many), np.int64), 0
-    for window in range(wids):
+    for window in range(len(marks)):
         its = marks[window]
         words = its.view(np.uint64)  # most are empty
         for word in range(len(words)):
             if words[word]:
                 for group in range(8 * word, 8 * word + 8):
-                    if its[group]:
-                        found[0, row], found[1, row] = group, least + window
-                        row += 1
-    return found[0], found[1]
+                    found[0, row], found[1, row] = group, least + window
+                    row += its[group]
+                    if row == many:
+                        return found, True
+    return found, True
 
 
 @njit(cache=True, nogil=True)

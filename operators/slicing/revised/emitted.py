@@ -202,8 +202,8 @@ class ChangePages:
             none = [column.take(pa.nulls(rows, pa.int64())) for column in columns]
             columns = _difference(columns, none, self._aggregated)
         changes = np.ones(rows, np.int8) if self._emit.mode == "retracting" else None
-        zeros = np.zeros(rows if self._emit.info else 0, np.int64)
-        return self._made(columns, zeros, zeros + timing, changes=changes)
+        info = np.zeros(rows, np.int64), np.full(rows, timing)
+        return self._made(columns, *(info if self._emit.info else ()), changes=changes)
 
     def page(
         self, gone: Versioned, new: Versioned, before: pa.RecordBatch, leaves: NDArray[np.bool_]
@@ -225,16 +225,16 @@ class ChangePages:
         The first rows, ``many``, are out; those behind are the windows as they are now, the ``at[i]``-th the one of row
         ``i``; of all others there is no version yet.
         """
-        last, same = [column[:many] for column in columns], same_results(columns, many, at, self._aggregated)
-        leaves = np.ones(len(columns[0]), np.bool_)
+        was, gone = columns, many
+        leaves = np.ones(len(columns[0]) - many, np.bool_)
+        same = same_results(columns, many, at, self._aggregated)
         if same.any():
-            leaves[:many] = ~same
-            leaves[many + at[same]] = False
-            columns = [column.filter(pa.array(leaves)) for column in columns]
+            leaves[at[same]] = False
+            some = np.flatnonzero(np.concatenate([~same, leaves]))
+            columns, gone = [column.take(pa.array(some)) for column in columns], int(np.count_nonzero(~same))
         if not len(columns[0]):
             return None
-        gone = int(np.count_nonzero(leaves[:many]))
-        return self._changed(columns, gone, lambda: before_each(last, at, leaves[many:]))
+        return self._changed(columns, gone, lambda: before_each(was, at, leaves))
 
     def _changed(
         self, columns: list[pa.Array], gone: int, last: Callable[[], list[pa.Array]], *info: Integers

@@ -37,7 +37,7 @@ class Netting(Closing):
         return {"behind": self._net.behind.count}
 
     def state(self) -> State:
-        return super().state() + (State() if self._net is None else self._net.state())
+        return super().state() if self._net is None else super().state() + self._net.state()
 
     def add(self, page: Page, times: Integers) -> None:
         if self._net is None:

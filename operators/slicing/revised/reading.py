@@ -89,21 +89,14 @@ class Touched:
     def _of(self, store: WindowStore) -> tuple[Integers, Integers]:
         """Return the groups and numbers of windows, each once, by number, then group."""
         first, last = store.extents.wids(self._times)
-        of, wids = self._slots, first
-        widths = np.minimum(last + 1, store.extents.closed_by(self._bounds)) - first
-        if not (widths == 1).all():
-            at, wids = spread(first, np.maximum(widths, 0))
+        cuts = np.atleast_1d(store.extents.closed_by(self._bounds))
+        found, fits = once(self._slots, first, last, cuts, max(_MARKS, 8 * first.size))
+        if not fits:
+            at, wids = spread(first, np.maximum(np.minimum(last + 1, cuts) - first, 0))
             of = self._slots[at]
-        if not of.size:
-            return of, wids
-        least, groups = int(wids.min()), int(of.max()) + 1
-        windows = int(wids.max()) - least + 1
-        if windows * groups > max(_MARKS, 8 * of.size):
             order = np.lexsort((of, wids))
-            some = order[new_rows(wids[order], of[order])]
-            return of[some], wids[some]
-        of, wids = once(of, wids, least, groups, windows)
-        return of, wids
+            found = np.stack([of, wids])[:, order[new_rows(wids[order], of[order])]]
+        return found[0], found[1]
 
 
 def closing_between(

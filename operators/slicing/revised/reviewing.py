@@ -89,9 +89,10 @@ class Reviewing(Netting):
         self._prompt = bool(self._is_settled.all()) and emit.late == AfterCount(1)
 
     def state(self) -> State:
-        held = super().state()
-        more = self._table.nbytes + self._input.nbytes
-        return held + State(partials=len(self._table), nbytes=more)
+        tuples, partials, groups, nbytes = super().state()
+        return State(
+            tuples, partials + len(self._table), groups, nbytes + self._table.nbytes + self._input.nbytes
+        )
 
     def _expected(self, slots: Integers) -> Integers:
         """Return the watermark, or punctuation, of the groups of some slots, int64 (n,)."""

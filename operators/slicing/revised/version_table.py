@@ -149,15 +149,15 @@ def same_results(columns: Sequence[pa.Array], many: int, at: Integers, compared:
     return same
 
 
-def before_each(last: Sequence[pa.Array], at: Integers, leaves: Mask) -> list[pa.Array]:
-    """Return for each row that ``leaves`` the one of ``last`` before it, null where there is none.
+def before_each(columns: Sequence[pa.Array], at: Integers, leaves: Mask) -> list[pa.Array]:
+    """Return for each row that ``leaves`` the one that was before it, null where there is none.
 
-    Row ``i`` of ``last`` was before the ``at[i]``-th one.
+    Row ``i`` of the columns was before the ``at[i]``-th one.
     """
     place = np.full(leaves.size, -1)
     place[at] = np.arange(at.size)
     places = place[leaves]
-    return [column.take(pa.array(places, mask=places < 0)) for column in last]
+    return [column.take(pa.array(places, mask=places < 0)) for column in columns]
 
 
 def within(windows: Extents, some: Extents) -> Integers:

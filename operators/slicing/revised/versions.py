@@ -35,7 +35,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, GroupWise, Linear, Punctuation, Watermark
 from oop_engine.core.saved import Saved
 from oop_engine.operators.keys.group_match import matching
-from oop_engine.operators.slicing.revised.finals import Finals
+from oop_engine.operators.slicing.revised.prompt import Prompt
 from oop_engine.operators.slicing.revised.reading import Copies, Readable, Touched, closing_between, opened
 from oop_engine.operators.slicing.revised.reviewing import EARLY, LATE, ON_TIME, Mask
 from oop_engine.operators.slicing.revised.version_table import Versioned, taken
@@ -46,7 +46,7 @@ from oop_engine.operators.values.columns import Integers
 __all__ = ["Versions", "without_notes"]
 
 
-class Versions(Finals):
+class Versions(Prompt):
     """Which versions leave, and when: by pages, the watermark, the arrival clock, requests, punctuation."""
 
     def look(self, page: Page) -> Iterator[Emission]:
@@ -72,41 +72,19 @@ class Versions(Finals):
 
     def _look_behind(self, page: Page, every: Integers) -> Iterator[Emission]:
         """Do so where windows ahead of the watermark need not be looked at; ``every``: the groups of tuples."""
+        if self._prompt and not len(self._table):
+            yield from self._answer(page, every)
+            return
         times, slots, bounds = self._behind(page, every)
         if not times.size:
             self._fold(page, page.times, every)
             self._forget_dead()
             return
         windows = Touched(times, slots, bounds)
-        before = self._read(self._lean, windows)
-        prompt = self._prompt and not len(self._table)
-        if not prompt:
-            self._note(before, self._expected)
+        self._note(self._read(self._lean, windows), self._expected)
         self._fold(page, page.times, every)
-        if prompt:
-            yield from self._corrected(before, self._read(self._lean, windows))
-        else:
-            yield from self._ask_about(windows, slots)
+        yield from self._ask_about(windows, slots)
         self._forget_dead()
-
-    def _corrected(self, before: list[WindowStates], after: list[WindowStates]) -> Iterator[Emission]:
-        """Put out what the tuples of a page have changed of windows that were out as they were ``before``."""
-        last, now = map(self._output.ordered, (before, after))
-        columns = self._rows_of(WindowStates.joined([last, now])).columns
-        changed = self._pages.corrected(columns, last.slots.size, now.places_of(last))
-        if changed is not None:
-            yield 0, changed
-
-    def _behind(self, page: Page, slots: Integers) -> tuple[Integers, Integers, Integers | int]:
-        """Return times, groups and bounds (of each or all) of tuples that come behind a watermark, or punctuation."""
-        bound = self._input.expected
-        some = np.flatnonzero(page.times < (FOREVER if self._input.groups else bound))
-        times, slots = page.times[some], slots[some]
-        if not self._input.groups:
-            return times, slots, bound
-        bounds = self._expected(slots)
-        behind = times < bounds
-        return times[behind], slots[behind], bounds[behind]
 
     def clock(self, now: int) -> Iterator[Emission]:
         """Learn that the arrival clock shows ``now``: put out the versions of windows that wait too long."""

@@ -152,11 +152,15 @@ class WindowStore:
         return [found] if found.slots.size else []
 
     def forget(self, slots: Integers | None, bounds: Integers | int) -> None:
-        """Forget the windows that ``close`` would take out, unread: in a table, or in panes that are ``still``."""
+        """Forget the windows that ``close`` would take out, unread: in a table, or in panes that are ``still``.
+
+        ``close`` by these bounds, or later ones, follows: it finds nothing there, and notes what is open.
+        """
         cuts, ring = self.extents.closed_by(bounds), self.panes
         if slots is None and ring is not None and not self.partials.counts[0]:
             ring.forget_all(int(cuts))
-            kernels.reopen_all(self.spans, int(cuts), self.partials.counts)
+            if ring.length > 1:  # panes are of windows that are still open, too
+                kernels.reopen_all(self.spans, int(cuts), self.partials.counts)
             return
         some, low, stop, after = self._closing(*self._each(slots, cuts))
         if ring is not None:

@@ -1,0 +1,79 @@
+"""Prompt: versions on time, and one behind each page that has late tuples of a window; no other one is asked for.
+
+Between two pages a window on time has one version out, which is what the window has.  So nothing is noted: what the
+tuples of a page have changed is told by what windows had before them and have behind them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from oop_engine.core.operator import Emission
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import FOREVER
+from oop_engine.operators.slicing.panes.kept_rows import KeptRows
+from oop_engine.operators.slicing.revised.finals import Finals
+from oop_engine.operators.slicing.revised.reading import Touched
+from oop_engine.operators.slicing.window_states import WindowStates
+from oop_engine.operators.values.columns import Integers
+
+__all__ = ["Prompt"]
+
+_CELLS = 4  # of windows on time, for each tuple of a page: with more, windows are looked for by the tuples
+
+
+class Prompt(Finals):
+    """Open windows, and the versions of their results that late tuples bring, one a page."""
+
+    def _answer(self, page: Page, slots: Integers) -> Iterator[Emission]:
+        """Fold tuples of the groups ``slots`` in; put out what they have changed of windows on time."""
+        if (kept := self._kept_rows(page.rows)) is not None:
+            self._fold(page, page.times, slots)
+            after = self._changed(kept, page, slots)
+            before = kept.before(after)
+        else:
+            windows = Touched(*self._behind(page, slots))
+            before = self._output.ordered(self._read(self._lean, windows))
+            self._fold(page, page.times, slots)
+            after = self._output.ordered(self._read(self._lean, windows))
+        yield from self._corrected(before, after)
+        self._forget_dead()
+
+    def _kept_rows(self, tuples: int) -> KeptRows | None:
+        """Return what the panes of windows on time have, where that pays for so many tuples."""
+        [store, *more], bound = self._lean, self._input.expected
+        if more or self._input.groups or store.panes is None or store.partials.counts[0]:
+            return None
+        cut = int(store.extents.closed_by(bound))
+        return KeptRows.of(store.panes, store.partials.lowest, cut, _CELLS * tuples, store.number)
+
+    def _changed(self, kept: KeptRows, page: Page, slots: Integers) -> WindowStates:
+        """Return the windows on time that the tuples of a page have changed; some may have gone to a table."""
+        [store], bound = self._lean, self._input.expected
+        if store.partials.counts[0]:
+            return self._read(self._lean, Touched(*self._behind(page, slots)))[0]
+        return kept.changed(store.partials.lowest, int(store.extents.closed_by(bound)))
+
+    def _corrected(self, before: WindowStates, after: WindowStates) -> Iterator[Emission]:
+        """Put out what the tuples of a page have changed of windows that were out as they were ``before``."""
+        if not after.slots.size:
+            return
+        both = list(self._columns_of(WindowStates.joined([before, after])))
+        columns = both[0] if len(both) == 1 else list(map(pa.concat_arrays, zip(*both, strict=True)))
+        changed = self._pages.corrected(columns, before.slots.size, after.places_of(before))
+        if changed is not None:
+            yield 0, changed
+
+    def _behind(self, page: Page, slots: Integers) -> tuple[Integers, Integers, Integers | int]:
+        """Return times, groups and bounds (of each or all) of tuples that come behind a watermark, or punctuation."""
+        bound = self._input.expected
+        some = np.flatnonzero(page.times < (FOREVER if self._input.groups else bound))
+        times, slots = page.times[some], slots[some]
+        if not self._input.groups:
+            return times, slots, bound
+        bounds = self._expected(slots)
+        behind = times < bounds
+        return times[behind], slots[behind], bounds[behind]
