@@ -157,24 +157,16 @@ def changed(geometry, tuples, kept, first, lowest, cut):
     step, _, low, high, mask, groups = geometry
     lowest = max(lowest, low // step)
     cut = max(min(cut, high // step + 1), lowest)
-    none, many, some = np.zeros(groups, tuples.dtype), 0, np.empty((3, 1), np.int64)
-    for fill in range(2):  # count, then write
-        if fill:
-            some = np.empty((3, many + 1), np.int64)
-            many = 0
-        for wid in range(lowest, cut):
-            pane, begin = (wid + 1) * step - 1, many
-            if not low <= pane <= high:
-                continue
+    none, many = np.zeros(groups, tuples.dtype), 0
+    some = np.empty((3, (cut - lowest) * groups + 1), np.int64)
+    for wid in range(lowest, cut):
+        pane, begin = (wid + 1) * step - 1, many
+        if low <= pane <= high:
             cell = (pane & mask) * groups
             row, its = tuples[cell : cell + groups], none
             if first <= wid < first + len(kept):
                 its = none.copy()
                 its[: kept.shape[1]] = kept[wid - first]
-            if not fill:
-                for group in range(groups):  # vector instructions
-                    many += row[group] != its[group]
-                continue
             for group in range(groups):
                 some[0, many] = group  # no branch: it cannot be foreseen
                 many += row[group] != its[group]
