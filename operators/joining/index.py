@@ -4,9 +4,10 @@ Tuples lie in *runs*.  A run has a directory from the key's bucket to entries so
 of a tuple are one range, however many tuples its key has and wherever in time they are.  The last few tuples are one
 run, the young one, which is made anew with each small page: to ask a run costs more than to index a thousand tuples.
 
-Four runs of a size become one, or one for each *stretch* of time: tuples of a stretch die together, so that hardly any
-run has dead tuples beside living ones, and a tuple meets the runs of two stretches, for a stretch is no shorter than
-its band.  There are ``_STRETCHES`` at most, so O(log tuples) runs, and a tuple is indexed O(log tuples) times.
+Four runs of a size (eight young ones, if pages are large) become one, or one for each *stretch* of time: tuples of a
+stretch die together, so that hardly any run has dead tuples beside living ones, and a tuple meets the runs of two
+stretches, for a stretch is no shorter than its band.  There are ``_STRETCHES`` at most, so O(log tuples) runs, and a
+tuple is indexed O(log tuples) times.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.saved import Saved
-from oop_engine.operators.joining.run import Living, Marks, SortedRun, joined
+from oop_engine.operators.joining.run import FEW, Living, Marks, SortedRun, is_full, joined
 from oop_engine.operators.kernels import join_index
 
 __all__ = ["PAGE_ROWS", "Found", "JoinIndex", "Match", "with_tuples_in_order"]
@@ -32,6 +33,8 @@ PAGE_ROWS = 65_536
 _FAN_IN = 4
 _YOUNG = 1024
 """The most tuples of the young run."""
+_LARGE = 256
+"""Tuples of a page that is matched with a few more runs in less time than these become one."""
 _STRETCHES = 16
 """The most stretches of time that tuples lie in, but for one more."""
 
@@ -72,11 +75,13 @@ class JoinIndex:
         if last is not None and last.live + rows.size <= _YOUNG:
             self._runs[-1] = last.extended(batch, rows, codes, times, matched)
         else:
-            if last is not None and last.is_young:
-                self._runs[-1] = SortedRun(*last.living())
             made = SortedRun.young if rows.size <= _YOUNG else SortedRun
             self._runs.append(made(batch, rows, codes, times, matched))
-        while len(self._runs) >= _FAN_IN and (same := self._alike(length := self._stretch())) is not None:
+        patient = rows.size >= _LARGE
+        while (
+            len(self._runs) >= _FAN_IN
+            and (same := self._alike(length := self._stretch(), patient=patient)) is not None
+        ):
             self._runs = [run for run in self._runs if run not in same]
             self._runs += _apart([run.living() for run in same], length)
         self._measure()
@@ -145,8 +150,17 @@ class JoinIndex:
         return [(run, run.lone(entries)) for run, entries in found if entries.size]
 
     def compact(self) -> None:
-        """Drop runs of which all tuples are dead, and copy those of which most are."""
-        self._runs = [run.compacted() for run in self._runs if run.live]
+        """Drop runs of which all tuples are dead, and copy those of which a fifth are.
+
+        But not a small one that will have died within a band, unless a fifth of all tuples are dead.
+        """
+        self._runs = runs = [run for run in self._runs if run.live]
+        if not all(is_full(run.live, run.size) for run in runs):
+            full = is_full(sum(run.live for run in runs), sum(run.size for run in runs))
+            self._runs = [
+                run if full and run.size <= FEW and run.last - run.first <= self._width else run.compacted()
+                for run in runs
+            ]
         self._measure()
 
     def save(self) -> list[dict[str, Any]]:
@@ -172,13 +186,20 @@ class JoinIndex:
             length *= 2
         return length
 
-    def _alike(self, length: int) -> list[SortedRun] | None:
-        """Return the runs of one size in one stretch, or in several of them, if they are enough to become one."""
+    def _alike(self, length: int, *, patient: bool) -> list[SortedRun] | None:
+        """Return the runs of one size in one stretch, or in several of them, if they are enough to become one.
+
+        ``patient``: of young ones in one stretch, which die together, twice as many.
+        """
         alike = defaultdict(list)
         for run in self._runs:
             stretch = run.first // length
             alike[run.live.bit_length() // 2, stretch if run.last // length == stretch else None].append(run)
-        return next((runs for runs in alike.values() if len(runs) >= _FAN_IN), None)
+        for (size, within), runs in alike.items():
+            waits = patient and within is not None and size <= _YOUNG.bit_length() // 2
+            if len(runs) >= (2 * _FAN_IN if waits else _FAN_IN):
+                return runs
+        return None
 
     def _measure(self) -> None:
         self.tuples = self.groups = self.nbytes = 0

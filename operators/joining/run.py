@@ -1,8 +1,8 @@
 """A run: tuples of one side of a window join, indexed together and never changed but by dying.
 
 Its tuples lie in the order of its index, by bucket of the key, then by time in a crowded bucket, so an entry needs no
-number of its tuple, and the matches of a key are a stretch of the columns.  A young run, which is soon made anew, has
-numbers: to copy a few rows costs more.
+number of its tuple, and the matches of a key are a stretch of the columns.  A young run, which becomes one
+with others soon, has numbers: to copy a few rows costs more.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.saved import Saved
 from oop_engine.core.sizes import owned
-from oop_engine.operators.joining.taking import taken, taken_values
+from oop_engine.operators.joining.taking import narrowed, taken, taken_values, widened
 from oop_engine.operators.kernels import join_index
 from oop_engine.operators.kernels.join_index import Entries
 from oop_engine.operators.kernels.time_order import time_order
 from oop_engine.operators.keys.key_codes import Flat
 
-__all__ = ["Living", "Marks", "Rows", "SortedRun", "joined"]
+__all__ = ["FEW", "Living", "Marks", "Rows", "SortedRun", "is_full", "joined"]
 
 _NO_MARKS = np.empty(0, np.bool_)
 _NO_TUPLES = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32)
 _MOST_BITS = 26
 _SHORT = 1 << 31
 """Codes and spans of time below it take 32 bits."""
-_FEW = 1024
+FEW = 16_384
 """Entries that are counted in less time than they are sorted, and copied in less than there is room for them."""
 
 Ints = NDArray[np.int64]
@@ -54,7 +54,7 @@ class SortedRun:
         self, batch: pa.RecordBatch, rows: Rows, codes: Ints, times: Ints, matched: Marks | None = None, *,
         young: bool = False,
     ) -> None:  # fmt: skip
-        bits = min(max(max(len(rows) - 1, 0).bit_length() - 1, 0), _MOST_BITS)
+        bits = min(max(max(len(rows) - 1, 0).bit_length() - 1 - young, 0), _MOST_BITS)
         least, most, oldest, newest = join_index.spans(codes, times)
         self._bits = bits if least != most else 0
         narrow = newest - oldest < _SHORT and least >= -_SHORT and most < _SHORT
@@ -67,10 +67,12 @@ class SortedRun:
         self._first, at, self.groups = join_index.indexed(codes, times, own, *into)
         if matched is not None:
             at, matched = taken_values(rows, at), matched[at]
-        self._matched, self.is_young = matched, young
-        self._rows = at if young else None  # the tuple of each entry; None: they lie in one order
+        self._matched = matched
+        self._rows = (
+            narrowed(at, batch.num_rows) if young else None
+        )  # of each entry; None: they lie in one order
         self.batch = batch if young else taken(batch, at)
-        self.live = len(rows)
+        self.live = self.size = len(rows)
         made = [self._first, self._entries, self._rows, matched]
         self._nbytes = int(self.batch.get_total_buffer_size() + sum(a.nbytes for a in made if a is not None))
         self.flat_keys: Flat | None = None  # where the keys of the batch lie, once somebody has compared them
@@ -99,7 +101,7 @@ class SortedRun:
 
     def rows(self, entries: Rows) -> Rows:
         """Return which row of the batch each of some entries is."""
-        return entries if self._rows is None else taken_values(self._rows, entries)
+        return entries if self._rows is None else widened(taken_values(self._rows, entries))
 
     def times_into(self, entries: Rows, out: Ints) -> None:
         """Write the times of many entries."""
@@ -135,7 +137,7 @@ class SortedRun:
             probes, entries = np.empty((2, most), np.int32)
             index = self._first, self._entries, self._bits, self._extent
             found = join_index.match(codes, low, high, *index, resume, probes, entries)
-            if found < _FEW:  # a late page would keep all that room
+            if found < FEW:  # a late page would keep all that room
                 yield probes[:found].copy(), entries[:found].copy()
             else:
                 yield probes[:found], entries[:found]
@@ -195,20 +197,20 @@ class SortedRun:
     def living(self, more: tuple[Ints, Ints, Rows] = _NO_TUPLES) -> Living:
         """Return the live entries: a batch, and rows of it with their codes and times; ``more`` tuples behind them."""
         alive = _NO_MARKS if self._alive is None else self._alive
-        own = np.arange(len(self._entries), dtype=np.int32) if self._rows is None else self._rows
+        own = np.arange(len(self._entries), dtype=np.int32) if self._rows is None else widened(self._rows)
         of_run = self._entries, own, self._base, alive, self.first
         codes, times, rows = join_index.gathered(*of_run, *more)
         return self.batch, rows, codes, times, None if self._matched is None else self._matched[self.alive()]
 
     def compacted(self) -> SortedRun:
         """Return the run without its dead, if they are a fifth of it."""
-        return self if _is_full(self.live, len(self._entries)) else SortedRun(*self.living())
+        return self if is_full(self.live, len(self._entries)) else SortedRun(*self.living())
 
     def extended(
         self, batch: pa.RecordBatch, rows: Rows, codes: Ints, times: Ints, matched: Marks | None
     ) -> SortedRun:
         """Return a young run of the live entries and of more tuples: that of ``joined``, in a few calls.  O(rows)."""
-        if not _is_full(self.live, self.batch.num_rows):
+        if not is_full(self.live, self.batch.num_rows):
             return SortedRun(*joined([self.living(), (batch, rows, codes, times, matched)]), young=True)
         batch, rows = _dense(batch, rows)
         # Copies may be written to: the kernel is compiled for those alone.
@@ -220,7 +222,7 @@ class SortedRun:
     def save(self) -> dict[str, Any]:
         """Return all for a snapshot."""
         return {
-            "batch": self.batch if self._rows is None else taken(self.batch, self._rows),
+            "batch": self.batch if self._rows is None else taken(self.batch, widened(self._rows)),
             "entries": self.keys(np.arange(len(self._entries), dtype=np.int32)),
             "alive": self._alive,
             "matched": self._matched,
@@ -248,8 +250,8 @@ class SortedRun:
     def _bury_oldest(self, keep_from: int) -> None:
         if self._by_time is None and self._alive is None:
             self.live = int(np.count_nonzero(self._from(keep_from)))
-            if not _is_full(self.live, len(self._entries)) or len(self._entries) <= _FEW:
-                return  # it will be compacted, or is counted soon: both are cheaper than to sort first
+            if not is_full(self.live, len(self._entries)) or len(self._entries) <= FEW:
+                return  # it will be copied, or is soon counted anew: both are cheaper than to sort it first
         entries = self._in_time_order()
         upto = self._place(entries, keep_from)
         if self._alive is None:
@@ -285,13 +287,13 @@ def joined(living: Sequence[Living]) -> Living:
     return pa.concat_batches(batches), np.concatenate(moved), codes, times, matched
 
 
-def _is_full(live: int, rows: int) -> bool:
+def is_full(live: int, rows: int) -> bool:
     """Tell whether so many live tuples among ``rows`` stay where they are: so a tuple is copied four times at most."""
     return 5 * live > 4 * rows
 
 
 def _dense(batch: pa.RecordBatch, rows: Rows) -> tuple[pa.RecordBatch, Rows]:
     """Return the same tuples, copied if a fifth of the batch are others."""
-    if _is_full(len(rows), batch.num_rows):
+    if is_full(len(rows), batch.num_rows):
         return batch, rows
     return batch.take(pa.array(rows)), np.arange(len(rows), dtype=np.int32)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from oop_engine.operators.kernels.join_index import take
 
-__all__ = ["MANY", "taken", "taken_column", "taken_values"]
+__all__ = ["MANY", "narrowed", "taken", "taken_column", "taken_values", "widened"]
 
 Rows = NDArray[np.int32]
 
@@ -61,3 +61,13 @@ def taken_values(values: NDArray[Any], rows: Rows) -> NDArray[Any]:
     values.flags.writeable = False  # one signature of the kernel, wherever they come from
     take(values, rows, out)
     return out
+
+
+def narrowed(rows: Rows, most: int) -> Rows | NDArray[np.uint16]:
+    """Return numbers of rows below ``most``, of 16 bits where that is enough."""
+    return rows if most > 1 << 16 else rows.astype(np.uint16)
+
+
+def widened(rows: Rows | NDArray[np.uint16]) -> Rows:
+    """Return the same numbers as they were."""
+    return rows.astype(np.int32, copy=False)
