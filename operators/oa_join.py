@@ -27,7 +27,7 @@ on its own.  Nothing waits for order: punctuation alone purges the state.
     Cost       O(log n) a tuple, however skewed the keys; O(1) a match, O(1) a tuple purged; a
                group-wise punctuation O(its groups), on some of the key columns O(tuples kept).
                Payload is copied as it comes and for matches (in a large page a column when it is read), and
-               where a fifth of a run has gone.
+               where a fifth of a run, or of all that is kept, has gone.
                Order needed: none.
     Source     J. Li, "Window Queries over Data Streams", 7.1 and 7.2, with errata: the ranges
                of fig. 7-1, floor in fig. 7-2, "and" in fig. 7-3.
@@ -167,10 +167,14 @@ class OAJoin(Operator):
         self._changes = [name for name in joined.names if name not in self.schemas_out[0].names]
         late = None if self._changes else self.schemas_out[0]
         self._held = join_state(self.terms, self.schemas_in, speculative=self.speculative, late=late)
+        self.foresees = self._held.foresees
         self._due = None if self.flush is None else DueRows(self.schemas_out[0], self.flush)
         self._right_time = self.terms.right_progressing(*self.schemas_in)
         self._right_out = NEVER
         self._box_out = [NEVER, NEVER]
+
+    def foresee(self, port: int, pages: Sequence[Page]) -> None:
+        self._held.foresee(port, pages)
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         answer = self._of_page(port, page)

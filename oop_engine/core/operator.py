@@ -8,7 +8,8 @@ Spark task and in a plain loop in a test.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from operator import add, sub
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from oop_engine.core.change import Change, OpenWindows
@@ -44,20 +45,10 @@ class State(NamedTuple):
         return self.tuples, self.partials, self.groups
 
     def __add__(self, other: State) -> State:  # type: ignore[override]  # a sum, not one after the other
-        return State(
-            self.tuples + other.tuples,
-            self.partials + other.partials,
-            self.groups + other.groups,
-            self.nbytes + other.nbytes,
-        )
+        return State(*map(add, self, other))
 
     def __sub__(self, other: State) -> State:
-        return State(
-            self.tuples - other.tuples,
-            self.partials - other.partials,
-            self.groups - other.groups,
-            self.nbytes - other.nbytes,
-        )
+        return State(*map(sub, self, other))
 
 
 class Operator:
@@ -92,6 +83,8 @@ class Operator:
 
     None: at the last arrival of the pages that are yielded.
     """
+    foresees: bool = False
+    """True: it wants to know which pages come next (``foresee``)."""
     changing: bool = False
     """True: it takes changes while it runs (``Change``)."""
     revisions: Literal["refuses", "passes", "takes"] = "refuses"
@@ -201,6 +194,12 @@ class Operator:
         ready.versions = {}
         ready.open()
         return ready
+
+    def foresee(self, port: int, pages: Sequence[Page]) -> None:
+        """Learn which pages come next from one of the sources of input ``port``; it is no promise when.
+
+        For work on many pages that costs less than on each.  Output and state are those of one that was not told.
+        """
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         """Take a page from input ``port``."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
 from typing import NamedTuple, Protocol
@@ -19,7 +20,12 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import GroupWise, Joint, Punctuation, Watermark
 from oop_engine.runners.changes import Changes
 
-__all__ = ["Result", "Route", "Signal", "Watch", "handle", "not_open", "statistics_of"]
+__all__ = ["Foresight", "Result", "Route", "Signal", "Watch", "handle", "not_open", "statistics_of"]
+
+_ROWS, _MESSAGES = 1 << 15, 1 << 13
+"""The most tuples, and messages, that are made ahead together."""
+Tell = Callable[[int, Sequence[Page]], None]
+"""Takes an output port and the pages that will leave there."""
 
 
 class Signal(Enum):
@@ -93,6 +99,64 @@ def handle(operator: Operator, port: int, message: Message | Signal, now: int) -
     if not isinstance(message, Signal):
         return iter(operator.on_punctuation(port, message))
     return iter(operator.on_end(port) if message is Signal.END else operator.on_clock(now))
+
+
+class _Made(NamedTuple):
+    emission: Emission | Exception | None
+    moment: int | None
+    state: State
+
+
+class Foresight:
+    """The ``emissions`` of a generator of punctuation for a page, made ahead of their moments, and told of.
+
+    It cuts the page where its bound grows, and nothing that happens meanwhile changes how.  So some thousand are made
+    together, and operators behind it that want that (``Operator.foresees``) learn which pages come.
+    ``moment`` and ``state``: those of the generator behind the last emission taken, as if it were made then.
+    """
+
+    def __init__(self, operator: Operator, emissions: Iterator[Emission], tell: Tell) -> None:
+        self._operator, self._emissions, self._tell = operator, emissions, tell
+        self._made: deque[_Made] = deque()
+        self.moment, self.state = operator.moment, operator.state()
+
+    def __iter__(self) -> Iterator[Emission]:
+        return self
+
+    def __next__(self) -> Emission:
+        if not self._made:
+            self._make()
+        emission, self.moment, self.state = self._made.popleft()
+        if emission is None:
+            raise StopIteration
+        if isinstance(emission, Exception):
+            raise emission
+        return emission
+
+    def _make(self) -> None:
+        """Make the next emissions, and tell of their pages."""
+        pages: dict[int, list[Page]] = {}
+        rows, found = 0, self._next()
+        while True:
+            self._made.append(_Made(found, self._operator.moment, self._operator.state()))
+            if not isinstance(found, tuple):
+                break
+            port, message = found
+            if isinstance(message, Page) and message.rows:
+                pages.setdefault(port, []).append(message)
+                rows += message.rows
+            if rows >= _ROWS or len(self._made) >= _MESSAGES:
+                break
+            found = self._next()
+        for port, coming in pages.items():
+            self._tell(port, coming)
+
+    def _next(self) -> Emission | Exception | None:
+        """Return the next emission, or the error that came instead, which is raised in its place; None: the end."""
+        try:
+            return next(self._emissions, None)
+        except Exception as error:
+            return error
 
 
 def statistics_of(plan: Plan) -> Statistics:

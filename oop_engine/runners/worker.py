@@ -8,7 +8,8 @@ it is not asked at all.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from heapq import heappop, heappush
 
 from oop_engine.core.change import Change
@@ -19,7 +20,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
 from oop_engine.runners.backlog import MOST
 from oop_engine.runners.changes import Changes
-from oop_engine.runners.dispatch import Result, Route, Signal, Watch, handle
+from oop_engine.runners.dispatch import Foresight, Result, Route, Signal, Watch, handle
 from oop_engine.runners.faults import FAULTS, blame, deliver
 from oop_engine.system.stopwatch import wall
 
@@ -44,6 +45,7 @@ class Agenda:
         self.changes = Changes(plan)
         self.heap: list[Event] = []
         self.serial = itertools.count()
+        self.foreseen_s = 0.0  # spent on pages that were foreseen, while their generators were at work
 
 
 class InlineRoute(Route):
@@ -69,11 +71,21 @@ class InlineRoute(Route):
             self._agenda.watch.passed(self.stream, self.node, message, now)
         heappush(self._heap, (moment, 0, next(self._serial), self._to, self.port, message, now, born))
 
+    @property
+    def foresees(self) -> bool:
+        """Whether who is at the end of the edge wants to know which pages come."""
+        return self._to.foresees
+
+    def foresee(self, pages: Sequence[Page]) -> None:
+        """Tell them that these come next from one source."""
+        self._to.foresee(self.port, pages)
+
 
 class Delivery:
     """Where results are handed over."""
 
     in_hand = False
+    foresees = False
 
     def __init__(
         self, name: str, graph: str, on_result: Callable[[Result], None], on_end: Callable[[str], None] | None,
@@ -81,6 +93,9 @@ class Delivery:
     ) -> None:  # fmt: skip
         self.name, self._graph, self._on_result, self._on_end = name, graph, on_result, on_end
         self._on_change = on_change
+
+    def foresee(self, port: int, pages: Sequence[Page]) -> None:
+        """Take no notice: results leave as they come."""
 
     def take(self, event: Event, began: float) -> float:
         """Hand over a result; return when (wall) that was done."""
@@ -108,7 +123,33 @@ class Worker:
         self.in_hand = False
         self._passes = type(operator).on_page is Operator.on_page and not operator.makes_progress
         self._emissions: Iterator[Emission] | None = None  # the rest of its output ...
+        self._ahead: Foresight | None = None  # ... the same, if it is made ahead ...
         self._port, self._message = 0, _NOTHING  # ... to which message
+
+    @cached_property
+    def foresees(self) -> bool:
+        """Whether it, or somebody to whom it passes pages on, wants to know which pages come."""
+        return self.operator.foresees or (self._passes and any(route.foresees for route in self.routes[0]))
+
+    def foresee(self, port: int, pages: Sequence[Page]) -> None:
+        """Learn which pages come next of one source on a port."""
+        if self.operator.foresees:
+            began = wall()
+            self.operator.foresee(port, pages)
+            self._statistics.busy_s += (spent := wall() - began)
+            self._agenda.foreseen_s += spent
+        elif self._passes:
+            self._tell(0, pages)
+
+    def _tell(self, port: int, pages: Sequence[Page]) -> None:
+        """Tell of pages that will leave by an output port."""
+        for route in self.routes[port]:
+            if route.foresees:
+                route.foresee(pages)
+
+    @cached_property
+    def _tells(self) -> bool:
+        return any(route.foresees for routes in self.routes for route in routes)
 
     def take(self, event: Event, began: float) -> float:
         """Handle an event; return when (wall) that was done."""
@@ -135,16 +176,18 @@ class Worker:
         moment, _, _, _, _, _, now, born = event
         operator, agenda = self.operator, self._agenda
         seen, released = (moment if one else now), (began if operator.makes_progress else born)
-        rows, left, busy_s = 0, 0, 0.0
+        rows, left, busy_s = 0, 0, agenda.foreseen_s
         while True:
             try:
                 if self._emissions is None:
                     self._emissions = handle(operator, self._port, self._message, now)
+                    if one and self._tells:
+                        self._emissions = self._ahead = Foresight(operator, self._emissions, self._tell)
                 found = next(self._emissions, None)
             except FAULTS as error:
                 blame(error, agenda.plan.name, self.name, operator, self._port, self._message)
             if found is None:
-                self._emissions = None
+                self._emissions = self._ahead = None
                 break
             sent = self._emit(*found, moment, now, released)
             if one:
@@ -158,8 +201,8 @@ class Worker:
                 rows, left, began = 0, left + rows, wall()
         if left + rows > self._statistics.burst:
             self._statistics.burst = left + rows
-        state, done = operator.state(), wall()
-        agenda.statistics.observe(self.name, state, seen, busy_s + done - began)
+        state, done = operator.state() if self._ahead is None else self._ahead.state, wall()
+        agenda.statistics.observe(self.name, state, seen, busy_s - agenda.foreseen_s + done - began)
         if agenda.watch is not None:
             agenda.watch.kept(seen, agenda.statistics.state)
         return done
@@ -177,7 +220,8 @@ class Worker:
                 moment = now if at_edge else int(message.arrival[0])
                 message = message.without_arrival() if at_edge else message
         if at_edge:
-            now = moment = moment if operator.moment is None else max(moment, operator.moment)
+            own = operator.moment if self._ahead is None else self._ahead.moment
+            now = moment = moment if own is None else max(moment, own)
         for route in self.routes[port]:
             route.send(message, moment, now, born)
         return moment

@@ -7,7 +7,7 @@ join wants that, before the punctuation that follows from its purging.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,8 @@ from oop_engine.core.punctuation import FOREVER, GroupWise, Linear, Punctuation,
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.joining.bounds import JoinBounds
-from oop_engine.operators.joining.index import PAGE_ROWS, Found, JoinIndex
+from oop_engine.operators.joining.foreseen import Foreseen
+from oop_engine.operators.joining.index import PAGE_ROWS, Found, JoinIndex, Match
 from oop_engine.operators.joining.late_pairs import late_pairs
 from oop_engine.operators.joining.matches import Matches, together
 from oop_engine.operators.joining.output import JoinOutput, in_pages
@@ -58,6 +59,19 @@ class JoinState:
         self._late_from = MANY if any(self.kind.alone) else 1  # few rows go out with those that have no match
         sides = zip(self.kind.alone, self.kind.marks, strict=True)
         self._sides = [JoinIndex(rule.width, alone=alone, marks=marks) for alone, marks in sides]
+        self._foreseen: Foreseen | None = None
+
+    @property
+    def foresees(self) -> bool:
+        """Whether it is of use to ``foresee`` pages."""
+        return self._late is not None and not any(self.kind.alone)
+
+    def foresee(self, side: int, pages: Sequence[Page]) -> None:
+        """Learn which pages come next of a source of a side, and find their matches."""
+        if self._foreseen is None:
+            same = None if self._codes.exact else self._of_equal_keys
+            self._foreseen = Foreseen(self.bounds.rule, self._sides, self._codes_of, same)
+        self._foreseen.expect(side, pages)
 
     def arrive(self, side: int, page: Page, keep_from: int | None = None) -> Iterator[pa.RecordBatch | Page]:
         """Yield the rows that leave with a page, then store those that can match something later.
@@ -125,7 +139,11 @@ class JoinState:
 
     def _arrive(self, side: int, page: Page, keep_from: int) -> Iterator[pa.RecordBatch | Page]:
         columns, alone = self._key_columns(side, page.batch), self.kind.alone[side]
-        if not without_nulls(columns):
+        whole = without_nulls(columns)  # who counts nulls decides whether Arrow copies their bitmap
+        if self._foreseen is not None and (found := self._foreseen.take(side, page)) is not None:
+            yield from self._of_foreseen(side, page, keep_from, *found)
+            return
+        if not whole:
             valid = all_valid(columns, len(page))
             if alone:
                 yield self._output.alone(side, page.filter(~valid).batch)
@@ -145,6 +163,15 @@ class JoinState:
             yield self._output.alone(side, page.filter(~known).batch)
         if alone and matched is not None:
             yield from self._unmatched(side, page, stays, matched)
+
+    def _of_foreseen(
+        self, side: int, page: Page, keep_from: int, codes: Ints, found: list[Match]
+    ) -> Iterator[Page]:
+        """Yield the pairs of a page whose ``codes`` and matches are ``found``, and store its tuples."""
+        assert self._late is not None
+        for some in together(found):
+            yield late_pairs(self._late, side, page, some)
+        self._store(side, page, codes, self._stays(side, page, keep_from), None)
 
     def _met(self, side: int, run: SortedRun, entries: Rows) -> None:
         """Learn that stored tuples of a side have matched something, before the run does."""
@@ -181,6 +208,10 @@ class JoinState:
 
     def _valid(self, side: int, page: Page) -> Marks:
         return all_valid(self._key_columns(side, page.batch), len(page))
+
+    def _codes_of(self, side: int, page: Page) -> Ints | None:
+        columns = self._key_columns(side, page.batch)
+        return self._codes.of(columns, len(page), source=side) if without_nulls(columns) else None
 
     def _key_columns(self, side: int, batch: pa.RecordBatch) -> list[pa.Array]:
         return [batch.column(place) for place in self._keys[side]]

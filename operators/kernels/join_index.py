@@ -9,16 +9,8 @@ from numpy.typing import NDArray
 from oop_engine.operators.kernels.time_order import time_order
 
 __all__ = [
-    "CROWD",
-    "Entries",
-    "gathered",
-    "indexed",
-    "latest",
-    "match",
-    "spans",
-    "take",
-    "times_of",
-]
+    "CROWD", "Entries", "by_other", "come", "gathered", "indexed", "latest", "match", "spans", "take", "times_of",
+]  # fmt: skip
 
 CROWD = 16
 """The most entries of a bucket that are looked at one by one; larger ones are sorted."""
@@ -260,3 +252,35 @@ def times_of(entries: Entries, base: int, which: Rows, out: Ints) -> None:
     """Write the times of some entries; ``entries, base``: as of ``indexed``, ``which``: int32 (m,), out: int64 (m,)."""
     for i in range(which.size):
         out[i] = entries[np.uint32(which[i]), 1] + base
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def by_other(rows: Rows, others: Rows, entries: Rows, counts: Rows) -> tuple[Rows, Rows, Rows]:
+    """Return matches in the order of the ``others``: those, and of each its row and the entry of that.
+
+    ``rows, others``: int32 (matches,), the rows of both sides; ``entries``: int32 (rows of the one side,).
+    ``counts``: int32 (rows of the other side + 1,), zeros, written.  O(matches + rows).
+    """
+    for other in others:
+        counts[other + 1] += 1
+    for i in range(1, counts.size):
+        counts[i] += counts[i - 1]
+    sorted_, of_rows, of_entries = np.empty_like(rows), np.empty_like(rows), np.empty_like(rows)
+    for i in range(rows.size):
+        at = counts[others[i]]
+        counts[others[i]] += 1
+        sorted_[at], of_rows[at], of_entries[at] = others[i], rows[i], entries[rows[i]]
+    return sorted_, of_rows, of_entries
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def come(rows: Rows, entries: Rows, others: Rows, below: int, begin: int) -> tuple[Rows, Rows]:
+    """Return the matches with ``others < below``: their rows, counted from ``begin`` on, and their entries.
+
+    All int32 (matches,).
+    """
+    of_rows, of_entries, found = np.empty(rows.size, np.int32), np.empty(rows.size, np.int32), 0
+    for i in range(rows.size):  # whether it has come is hard to foretell: written before it is asked
+        of_rows[found], of_entries[found] = rows[i] - begin, entries[i]
+        found += others[i] < below
+    return of_rows[:found], of_entries[:found]
