@@ -39,7 +39,7 @@ ONLY_IN = {
         "oop_engine/runners/event_loop.py",
         "oop_engine/runners/live.py",
         "oop_engine/runners/local.py",
-        "oop_engine/runners/inbox.py",
+        "oop_engine/runners/station.py",
         "oop_engine/runners/faults.py",
         "oop_engine/runners/replay.py",
         "oop_engine/connectors/link.py",

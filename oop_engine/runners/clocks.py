@@ -33,11 +33,15 @@ class Clocks:
         """Return an envelope with the virtual time at ``node``, which never goes back; a tick stays as it is."""
         if envelope.message is Signal.TICK:
             return envelope
-        latest = self._latest[node]
-        if envelope.now < latest:
-            return envelope._replace(now=latest)
-        self._latest[node] = envelope.now
-        return envelope
+        now = self.moment(node, envelope.now)
+        return envelope if now == envelope.now else envelope._replace(now=now)
+
+    def moment(self, node: str, now: int) -> int:
+        """Return the virtual time at ``node`` of a message of the moment ``now``."""
+        if now <= (latest := self._latest[node]):
+            return latest
+        self._latest[node] = now
+        return now
 
     def tick(self, node: str, envelope: Envelope) -> int | None:
         """Return the clock of ``node`` if a tick, or the end of a port, moves it; else None.

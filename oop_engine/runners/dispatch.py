@@ -17,7 +17,7 @@ from oop_engine.core.graphs.leading import leading_to_changing
 from oop_engine.core.graphs.statistics import EdgeStatistics, OperatorStatistics, Statistics
 from oop_engine.core.operator import Emission, Message, Operator, State
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import GroupWise, Joint, Punctuation, Watermark
+from oop_engine.core.punctuation import GroupWise, Joint, Linear, Punctuation, Watermark
 from oop_engine.runners.changes import Changes
 
 __all__ = ["Foresight", "Result", "Route", "Signal", "Watch", "handle", "not_open", "statistics_of"]
@@ -26,6 +26,8 @@ _ROWS, _MESSAGES = 1 << 15, 1 << 13
 """The most tuples, and messages, that are made ahead together."""
 Tell = Callable[[int, Sequence[Page]], None]
 """Takes an output port and the pages that will leave there."""
+
+_NAMING_COLUMNS = frozenset({GroupWise, Joint, Watermark})
 
 
 class Signal(Enum):
@@ -78,20 +80,22 @@ class Route:
 
     def noted(self, message: Message) -> Message:
         """Return a message in the types of the edge; count it, and check it against the bounds."""
-        if isinstance(message, GroupWise | Joint | Watermark):
+        if message.__class__ in _NAMING_COLUMNS:
             message = fitted(message, self._schema, self._name)
         self.count.count(message)
         if self.contract is not None:
             self.contract.check(message)
         if self.reached is not None:
             self.reached.note(message)
-        if isinstance(message, Change) and message.operator == self.node:
+        if message.__class__ is Change and message.operator == self.node:
             message = replace(message, operator="")
         return message
 
 
 def handle(operator: Operator, port: int, message: Message | Signal, now: int) -> Iterator[Emission]:
     """Return the emissions of ``operator`` for a message."""
+    if message.__class__ is Linear:
+        return iter(operator.on_punctuation(port, message))
     if isinstance(message, Page):
         return iter(operator.on_page(port, message))
     if isinstance(message, Change):

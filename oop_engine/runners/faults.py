@@ -18,7 +18,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import GroupWise
 from oop_engine.runners.dispatch import Result, Signal
 
-__all__ = ["FAULTS", "blame", "deliver", "first_of", "taken", "wrapped"]
+__all__ = ["FAULTS", "blame", "cancelling", "deliver", "first_of", "taken", "wrapped"]
 
 FAULTS = (Exception, CancelledError)
 """Exceptions of an operator that are errors of its own."""
@@ -54,9 +54,14 @@ async def taken(graph: str, result: Result, taking: object) -> None:
         if isawaitable(taking):
             await taking
     except CancelledError as error:
-        if (task := current_task()) is not None and task.cancelling():
+        if cancelling():
             raise
         raise wrapped(_at_sink(graph, result), error) from error
+
+
+def cancelling() -> bool:
+    """Tell whether somebody has cancelled this task, so that a ``CancelledError`` is no error of its work."""
+    return (task := current_task()) is not None and task.cancelling() > 0
 
 
 def _at_sink(graph: str, result: Result) -> str:

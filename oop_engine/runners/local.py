@@ -4,8 +4,8 @@
 A full queue makes its writers wait, back to the sources: memory stays bounded however
 fast they are.  One inbox per operator means that a graph without cycles cannot block
 itself.  An operator that is behind takes the messages that wait for it together (``backlog``); one that is not takes
-each message as it comes.  A small message for an operator that is idle is handled by the task of the operator before,
-which has nothing else to do: the loop need not wake another one.  Rows that come one by one go in together (``door``).
+each message as it comes.  A small message for an operator that is idle is handled by the task of the operator before
+(``station``).  Rows that come one by one go in together (``door``).
 
 The first error, or Ctrl-C, cancels every task before it is raised; who pushes from
 another task has it too.
@@ -14,7 +14,7 @@ another task has it too.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
@@ -22,7 +22,7 @@ from typing import Any, Self
 from oop_engine.core.change import Change
 from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.graph import Graph, Stream
-from oop_engine.core.operator import Message, Operator
+from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
 from oop_engine.core.saved import Saved
@@ -30,17 +30,14 @@ from oop_engine.runners import states
 from oop_engine.runners.backlog import Envelope, leaves
 from oop_engine.runners.changes import Changes
 from oop_engine.runners.clocks import Clocks
-from oop_engine.runners.dispatch import Result, Signal, handle, not_open, statistics_of
+from oop_engine.runners.dispatch import Result, Signal, not_open, statistics_of
 from oop_engine.runners.door import RowLane, admitted
-from oop_engine.runners.faults import FAULTS, blame, deliver, first_of, taken, wrapped
-from oop_engine.runners.inbox import Inbox, InboxRoute
+from oop_engine.runners.faults import FAULTS, first_of
+from oop_engine.runners.station import Inbox, LocalRoute, Station, Way
 from oop_engine.system.memory import keep_freed
 from oop_engine.system.stopwatch import wall
 
 __all__ = ["Local"]
-
-_FEW, _SOON = 64, 4
-"""Rows of a page that is small; how many emissions of a message are handled at once, those behind it together."""
 
 
 class Local:
@@ -72,25 +69,25 @@ class Local:
         self.plan = graph.plan()
         self.operators = self.plan.open()
         self.statistics = statistics_of(self.plan)
-        self._on_result = on_result
         self._changes = Changes(self.plan)
+        self._clocks = Clocks(self.plan)
+        self.way = Way(self.plan, self.statistics, self._clocks, on_result, self._stop)
         leave = leaves(self.plan, exact=exact)
-        self._inbox = {
-            name: Inbox(operator, leave[name], capacity, room) for name, operator in self.operators.items()
+        self._stations = {
+            name: Station(name, operator, Inbox(operator, leave[name], capacity, room))
+            for name, operator in self.operators.items()
         }
-        plan, inboxes, seen = self.plan, self._inbox, self.statistics
+        plan, stations, seen = self.plan, self._stations, self.statistics
         routes = {
             stream: [
-                InboxRoute(stream, node, port, plan, seen, self._changes, check, inboxes.get(node))
+                LocalRoute(stream, node, port, plan, seen, self._changes, check, stations.get(node))
                 for node, port in to
             ]
             for stream, to in plan.consumers().items()
         }
-        self._routes = {
-            node.name: [routes[Stream(node.name, port)] for port in node.ports] for node in self.plan.nodes
-        }
-        self._clocks = Clocks(self.plan)
-        self._busy = 0
+        for node in plan.of_kind("operator"):
+            stations[node.name].routes = [routes[Stream(node.name, port)] for port in node.ports]
+        self._routes = {node.name: routes[Stream(node.name, "out")] for node in plan.of_kind("source")}
         self._rested = asyncio.Event()
         self._now = {node.name: NEVER for node in self.plan.of_kind("source")}
         self._schemas = {name: self.plan.schema(Stream(name)) for name in self._now}
@@ -108,8 +105,8 @@ class Local:
 
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
-        for name, operator in self.operators.items():
-            self._workers.add(self._tasks.create_task(self._work(name, operator), name=name))
+        for name, station in self._stations.items():
+            self._workers.add(self._tasks.create_task(self._work(station), name=name))
         return self
 
     async def __aexit__(
@@ -151,6 +148,8 @@ class Local:
         if self._lanes[source] or self._in_turn[source].locked():
             await self._rows_in(source)
         await self._push(source, message, now, alone=at_once)
+        if at_once:
+            self._rested.set()
 
     async def push_row(
         self, source: str, row: Mapping[str, Any] | Sequence[Any], arrival: int | None = None
@@ -194,7 +193,7 @@ class Local:
             now = int(message.arrival[-1])
         if now is not None and now > self._now[source]:
             self._now[source] = now
-        await self._send(self._routes[source][0], message, self._now[source], wall(), alone=alone)
+        await self.way.send(self._routes[source], message, self._now[source], wall(), alone=alone)
 
     async def change(self, operator: str, change: Change, now: int | None = None) -> None:
         """Change an operator, as ``Inline.change``; pushes of other tasks wait until it is in.
@@ -214,23 +213,23 @@ class Local:
             raise self._fault
         found, sources = self._changes.admitted(change, self._ended)
         for source in sources:
-            for route in self._routes[source][0]:
-                if route.inbox is not None and route.takes(found):
+            for route in self._routes[source]:
+                if route.station is not None and route.takes(found):
                     moment = self._now[source] if now is None else now
-                    route.inbox.put(Envelope(route.port, route.noted(found), moment, wall()))
+                    route.station.inbox.put(Envelope(route.port, route.noted(found), moment, wall()))
 
     async def end(self, source: str) -> None:
         """End a source."""
         self._check(source)
         await self._rows_in(source)
         self._ended.add(source)
-        await self._send(self._routes[source][0], Signal.END, self._now[source], wall())
+        await self.way.send(self._routes[source], Signal.END, self._now[source], wall())
 
     async def clock(self, now: int) -> None:
         """Let the arrival clock show ``now``, for the operators that want it, after all that was pushed before."""
         for source in [name for name in self._now if name not in self._ended]:
             await self._rows_in(source)
-            await self._send(self._routes[source][0], Signal.TICK, now, wall())
+            await self.way.send(self._routes[source], Signal.TICK, now, wall())
 
     async def settle(self) -> None:
         """Wait until all that was pushed has been worked off, as far as it can be by now.
@@ -238,7 +237,7 @@ class Local:
         A graph that settles after each push keeps its inputs in step, see ``in_step``.
         """
         await self._all_rows_in()
-        while self._fault is None and (self._busy or not all(inbox.empty for inbox in self._inbox.values())):
+        while self._fault is None and not all(station.inbox.idle for station in self._stations.values()):
             self._rested.clear()
             await self._rested.wait()
 
@@ -304,130 +303,41 @@ class Local:
             cancelled = UsageError(f"graph {self.plan.name!r}: it was cancelled; nothing can follow")
             self._fault = error if isinstance(error, Exception) else cancelled
             self._rested.set()
-            for inbox in self._inbox.values():
-                inbox.fail(self._fault)
+            for station in self._stations.values():
+                station.inbox.fail(self._fault)
 
-    async def _work(self, name: str, operator: Operator) -> None:
-        await self._blamed(name, operator, self._work_off(name, operator))
-
-    async def _blamed(self, name: str, operator: Operator, work: Coroutine[Any, Any, None]) -> None:
-        """Await work of an operator; its error is that of every task."""
+    async def _work(self, station: Station) -> None:
         try:
-            await work
-        except asyncio.CancelledError as error:
-            if (task := asyncio.current_task()) is not None and task.cancelling():
-                raise
-            failed = wrapped(
-                f"graph {self.plan.name!r}, operator {name!r} ({type(operator).__name__})", error
-            )
-            self._stop(failed)
-            raise failed from error
-        except Exception as error:
-            self._stop(error)
-            raise
+            await self._work_off(station)
+        except FAULTS as error:
+            self.way.blame(station, error)
 
-    async def _work_off(self, name: str, operator: Operator) -> None:
-        ports, inbox = self._clocks.open_ports[name], self._inbox[name]
+    async def _work_off(self, station: Station) -> None:
+        """Handle all that comes to an operator, until its ports have ended."""
+        name, inbox, ports = station.name, station.inbox, self._clocks.open_ports[station.name]
         while ports:
             envelopes = await inbox.take()
-            self._busy += 1
             for found in envelopes:
                 envelope = self._clocks.in_time(name, found)
                 if envelope.message is not Signal.TICK:
-                    await self._handle(name, operator, envelope, more=found is not envelopes[-1])
+                    await self.way.handle(station, *envelope, more=found is not envelopes[-1])
                 if envelope.message is Signal.END:
                     ports.discard(envelope.port)
                 if isinstance(envelope.message, Signal):
-                    await self._tick(name, operator, envelope)
+                    await self._tick(station, envelope)
             if not ports:
-                self.statistics.operators[name].counts = operator.counts()
-                for routes in self._routes[name]:
-                    await self._send(routes, Signal.END, envelope.now, envelope.born)
+                self.statistics.operators[name].counts = station.operator.counts()
+                for routes in station.routes:
+                    await self.way.send(routes, Signal.END, envelope.now, envelope.born)
             inbox.done()
-            self._busy -= 1
             self._rested.set()
 
-    async def _at_once(self, name: str, envelope: Envelope) -> None:
-        """Handle a message of an idle operator in the task that sends it."""
-        operator, inbox = self.operators[name], self._inbox[name]
-        inbox.busy = True
-        self._busy += 1
-        await self._blamed(name, operator, self._handle(name, operator, self._clocks.in_time(name, envelope)))
-        inbox.done()
-        self._busy -= 1
-        self._rested.set()
-
-    async def _tick(self, name: str, operator: Operator, envelope: Envelope) -> None:
+    async def _tick(self, station: Station, envelope: Envelope) -> None:
         """Let the clock move here, and then behind."""
-        if (now := self._clocks.tick(name, envelope)) is None:
+        if (now := self._clocks.tick(station.name, envelope)) is None:
             return
         tick = Envelope(0, Signal.TICK, now, envelope.born)
-        if operator.clock_every:
-            await self._handle(name, operator, tick)
-        for routes in self._routes[name]:
-            await self._send(routes, *tick[1:])
-
-    async def _handle(self, name: str, operator: Operator, envelope: Envelope, *, more: bool = False) -> None:
-        """Handle one message, of a batch with ``more``; each emission goes out before the next one is asked for."""
-        now, busy_s, left, sent, emissions = envelope.now, 0.0, 0, 0, None
-        while True:
-            began = wall()
-            try:
-                if emissions is None:
-                    emissions = iter(handle(operator, envelope.port, envelope.message, now))
-                found = next(emissions, None)
-            except FAULTS as error:
-                blame(error, self.plan.name, name, operator, envelope.port, envelope.message)
-            busy_s += wall() - began
-            if found is None:
-                break
-            port, message = found
-            if operator.makes_progress and operator.moment is not None:
-                # The envelope has the last arrival of its page, the operator that of the row it has come to.
-                now = operator.moment if isinstance(envelope.message, Page) else max(now, operator.moment)
-            if isinstance(message, Page) and not operator.makes_progress:
-                left += message.rows
-            elif isinstance(message, Page):
-                now = now if message.arrival is None or not len(message) else int(message.arrival[-1])
-                message = message.without_arrival()
-            born = began if operator.makes_progress else envelope.born
-            sent += 1
-            alone = not more and sent <= _SOON and self._inbox[name].empty
-            await self._send(self._routes[name][port], message, now, born, alone=alone)
-        figures = self.statistics.operators[name]
-        figures.burst = max(figures.burst, left)
-        self.statistics.observe(name, operator.state(), now, busy_s)
-
-    async def _send(
-        self,
-        routes: list[InboxRoute],
-        message: Message | Signal,
-        now: int,
-        born: float,
-        *,
-        alone: bool = False,
-    ) -> None:
-        """Send a message on; ``alone``: by a task that has nothing else to do."""
-        if isinstance(message, Page):
-            if not message.rows:
-                return
-            alone = alone and message.rows <= _FEW
-        alone = alone and not isinstance(message, Signal | Change)
-        for route in routes:
-            sent = message
-            if not isinstance(message, Signal):
-                if not route.takes(message):
-                    continue
-                sent = route.noted(message)
-            if route.inbox is not None and alone and route.inbox.idle:
-                await self._at_once(route.node, Envelope(route.port, sent, now, born))
-            elif route.inbox is not None:
-                if route.inbox.full:
-                    await route.inbox.wait()
-                route.inbox.put(Envelope(route.port, sent, now, born))
-            elif not isinstance(sent, Signal | Change):
-                if isinstance(sent, Page) and sent.late:
-                    sent = sent.settled()
-                result = Result(route.node, sent, now, wall() - born)
-                if (taking := deliver(self.plan.name, self._on_result, result)) is not None:
-                    await taken(self.plan.name, result, taking)
+        if station.operator.clock_every:
+            await self.way.handle(station, *tick)
+        for routes in station.routes:
+            await self.way.send(routes, *tick[1:])

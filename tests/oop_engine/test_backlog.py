@@ -12,7 +12,7 @@ from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.punctuation import Joint, Watermark
 from oop_engine.runners.backlog import MOST, Backlog, Envelope, Leave, leaves
 from oop_engine.runners.dispatch import Signal
-from oop_engine.runners.inbox import Inbox
+from oop_engine.runners.station import Inbox
 from tests.oop_engine.toys import SCHEMA, Hold, Promise, Union, chain, page_of
 
 INSIDE, UP_TO_EDGE = Leave(), Leave(punctuation=False)

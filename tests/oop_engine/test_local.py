@@ -88,14 +88,14 @@ async def settle() -> None:
 def gated(local: Local, name: str) -> asyncio.Event:
     """Let no page go out of an operator before the event."""
     gate = asyncio.Event()
-    send = local._send
+    send = local.way.send
 
     async def wait(routes, message, now, born, *, alone=False) -> None:  # type: ignore[no-untyped-def]
-        if routes is local._routes[name][0] and isinstance(message, Page):
+        if routes is local._stations[name].routes[0] and isinstance(message, Page):
             await gate.wait()
         await send(routes, message, now, born, alone=alone)
 
-    local._send = wait  # type: ignore[assignment, method-assign]
+    local.way.send = wait  # type: ignore[assignment, method-assign]
     return gate
 
 

@@ -253,14 +253,14 @@ async def test_an_error_behind_idle_operators_names_its_own() -> None:
 async def test_small_pages_wait_in_bounded_memory() -> None:
     pushed = 0
     local = Local(chain(Counted(), Counted()), lambda _: None, capacity=2, room=20_000)
-    gate, send = asyncio.Event(), local._send
+    gate, send = asyncio.Event(), local.way.send
 
     async def wait(routes: Any, message: Any, now: int, born: float, *, alone: bool = False) -> None:
-        if routes is local._routes["o1"][0]:
+        if routes is local._stations["o1"].routes[0]:
             await gate.wait()
         await send(routes, message, now, born, alone=alone)
 
-    local._send = wait  # type: ignore[method-assign]
+    local.way.send = wait  # type: ignore[method-assign]
 
     async def produce() -> None:
         nonlocal pushed

@@ -26,13 +26,14 @@ class EdgeStatistics:
 
     def count(self, message: Message) -> None:
         """Count one message; a change is neither a tuple nor a punctuation."""
-        if isinstance(message, Page):
+        if message.__class__ is Linear:  # no call: this is on the way of each message
+            self.punctuations += 1
+            self.below = message.below
+        elif isinstance(message, Page):
             self.pages += 1
-            self.tuples += len(message)
+            self.tuples += message.rows
         elif not isinstance(message, Change):
             self.punctuations += 1
-            if message.__class__ is Linear:  # no call: this is on the way of each message
-                self.below = message.below
 
 
 @dataclass

@@ -361,7 +361,7 @@ def test_a_heartbeat_goes_by_the_clock_of_the_machine(monkeypatch: pytest.Monkey
             if isinstance(result.message, Page):
                 stop.set()
 
-        service.local._on_result = take
+        service.local.way.on_result = take
         await service.run(stop)
 
     run_async(main())
