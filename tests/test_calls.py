@@ -6,6 +6,7 @@ there now; whoever makes the way shorter lowers them.
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,11 +17,14 @@ import pyarrow as pa
 
 import oop_engine
 from oop_engine import Graph, Linear, Page, Schema
+from oop_engine.core.late.late_page import packed_row
 from oop_engine.operators import BoundedDisorder, Count, Meld, Punctuate, Sliding, Sum, WindowAggregate
 from oop_engine.runners.inline import Inline
+from oop_engine.runners.local import Local
 
 CALLS_OF_A_PAGE = 64  # pushed, and worked off up to the sink; closes nothing
 CALLS_OF_A_CLOSING_PAGE = 158  # the same, but a punctuation follows from it, and a window leaves
+CALLS_OF_A_SERVED_ROW = 86  # pushed into ``Local`` by a task with nothing else to do; closes nothing
 FILES_OF_A_PAGE = 8  # of operators, inside WindowAggregate; one of them is about keys
 FILES_OF_A_PUNCTUATION = 10  # the same, where a window leaves
 
@@ -64,14 +68,24 @@ def windows() -> WindowAggregate:
     return WindowAggregate(Sliding(30, 10), {"n": Count(), "s": Sum("v")}, by=("k",))
 
 
+def one(ts: int) -> Page:
+    page = packed_row(SCHEMA, (ts, 1, 3))
+    assert page is not None
+    return page
+
+
 def two_sources() -> Inline:
+    return Inline(two_sources_graph(), lambda result: None)
+
+
+def two_sources_graph() -> Graph:
     graph = Graph("two")
     edges = [
         graph.add(f"edge_{name}", Punctuate(BoundedDisorder(5), granularity=10), graph.source(name, SCHEMA))
         for name in "ab"
     ]
     graph.sink("out", graph.add("windows", windows(), graph.add("both", Meld(2), *edges)))
-    return Inline(graph, lambda result: None)
+    return graph
 
 
 def push(runner: Inline, source: str, page: Page) -> None:
@@ -107,6 +121,21 @@ def test_a_page_of_one_row_that_closes_a_window_takes_few_calls() -> None:
     found = calls(lambda: push(runner, "b", page))
     assert results(runner) > before
     assert len(found) <= CALLS_OF_A_CLOSING_PAGE, by_file(found)
+
+
+async def test_a_row_that_comes_alone_takes_few_calls_in_a_service() -> None:
+    results: list[Any] = []
+    async with Local(two_sources_graph(), results.append) as local:
+        await asyncio.sleep(0)
+        for ts in range(200):
+            for source in "ab":
+                await local.push(source, one(ts), at_once=True)
+        before, page = len(results), one(200)
+        work = local.push("a", page, at_once=True)
+        found = calls(lambda: next(work.__await__(), None))
+        assert len(results) == before > 0
+        assert len(found) <= CALLS_OF_A_SERVED_ROW, by_file(found)
+        assert local.statistics.edges["both -> windows"].tuples == 401
 
 
 def test_a_page_enters_few_files_of_an_aggregate_and_so_does_a_punctuation() -> None:

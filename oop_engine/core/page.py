@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from oop_engine.core.errors import ContractError
 from oop_engine.core.graphs.html import table_html
 from oop_engine.core.groups.in_python import rows_of
+from oop_engine.core.late.packing import CODES
 from oop_engine.core.plain import arrivals, no_rows, plain_column, plain_type, record_batches
 from oop_engine.core.schema import Schema
 from oop_engine.core.sizes import copied, owned, value_bytes
@@ -46,6 +47,8 @@ class Page:
     __slots__ = ("_made", "_progressing", "_reach", "_times", "arrival", "batch", "columns", "rows", "schema")
     late: ClassVar[bool] = False
     """True: its columns are made when they are asked for; ``settled`` makes them all."""
+    whole: ClassVar[bool] = False
+    """True: no column has a null, that much is known without a look."""
 
     def __init__(
         self,
@@ -171,6 +174,14 @@ class Page:
         if name not in self._made:
             self._made[name] = self.columns.column(name)
         return self._made[name]
+
+    def numbers(self, name: str) -> NDArray[Any] | None:
+        """Return a column of int32, int64, float64 or instants (their integers), read-only; None: others, or nulls."""
+        column = self.columns.column(name)
+        if column.type.id not in CODES or column.null_count:
+            return None
+        found: NDArray[Any] = column.to_numpy()
+        return found.view(np.int64) if found.dtype.kind == "M" else found
 
     @property
     def nbytes(self) -> int:

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from oop_engine.core.errors import ContractError
+from oop_engine.core.late.packing import CODES
 
 __all__ = ["arrivals", "is_arrow", "no_rows", "plain_column", "plain_type", "record_batches"]
 
@@ -26,13 +27,6 @@ _FRACTIONS = (float, np.floating, Decimal)
 _WHOLE = frozenset({int, bool, type(None)})  # nothing of them is cut off
 _MOMENTS = (date, time, timedelta)  # and datetime, which is a date
 _FEW = 1024  # values: so many are packed in less time than Arrow takes for them
-_PACKED = {
-    pa.int32().id: (int, "i"),
-    pa.int64().id: (int, "q"),
-    pa.timestamp("s").id: (int, "q"),
-    pa.float64().id: (float, "d"),
-}
-"""By the number of an Arrow type: the class of the values that are packed, and how ``struct`` does so."""
 _VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 
 
@@ -116,7 +110,7 @@ def record_batches(data: Any) -> Iterator[pa.RecordBatch]:
 
 def _packed(values: Sequence[Any], kind: pa.DataType) -> pa.Array | None:
     """Return an array of a few numbers; None where there are more, or Arrow has to judge them."""
-    wanted, code = _PACKED.get(kind.id, (None, ""))
+    wanted, code = CODES.get(kind.id, (None, ""))
     if wanted is None or len(values) > _FEW or set(map(type, values)) != {wanted}:
         return None
     try:

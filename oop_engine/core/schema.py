@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from oop_engine.core.errors import GraphError, UnitError
 from oop_engine.core.graphs.html import table_html
+from oop_engine.core.late.packing import Packing
 from oop_engine.core.plain import plain_type
 from oop_engine.core.units import TIME_UNITS, Length, to_units
 
@@ -129,6 +130,15 @@ class Schema:
     def columns(self) -> list[tuple[str, pa.DataType, bool, str]]:
         """Name and type of each column, whether it may be null, and its place in the errors of a page."""
         return [(field.name, field.type, field.nullable, f"page: {field.name!r}") for field in self.fields]
+
+    @cached_property
+    def packing(self) -> Packing | None:
+        """How one row is packed; None: a column is of another type than those of which that can be done."""
+        return (
+            Packing(dict(zip(self.names, self.fields.types, strict=True)))
+            if Packing.fits(self.fields.types)
+            else None
+        )
 
     @property
     def names(self) -> list[str]:

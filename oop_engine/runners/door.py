@@ -20,6 +20,7 @@ import numpy as np
 
 from oop_engine.core.errors import ContractError
 from oop_engine.core.fitted import fitted, once_each
+from oop_engine.core.late.late_page import packed_row
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page, pages
 from oop_engine.core.plain import is_arrow
@@ -31,6 +32,8 @@ __all__ = ["RING", "RowLane", "admitted", "messages"]
 
 RING = 1024
 """The most rows that wait: a page of so many costs a third of a microsecond a row, and some milliseconds at most."""
+
+_MESSAGES = Page, Linear, GroupWise, Joint, Watermark
 
 
 def messages(schema: Schema, feed: Iterable[Any]) -> Iterator[Message]:
@@ -50,7 +53,7 @@ def admitted(place: str, schema: Schema, message: object) -> Message:
     punctuation about its columns with bounds that are int64.  Group-wise ones get the types of the columns, and
     have each group once (``fitted``).
     """
-    if not isinstance(message, Page | Linear | GroupWise | Joint | Watermark):
+    if not isinstance(message, _MESSAGES):
         got = f"got a {type(message).__name__} ({' '.join(_short(message).split())})"
         _refuse(place, f"a message must be a Page or a punctuation; {got}: make a page of it")
     if isinstance(message, Page):
@@ -129,6 +132,8 @@ class RowLane:
             raise
 
     def _page(self, rows: list[Sequence[Any]], arrivals: list[int]) -> Page:
+        if len(rows) == 1 and not arrivals and (alone := packed_row(self._schema, rows[0])) is not None:
+            return alone
         columns = dict(zip(self._schema.names, zip(*rows, strict=True), strict=True))
         return Page.of(self._schema, columns, arrivals or None)
 

@@ -174,13 +174,17 @@ class Inlet:
         if not isinstance(message, Page):
             return message
         self.tuples += len(message)
-        for name, column in zip(message.schema.fields.names, message.batch.columns, strict=True):
-            if column.null_count:
-                self.nulls[name] = self.nulls.get(name, 0) + column.null_count
+        if not message.whole:
+            self._count_nulls(message)
         if self._clock is None:
             return message.without_arrival()
         self._last = max(self._last, self._clock())
         return Page(message.schema, message.batch, np.full(len(message), self._last, np.int64))
+
+    def _count_nulls(self, page: Page) -> None:
+        for name, column in zip(page.schema.fields.names, page.batch.columns, strict=True):
+            if column.null_count:
+                self.nulls[name] = self.nulls.get(name, 0) + column.null_count
 
 
 def _rows(data: Any) -> int:

@@ -5,100 +5,19 @@ To copy columns is most of the work of a match, and an aggregate behind a join m
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from oop_engine.core.late.late_page import LatePage
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 from oop_engine.operators.joining.matches import Matches
 from oop_engine.operators.joining.taking import taken_column, taken_values
 
-__all__ = ["LateColumns", "LatePage", "late_pairs"]
+__all__ = ["late_pairs"]
 
 Ints = NDArray[np.int64]
-
-
-class LateColumns:
-    """Columns of ``schema``; ``make`` makes the one at a place, when it is first asked for."""
-
-    def __init__(self, schema: Schema, make: Callable[[int], pa.Array]) -> None:
-        self._schema, self._make = schema, make
-        self._made: dict[int, pa.Array] = {}
-
-    def column(self, name: str) -> pa.Array:
-        """Return one column."""
-        return self._at(self._schema.names.index(name))
-
-    def batch(self) -> pa.RecordBatch:
-        """Return all columns."""
-        columns = [self._at(place) for place in range(len(self._schema.fields))]
-        return pa.RecordBatch.from_arrays(columns, schema=self._schema.fields)
-
-    def _at(self, place: int) -> pa.Array:
-        if place not in self._made:
-            self._made[place] = self._make(place)
-        return self._made[place]
-
-
-class LatePage(Page):
-    """``rows`` rows of ``schema``, without an arrival.
-
-    ``make`` returns the column at a place of the schema, and ``make_times`` the progressing attribute, int64 (rows,).
-    They are called when that is asked for, so they must not depend on a state that changes.  ``column`` makes one
-    column, and ``batch`` all of them.
-
-    >>> import pyarrow as pa
-    >>> schema = Schema({"ts": pa.int64(), "n": pa.int64()}, "ts", "s")
-    >>> page = LatePage(schema, 2, lambda place: pa.array([place, 7]), lambda: np.array([0, 7]))
-    >>> page.times, page.column("n").to_pylist(), page.batch.num_rows
-    (array([0, 7]), [1, 7], 2)
-    """
-
-    __slots__ = ("_make_times",)
-    late: ClassVar = True
-
-    def __init__(
-        self,
-        schema: Schema,
-        rows: int,
-        make: Callable[[int], pa.Array],
-        make_times: Callable[[], Ints],
-    ) -> None:
-        self.schema, self.arrival, self._times, self._reach, self._made = schema, None, None, None, {}
-        self.columns, self.rows, self._make_times = LateColumns(schema, make), rows, make_times
-
-    def __getattr__(self, name: str) -> Any:
-        """Make the columns when they are first asked for; from then on they are an attribute as of any page.
-
-        And nothing is kept that they were made of: of a few rows that is a hundred times as much.
-        """
-        if name == "batch":
-            self._times, self.batch = self.times, self.columns.batch()
-            self.columns = self.batch
-            del self._make_times
-            return self.batch
-        if name == "_progressing":
-            self._progressing = self.column(self.schema.progressing)
-            return self._progressing
-        raise AttributeError(name)
-
-    def __reduce__(self) -> Any:
-        return Page, (self.schema, self.batch)
-
-    @property
-    def times(self) -> Ints:
-        """The progressing attribute, int64 (rows,)."""
-        if self._times is None:
-            self._times = self._make_times()
-        return self._times
-
-    def settled(self) -> Page:
-        """Return a page of the same rows that holds its columns, and nothing that they were to be made of."""
-        return Page(self.schema, self.batch)
 
 
 def late_pairs(schema: Schema, side: int, page: Page, matches: Matches) -> LatePage:

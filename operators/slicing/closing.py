@@ -111,6 +111,8 @@ class Closing:
 
     def _slots_of(self, page: Page) -> Integers:
         """Return the group of each tuple; new ones are learnt."""
+        if self._groups.whole is not None and (keys := page.numbers(self._by[0])) is not None:
+            return self._groups.encode_integers(keys)
         return self._groups.encode(list(map(page.column, self._by)), page.rows)
 
     def _fold(self, page: Page, times: Integers, slots: Integers) -> None:

@@ -40,6 +40,9 @@ class Compiled(Accumulator):
         return monoids.loops(self.monoid)
 
     def prepare(self, page: Page, times: Integers) -> Arrays:
+        found = page.numbers(self.part.column or "")
+        if found is not None and (found.dtype.kind == "f") == self.part.floating:
+            return found, _ALL
         column = page.column(self.part.column or "")
         numeric = numbers(column, *(_FLOATS if self.part.floating else _INTEGERS))
         return numeric, valid(column) if column.null_count else _ALL
@@ -86,7 +89,7 @@ class Compiled(Accumulator):
     def totals(
         self, geometry: Geometry, ring: Arrays, lowest: int, ends: Integers, slots: Integers, out: Arrays
     ) -> None:
-        groups = int(slots.max(initial=-1)) + 1
+        groups = int(np.maximum.reduce(slots)) + 1 if slots.size else 0
         total = tuple(np.zeros((1, groups), kind) for kind in self._types)
         self._check(*self._loops.totals(self.monoid, geometry, ring, lowest, ends, slots, total, out))
 

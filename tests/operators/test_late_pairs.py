@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import FOREVER, Graph, Linear, Page, Schema, replay
+from oop_engine.core.late.late_page import LateColumns, LatePage
 from oop_engine.operators import (
     Band,
     BoundedDisorder,
@@ -22,7 +23,6 @@ from oop_engine.operators import (
     Tumbling,
     WindowAggregate,
 )
-from oop_engine.operators.joining.late_pairs import LateColumns, LatePage
 from oop_engine.runners.inline import Inline
 from oop_engine.testing import multiset
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain, groupby
 from typing import Any
 
 from oop_engine.connectors.message_format import MessageFormat, register_message_format
+from oop_engine.connectors.source import Unreadable
 from oop_engine.core.errors import ContractError, UsageError
+from oop_engine.core.late.late_page import packed_row
 from oop_engine.core.operator import Message
 from oop_engine.core.page import PAGE_ROWS, Page, concat, pages
 from oop_engine.core.plain import is_arrow
 from oop_engine.core.punctuation import Punctuation
+from oop_engine.core.schema import Schema
 
 __all__ = ["Rows"]
 
@@ -22,6 +25,10 @@ class Rows(MessageFormat):
 
     by_lines = False
 
+    def __init__(self, schema: Schema, place: str, unreadable: Unreadable) -> None:
+        super().__init__(schema, place, unreadable)
+        self._names = schema.names
+
     def joined(self, pieces: list[Any]) -> Any | None:
         """Return a list of all that is there."""
         if not any(isinstance(piece, list | tuple) for piece in pieces):
@@ -30,12 +37,12 @@ class Rows(MessageFormat):
 
     def messages(self, data: Any) -> Iterator[Message]:
         """Yield messages as they are, and pages of all else."""
-        if isinstance(data, Page | Punctuation):
+        if isinstance(data, dict):
+            yield from self._row(data)
+        elif isinstance(data, Page | Punctuation):
             yield data
         elif is_arrow(data):
             yield from pages(self.schema, data)
-        elif isinstance(data, dict):
-            yield from self._alike(dict, [data])
         elif isinstance(data, list | tuple):
             for kind, alike in groupby(data, type):
                 yield from self._alike(kind, list(alike))
@@ -55,6 +62,13 @@ class Rows(MessageFormat):
         else:
             for each in data:
                 yield from self.messages(each)
+
+    def _row(self, row: dict[str, Any]) -> Iterable[Page]:
+        """Return the page of one row."""
+        if not self.unknown.known.issuperset(row):
+            self.unknown.add_rows([row])
+        page = packed_row(self.schema, list(map(row.get, self._names)))
+        return self._rows([row]) if page is None else (page,)
 
     def _rows(self, rows: list[dict[str, Any]]) -> Iterator[Page]:
         names = self.schema.names

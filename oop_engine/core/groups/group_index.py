@@ -74,7 +74,8 @@ class GroupIndex:
 
     Two keys are the same if they are equal as SQL's GROUP BY has it: null equals null, NaN
     equals NaN, -0.0 equals 0.0.  ``table`` makes the tables of
-    integers: in NumPy, or in kernels (``operators/keys/key_table.py``).
+    integers: in NumPy, or in kernels (``operators/keys/key_table.py``).  ``whole``: the table of the one key column, if
+    there is one and it has integers; so keys may be given as an array (``encode_integers``).
 
     >>> index = GroupIndex([pa.string()])
     >>> index.encode([pa.array(["b", "a", "b"])])
@@ -92,7 +93,8 @@ class GroupIndex:
         self._tables = [one.table if isinstance(one, _IntegerCodes) else one for one in self._levels]
         self._chunks: list[list[pa.Array]] = []
         # One column of integers is read from its table; else the keys are kept beside.
-        self._whole = self._tables[0] if len(self._types) == 1 and self._types[0].id in _WHOLE else None
+        only = self._levels[0] if len(self._types) == 1 else None
+        self.whole = only.table if isinstance(only, _IntegerCodes) and self._types[0].id in _WHOLE else None
         self.size = 0  # how many there are
         self._key_bytes = 0
 
@@ -118,14 +120,24 @@ class GroupIndex:
         slots = (
             self._codes(columns, add=True) if columns[1:] else self._levels[0].encode(columns[0], add=True)
         )
-        if self._whole is not None:
-            assert not isinstance(self._whole, _Codes)
-            self.size = int(self._whole.sizes[0])
+        if self.whole is not None:
+            self.size = int(self.whole.sizes[0])
         elif (known := self.size) < (size := len(self._tables[-1])):
             first = np.empty(size - known, np.int64)
             new = np.flatnonzero(slots >= known)[::-1]
             first[slots[new] - known] = new  # written backwards, so the first sight stays
             self._remember([column.take(pa.array(first)) for column in columns], size)
+        return slots
+
+    def encode_integers(self, values: NDArray[Any]) -> NDArray[np.int64]:
+        """Do so for the values of the one key column, without nulls, where there is a ``whole``.
+
+        >>> GroupIndex([pa.int64()]).encode_integers(np.array([7, 5, 7]))
+        array([0, 1, 0])
+        """
+        assert self.whole is not None
+        slots = self.whole.encode(values)
+        self.size = int(self.whole.sizes[0])
         return slots
 
     def find(self, columns: Sequence[pa.Array], rows: int | None = None) -> NDArray[np.int64]:
@@ -138,10 +150,9 @@ class GroupIndex:
         """Return the key columns of some slots."""
         if not self._types:
             return []
-        if self._whole is not None:
-            assert not isinstance(self._whole, _Codes)
-            kind, null = self._types[0], self._whole.sizes[1]
-            whole = self._whole.keys.take(slots).astype(kind.to_pandas_dtype(), copy=False)
+        if self.whole is not None:
+            kind, null = self._types[0], self.whole.sizes[1]
+            whole = self.whole.keys.take(slots).astype(kind.to_pandas_dtype(), copy=False)
             if null >= 0 and (nulls := slots == null).any():
                 return [pa.array(whole, kind, mask=nulls)]
             return [pa.Array.from_buffers(kind, whole.size, [None, pa.py_buffer(whole)])]
@@ -179,9 +190,8 @@ class GroupIndex:
         columns = saved.batch("keys", fields, size).columns if self._types else []
         if len(columns) == 1 and isinstance(level := self._levels[0], _Codes) and level.learn(columns[0]):
             self._remember(columns, size)
-        elif self._whole is not None and not columns[0].null_count:
-            assert not isinstance(self._whole, _Codes)
-            self._whole.reserve(columns[0].to_numpy())  # at once, not as if they came one after the other
+        elif self.whole is not None and not columns[0].null_count:
+            self.whole.reserve(columns[0].to_numpy())  # at once, not as if they came one after the other
             for at in range(0, size, _PAGE):
                 self.encode([columns[0].slice(at, _PAGE)])
         else:

@@ -133,17 +133,18 @@ class PaneRing:
             if not (rows := np.flatnonzero(inside)).size:
                 return rows
             return rows[self.add(page.take(rows), times[rows], slots[rows], spans, counts)]
-        least, greatest = (
-            page.reach_of(where) if where is times else (int(_LEAST(where)), int(_GREATEST(where)))
-        )
-        low, high = (least - origin) // slide, (greatest - origin) // slide
+        if where.size == 1:  # a tenth of the time
+            low = high = (where.item() - origin) // slide
+        else:
+            reach = page.reach_of(where) if where is times else (int(_LEAST(where)), int(_GREATEST(where)))
+            low, high = ((one - origin) // slide for one in reach)
         if not self._sure[0] <= low <= high < self._sure[1]:
             extents.check(*page.reach_of(times))
         fits = self.used and self.low <= low and high <= self.high and len(spans) <= self.groups
         if not fits:
             self._admit(where, origin, slide, (low, high), len(spans), (int(counts[2]) + 1) * step - length)
             fits = self.low <= low and high <= self.high and len(spans) <= self.groups
-        for name in self._shared:
+        for name in () if page.whole else self._shared:
             if page.column(name).null_count:
                 self._count_apart(name)
         self._most += page.rows
@@ -156,7 +157,7 @@ class PaneRing:
         slots, where = slots.view(), where.view()
         slots.flags.writeable = where.flags.writeable = False  # one signature, whoever made them
         known = spans, counts, self.turns if self.turned else _UNTURNED
-        if fits and self.groups == 1 and self._summed:
+        if fits and self.groups == 1 and self.summed:
             self._add_alone(page, times, (slots, where), known, (origin, slide), (low, high))
             return _NONE
         cells = _SCRATCH.room[: times.size] if self._own or not fits else _NONE
@@ -372,7 +373,7 @@ class PaneRing:
         shared = zip(self.accumulators, self.columns, strict=True)
         self._shared = [name for of, state in shared if state is None for name in of.part.columns]
         own = [of for of, state in zip(self.accumulators, self.columns, strict=True) if state is not None]
-        self._own, self._summed = bool(own), all(of.by_times for of in own)
+        self._own, self.summed = bool(own), all(of.by_times for of in own)
         self._place()
 
     def _place(self) -> None:

@@ -36,6 +36,7 @@ _STEPS = 1 << 18  # of windows put together at a time: 6 MB
 _WHERE = np.zeros(1, np.int64)  # panes are where they are in the ring
 _SCRATCH = 1 << 20  # cells of the front and of windows
 _BLOCK = 1 << 16  # groups at a time
+_CELLS = 4096  # so few are swept over in less time than Python takes to look for those of a group
 _LONG = 4096  # panes of a window; with more the front alone would take more than all there is
 _KERNEL, _ROW, _CELL, _STEP = 20_000, 10_000, 1, 40
 """Nanoseconds: of a sweep; of a row where Python goes from one to the next; of each of its cells; of a
@@ -82,8 +83,11 @@ def take_all(
     None where that does not pay, or a window has more than one pane.  O(windows x groups).
     """
     lowest, behind = max(lowest, ring.low // ring.step), min(cut, (ring.high + ring.length) // ring.step)
-    windows, dense = behind - lowest, ring.length == 1
-    if not (dense and windows > 0 and is_dense(ring.geometry, windows, ring.used, ring.compiled)):
+    windows = behind - lowest
+    if windows <= 0 or ring.length > 1:
+        return None
+    few = ring.summed and windows * ring.groups <= _CELLS
+    if not (few or is_dense(ring.geometry, windows, ring.used, ring.compiled)):
         return None
     return _swept(ring, PaneSweep(ring, None, lowest, behind, ring.used), number, forget=forget)
 

@@ -42,7 +42,7 @@ __all__ = ["WindowStore"]
 _MORE = 8  # room grows by an eighth: every pane has room for every group
 _FLOOR = 1 << 23  # bytes: a rectangle so small may be as empty as it likes
 _SPARSE = 16  # cells of the rectangle for each one in use: then groups are sparse
-_FEW = 500  # cells; fewer are sooner looked for group by group
+_FEW = 500  # cells; fewer are sooner looked for group by group, unless all is added up
 _MANY = 1000  # tuples; fewer that do not fit tell nothing
 
 
@@ -191,9 +191,10 @@ class WindowStore:
 
     def _swept(self, low: int, stop: int, *, forget: bool) -> WindowStates | None:
         """Put windows of all groups together by a sweep, where that pays."""
-        if self.panes is None or self.panes.used <= _FEW or self.partials.counts[0]:
+        ring = self.panes
+        if ring is None or ring.length > 1 or not (ring.summed or ring.used > _FEW) or self.partials.counts[0]:
             return None
-        return pane_windows.take_all(self.panes, low, stop, self.number, forget=forget)
+        return pane_windows.take_all(ring, low, stop, self.number, forget=forget)
 
     def _each(self, slots: Integers | None, cuts: Integers) -> tuple[Integers, Integers]:
         """Return groups, and the first window that each leaves open; None: all groups, by one cut."""

@@ -1,0 +1,1 @@
+"""Pages whose columns are made when somebody reads them."""
