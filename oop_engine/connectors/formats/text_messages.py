@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv
 
+from oop_engine.connectors.formats.one_json_row import OneJsonRow
 from oop_engine.connectors.message_format import MessageFormat, register_message_format
 from oop_engine.connectors.source import Unreadable
 from oop_engine.core.errors import TraceError
@@ -28,6 +29,10 @@ __all__ = ["CsvMessages", "JsonMessages"]
 class JsonMessages(MessageFormat):
     """A JSON object a line, or a payload; ``{"punctuation": ...}`` is punctuation, as in a trace of JSON lines."""
 
+    def __init__(self, schema: Schema, place: str, unreadable: Unreadable) -> None:
+        super().__init__(schema, place, unreadable)
+        self._one = OneJsonRow(schema)
+
     def joined(self, pieces: list[Any]) -> Any | None:
         """Return whole lines as one text, lists of payloads as one list."""
         if all(isinstance(piece, bytes) and piece.endswith(b"\n") for piece in pieces):
@@ -36,6 +41,9 @@ class JsonMessages(MessageFormat):
 
     def messages(self, data: Any) -> Iterator[Message]:
         """Yield pages, and punctuation where it stands."""
+        if (page := self._one.page(data)) is not None:
+            yield page
+            return
         for lines, is_punctuation in apart(_lines(data)):
             if not is_punctuation:
                 yield from self._pages(rows_of(lines, self.schema.fields, self.unknown.add))
