@@ -156,7 +156,9 @@ def registers(begins, lengths, flat, starts, count, merged):
                     held[register] = max(held[register], some[k + 2])
         begin = at
         if 8 * np.count_nonzero(held) > count:
-            out[at : at + count] = held
+            kept = out[at : at + count]
+            for k in range(count):
+                kept[k] = held[k]
             at += count
         else:
             for place in np.flatnonzero(held):

@@ -126,7 +126,7 @@ def _many(begins, lengths, values, numbers, one, two, largest):
     Returns the columns in which two are left, and the bounds of these, int64 (3,).
     """
     lists = len(begins)
-    bounds, place = np.empty((lists + 1) // 2 + 1, np.int64), 0
+    bounds, place = np.empty((lists + 1) // 2 + 1, np.int64), np.int64(0)
     for k in range(0, lists, 2):
         other = min(k + 1, lists - 1)
         end = begins[other] + (lengths[other] if other > k else 0)
@@ -136,7 +136,7 @@ def _many(begins, lengths, values, numbers, one, two, largest):
     lists = (lists + 1) // 2
     bounds[lists] = place
     while lists > 2:
-        place = 0
+        place = np.int64(0)
         for k in range(0, lists, 2):
             middle, end = bounds[k + 1], bounds[min(k + 2, lists)]
             begin, bounds[k // 2] = bounds[k], place
@@ -156,7 +156,7 @@ def merge(begins, lengths, values, numbers, starts, largest, merged):
     numbers, with room behind them.  O(values log(lists of a start)).
     """
     room = lengths.sum()
-    out, out_numbers, at = np.empty(room, np.int64), np.empty(room, np.int64), 0
+    out, out_numbers, at = np.empty(room, np.int64), np.empty(room, np.int64), np.int64(0)
     one, two = np.empty((2, room), np.int64), np.empty((2, room), np.int64)
     for i in range(len(starts)):
         first, behind = starts[i], starts[i + 1] if i + 1 < len(starts) else len(begins)

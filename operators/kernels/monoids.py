@@ -230,7 +230,7 @@ class Moments(Monoid):
         return n, mean, squares + away * (given[0] - mean)
 
 
-_jit = cache(njit)
+_jit = cache(njit(no_cpython_wrapper=True, no_cfunc_wrapper=True))  # they are called by loops alone
 _BLOCK = 1 << 13  # slots at a time: their totals stay in the cache
 
 
@@ -613,7 +613,8 @@ def totals(monoid, geometry, columns, lowest, ends, slots, total, out):
     step, length, low, high, mask, _ = geometry
     groups = total[0].shape[1]
     at = np.zeros(len(ends), np.int64)
-    at[1:] = ends[:-1]
+    for w in range(1, len(ends)):
+        at[w] = ends[w - 1]
     for block in range(0, groups, _BLOCK):
         behind = min(block + _BLOCK, groups)
         begin, end = low, low

@@ -120,7 +120,7 @@ def plan(geometry, tuples, turns, slots, first, stop, begin, steps, results, fre
     no more room, and how many steps, results and freed cells there are.  O(panes passed), amortized.
     """
     step, length, low, high, mask, groups = geometry
-    used, found, gone = 0, 0, 0
+    used, found, gone = np.int64(0), 0, 0
     for i in range(begin, len(slots)):
         slot = slots[i]
         panes = min(high - low + 1, (stop[i] - first[i] - 1) * step + length)

@@ -109,7 +109,7 @@ def remove(table, rows):
         while cells[at, 2] >= 0:
             home = _home(cells[at, 0], cells[at, 1], mask)
             if ((at - home) & mask) >= ((at - hole) & mask):  # it may move back to the hole
-                cells[hole] = cells[at]
+                cells[hole, 0], cells[hole, 1], cells[hole, 2] = cells[at, 0], cells[at, 1], cells[at, 2]
                 hole = at
             at = (at + 1) & mask
         cells[hole, 2] = -1

@@ -217,7 +217,9 @@ def place(geometry, grid, tuples, spans, counts, turns, slots, times, rows, stop
         _wake(geometry, spans, counts, turns, some, panes, fresh[:new])
         used, over = used + new, bits >= limit
         if len(rows):
-            rows[start:done] = its
+            kept = rows[start:done]
+            for i in range(len(its)):
+                kept[i] = its[i]
     return used, missed, done, over
 
 

@@ -112,7 +112,7 @@ def measure(shape, grid, spans, longest, room):
     the cut up to which windows have left, and the one up to which they leave.  ``longest``: slices of a window at most.
     """
     for i in range(len(spans)):
-        slices, windows, steps, d = spans[i, 1] - spans[i, 0] + 1, 0, 0, 0
+        slices, windows, steps, d = spans[i, 1] - spans[i, 0] + 1, 0, 0, np.int64(0)
         units = unit_of(grid, spans[i, 1] + 1) - unit_of(grid, spans[i, 0])
         while d < shape.shape[1]:
             shortest, most, some = shape[1, d], shape[1, d], 0
@@ -245,13 +245,13 @@ def plan(shape, grid, spans, shifts, mask, steps, windows, ends):
     windows int64 (3, room): definition (its place in ``shape``), number, and span.  ends int64 (2, definitions):
     scratch.  O(steps + windows x definitions).
     """
-    used, found = 0, 0
+    used, found = np.int64(0), np.int64(0)
     for i in range(len(spans)):
         for d in range(shape.shape[1]):
             first, stop = first_and_stop(shape, grid, d, spans[i])
             ends[0, d] = shape[2, d] + (first + 1) * shape[0, d] if first < stop else OVER
             ends[1, d] = shape[2, d] + stop * shape[0, d]
-        begin = 0
+        begin = np.int64(0)
         while begin < shape.shape[1]:
             stop, before = begin + 1, found
             while stop < shape.shape[1] and shape[1, stop] < 2 * shape[1, begin]:

@@ -101,7 +101,7 @@ class Slicing:
         self.unit = _unit(some)
         self.origin = some[0].origin % self.unit
         lengths = [(one.slide, _range(one), one.origin - self.origin) for one in some]
-        self.shape = np.vstack([np.array(lengths).T // self.unit, numbers])
+        self.shape = np.ascontiguousarray(np.vstack([np.array(lengths).T // self.unit, numbers]))
         margin = max(_range(one) + 2 * one.slide + abs(one.origin) for one in some)
         self.grid = _grid(self.shape)
         if self.grid.shape[1] > 1:  # the edges come again from an end of a window on

@@ -90,7 +90,8 @@ class Stacks(NamedTuple):
         made, closing = np.empty((3, steps), np.int64), np.empty((3, windows), np.int64)
         ends = np.empty((2, of.shape.shape[1]), np.int64)
         used, found = plan(of.shape, of.grid, spans, shifts, mask, made, closing, ends)
-        return cls(made[:, :used], closing[:, :found], min(of.longest, steps) + 1)
+        # Contiguous, whether there is room left or not: loops are compiled once, not twice.
+        return cls(np.ascontiguousarray(made[:, :used]), closing[:, :found], min(of.longest, steps) + 1)
 
     def folded(self, of: Accumulator, state: Arrays, block: Block) -> Arrays:
         """Return columns (windows, groups) of states that are kept by ``of``.  Raises ``SumOverflowError``."""

@@ -39,6 +39,7 @@ from oop_engine.operators.kernels.sessions import (
     settle,
 )
 from oop_engine.operators.slicing.accumulator import SumOverflowError
+from oop_engine.operators.slicing.compiled import fixed
 from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.store import OnTime, Store
@@ -128,6 +129,7 @@ class SessionStore(OnTime):
     def _placed(self, slots: Integers, times: Integers) -> tuple[Integers, Integers]:
         """Return the run of each tuple, and which runs have been joined."""
         of, pairs = np.empty(times.size, np.int64), np.empty((3, times.size), np.int64)
+        slots, times = fixed(slots), fixed(times)
         gaps, counts = self._gaps, self._table.counts
         counts[FOUND], done, order, most, into = 0, 0, None, _STEPS, of
         while (done := place(self._table, slots, times, gaps, done, most, into, pairs)) < times.size:
@@ -135,7 +137,8 @@ class SessionStore(OnTime):
                 self._grow()
                 continue
             order, most = done + order_of(slots[done:], -times[done:]), _ANY
-            slots, times, into, done = slots[order], times[order], np.empty(order.size, np.int64), 0
+            slots, times = fixed(slots[order]), fixed(times[order])
+            into, done = np.empty(order.size, np.int64), 0
         if order is not None:
             of[order] = into
         return of, pairs[:, : counts[FOUND]]
