@@ -21,7 +21,7 @@ DOCUMENTED := oop_engine oop_engine.traces oop_engine.testing oop_engine.testing
   oop_engine.runners.inline oop_engine.runners.local oop_engine.spark.run oop_engine.spark.io.sinks \
   oop_engine.operators oop_engine.operators.rewrites.in_order oop_engine.core.halves oop_engine.scenarios.truth
 
-.PHONY: warm simulate soak kills servers test-servers help demo demo-spark scenarios test fuzz lint types format clean bench bench-smoke bench-spark bench-profile bench-peers api
+.PHONY: warm rewritten simulate soak kills servers test-servers help demo demo-spark scenarios test fuzz lint types format clean bench bench-smoke bench-spark bench-profile bench-peers api
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,8 +41,9 @@ demo-spark: $(VENV)/.spark ## run the flights and the links on Spark too (Java c
 	$(BIN)/oop-engine replay nyc_flights --on spark --compare
 	$(BIN)/oop-engine replay links --on spark --compare
 
+test: export PYTHONDONTWRITEBYTECODE := # hundreds of processes load what the first of them has compiled
 test: lint ## lint, strict types, then all tests: layers, docs, examples, laws
-	@$(MAKE) --no-print-directory --jobs=2 types warm
+	@$(MAKE) --no-print-directory --jobs=2 warm types rewritten
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup $(ARGS)
 
 fuzz: $(VENV)/.dev ## damaged and hostile files, many times more of them than in the tests: make fuzz TIMES=100
@@ -80,6 +81,9 @@ types: $(VENV)/.dev ## strict types
 
 warm: $(VENV)/.dev ## compile the kernels of most graphs ahead
 	$(BIN)/oop-engine warm --json > /dev/null
+
+rewritten: $(VENV)/.dev # pytest rewrites the asserts of each file: now, on the core that the types leave, not in every process
+	@$(BIN)/python -m pytest --collect-only -qq $(ARGS) > /dev/null || true # what is wrong is told by the tests
 
 format: $(VENV)/.dev ## mend what can be mended by itself
 	$(BIN)/ruff check --fix $(SOURCE)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import sources
+
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted(
     p
@@ -34,7 +36,7 @@ def name_of(path: Path) -> str:
 
 
 def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
+    return sources.parsed(path.read_text())
 
 
 def defines_operator(path: Path) -> bool:

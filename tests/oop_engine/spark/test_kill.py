@@ -16,6 +16,8 @@ from deltalake import DeltaTable
 from oop_engine import replay
 from oop_engine.testing import multiset
 from oop_engine.traces import write_trace
+from tests.children import MOST_S
+from tests.oop_engine.spark import killed_query
 from tests.oop_engine.spark.killed_query import SCHEMA, SEGMENTS, graph, pages
 from tests.oop_engine.spark.processes import Running
 
@@ -58,34 +60,39 @@ def killed_at_random(place: Path, sink: str, chance: random.Random) -> bool:
 def killed_by_itself(place: Path, sink: str, dies: str) -> None:
     """Start it, and have its driver killed in a commit: all else ends by itself."""
     with Running(MODULE, str(place), sink, dies, log=place / "log") as running:
-        assert running.wait(120) == -9, running.log.read_text()
+        assert running.wait(MOST_S) == -9, running.log.read_text()
         assert running.left_after(30) == []
 
 
-def finished(place: Path, sink: str) -> int:
-    """Start it, let it finish, and return how many micro-batches that took."""
+def finished(place: Path, sink: str) -> None:
+    """Start it, and let it finish: no process is left."""
     with Running(MODULE, str(place), sink, "", log=place / "log") as running:
-        batches = running.lines(SEGMENTS)
-        assert running.wait(60) == 0, running.log.read_text()
+        assert running.lines(SEGMENTS)
+        assert running.wait(MOST_S) == 0, running.log.read_text()
         assert running.left_after(10) == []
-        return len(batches)
+
+
+def finished_here(place: Path, sink: str) -> None:
+    """Let it finish in the session that tests share: another start of Spark would say no more."""
+    killed_query.main(place, sink, "")
 
 
 @pytest.mark.parametrize(
-    ("sink", "read", "commits", "at_random"),
-    [("parquet", blind, ["middle:1"], MORE), ("delta", from_log, ["after:1"], MORE)],
+    ("sink", "read", "dies", "finish"),
+    [("parquet", blind, "middle:1", finished), ("delta", from_log, "after:1", finished_here)],
     ids=["parquet", "delta"],
 )
+@pytest.mark.usefixtures("spark")
 def test_results_are_those_of_an_undisturbed_run(
-    sink: str, read: Callable[[Path], Rows], commits: list[str], at_random: int, tmp_path: Path
+    sink: str, read: Callable[[Path], Rows], dies: str, finish: Callable[[Path, str], None], tmp_path: Path
 ) -> None:
     place = prepared(tmp_path)
     expected = replay(graph(), {name: iter(pages(seed)) for name, seed in (("left", 1), ("right", 2))})
-    for dies in commits:
-        killed_by_itself(place, sink, dies)
+    killed_by_itself(place, sink, dies)
     chance = random.Random(len(sink))
-    ended = [killed_at_random(place, sink, chance) for _ in range(at_random)]
-    assert any(ended) or finished(place, sink) > 0
+    ended = [killed_at_random(place, sink, chance) for _ in range(MORE)]
+    if not any(ended):
+        finish(place, sink)
     found = read(place / "results" / "out")
     assert multiset(found) == multiset(expected.results["out"].to_pylist())
     assert list((place / "results" / "out" / "_unfinished").iterdir()) == []
