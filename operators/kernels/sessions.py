@@ -1,10 +1,11 @@
 """Open runs of sessions, in lists: each group has its runs from the newest to the oldest.
 
 Common arguments: ``table``, the lists; ``slots`` int64 (n,) of groups; ``gaps`` int64 (definitions,), the narrowest
-first.  Runs of a list are further apart than the least gap, or have left for it.
+first.  Runs of a list are further apart than the least gap.
 
-A run is *covered* where a newer one of its group is so near that the next window of both is the same: that one ends
-it.  So the windows that are complete are found in the columns, and only lists that have some are walked along.
+Runs that definitions have put out are older than all others of their group, and of those that as many have put out
+there is one.  A run is *covered* where a newer one is so near that the next window of both is the same: that one
+ends it.
 """
 
 from __future__ import annotations
@@ -22,31 +23,35 @@ __all__ = [
     "OPEN",
     "USED",
     "RunLists",
-    "complete",
-    "extremes",
+    "due",
+    "earliest",
+    "least",
     "leave",
     "listed",
+    "looked",
     "place",
     "release",
-    "settle",
+    "span",
 ]
 
 Integers = NDArray[np.int64]
 USED, OPEN, FOUND, FULL, FREE = range(5)
 _NONE = -1  # ``left`` of a free run
+_BLOCK = 256  # tuples
 _FOREVER = np.iinfo(np.int64).max
 
 
 class RunLists(NamedTuple):
     """The newest run of each group is ``heads[slot]``, int32, the next older one ``older[run]``, int32; -1: none.
 
-    ``times`` int64 (runs, 2): the first and the last of a run; ``of`` int32: its group; ``left`` int16: how many
-    definitions have put it out, the narrowest first; the complement of that where it is covered, -1 where it is free.
-    ``counts`` int64 (5,): runs in use; groups with runs; pairs that ``place`` has found; whether it stopped for want of
-    free runs; the first free run, whose ``older`` is the next one.
+    ``until`` int64: no open window of the group ends before.  ``times`` int64 (runs, 2): the first and the last of a
+    run; ``of`` int32: its group; ``left`` int16: how many definitions have put it out, the narrowest first, -1 where it
+    is free.  ``counts`` int64 (5,): runs in use; groups with runs; pairs that ``place`` has found; whether it stopped
+    for want of free runs; the first free run, whose ``older`` is the next one.
     """
 
     heads: NDArray[np.int32]
+    until: Integers
     older: NDArray[np.int32]
     times: Integers
     of: NDArray[np.int32]
@@ -55,183 +60,224 @@ class RunLists(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def place(table, slots, times, gaps, begin, most, of, pairs):
-    """Put each tuple into the run it is at most the least gap away from, else a new one; write them into ``of`` (n,).
+def span(times):
+    """Return the least and the greatest of ``times`` int64 (n,), in one pass; of none, the greatest and the least."""
+    least, most = _FOREVER, -_FOREVER
+    for time in times:
+        least, most = min(least, time), max(most, time)
+    return least, most
 
-    slots, times int64 (n,), from ``begin`` on.  Where a tuple joins two runs the older one ends: ``pairs`` int64
+
+@njit(cache=True, nogil=True)
+def place(table, slots, times, gap, begin, most, of, pairs):
+    """Put each tuple into the run it is at most ``gap``, the least, away from, else a new one; write it into ``of``.
+
+    slots, times, of int64 (n,), from ``begin`` on.  Where a tuple joins two runs the older one ends: ``pairs`` int64
     (3, n) takes the run that stays, the older one, and the one that stays; runs that end are not used again here.
     Returns the tuple at which there are no free runs, or more than ``most`` steps a tuple were taken along lists, or
     n.  A tuple of the same group as the one before it that is not later goes on from there.
     """
-    heads, older, spans, owner, left, counts = table
+    heads, until, older, spans, owner, left, counts = table
     used, opened, found, free, steps = counts[USED], counts[OPEN], counts[FOUND], counts[FREE], -1024
-    newer, run, slot, time, gap = -1, -1, -1, 0, gaps[0]
+    newer, run, slot, time, rest = -1, -1, -1, 0, np.empty(_BLOCK, np.int64)
     counts[FULL] = False
-    for i in range(begin, len(slots)):
-        if slots[i] != slot or times[i] > time:
-            slot, newer, run = slots[i], -1, heads[slots[i]]
-        time = times[i]
-        if run >= 0 and spans[run, 0] <= time <= spans[run, 1] + gap:  # as most do
-            spans[run, 1], of[i] = max(spans[run, 1], time), run
-            continue
-        while run >= 0 and spans[run, 0] - gap > time:
-            newer, run, steps = run, older[run], steps + 1
-        counts[FULL] = free < 0
-        if counts[FULL] or steps > most * (i - begin + 1):
-            counts[USED], counts[OPEN], counts[FOUND], counts[FREE] = used, opened, found, free
-            return i
-        if run < 0 or time > spans[run, 1] + gap:
-            new, free, used = free, older[free], used + 1
-            spans[new, 0], spans[new, 1], owner[new], left[new], older[new] = time, time, slot, 0, run
-            if newer >= 0:
-                older[newer] = new
+    for block in range(begin, len(slots), _BLOCK):
+        for i in rest[: _in_newest(table, slots, times, gap, block, of, rest)]:
+            if slots[i] != slot or times[i] > time:
+                slot, newer, run = slots[i], -1, heads[slots[i]]
+            time = times[i]
+            while run >= 0 and spans[run, 0] - gap > time:
+                newer, run, steps = run, older[run], steps + 1
+            counts[FULL] = free < 0
+            if counts[FULL] or steps > most * (i - begin + 1):
+                counts[USED], counts[OPEN], counts[FOUND], counts[FREE] = used, opened, found, free
+                return i
+            if run < 0 or time > spans[run, 1] + gap:
+                new, free, used = free, older[free], used + 1
+                spans[new, 0], spans[new, 1], owner[new], left[new], older[new] = time, time, slot, 0, run
+                until[slot] = min(until[slot], time + gap)
+                if newer >= 0:
+                    older[newer] = new
+                else:
+                    opened += heads[slot] < 0
+                    heads[slot] = new
+                run = new
             else:
-                opened += heads[slot] < 0
-                heads[slot] = new
-            if run >= 0 and _is_covered(spans[run, 1], left[run], time, gaps):
-                left[run] = ~left[run]
-            run = new
-        else:
-            spans[run, 1] = max(spans[run, 1], time)
-            if time < spans[run, 0]:
-                spans[run, 0], other = time, older[run]
-                if other >= 0 and time <= spans[other, 1] + gap:
-                    spans[run, 0], left[run], older[run] = spans[other, 0], _level(left[other]), older[other]
-                    pairs[0, found], pairs[1, found], pairs[2, found] = run, other, run
-                    found += 1
-                elif other >= 0 and _is_covered(spans[other, 1], left[other], time, gaps):
-                    left[other] = ~left[other]
-        of[i] = run
+                spans[run, 1] = max(spans[run, 1], time)
+                if time < spans[run, 0]:
+                    spans[run, 0], other = time, older[run]
+                    if other >= 0 and time <= spans[other, 1] + gap:
+                        spans[run, 0], older[run] = spans[other, 0], older[other]
+                        pairs[0, found], pairs[1, found], pairs[2, found] = run, other, run
+                        found += 1
+            of[i] = run
     counts[USED], counts[OPEN], counts[FOUND], counts[FREE] = used, opened, found, free
     return len(slots)
 
 
 @njit(cache=True, nogil=True)
-def _level(left):
-    """Return how many definitions have put a run out."""
-    return left if left >= 0 else ~left
+def _in_newest(table, slots, times, gap, begin, of, rest):
+    """Put the tuples of a block that fit the newest run of their group into it; write the others into ``rest``.
 
-
-@njit(cache=True, nogil=True)
-def _is_covered(last, left, time, gaps):
-    """Tell whether a run that is not is covered once a newer run begins at ``time``."""
-    return left > 0 and time <= last + gaps[left]
-
-
-@njit(cache=True, nogil=True)
-def complete(table, bound, gaps, slots):
-    """Write the group of each run that ends windows which are complete by ``bound`` into ``slots``.
-
-    slots int64 (runs + 1,).  Returns how many there are, and the least end of the windows of other runs.  O(runs),
-    without a branch.
+    Most fit, but which ones nobody can foresee.  So there is no branch, which is why signs are made masks here: written
+    with comparisons, it becomes one.  Where a difference wraps its tuple is taken for one of the others, which are
+    looked at again.  Returns how many these are.
     """
-    times, of, left, found, least = table.times, table.of, table.left, 0, _FOREVER
-    for run in range(len(left)):
-        slots[found], end = of[run], times[run, 1] + gaps[max(left[run], 0)]
-        ends, over = left[run] >= 0, end < bound
-        found += ends & over
-        least = min(least, end if ends & (not over) else _FOREVER)
-    return found, least
+    heads, spans, found = table.heads, table.times, 0
+    for i in range(np.uintp(begin), np.uintp(min(begin + _BLOCK, len(slots)))):  # unsigned: none is below 0
+        run, time = np.int64(heads[slots[i]]), times[i]
+        at = np.uintp(run & ~(run >> 63))
+        first, last = spans[at, 0], spans[at, 1]
+        outside = (run | (time - first) | (last + gap - time)) >> 63
+        later = time - last
+        spans[at, 1] = last + (later & ~(later >> 63) & ~outside)
+        of[i], rest[found] = run, i
+        found -= outside
+    return found
 
 
 @njit(cache=True, nogil=True)
-def extremes(table, gaps):
-    """Return the least end of an open window and the least first time, or the largest integer.  O(runs)."""
-    times, left, end, first = table.times, table.left, _FOREVER, _FOREVER
-    for run in range(len(left)):
-        first = min(first, times[run, 0] if left[run] != _NONE else _FOREVER)
-        end = min(end, times[run, 1] + gaps[max(left[run], 0)] if left[run] >= 0 else _FOREVER)
+def due(table, bound, slots):
+    """Write the groups that may have windows which are complete by ``bound`` into ``slots``; return how many.
+
+    slots int64 (groups + 1,).  O(groups), without a branch.
+    """
+    until, found = table.until, 0
+    for slot in range(len(until)):
+        slots[found] = slot
+        found += until[slot] < bound
+    return found
+
+
+@njit(cache=True, nogil=True)
+def leave(table, slots, bounds, gaps, begin, out):
+    """Take out the windows that are complete by ``bounds`` int64 (n,) of groups, from the group in place ``begin`` on.
+
+    Runs of one window are joined, and those that have left for all ``gaps`` are free then.  Fills ``out`` int64 (8, m):
+    steps to take with states (``fold_steps``), in which the result of window ``w`` is ``~w``; runs that are free; the
+    slot of each window, its end, its first time, and the number of its definition.  Returns the place at which there
+    was no more room, and how many steps, free runs and windows there are.  O(runs of the groups).
+    """
+    heads, until, older, times, _, left, counts = table
+    steps, free, windows = 0, 0, 0
+    stack, wide = np.empty(counts[USED] + 1, np.int32), len(gaps)
+    for i in range(begin, len(slots)):
+        if (i - begin) % _BLOCK == 0:
+            stack[-1] = _read_ahead(table, slots[i : i + _BLOCK])
+        slot, bound, depth, run = slots[i], bounds[i], 0, heads[slots[i]]
+        if until[slot] >= bound:
+            continue
+        while run >= 0:
+            stack[depth] = run
+            depth, run = depth + 1, older[run]
+        counts[OPEN] -= depth > 0
+        below, least = -1, _FOREVER
+        while depth > 0:
+            run, depth = stack[depth - 1], depth - 1
+            if steps + 2 * wide > out.shape[1]:
+                older[run], counts[OPEN] = below, counts[OPEN] + 1
+                return i, steps, free, windows
+            first, last, level, end = times[run, 0], times[run, 1], left[run], _FOREVER
+            behind = times[stack[depth - 1], 0] if depth > 0 else _FOREVER
+            while True:
+                if level > 0 and below >= 0 and left[below] == level:
+                    out[0, steps], out[1, steps], out[2, steps], out[3, free] = run, below, run, below
+                    first, below = times[below, 0], _freed(table, below)
+                    steps, free = steps + 1, free + 1
+                if level == wide:
+                    break
+                end = last + gaps[level]
+                if end >= bound or (level > 0 and behind <= end):
+                    break
+                out[0, steps], out[1, steps], out[2, steps] = ~windows, run, -1
+                out[4, windows], out[5, windows], out[6, windows], out[7, windows] = slot, end, first, level
+                steps, windows, level = steps + 1, windows + 1, level + 1
+            if level == wide:
+                out[3, free], free = run, free + 1
+                _freed(table, run)
+                continue
+            if behind > end:
+                least = min(least, end)
+            times[run, 0], left[run], older[run], below = first, level, below, run
+        heads[slot], until[slot] = below, least
+        counts[OPEN] += below >= 0
+    return len(slots), steps, free, windows
+
+
+@njit(cache=True, nogil=True)
+def _read_ahead(table, slots):
+    """Read the two newest runs of some groups; the number that is returned is of no use.
+
+    To walk along lists is to wait for memory, one run after the other; here no read waits for another group's.
+    """
+    heads, older, times, left, seen = table.heads, table.older, table.times, table.left, 0
+    for slot in slots:
+        run = np.uintp(max(heads[slot], 0))  # unsigned: no index is below 0
+        below = np.uintp(max(older[run], 0))
+        seen ^= times[run, 0] ^ left[run] ^ times[below, 0] ^ left[below] ^ older[below]
+    return seen & 1
+
+
+@njit(cache=True, nogil=True)
+def _freed(table, run):
+    """Let a run be free; return the one that was older."""
+    older, counts = table.older, table.counts
+    below, older[run] = older[run], counts[FREE]
+    table.left[run], counts[FREE] = _NONE, run
+    counts[USED] -= 1
+    return below
+
+
+@njit(cache=True, nogil=True)
+def _look(table, slot, gaps):
+    """Return the least end of an open window of a group, and the least first time; the largest integer: none."""
+    times, run, end, first = table.times, table.heads[slot], _FOREVER, _FOREVER
+    while run >= 0:
+        stop = times[run, 1] + gaps[table.left[run]]
+        if stop < first:  # else it is covered
+            end = min(end, stop)
+        first, run = times[run, 0], table.older[run]
+    table.until[slot] = end
     return end, first
 
 
 @njit(cache=True, nogil=True)
-def leave(table, slots, bounds, gaps, place, rows, out):
-    """Mark the windows, of definitions from ``place`` on, that are complete by ``bounds`` int64 (n,) of groups.
-
-    Fills ``rows`` with the runs of windows, one window behind the other, and ``out`` int64 (5, ...): where a window's
-    runs begin, its slot, first and last time, and the number of its definition.  Returns how many windows and runs
-    there are.  O(runs of the groups x gaps).
-    """
-    heads, older, times, _, left, _ = table
-    windows, runs = 0, 0
+def looked(table, slots, gaps, out):
+    """Write the least end of an open window of each group, and the least first time, into ``out`` int64 (2, n)."""
     for i in range(len(slots)):
-        oldest = -1
-        for at in range(place, place + len(gaps)):
-            run, gap = heads[slots[i]], gaps[at - place]
-            if oldest >= 0 and times[oldest, 1] + gap >= bounds[i]:  # nor is a wider one complete
-                break
-            while run >= 0:
-                reach, begin = times[run, 1], runs
-                over = _level(left[run]) <= at and reach + gap < bounds[i]
-                while True:
-                    if over:
-                        rows[runs], left[run] = run, at + 1
-                        runs += 1
-                    low, oldest, run = times[run, 0], run, older[run]
-                    if run < 0 or times[run, 1] + gap < low:
-                        break
-                if over:
-                    out[0, windows], out[1, windows], out[2, windows] = begin, slots[i], low
-                    out[3, windows], out[4, windows] = reach, at
-                    windows += 1
-    return windows, runs
+        out[0, i], out[1, i] = _look(table, slots[i], gaps)
 
 
 @njit(cache=True, nogil=True)
-def settle(table, slots, gaps, rows, pairs, out):
-    """Forget the runs that have left for all ``gaps``, and join those that have left for narrower ones alone.
+def least(table, gaps):
+    """Return the least end of an open window, or the largest integer.  O(groups): few of them are looked at."""
+    until, end = table.until, _FOREVER
+    for slot in range(len(until)):
+        if until[slot] < end:
+            end = min(end, _look(table, slot, gaps)[0])
+    return end
 
-    Fills ``rows`` with the runs that are forgotten, ``pairs`` as ``place`` does, and ``out`` int64 (2, n): the least
-    end of an open window of each group, and the least first time; the largest integer where there is none.  Returns
-    how many are forgotten, and how many pairs there are.  O(runs of the groups).
-    """
-    heads, older, times, _, left, counts = table
-    gone, found = 0, 0
-    for i in range(len(slots)):
-        run, newer = heads[slots[i]], -1
-        out[0, i] = out[1, i] = _FOREVER
-        if run < 0:
-            continue
-        while run >= 0:
-            below, here = older[run], _level(left[run])
-            apart = newer < 0 or times[run, 1] + gaps[min(here, len(gaps) - 1)] < times[newer, 0]
-            if here == len(gaps):
-                rows[gone], gone = run, gone + 1
-            elif not apart and here > 0 and here == _level(left[newer]):
-                times[newer, 0] = times[run, 0]
-                pairs[0, found], pairs[1, found], pairs[2, found] = newer, run, newer
-                found += 1
-            else:
-                if newer >= 0:
-                    older[newer] = run
-                else:
-                    heads[slots[i]] = run
-                if apart:  # else its window is that of the newer run, whose narrower ones end before
-                    out[0, i] = min(out[0, i], times[run, 1] + gaps[here])
-                newer, left[run] = run, here if apart else ~here
-            run = below
-        if newer < 0:
-            heads[slots[i]] = -1
-            counts[OPEN] -= 1
-        else:
-            older[newer] = -1
-            out[1, i] = times[newer, 0]
-    return gone, found
+
+@njit(cache=True, nogil=True)
+def earliest(table):
+    """Return the least first time, or the largest integer.  O(runs)."""
+    times, left, first = table.times, table.left, _FOREVER
+    for run in range(len(left)):
+        first = min(first, times[run, 0] if left[run] != _NONE else _FOREVER)
+    return first
 
 
 @njit(cache=True, nogil=True)
 def release(table, runs):
     """Let ``runs`` be free, which no list has any more."""
-    _, older, _, _, left, counts = table
     for run in runs:
-        older[run], left[run], counts[FREE] = counts[FREE], _NONE, run
-    counts[USED] -= len(runs)
+        _freed(table, run)
 
 
 @njit(cache=True, nogil=True)
 def listed(table, rows):
     """Write all runs into ``rows``: by group, the newest first.  O(groups + runs)."""
-    heads, older, runs = table[0], table[1], 0
+    heads, older, runs = table.heads, table.older, 0
     for slot in range(len(heads)):
         run = heads[slot]
         while run >= 0:

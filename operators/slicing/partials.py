@@ -65,10 +65,13 @@ class States:
         """Return the states of the rows from each of ``starts`` (ascending, the first 0) to the next, together."""
         return [c.reduce(state, starts) for c, state in zip(self._accumulators, states, strict=True)]
 
-    def folded(self, steps: Integers) -> None:
-        """Take ``steps`` int64 (3, n) by turns: what the rows in the second and the third have goes to the first."""
-        for c, state in zip(self._accumulators, self.columns, strict=True):
-            c.fold_steps(state, steps, 0)
+    def folded(self, steps: Integers, results: int = 0) -> list[Arrays]:
+        """Take ``steps`` int64 (3, n) by turns: what the rows in the second and the third have goes to the first.
+
+        A third of -1 is none; a first below 0 is a row ``~first`` of the ``results`` that are returned.
+        """
+        of = zip(self._accumulators, self.columns, strict=True)
+        return [c.fold_steps(state, steps, results) for c, state in of]
 
     def take(self, rows: Integers) -> list[Arrays]:
         """Return a copy of some rows."""

@@ -69,8 +69,13 @@ class Gap:
 
     def check(self, times: Integers) -> None:
         """Raise ``ContractError`` if the windows of these times would not fit 64 bits."""
+        if times.size:
+            self.check_span(int(times.min()), int(times.max()))
+
+    def check_span(self, least: int, most: int) -> None:
+        """Do so for the least and the greatest time."""
         low, high = NEVER + 1 + 2 * self.gap, FOREVER - 1 - 2 * self.gap
-        if times.size and not (low <= (least := int(times.min())) and (most := int(times.max())) <= high):
+        if not low <= least <= most <= high:
             value = least if least < low else most
             msg = f"windows: positions must lie in [{low}, {high}] for sessions to fit 64 bits; got {value}"
             raise ContractError(msg)

@@ -21,8 +21,10 @@ from oop_engine.operators import (
     Session,
     Sum,
     Tumbling,
+    UserDefined,
     WindowAggregate,
 )
+from oop_engine.operators.slicing.stores import session_store
 from oop_engine.testing import Driver, multiset
 from tests.naive.sessions import sessions
 from tests.operators.test_window_aggregate import AGGREGATES, BY, ORACLE
@@ -30,6 +32,10 @@ from tests.operators.window_streams import SCHEMA, Checked, events, rows
 
 KEYED = Schema({"ts": pa.int64(), "k": pa.string(), "v": pa.int64()}, "ts", "s")
 STAMPS = st.sampled_from(["end", "start"])
+
+
+def total(rows):
+    return sum(row["ts"] for row in rows)
 
 
 def keyed(ts, k="a", v=1) -> Page:
@@ -146,6 +152,15 @@ def test_a_sum_that_does_not_fit_names_the_session():
         driver.feed(0, keyed(9, "a", 2**62))
 
 
+def test_a_sum_that_does_not_fit_once_narrower_sessions_have_left_names_the_wider_one():
+    named = {"short": Session(2), "long": Session(10)}
+    driver = Driver(WindowAggregate(named, {"s": Sum("v")}, ("k",)), KEYED)
+    driver.feed(0, keyed(0, "a", 2**62))
+    driver.feed(0, keyed(5, "a", 2**62))
+    with pytest.raises(ContractError, match=r"\[0, 15\) of group \{'k': 'a'\}"):
+        driver.feed(0, Linear(9))
+
+
 @pytest.mark.parametrize("gap", [0, -1, "1 fortnight", 2**61])
 def test_a_gap_must_be_a_length(gap):
     with pytest.raises(GraphError, match=r"most|fortnight"):
@@ -214,7 +229,7 @@ def test_runs_far_back_are_found_in_sorted_pages(keys):
     driver.feed(0, Page.of(KEYED, {"ts": times[900:], "k": names[900:], "v": [1] * 2100}))
     driver.feed(0, Linear(6000))
     driver.feed(0, Linear(FOREVER))
-    functions = {"n": len, "s": lambda rows: sum(row["ts"] for row in rows)}
+    functions = {"n": len, "s": total}
     for name, gap in (("a", 3), ("b", 9)):
         found = [
             {key: row[key] for key in row if key != "window"}
@@ -222,6 +237,33 @@ def test_runs_far_back_are_found_in_sorted_pages(keys):
             if row["window"] == name
         ]
         assert multiset(found) == multiset(sessions(given, "ts", ("k",), functions, gap))
+    assert driver.operator.state().in_use == (0, 0, 0)
+
+
+@pytest.mark.parametrize("room", [1, 40, 1 << 20])
+def test_windows_leave_in_parts_where_there_is_no_room_for_all(monkeypatch, room):
+    monkeypatch.setattr(session_store, "_ROOM", room)
+    rng = np.random.default_rng(7)
+    times, names = rng.permutation(np.arange(0, 900, 3)), rng.choice(["a", "b", "c"], 300)
+    gaps = {"a": 4, "b": 9, "c": 20}
+    sums = UserDefined(
+        lambda v: (v.to_numpy(zero_copy_only=False),), lambda a, b: (a[0] + b[0],), lambda state: state[0],
+        ("ts",), ("int64",), pa.int64(),
+    )  # fmt: skip
+    aggregates = {"n": Count(), "s": Sum("ts"), "u": sums}
+    named = {name: Session(gap) for name, gap in gaps.items()}
+    driver = Driver(WindowAggregate(named, aggregates, ("k",)), KEYED)
+    driver.feed(0, Page.of(KEYED, {"ts": times, "k": names, "v": [1] * 300}))
+    driver.feed(0, Linear(400))
+    driver.feed(0, group("b", 700))
+    driver.feed(0, Linear(FOREVER))
+    given = [{"ts": t, "k": k} for t, k in zip(times.tolist(), names.tolist(), strict=True)]
+    wanted = [
+        {"window": name, **row}
+        for name, gap in gaps.items()
+        for row in sessions(given, "ts", ("k",), {"n": len, "s": total, "u": total}, gap)
+    ]
+    assert multiset(driver.rows()) == multiset(wanted)
     assert driver.operator.state().in_use == (0, 0, 0)
 
 

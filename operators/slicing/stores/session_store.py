@@ -7,6 +7,9 @@ run leaves for the narrower definitions first, and is forgotten when it has left
 A tuple looks from the newest run of its group on, so most take one step, with no sort.  Where a page would walk far,
 as a stream without groups and with very many open runs would, the rest of it is sorted: then a list is walked
 through once.  What a page joins is combined behind its tuples, in the order in which they were joined.
+
+A bound looks at one number a group, before which none of its windows ends, and walks along the lists of those groups
+alone that may have a complete one.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from numpy.typing import NDArray
 from oop_engine.core.errors import SnapshotError
 from oop_engine.core.operator import State
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import FOREVER, shift
+from oop_engine.core.punctuation import FOREVER, NEVER, shift
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels.sessions import (
@@ -30,13 +33,15 @@ from oop_engine.operators.kernels.sessions import (
     OPEN,
     USED,
     RunLists,
-    complete,
-    extremes,
+    due,
+    earliest,
+    least,
     leave,
     listed,
+    looked,
     place,
     release,
-    settle,
+    span,
 )
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.compiled import fixed
@@ -53,7 +58,7 @@ __all__ = ["SessionStore"]
 _LEAST = 16  # runs there is room for
 _STEPS = 8  # a tuple along a list, on the average, before the rest of a page is sorted
 _ANY = 1 << 40
-_PAIRS = 1 << 20  # of open runs and definitions that are looked at together, or one definition
+_ROOM = 1 << 20  # steps that are taken together, or three a group
 
 
 class SessionStore(OnTime):
@@ -76,29 +81,33 @@ class SessionStore(OnTime):
         """Let these be the runs, by group, the newest of each first."""
         begins = begins_of(slots)
         heads, older = np.full(groups, -1, np.int32), np.arange(1, slots.size + 1, dtype=np.int32)
+        until = np.full(groups, NEVER)
         heads[slots[begins]] = begins
         older[begins - 1] = -1  # the oldest of the group before, and of the last one
         counts = np.array([slots.size, begins.size, 0, 0, -1])
-        self._table = RunLists(heads, older, times, slots.astype(np.int32), left.astype(np.int16), counts)
+        columns = slots.astype(np.int32), left.astype(np.int16)
+        self._table = RunLists(heads, until, older, times, *columns, counts)
         self._states.columns = states
         self._grow()
 
     def _grow(self) -> None:
         """Make room for more runs, when none is free; those that are there keep their numbers."""
-        heads, older, times, of, left, counts = self._table
+        heads, until, older, times, of, left, counts = self._table
         size = left.size
         more = max(size // 2, _LEAST)
         free = np.arange(size + 1, size + more + 1, dtype=np.int32)
         free[-1], counts[FREE] = -1, size
         times, of = filled_up(times, size + more, 0), filled_up(of, size + more, 0)
         left = filled_up(left, size + more, -1)
-        self._table = RunLists(heads, np.concatenate([older, free]), times, of, left, counts)
+        self._table = RunLists(heads, until, np.concatenate([older, free]), times, of, left, counts)
         self._states.columns = self._states.resized(np.arange(size), size + more)
 
     def _room(self, groups: int) -> None:
-        heads = self._table.heads
+        heads, until = self._table.heads, self._table.until
         if groups > heads.size:
-            self._table = self._table._replace(heads=filled_up(heads, max(groups, 3 * heads.size // 2), -1))
+            room = max(groups, 3 * heads.size // 2)
+            heads, until = filled_up(heads, room, -1), filled_up(until, room, FOREVER)
+            self._table = self._table._replace(heads=heads, until=until)
 
     def __len__(self) -> int:
         return int(self._table.counts[USED])
@@ -114,12 +123,12 @@ class SessionStore(OnTime):
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         if not times.size:
             return
-        span = np.array([times.min(), times.max()])
-        self._widest.check(span)
+        first, last = span(times)
+        self._widest.check_span(first, last)
         self._room(groups)
         of, pairs = self._placed(slots, times)
         self._known = False
-        self._least = min(self._least, int(span[0] + self._gaps[0]))
+        self._least = min(self._least, first + int(self._gaps[0]))
         try:
             self._states.add(of, self._states.prepare(page, times))
         except SumOverflowError as error:
@@ -130,9 +139,9 @@ class SessionStore(OnTime):
         """Return the run of each tuple, and which runs have been joined."""
         of, pairs = np.empty(times.size, np.int64), np.empty((3, times.size), np.int64)
         slots, times = fixed(slots), fixed(times)
-        gaps, counts = self._gaps, self._table.counts
+        gap, counts = int(self._gaps[0]), self._table.counts
         counts[FOUND], done, order, most, into = 0, 0, None, _STEPS, of
-        while (done := place(self._table, slots, times, gaps, done, most, into, pairs)) < times.size:
+        while (done := place(self._table, slots, times, gap, done, most, into, pairs)) < times.size:
             if counts[FULL]:
                 self._grow()
                 continue
@@ -161,7 +170,7 @@ class SessionStore(OnTime):
 
     def _overflow(self, error: SumOverflowError, run: int) -> WindowOverflowError:
         (first, last), slot = self._table.times[run].tolist(), self._table.of[run]
-        return WindowOverflowError(error.column, slot, first, last + self._gaps[0])
+        return WindowOverflowError(error.column, slot, first, last + self._gaps[self._table.left[run]])
 
     def _listed(self) -> Integers:
         """Return all runs, by group, the newest first."""
@@ -173,57 +182,45 @@ class SessionStore(OnTime):
         return bool(self._least < bound)
 
     def close(self, slots: Integers | None, bounds: Integers | int) -> list[WindowStates]:
-        known = self._table.heads.size
         if slots is None:
-            ended = np.empty(self._table.left.size + 1, np.int64)
-            found, least = complete(self._table, bounds, self._gaps, ended)
-            slots = np.flatnonzero(by_slot(ended[:found], True, known, False))
-            windows = self._leave(slots, np.full(slots.size, bounds))
-            ends, _ = self._settle(slots)
-            self._least, self._known = min(int(ends.min(initial=FOREVER)), least), self._stamp == "end"
+            found = np.empty(self._table.until.size + 1, np.int64)
+            slots = found[: due(self._table, bounds, found)]
+            bounds = np.full(slots.size, bounds)
         else:
-            slots, of = np.unique(slots[slots < known], return_index=True)
-            if windows := self._leave(slots, np.asarray(bounds)[of]):
-                self._settle(slots)
-                self._known = False
+            slots, of = np.unique(slots[slots < self._table.until.size], return_index=True)
+            bounds = np.asarray(bounds)[of]
+        windows = self._leave(slots, bounds)
+        self._known = False
         self._shrink()
         return [WindowStates.ordered(windows, ascending=True)] if windows else []
 
     def _leave(self, slots: Integers, bounds: Integers) -> list[WindowStates]:
-        """Return the windows that are complete by ``bounds`` of groups, and mark their runs."""
-        found, step = [], min(max(_PAIRS // max(len(self), 1), 1), self._gaps.size)
-        rows, out = np.empty(step * len(self), np.int64), np.empty((5, step * len(self)), np.int64)
-        for at in range(0, self._gaps.size, step):
-            gaps = self._gaps[at : at + step]
-            windows, runs = leave(self._table, slots, bounds, gaps, at, rows, out)
+        """Take out the windows that are complete by ``bounds`` of groups, as many at a time as there is room for."""
+        found, done = [], 0
+        out = np.empty((8, 2 * self._gaps.size + min(3 * slots.size, _ROOM)), np.int64)
+        while done < slots.size:
+            done, steps, free, windows = leave(self._table, slots, bounds, self._gaps, done, out)
+            taken = out[:3, :steps]
+            try:
+                states = self._states.folded(taken, windows)
+            except SumOverflowError as error:
+                raise self._overflow(error, int(taken[0, error.at])) from None
+            self._states.reset(out[3, :free])
             if windows:
-                starts, of, first, last, numbers = out[:, :windows].copy()
-                states, ends = self._states.take(rows[:runs]), last + self._gaps[numbers]
-                try:
-                    states = self._states.reduced(states, starts) if windows < runs else states
-                except SumOverflowError as e:
-                    raise WindowOverflowError(e.column, of[e.at], first[e.at], ends[e.at]) from None
+                of, ends, first, numbers = out[4:, :windows].copy()
                 found.append(WindowStates(of, ends, states, self._numbers[numbers], first))
         return found
 
-    def _settle(self, slots: Integers) -> Integers:
-        """Forget and join runs that have left; return the least end and first time of those that are open, (2, n)."""
-        rows, pairs = np.empty(len(self), np.int64), np.empty((3, len(self)), np.int64)
-        out = np.empty((2, slots.size), np.int64)
-        gone, joined = settle(self._table, slots, self._gaps, rows, pairs, out)
-        self._release(rows[:gone])
-        self._join(pairs[:, :joined])
-        return out
-
     def _look(self) -> None:
-        """Learn the least end of an open window, and the least first time, once the windows that are complete left."""
-        self._least, self._earliest = extremes(self._table, self._gaps)
+        """Learn the least end of an open window, and where it is asked for the least first time."""
+        self._least = least(self._table, self._gaps)
+        self._earliest = earliest(self._table) if self._stamp == "start" else FOREVER
         self._known = True
 
     def _shrink(self) -> None:
         """Give room back, once most of it is free."""
         if 4 * len(self) < self._table.left.size > _LEAST:
-            rows, (heads, _, times, of, left, _) = self._listed(), self._table
+            rows, (heads, _, _, times, of, left, _) = self._listed(), self._table
             self._put(of[rows].astype(np.int64), times[rows], left[rows], self._states.take(rows), heads.size)
 
     def windows_of(self, slots: Integers) -> WindowStates:
@@ -245,7 +242,8 @@ class SessionStore(OnTime):
 
     def least_stamps(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
         there = np.flatnonzero(slots < self._table.heads.size)
-        ends, firsts = self._settle(slots[there])
+        ends, firsts = found = np.empty((2, there.size), np.int64)
+        looked(self._table, slots[there], self._gaps, found)
         start = self._stamp == "start"
         stamps = bounds.copy() if start else self._definitions[0][1].least_end(bounds)
         np.minimum.at(stamps, of[there], firsts if start else ends)
@@ -258,12 +256,13 @@ class SessionStore(OnTime):
         rows, of = self._listed(), self._table.of
         of[rows] = slots[of[rows]]
         self._room(slots.size)
-        self._table = self._table._replace(heads=self._table.heads[kept])
+        heads, until = self._table.heads[kept], self._table.until[kept]
+        self._table = self._table._replace(heads=heads, until=until)
 
     def save(self) -> dict[str, Any]:
         rows = self._listed()
         (first, last), left = self._table.times[rows].T, self._table.left[rows]
-        columns = self._table.of[rows], first, last, np.where(left < 0, ~left, left)
+        columns = self._table.of[rows], first, last, left
         return {"runs": [*map(narrow, columns)], "states": self._states.saved(self._states.take(rows))}
 
     def load(self, saved: Saved, groups: int) -> Store:
@@ -277,6 +276,5 @@ class SessionStore(OnTime):
             msg = f"runs must be by group, the newest first, and apart; got {slots.size} that are not"
             raise SnapshotError(msg)
         self._put(slots, times, left, self._states.loaded(saved.part("states"), slots.size), groups)
-        self._settle(np.arange(groups))
         self._look()
         return self
