@@ -192,7 +192,12 @@ class WindowStore:
     def _swept(self, low: int, stop: int, *, forget: bool) -> WindowStates | None:
         """Put windows of all groups together by a sweep, where that pays."""
         ring = self.panes
-        if ring is None or ring.length > 1 or not (ring.summed or ring.used > _FEW) or self.partials.counts[0]:
+        if (
+            ring is None
+            or ring.length > 1
+            or not (ring.summed or ring.used > _FEW)
+            or self.partials.counts[0]
+        ):
             return None
         return pane_windows.take_all(ring, low, stop, self.number, forget=forget)
 
