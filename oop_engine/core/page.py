@@ -1,3 +1,4 @@
+# Long: the unit of data, with all the ways to make one.
 """Page: the unit of data, an immutable batch of tuples in columns.
 
 A Python call costs tens of nanoseconds and a queue hop a microsecond: per page that is
@@ -160,10 +161,10 @@ class Page:
 
         There must be some.  O(rows), and O(1) for who asks next.
         """
-        if self._reach is None or self._reach[0] is not times:
-            self.learn_reach(times, int(np.minimum.reduce(times)), int(np.maximum.reduce(times)))
-        assert self._reach is not None
-        return self._reach[1:]
+        known = self._reach
+        if known is None or known[0] is not times:
+            self._reach = known = times, int(np.minimum.reduce(times)), int(np.maximum.reduce(times))
+        return known[1:]
 
     def learn_reach(self, times: NDArray[np.int64], least: int, greatest: int) -> None:
         """Take the answer of ``reach_of`` from someone who has looked at all ``times`` anyway."""
