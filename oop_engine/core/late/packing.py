@@ -40,9 +40,12 @@ class Packing:
         ends = (struct.calcsize("".join(codes[:number])) for number in range(1, len(codes) + 1))
         starts = [end - struct.calcsize(code) for end, code in zip(ends, codes, strict=True)]
         self._columns = list(zip(columns.values(), starts, map(struct.calcsize, codes), strict=True))
-        self._places = {
-            name: (np.dtype(code), at) for name, code, at in zip(columns, codes, starts, strict=True)
-        }
+        kinds_of = {
+            int: "i",
+            float: "f",
+        }  # not the code: a "q" is another type than int64 for NumPy, by its name
+        wanted = [np.dtype(f"{kinds_of[of]}{struct.calcsize(code)}") for of, code in kinds]
+        self._places = dict(zip(columns, zip(wanted, starts, strict=True), strict=True))
 
     @staticmethod
     def fits(kinds: Iterable[pa.DataType]) -> bool:
