@@ -41,7 +41,7 @@ demo-spark: $(VENV)/.spark ## run the flights and the links on Spark too (Java c
 	$(BIN)/oop-engine replay nyc_flights --on spark --compare
 	$(BIN)/oop-engine replay links --on spark --compare
 
-test: export PYTHONDONTWRITEBYTECODE := # hundreds of processes load what the first of them has compiled
+test: export PYTHONDONTWRITEBYTECODE := # many processes load what the first of them has compiled
 test: lint ## lint, strict types, then all tests: layers, docs, examples, laws
 	@$(MAKE) --no-print-directory --jobs=2 warm types rewritten
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup $(ARGS)

@@ -265,7 +265,7 @@ def words(known, letters, numbers, ends):
     """Return the letters of the words ``numbers`` int64 (n,), one behind the other, and write where each ends.
 
     known int32 (words + 1,): where each word begins in ``letters`` uint8, and where the last one ends; ends int32
-    (n + 1,) likewise of what is returned, less than 2**31 letters.  O(n + letters).
+    (n + 1,): the same of the letters returned, which are less than 2**31.  O(n + letters).
     """
     ends[0] = 0
     for i in range(len(numbers)):
