@@ -13,6 +13,7 @@ from oop_engine.core.late.late_page import LatePage
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 from oop_engine.operators.joining.matches import Matches
+from oop_engine.operators.joining.run import Rows
 from oop_engine.operators.joining.taking import taken_column, taken_values
 
 __all__ = ["late_pairs"]
@@ -33,10 +34,11 @@ def late_pairs(schema: Schema, side: int, page: Page, matches: Matches) -> LateP
 class _Pairs:
     """The pairs of one page, of which nothing is copied before it is asked for."""
 
-    __slots__ = ("_full", "_matches", "_page", "_schema", "_side", "_width")
+    __slots__ = ("_full", "_matches", "_page", "_schema", "_side", "_stored", "_width")
 
     def __init__(self, schema: Schema, side: int, page: Page, matches: Matches) -> None:
         self._schema, self._side, self._page, self._matches = schema, side, page, matches
+        self._stored: list[tuple[pa.RecordBatch, Rows]] = []  # of the matches, once a column of them is read
         widths = [page.batch.num_columns, matches.found[0][0].batch.num_columns]
         self._full = len(schema.fields) - sum(widths)
         self._width = widths[side]  # of the left columns
@@ -56,7 +58,8 @@ class _Pairs:
         place -= of * self._width
         if of == self._side:
             return taken_column(self._page.batch.column(place), self._matches.probes)
-        parts = [taken_column(batch.column(place), at) for batch, at in self._matches.rows()]
+        self._stored = self._stored or self._matches.rows()
+        parts = [taken_column(batch.column(place), at) for batch, at in self._stored]
         return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
 
     def _own_times(self) -> Ints:
