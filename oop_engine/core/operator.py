@@ -196,9 +196,9 @@ class Operator:
         return ready
 
     def foresee(self, port: int, pages: Sequence[Page]) -> None:
-        """Learn which pages come next from one of the sources of input ``port``; it is no promise when.
+        """Learn which pages come next from one of the sources of input ``port``, sooner or later.
 
-        For work on many pages that costs less than on each.  Output and state are those of one that was not told.
+        For work on many pages that costs less than on each.  Output and state are as without it.
         """
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:

@@ -112,7 +112,7 @@ class _Made(NamedTuple):
 
 
 class Foresight:
-    """The ``emissions`` of a generator of punctuation for a page, made ahead of their moments, and told of.
+    """The ``emissions`` of a generator of punctuation for a page, made ahead of their moments.
 
     It cuts the page where its bound grows, and nothing that happens meanwhile changes how.  So some thousand are made
     together, and operators behind it that want that (``Operator.foresees``) learn which pages come.

@@ -2,7 +2,7 @@
 
 Where a page is cut at each punctuation its parts are matched at once, not part by part: each call costs the same for
 few tuples.  A part takes its matches when it comes: with tuples that were stored when it became known, and with those
-parts of the other side that have come by then.  What is stored, purged and counted does not change.
+parts of the other side that have come by then.  Tuples are stored, purged and counted as ever.
 
 A match that was found ahead is one when its later tuple comes, for no tuple has been purged that this one could match.
 A tuple behind its bound is another thing; its page is not the one that was foreseen.  So nothing is foreseen any more
