@@ -151,7 +151,7 @@ def cells_of(geometry, tuples, slots, wids, some):
 def changed(geometry, tuples, kept, first, lowest, cut):
     """Return which windows from ``lowest`` to ``cut`` (exclusive), of one pane, have other numbers of tuples than kept.
 
-    ``kept`` integers (windows, groups): what windows had from ``first`` on, of groups that there were; others had none.
+    ``kept`` integers (windows, groups): those of windows from ``first`` on, of groups that there were; others had none.
     Returns groups, windows and cells, int64 (3, n).  O(windows x groups).
     """
     step, _, low, high, mask, groups = geometry

@@ -66,7 +66,7 @@ class States:
         return [c.reduce(state, starts) for c, state in zip(self._accumulators, states, strict=True)]
 
     def folded(self, steps: Integers, results: int = 0) -> list[Arrays]:
-        """Take ``steps`` int64 (3, n) by turns: what the rows in the second and the third have goes to the first.
+        """Take ``steps`` int64 (3, n) by turns: the rows in the second and the third together go to the first.
 
         A third of -1 is none; a first below 0 is a row ``~first`` of the ``results`` that are returned.
         """

@@ -1,4 +1,4 @@
-"""Kept rows: which windows of a ring tuples have changed, by what its panes had before they came.
+"""Kept rows: which windows of a ring tuples have changed, by its panes before they came.
 
 The rows of some panes are copied, and compared when the tuples have come: where a group has another number of tuples
 in a pane, its window has changed.  That is O(panes x groups) in vector instructions, and of few panes sooner than to

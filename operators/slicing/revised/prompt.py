@@ -1,7 +1,7 @@
 """Prompt: versions on time, and one behind each page that has late tuples of a window; no other one is asked for.
 
-Between two pages a window on time has one version out, which is what the window has.  So nothing is noted: what the
-tuples of a page have changed is told by what windows had before them and have behind them.
+Between two pages a window on time has one version out, which is its result.  So nothing is noted: windows are read
+before the tuples of a page and behind them, and those that differ have changed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Prompt(Finals):
     """Open windows, and the versions of their results that late tuples bring, one a page."""
 
     def _answer(self, page: Page, slots: Integers) -> Iterator[Emission]:
-        """Fold tuples of the groups ``slots`` in; put out what they have changed of windows on time."""
+        """Fold tuples of the groups ``slots`` in; put out the changes of windows on time."""
         if (kept := self._kept_rows(page.rows)) is not None:
             self._fold(page, page.times, slots)
             after = self._changed(kept, page, slots)
@@ -43,7 +43,7 @@ class Prompt(Finals):
         self._forget_dead()
 
     def _kept_rows(self, tuples: int) -> KeptRows | None:
-        """Return what the panes of windows on time have, where that pays for so many tuples."""
+        """Return the panes of windows on time, where that pays for so many tuples."""
         [store, *more], bound = self._lean, self._input.expected
         if more or self._input.groups or store.panes is None or store.partials.counts[0]:
             return None
@@ -58,7 +58,7 @@ class Prompt(Finals):
         return kept.changed(store.partials.lowest, int(store.extents.closed_by(bound)))
 
     def _corrected(self, before: WindowStates, after: WindowStates) -> Iterator[Emission]:
-        """Put out what the tuples of a page have changed of windows that were out as they were ``before``."""
+        """Put out the changes by the tuples of a page of windows that were out as they were ``before``."""
         if not after.slots.size:
             return
         both = list(self._columns_of(WindowStates.joined([before, after])))

@@ -154,7 +154,7 @@ class WindowStore:
     def forget(self, slots: Integers | None, bounds: Integers | int) -> None:
         """Forget the windows that ``close`` would take out, unread: in a table, or in panes that are ``still``.
 
-        ``close`` by these bounds, or later ones, follows: it finds nothing there, and notes what is open.
+        ``close`` by these bounds, or later ones, follows: it finds nothing there, and notes the windows that are open.
         """
         cuts, ring = self.extents.closed_by(bounds), self.panes
         if slots is None and ring is not None and not self.partials.counts[0]:
