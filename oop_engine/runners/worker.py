@@ -18,7 +18,6 @@ from oop_engine.core.graphs.statistics import Statistics
 from oop_engine.core.operator import Emission, Message, Operator
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
-from oop_engine.runners.backlog import MOST
 from oop_engine.runners.changes import Changes
 from oop_engine.runners.dispatch import Foresight, Result, Route, Signal, Watch, handle
 from oop_engine.runners.faults import FAULTS, blame, deliver
@@ -34,6 +33,7 @@ The heap orders by the first three, and no two have the same serial.  ``again`` 
 the middle goes on, which is after all else that has the same moment.
 """
 
+_MOST = 1 << 14  # rows that an operator puts out, about, before what follows from them is handled
 _NOTHING: Message | Signal = Signal.END
 
 
@@ -195,7 +195,7 @@ class Worker:
                 seen = sent
                 break
             rows += found[1].rows if isinstance(found[1], Page) else 0
-            if rows >= MOST:
+            if rows >= _MOST:
                 busy_s += wall() - began
                 self._follow(moment)
                 rows, left, began = 0, left + rows, wall()

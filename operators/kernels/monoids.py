@@ -25,13 +25,15 @@ import numpy as np
 from numba import int64, njit, types
 from numba.extending import intrinsic, overload
 
+from oop_engine.operators.kernels.panes import row_of
 from oop_engine.operators.kernels.slices import ALONE
 
 __all__ = [
     "Checked", "Counted", "Decimals", "Largest", "LargestCounted", "Loops", "Moments", "Monoid", "Multiplied",
-    "Smallest", "SmallestCounted", "Squares", "Summed", "Total", "Unsigned", "Weighted", "Words", "loops",
+    "Narrow", "Smallest", "SmallestCounted", "Squares", "Summed", "Total", "Unsigned", "Weighted", "Words", "loops",
 ]  # fmt: skip
 
+_LEAST_NARROW, _MOST_NARROW = -(2**31), 2**31 - 1
 _TOP = np.int64(np.iinfo(np.int64).min)
 
 
@@ -103,6 +105,13 @@ class Checked(Monoid):
     def wraps(self, b, both):
         a = both[0] - b[0]
         return (both[0] ^ a) & (both[0] ^ b[0])
+
+
+class Narrow(Checked):
+    """The same in int32: what does not fit that."""
+
+    def wraps(self, b, both):
+        return -int64((both[0] < _LEAST_NARROW) | (both[0] > _MOST_NARROW))
 
 
 class Total(Monoid):
@@ -445,13 +454,13 @@ def _between(column, begin, end):
 
 @njit(cache=True, nogil=True)
 def add_rows(monoid, state, rows, given, valid):
-    """Add each tuple to the row ``rows[i]``, int64 (tuples,)."""
+    """Add each tuple to the row ``rows[i]``, int64 (tuples,); return the first tuple that does not fit, or -1."""
     known = len(valid) == 0
     for i in range(len(rows)):
         if known or valid[i]:
             changed, held = _more(monoid, _at(state, rows[i]), _at(given, i))
             if changed < 0:
-                return rows[i]
+                return i
             if changed:
                 _put(state, rows[i], held)
     return -1
@@ -604,20 +613,21 @@ def fold_rows(monoid, ring, begin, cells, results, steps):
 
 
 @njit(cache=True, nogil=True)
-def totals(monoid, geometry, columns, lowest, ends, slots, total, out):
+def totals(monoid, geometry, columns, lowest, ends, slots, total, reach, out):
     """Write the states of windows as ``kernels.pane_rows`` lays them out, by what comes in and what goes out.
 
-    ``total`` columns (1, groups) of states of no values, scratch; ``out`` columns (results,).
+    ``total`` columns (1, groups): the states of each group in the panes ``reach[0]`` to ``reach[1]`` (exclusive)
+    together, and these; both are kept up to date.  ``out`` columns (results,).
     Returns the window and the slot whose total does not fit, or -1, -1.  O((windows + panes) x groups + results).
     """
-    step, length, low, high, mask, _ = geometry
-    groups = total[0].shape[1]
+    step, length, low, high, _, _, _ = geometry
+    groups, begin, end = total[0].shape[1], reach[0], reach[1]
     at = np.zeros(len(ends), np.int64)
     for w in range(1, len(ends)):
         at[w] = ends[w - 1]
     for block in range(0, groups, _BLOCK):
         behind = min(block + _BLOCK, groups)
-        begin, end = low, low
+        begin, end = reach[0], reach[1]
         held = _cut(total, 0, block, behind)
         for w in range(len(ends)):
             wid = lowest + w
@@ -625,11 +635,11 @@ def totals(monoid, geometry, columns, lowest, ends, slots, total, out):
             if start >= till:
                 continue
             for pane in range(begin, min(start, end)):
-                slot = _drop(monoid, held, _cut(columns, pane & mask, block, behind))
+                slot = _drop(monoid, held, _cut(columns, row_of(geometry, pane), block, behind))
                 if slot >= 0:
                     return wid, block + slot
             for pane in range(max(start, end), till):
-                slot = _take(monoid, held, _cut(columns, pane & mask, block, behind))
+                slot = _take(monoid, held, _cut(columns, row_of(geometry, pane), block, behind))
                 if slot >= 0:
                     return wid, block + slot
             begin, end = start, till
@@ -638,6 +648,7 @@ def totals(monoid, geometry, columns, lowest, ends, slots, total, out):
                 _put(out, k, _at(held, slots[k] - block))
                 k += 1
             at[w] = k
+    reach[0], reach[1] = begin, end
     return -1, -1
 
 

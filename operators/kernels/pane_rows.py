@@ -1,15 +1,17 @@
 """Windows of many groups, whose states in a pane lie next to each other in memory: a row.
 
 A cell that nothing is in holds the state of no values, so rows are combined without looking.  Common
-arguments: ``geometry`` as in ``kernels.panes``; ``lowest``: the first of the windows that are closed; of
+arguments: ``geometry`` as in ``kernels.panes``; ``lowest``: the first of the windows that are put together; of
 window ``lowest + w`` results go to ``ends[w - 1]`` to ``ends[w]`` (exclusive), those of ``slots`` int64
-(results,), ascending.  Columns are (room, groups), room a power of two.  Called by ``slicing.panes.pane_windows``.
+(results,), ascending.  Columns are (room, groups).  Called by ``slicing.panes.pane_windows``.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
+
+from oop_engine.operators.kernels.panes import row_of
 
 __all__ = ["all_held", "cells_of", "changed", "empty", "free", "held", "sides", "spread"]
 
@@ -20,7 +22,7 @@ def sides(geometry, slots, first, stop, lowest, begin, end, needed):
 
     And the first pane that is needed behind: ``needed`` int64 (groups,).  Groups that close nothing: 0, 0, the least.
     """
-    step, length, low, _, _, _ = geometry
+    step, length, low, _, _, _, _ = geometry
     for i in range(len(begin)):
         begin[i], end[i], needed[i] = 0, 0, low
     for i in range(len(slots)):
@@ -30,64 +32,94 @@ def sides(geometry, slots, first, stop, lowest, begin, end, needed):
 
 
 @njit(cache=True, nogil=True)
-def held(geometry, tuples, first, stop, lowest, slots, numbers, ends, forget):
+def held(geometry, tuples, sides, place, counted, slots, numbers, ends, forget):
     """Write which groups have something in each window: ``slots``, and how many tuples: ``numbers``.
 
-    Of group i windows first[i] to stop[i] (exclusive) are closed, int32 (groups,), counted from ``lowest``
-    on.  slots and numbers int64 have room for one more than may be found; ``ends`` int64 (windows,) is
-    written.  ``forget``: windows of one pane forget its tuples at once.  Returns how many were found.
-    O((windows + panes) x groups).
+    Of group i windows sides[0, i] to sides[1, i] (exclusive) are closed, int32 (2, groups), counted from a lowest one
+    on; (2, 0): of each group all of them.  ``place``: the lowest one, and how many have been looked at before; this
+    goes on as long as slots and numbers have room for all groups, and one more.  numbers (0,): nobody asks for them.
+    ``ends`` int64 (windows,) is written.  ``counted``, kept up to date: integers (groups,), the tuples of each group in
+    some panes, and which these are, int64 (2,).  ``forget``: windows of one pane forget its tuples at once.  Returns
+    how many were found, and in how many windows.  O((windows + panes) x groups).
     """
-    step, length, low, high, mask, _ = geometry
-    groups, found = np.uintp(len(first)), np.uintp(0)  # unsigned: no index is below 0
-    count, some = np.zeros(len(first), tuples.dtype), np.empty(len(first), tuples.dtype)
-    begin, end = low, low
-    for w in range(len(ends)):
-        wid, window = lowest + w, np.int32(w)
-        start, till = max((wid + 1) * step - length, low), min((wid + 1) * step, high + 1)
-        if start < till:
-            row = tuples[start & mask]
-            if length > 1:
-                for pane in range(begin, min(start, end)):
-                    row = tuples[pane & mask]
-                    for i in range(groups):
-                        count[i] -= row[i]
-                for pane in range(max(start, end), till):
-                    row = tuples[pane & mask]
-                    for i in range(groups):
-                        count[i] += row[i]
-                begin, end, row = start, till, count
-            for i in range(groups):
-                some[i] = row[i] if first[i] <= window and window < stop[i] else 0
-            if forget and length == 1:
+    (lowest, done), (count, reach), found, many = place, counted, np.uintp(0), 0
+    groups = np.uintp(len(count))  # unsigned: no index is below 0
+    some, all_of_them = np.empty(len(count), count.dtype), sides.shape[1] == 0
+    while many < len(ends) and found + groups < np.uintp(len(slots)):
+        wid, window = lowest + done + many, np.int32(done + many)
+        if _slid(geometry, tuples, wid, count, reach):
+            if all_of_them:
+                some[:] = count
+            else:
+                for i in range(groups):
+                    some[i] = count[i] if sides[0, i] <= window and window < sides[1, i] else 0
+            if forget and geometry.length == 1:
+                row = tuples[row_of(geometry, reach[0])]
                 for i in range(groups):
                     row[i] -= some[i]
-            for i in range(groups):
-                slots[found], numbers[found] = i, some[i]  # no branch: it cannot be foreseen
-                found += np.uintp(some[i] != 0)
-        ends[w] = found
-    return np.int64(found)
+            found = _listed(some, found, slots, numbers)
+        ends[many] = found
+        many += 1
+    return np.int64(found), many
 
 
 @njit(cache=True, nogil=True)
-def all_held(geometry, tuples, lowest, slots, numbers, ends, forget):
+def _slid(geometry, tuples, wid, count, reach):
+    """Count the tuples of a window, from those of the panes ``reach``; tell whether it has a pane."""
+    step, length, low, high, _, _, _ = geometry
+    start, stop = max((wid + 1) * step - length, low), min((wid + 1) * step, high + 1)
+    if start >= stop:
+        return False
+    groups = np.uintp(len(count))  # unsigned: no index is below 0
+    if length == 1:
+        row = tuples[row_of(geometry, start)]
+        for i in range(groups):
+            count[i] = row[i]
+    else:
+        for pane in range(reach[0], min(start, reach[1])):
+            row = tuples[row_of(geometry, pane)]
+            for i in range(groups):
+                count[i] -= row[i]
+        for pane in range(max(start, reach[1]), stop):
+            row = tuples[row_of(geometry, pane)]
+            for i in range(groups):
+                count[i] += row[i]
+    reach[0], reach[1] = start, stop
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _listed(some, found, slots, numbers):
+    """Write the groups that have something, and how much, from ``found`` on; return how many there are then."""
+    if len(numbers):
+        for i in range(np.uintp(len(some))):
+            slots[found], numbers[found] = i, some[i]  # no branch: it cannot be foreseen
+            found += np.uintp(some[i] != 0)
+    else:
+        for i in range(np.uintp(len(some))):
+            slots[found] = i
+            found += np.uintp(some[i] != 0)
+    return found
+
+
+@njit(cache=True, nogil=True)
+def all_held(geometry, tuples, place, slots, numbers, ends, forget):
     """Write as ``held`` does where windows are of one pane, and all groups close them.
 
     O(windows x groups).
     """
-    step, _, low, high, mask, _ = geometry
-    found = np.uintp(0)  # unsigned: no index is below 0
-    for w in range(len(ends)):
-        pane = (lowest + w + 1) * step - 1
+    step, _, low, high, _, groups, _ = geometry
+    (lowest, done), found, many = place, np.uintp(0), 0  # unsigned: no index is below 0
+    while many < len(ends) and found + np.uintp(groups) < np.uintp(len(slots)):
+        pane = (lowest + done + many + 1) * step - 1
         if low <= pane <= high:
-            row = tuples[pane & mask]
-            for i in range(np.uintp(len(row))):
-                slots[found], numbers[found] = i, row[i]  # no branch: it cannot be foreseen
-                found += np.uintp(row[i] != 0)
+            row = tuples[row_of(geometry, pane)]
+            found = _listed(row, found, slots, numbers)
             if forget:
                 row[:] = 0
-        ends[w] = found
-    return np.int64(found)
+        ends[many] = found
+        many += 1
+    return np.int64(found), many
 
 
 @njit(cache=True, nogil=True)
@@ -101,14 +133,14 @@ def spread(values, ends, out):
 
 
 @njit(cache=True, nogil=True)
-def free(tuples, needed, first_pane, panes):
+def free(geometry, tuples, needed, first_pane, panes):
     """Forget the tuples in ``panes`` panes from ``first_pane`` on, below needed[slot]; return how many cells.
 
     needed int64 (groups,).
     """
-    gone, mask = 0, tuples.shape[0] - 1
+    gone = 0
     for pane in range(first_pane, first_pane + panes):
-        row = tuples[pane & mask]
+        row = tuples[row_of(geometry, pane)]
         for i in range(len(needed)):
             kept = row[i] * (pane >= needed[i])  # not a choice: masked writing is slow
             gone += (row[i] != 0) - (kept != 0)
@@ -117,11 +149,11 @@ def free(tuples, needed, first_pane, panes):
 
 
 @njit(cache=True, nogil=True)
-def empty(tuples, first_pane, panes):
-    """Forget all tuples in ``panes`` panes from ``first_pane`` on; return how many cells had some."""
-    gone, mask = np.int64(0), tuples.shape[0] - 1
+def empty(geometry, tuples, first_pane, panes):
+    """Forget all tuples in ``panes`` panes from ``first_pane`` on; return how many cells had some.  O(panes x groups)."""
+    gone = np.int64(0)
     for pane in range(first_pane, first_pane + panes):
-        row, some = tuples[pane & mask], np.int32(0)
+        row, some = tuples[row_of(geometry, pane)], np.int32(0)
         for i in range(len(row)):
             some += np.int32(row[i] != 0)
         row[:] = 0
@@ -135,12 +167,12 @@ def cells_of(geometry, tuples, slots, wids, some):
 
     Windows are of one pane; geometry and tuples as in ``kernels.panes``, slots, wids int64 (n,), some int64 (3, n).
     """
-    step, _, low, high, mask, groups = geometry
+    step, _, low, high, _, groups, _ = geometry
     many = 0
     for i in range(len(slots)):
         pane = (wids[i] + 1) * step - 1
         if low <= pane <= high and slots[i] < groups:
-            cell = (pane & mask) * groups + slots[i]
+            cell = row_of(geometry, pane) * groups + slots[i]
             if tuples[cell]:
                 some[0, many], some[1, many], some[2, many] = slots[i], wids[i], cell
                 many += 1
@@ -154,7 +186,7 @@ def changed(geometry, tuples, kept, first, lowest, cut):
     ``kept`` integers (windows, groups): those of windows from ``first`` on, of groups that there were; others had none.
     Returns groups, windows and cells, int64 (3, n).  O(windows x groups).
     """
-    step, _, low, high, mask, groups = geometry
+    step, _, low, high, _, groups, _ = geometry
     lowest = max(lowest, low // step)
     cut = max(min(cut, high // step + 1), lowest)
     none, many = np.zeros(groups, tuples.dtype), 0
@@ -162,7 +194,7 @@ def changed(geometry, tuples, kept, first, lowest, cut):
     for wid in range(lowest, cut):
         pane, begin = (wid + 1) * step - 1, many
         if low <= pane <= high:
-            cell = (pane & mask) * groups
+            cell = row_of(geometry, pane) * groups
             row, its = tuples[cell : cell + groups], none
             if first <= wid < first + len(kept):
                 its = none.copy()

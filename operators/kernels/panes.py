@@ -1,8 +1,9 @@
+# Long: the one file that says where a cell is, and all that goes from cell to cell.
 """The ring of panes: how windows are put together from it (where tuples go: ``places.py``).
 
-A cell is what a group has in a pane; cell ``(pane & mask) * groups + slot``.  Behind the
-cells, at ``(mask + 1) * groups + slot``, is each group's *back*.  A cell that nothing is in holds the state
-of no values.
+A pane is a row of cells, a cell a group: cell ``row_of(geometry, pane) * groups + slot``.  Rows are used again, as in a
+ring.  Behind the cells, at ``(last + 1) * groups + slot``, is each group's *back*.  A cell that nothing is in holds the
+state of no values.
 
 A group's windows are put together in order, by two stacks.  The *front* are the panes
 below ``turn``: their cells hold what they and all later panes of the front have together.
@@ -37,6 +38,7 @@ __all__ = [
     "read",
     "reopen",
     "reopen_all",
+    "row_of",
     "step_levels",
     "used",
 ]
@@ -49,24 +51,31 @@ class Geometry(NamedTuple):
 
     Window ``w`` has the panes ``(w + 1) * step - length`` to ``(w + 1) * step`` (exclusive);
     panes ``low`` to ``high`` (inclusive) may have cells, of the slots below ``groups``;
-    ``mask`` + 1 panes have room, a power of two.
+    rows are numbered up to ``last``, and pane ``low`` is row ``first``.
     """
 
     step: int
     length: int
     low: int
     high: int
-    mask: int
+    last: int
     groups: int
+    first: int
+
+
+@njit(cache=True, nogil=True)
+def row_of(geometry, pane):
+    """Return the row of a pane from ``low`` to ``high``, without a division or a branch."""
+    at = geometry.first + (pane - geometry.low)
+    return at - (geometry.last + 1) * np.int64(at > geometry.last)
 
 
 @njit(cache=True, nogil=True)
 def used(geometry, tuples, cells, panes, slots):
     """Write which cells have something, and their panes and slots, int64 (cells in use,); return how many."""
-    _, _, low, high, mask, groups = geometry
-    found = 0
-    for pane in range(low, high + 1):
-        first = (pane & mask) * groups
+    groups, found = geometry.groups, 0
+    for pane in range(geometry.low, geometry.high + 1):
+        first = row_of(geometry, pane) * groups
         for slot in range(groups):
             if tuples[first + slot]:
                 cells[found], panes[found], slots[found] = first + slot, pane, slot
@@ -75,12 +84,11 @@ def used(geometry, tuples, cells, panes, slots):
 
 
 @njit(cache=True, nogil=True)
-def _turn(tuples, turns, slot, begin, end, mask, steps, used):
+def _turn(geometry, tuples, turns, slot, begin, end, steps, used):
     """Make panes ``begin`` to ``end`` the front; return how many steps there are then."""
-    groups = turns.shape[1]
     above, front = -1, end
     for pane in range(end - 1, begin - 1, -1):
-        cell = (pane & mask) * groups + slot
+        cell = row_of(geometry, pane) * geometry.groups + slot
         if tuples[cell]:
             if above >= 0:
                 steps[0, used], steps[1, used], steps[2, used] = cell, cell, above
@@ -91,19 +99,19 @@ def _turn(tuples, turns, slot, begin, end, mask, steps, used):
 
 
 @njit(cache=True, nogil=True)
-def _slide(tuples, turns, slot, begin, end, mask, steps, used):
+def _slide(geometry, tuples, turns, slot, begin, end, steps, used):
     """Let the front begin at ``begin`` and the back end at ``end``; return how many steps there are then."""
-    groups = turns.shape[1]
-    back = (mask + 1) * groups + slot
+    groups = geometry.groups
+    back = (geometry.last + 1) * groups + slot
     for pane in range(turns[1, slot], end):
-        cell = (pane & mask) * groups + slot
+        cell = row_of(geometry, pane) * groups + slot
         if tuples[cell]:
             steps[0, used], steps[1, used], steps[2, used] = back, cell, back if turns[3, slot] else -1
             turns[3, slot] = 1
             used += 1
     turns[1, slot] = max(turns[1, slot], end)
     front = max(turns[2, slot], begin)
-    while front < turns[0, slot] and not tuples[(front & mask) * groups + slot]:
+    while front < turns[0, slot] and not tuples[row_of(geometry, front) * groups + slot]:
         front += 1
     turns[2, slot] = front
     return used
@@ -119,7 +127,7 @@ def plan(geometry, tuples, turns, slots, first, stop, begin, steps, results, fre
     window needs, to be emptied after the steps.  Starts at ``begin``; returns the group at which there was
     no more room, and how many steps, results and freed cells there are.  O(panes passed), amortized.
     """
-    step, length, low, high, mask, groups = geometry
+    step, length, low, high, last, groups, _ = geometry
     used, found, gone = np.int64(0), 0, 0
     for i in range(begin, len(slots)):
         slot = slots[i]
@@ -129,11 +137,13 @@ def plan(geometry, tuples, turns, slots, first, stop, begin, steps, results, fre
         for wid in range(first[i], stop[i]):
             start, end = max((wid + 1) * step - length, low), min((wid + 1) * step, high + 1)
             if start >= turns[0, slot]:
-                used = _turn(tuples, turns, slot, start, end, mask, steps, used)
+                used = _turn(geometry, tuples, turns, slot, start, end, steps, used)
             else:
-                used = _slide(tuples, turns, slot, start, end, mask, steps, used)
-            front = (turns[2, slot] & mask) * groups + slot if turns[2, slot] < turns[0, slot] else -1
-            back = (mask + 1) * groups + slot if turns[3, slot] else -1
+                used = _slide(geometry, tuples, turns, slot, start, end, steps, used)
+            front = -1
+            if turns[2, slot] < turns[0, slot]:
+                front = row_of(geometry, turns[2, slot]) * groups + slot
+            back = (last + 1) * groups + slot if turns[3, slot] else -1
             if front < 0 and back < 0:
                 continue
             steps[0, used], steps[1, used], steps[2, used] = ~found, max(front, back), min(front, back)
@@ -143,7 +153,7 @@ def plan(geometry, tuples, turns, slots, first, stop, begin, steps, results, fre
             used, found = used + 1, found + 1
         start, end = (first[i] + 1) * step - length, (stop[i] + 1) * step - length
         for pane in range(max(start, low), min(end, high + 1)):
-            cell = (pane & mask) * groups + slot
+            cell = row_of(geometry, pane) * groups + slot
             freed[gone] = cell
             gone += tuples[cell] != 0
     return len(slots), used, found, gone
@@ -156,17 +166,17 @@ def read(geometry, tuples, slots, first, stop, begin, steps, results):
     The back of a group is room to work in.  Starts at ``begin``; returns the group at which there was no more room, and
     how many steps and results there are.  O(panes of windows).
     """
-    step, length, low, high, mask, groups = geometry
+    step, length, low, high, last, groups, _ = geometry
     used, found = 0, 0
     for i in range(begin, len(slots)):
         slot = slots[i]
         if used + (stop[i] - first[i]) * min(high - low + 1, length) > steps.shape[1]:
             return i, used, found
-        back = (mask + 1) * groups + slot
+        back = (last + 1) * groups + slot
         for wid in range(first[i], stop[i]):
             one, two = -1, -1
             for pane in range(max((wid + 1) * step - length, low), min((wid + 1) * step, high + 1)):
-                cell = (pane & mask) * groups + slot
+                cell = row_of(geometry, pane) * groups + slot
                 if tuples[cell] and one >= 0:
                     if two >= 0:
                         steps[0, used], steps[1, used], steps[2, used] = back, one, two
@@ -187,11 +197,10 @@ def forget(geometry, tuples, slots, first, stop):
 
     O(panes that there are of these).
     """
-    _, _, low, high, mask, groups = geometry
     gone = 0
     for i in range(len(slots)):
-        for pane in range(max(first[i], low), min(stop[i], high + 1)):
-            cell = (pane & mask) * groups + slots[i]
+        for pane in range(max(first[i], geometry.low), min(stop[i], geometry.high + 1)):
+            cell = row_of(geometry, pane) * geometry.groups + slots[i]
             gone += tuples[cell] != 0
             tuples[cell] = 0
     return gone

@@ -18,6 +18,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from oop_engine.operators.kernels.panes import row_of
 from oop_engine.operators.kernels.partials import NO_WINDOW
 
 __all__ = [
@@ -229,7 +230,7 @@ def _cells(geometry, begin, slide, slots, times, panes, cells):
 
     The quotient of floats is one off at most.  Vector instructions: no branch, and nothing of the ring is touched.
     """
-    _, _, low, high, mask, groups = geometry
+    _, _, low, high, _, groups, _ = geometry
     room, share, missed = np.uint64((high - low + 1) * slide), 1.0 / slide, 0
     for i in range(len(slots)):
         away = times[i] - begin
@@ -237,7 +238,7 @@ def _cells(geometry, begin, slide, slots, times, panes, cells):
         pane = np.int64(np.float64(away) * share)
         rest = away - pane * slide
         pane += low + np.int64(rest >= slide) - np.int64(rest < 0)
-        panes[i], cells[i] = pane, (pane & mask) * groups + slots[i] if inside else -1
+        panes[i], cells[i] = pane, row_of(geometry, pane) * groups + slots[i] if inside else -1
         missed += not inside
     return missed
 
@@ -286,7 +287,7 @@ def _count_few(tuples, cells, fresh):
 @njit(cache=True, nogil=True)
 def _wake(geometry, spans, counts, turns, slots, panes, fresh):
     """Note the windows of the tuples that made new cells."""
-    step, length, _, _, _, _ = geometry
+    step, length = geometry.step, geometry.length
     alive, lowest = counts[1], counts[2]
     for row in fresh:
         at = np.uintp(row)  # unsigned: no index is below 0
@@ -333,7 +334,7 @@ def place_sums(geometry, grid, tuples, known, slots, times, given, sums, limit):
             break
         for at in range(wide):
             pane, count = first + at, totals[0, at] & ((1 << _BITS) - 1)
-            cell = pane & geometry.mask
+            cell = row_of(geometry, pane)
             if count and not tuples[cell]:
                 panes[new] = pane
                 new += 1
@@ -364,7 +365,7 @@ def _united(geometry, first, totals, tuples):
         for lane in range(1, _LANES):
             totals[0, at] += totals[lane, at]
         count = totals[0, at] & ((1 << _BITS) - 1)
-        most = max(most, np.int64(tuples[(first + at) & geometry.mask]) + count)
+        most = max(most, np.int64(tuples[row_of(geometry, first + at)]) + count)
     return most
 
 
@@ -427,7 +428,7 @@ def sum_times(geometry, begin, slide, times, given, sums):
     Returns -1 where all fit.  O(tuples).
     """
     totals, cells = np.empty((_LANES, WIDE), np.int64), np.empty(BLOCK, np.int64)
-    low, mask = geometry.low, geometry.mask
+    low = geometry.low
     for start in range(0, len(times), BLOCK):
         some, its = times[start : start + BLOCK], given[start : start + BLOCK]
         bits = np.int64(0)
@@ -437,12 +438,12 @@ def sum_times(geometry, begin, slide, times, given, sums):
             tally(some, begin, slide, its, totals, cells) if bits < _SAFE else (np.int64(0), np.int64(0))
         )
         for at in range(wide):
-            cell = (low + first + at) & mask
+            cell = row_of(geometry, low + first + at)
             if _add(sums, cell, totals[0, at]):
                 return cell
         if wide == 0:
             for i in range(len(its)):
-                cell = (low + (some[i] - begin) // slide) & mask
+                cell = row_of(geometry, low + (some[i] - begin) // slide)
                 if _add(sums, cell, np.int64(its[i])):
                     return cell
     return np.int64(-1)

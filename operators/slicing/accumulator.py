@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
 from itertools import pairwise, repeat
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.registry import Registry
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
-from oop_engine.operators.kernels.panes import Geometry, step_levels
+from oop_engine.operators.kernels.panes import Geometry, row_of, step_levels
 from oop_engine.operators.kernels.slices import ALONE
 from oop_engine.operators.slicing.window_states import narrow
 from oop_engine.operators.values.columns import Integers, begins_of
@@ -31,6 +31,7 @@ from oop_engine.operators.values.columns import Integers, begins_of
 __all__ = [
     "ACCUMULATORS",
     "Accumulator",
+    "Running",
     "SumOverflowError",
     "accumulator",
     "filled",
@@ -51,6 +52,13 @@ class SumOverflowError(Exception):
         self.column, self.at, self.group = column, at, group
 
 
+class Running(NamedTuple):
+    """States that slide from window to window: ``total``, columns (1, groups), of panes ``reach[0]`` to the other."""
+
+    total: Arrays
+    reach: Integers
+
+
 class Accumulator(ABC):
     """Keeps ``part``, in NumPy.
 
@@ -60,7 +68,8 @@ class Accumulator(ABC):
     ``of_column``: it takes the values of the part's column as they are, and no times, so a loop over them may stand
     in for it.
     ``by_times``: the state is the sum, in 64 bits and checked, of the integers that ``prepare`` returns first; where
-    there are no groups, ``PaneRing`` adds them up by their times, without the row of each.
+    there are no groups, ``PaneRing`` adds them up by their times, without the row of each, else in 32 bits as long as
+    they fit.
     ``compiled``: all is done in loops; others take a Python step to put windows together.
     ``ragged``: states are lists, in a ``Ragged`` column; stores of cells of one size leave them to others.
     """
@@ -118,6 +127,13 @@ class Accumulator(ABC):
         rows, lifted = rows[starts], self.reduce(lifted, starts)
         together = self.combine(tuple(column[rows] for column in state), lifted)
         _write(state, rows, together)
+
+    def add_narrow(self, state: Arrays, rows: Integers, inputs: Arrays) -> int:
+        """Do so with states of 32 bits, until one does not fit; return how many tuples have been added.
+
+        Asked where sums are ``by_times``.
+        """
+        return 0
 
     def add_runs(self, state: Arrays, starts: Integers, tuples: int, inputs: Arrays) -> None:
         """Add the tuples from ``starts[i]`` (ascending, the first 0) to the next to row ``i``, all of so many."""
@@ -193,26 +209,36 @@ class Accumulator(ABC):
 
     @_AS_IEEE
     def totals(
-        self, geometry: Geometry, ring: Arrays, lowest: int, ends: Integers, slots: Integers, out: Arrays
-    ) -> None:
+        self, geometry: Geometry, ring: Arrays, lowest: int, ends: Integers, slots: Integers,
+        running: Running, out: Arrays,
+    ) -> None:  # fmt: skip
         """Write the states of windows by those that come in and go out, as ``kernels.pane_rows`` lays them out.
 
-        ``ring``: columns (panes, groups).  ``out``: columns (results,).  Raises ``SumOverflowError`` with the window.
+        ``ring``: columns (panes, groups).  ``running``: what the windows before have left, kept up to date.  ``out``:
+        columns (results,).  Raises ``SumOverflowError`` with the window.
         """
-        step, length, low, high, mask, _ = geometry
-        total = tuple(np.full(ring[0].shape[1], value) for value in self.identity)
-        begin = end = low
+        step, length, low, high, _, _, _ = geometry
+        total = tuple(column[0] for column in running.total)
+        begin, end = running.reach.tolist()
         for w, (at, stop) in enumerate(pairwise([0, *ends.tolist()])):
             start, till = max((lowest + w + 1) * step - length, low), min((lowest + w + 1) * step, high + 1)
             if start >= till:
                 continue
             for pane in range(begin, min(start, end)):
-                total = self.without(total, tuple(column[pane & mask] for column in ring))
+                total = self.without(total, tuple(column[row_of(geometry, pane)] for column in ring))
             for pane in range(max(start, end), till):
-                total = self.combine(total, tuple(column[pane & mask] for column in ring))
+                total = self.combine(total, tuple(column[row_of(geometry, pane)] for column in ring))
             begin, end = start, till
             for column, new in zip(out, total, strict=True):
                 column[at:stop] = new[slots[at:stop]]
+        running.reach[:] = begin, end
+        for column, new in zip(running.total, total, strict=True):
+            column[0] = new
+
+    def running(self, groups: int, low: int) -> Running:
+        """Return what ``totals`` begins with, of a ring whose first pane is ``low``."""
+        total = tuple(filled(groups, value).reshape(1, -1) for value in self.identity)
+        return Running(total, np.array([low, low]))
 
     def _empty(self, rows: int) -> Arrays:
         return tuple(map(np.empty, repeat(rows), self._types))

@@ -21,6 +21,7 @@ Stores (``store.py``) keep the window state and find the windows that are comple
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -231,13 +232,23 @@ class Closing:
         found = list[WindowStates]()
         try:
             for store in self.stores:
-                found += store.close(slots, bounds)
+                closed = store.close(slots, bounds)
+                if len(self.stores) == 1 and isinstance(closed, Iterator):
+                    return self._in_parts(closed)
+                found += closed
         except WindowOverflowError as error:
             raise self._overflow(error) from None
         if not found:
             return ()
         one = len(found) == 1 and found[0].in_order
         return self._results(found[0] if one else self._output.ordered(found))
+
+    def _in_parts(self, found: Iterator[WindowStates]) -> Iterator[Page]:
+        """Yield the results of windows that come in order, each part before the next one is put together."""
+        try:
+            yield from chain.from_iterable(map(self._results, found))  # no name keeps a part
+        except WindowOverflowError as error:
+            raise self._overflow(error) from None
 
     def _results(self, closed: WindowStates) -> Iterable[Page]:
         """Return the results of windows that have been taken out, in order."""

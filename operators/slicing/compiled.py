@@ -15,7 +15,7 @@ from oop_engine.core.page import Page
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels import monoids
 from oop_engine.operators.kernels.panes import Geometry
-from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError
+from oop_engine.operators.slicing.accumulator import Accumulator, Running, SumOverflowError
 from oop_engine.operators.values.columns import Integers
 
 __all__ = ["Compiled", "fixed", "known", "numbers", "valid", "values"]
@@ -50,7 +50,7 @@ class Compiled(Accumulator):
     def add(self, state: Arrays, rows: Integers, inputs: Arrays) -> None:
         at = self._loops.add_rows(self.monoid, state, rows, inputs[:-1], inputs[-1])
         if at >= 0:
-            self._check(at)
+            self._check(int(rows[at]))
 
     def add_runs(self, state: Arrays, starts: Integers, tuples: int, inputs: Arrays) -> None:
         starts, ends = fixed(starts), fixed(np.append(starts[1:], tuples)[: starts.size])
@@ -87,11 +87,11 @@ class Compiled(Accumulator):
         return results
 
     def totals(
-        self, geometry: Geometry, ring: Arrays, lowest: int, ends: Integers, slots: Integers, out: Arrays
-    ) -> None:
-        groups = int(np.maximum.reduce(slots)) + 1 if slots.size else 0
-        total = tuple(np.zeros((1, groups), kind) for kind in self._types)
-        self._check(*self._loops.totals(self.monoid, geometry, ring, lowest, ends, slots, total, out))
+        self, geometry: Geometry, ring: Arrays, lowest: int, ends: Integers, slots: Integers,
+        running: Running, out: Arrays,
+    ) -> None:  # fmt: skip
+        total, reach = running
+        self._check(*self._loops.totals(self.monoid, geometry, ring, lowest, ends, slots, total, reach, out))
 
     def _check(self, at: int, group: int = 0) -> None:
         if at >= 0:

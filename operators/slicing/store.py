@@ -50,7 +50,8 @@ class Store(Protocol):
     def close(self, slots: Integers | None, bounds: Integers | int) -> Iterable[WindowStates]:
         """Take out the windows of ``slots[i]`` that end by ``bounds[i]``; None: those of all groups, by one bound.
 
-        Raises ``WindowOverflowError``.
+        An ``Iterator`` puts them together as they are asked for, in order, and has to be gone through before anything
+        else is asked.  Raises ``WindowOverflowError``.
         """
 
     def least_stamp(self, bound: int) -> int:

@@ -129,7 +129,7 @@ def test_windows_are_put_in_order_of_end_definition_and_group(apart: int, rows: 
 def test_a_tuple_is_in_the_pane_that_its_time_divided_by_the_slide_is(
     slide: int, low: int, groups: int
 ) -> None:
-    geometry, draw = Geometry(1, 1, low, low + 5, 7, groups), np.random.default_rng(slide)
+    geometry, draw = Geometry(1, 1, low, low + 5, 7, groups, low % 8), np.random.default_rng(slide)
     edges = [(low + pane) * slide + near for pane in range(-1, 8) for near in (-1, 0, 1)]
     ends = [-(2**63), -(2**63) + 1, 2**63 - 1]
     within = draw.integers(low * slide, (low + 6) * slide, 1000)

@@ -49,6 +49,7 @@ def test_numbers_of_tuples_may_outgrow_their_type(swept, monkeypatch):
 
 def test_tuples_are_counted_in_64_bits_once_32_may_be_too_few(monkeypatch):
     monkeypatch.setattr(pane_ring, "_NARROW", 100)
+    monkeypatch.setattr(pane_ring, "_SHORT", 32)
     driver = Driver(WindowAggregate(Sliding(20, 10), ASKED, ("k",), strategy="panes"), SCHEMA)
     page = Page.of(SCHEMA, {"ts": [5] * 60, "k": [1] * 60, "v": range(60)})
     kinds = []
@@ -78,6 +79,57 @@ def test_tuples_of_one_pane_are_counted_in_16_bits_until_a_cell_has_too_many(mon
     assert found[1, 10] == (total, total)
     assert sum(n for n, _ in found.values()) == sum(many for _, many, _ in pages)
     assert all(n == s for n, s in found.values())
+
+
+def sums_of(driver: Driver) -> str:
+    """Return the type of the sums in the ring."""
+    first = held(driver).columns[0]
+    assert first is not None
+    return str(first[0].dtype.name)
+
+
+@pytest.mark.parametrize("swept", [True, False])
+def test_sums_are_kept_in_32_bits_until_one_does_not_fit(swept, monkeypatch):
+    """In the middle of a page, at either end of their range, and before and behind a snapshot."""
+    monkeypatch.setattr(pane_windows, "is_dense", lambda *_: swept)
+    most = 2**31 - 1
+    pages = [
+        ([1, 2, 3], [most, -most - 1, 7]), ([2, 1, 3], [most, 0, -7]), ([3, 1, 2, 1], [5, 1, most, 2]),
+        ([1, 2, 3], [2**62, -(2**62), 1]),
+    ]  # fmt: skip
+    total, kinds = dict.fromkeys((1, 2, 3), 0), []
+    driver = Driver(WindowAggregate(Sliding(20, 10), {"s": Sum("v")}, ("k",), strategy="panes"), SCHEMA)
+    for keys, values in pages:
+        driver.feed(0, Page.of(SCHEMA, {"ts": [5] * len(keys), "k": keys, "v": values}))
+        for key, value in zip(keys, values, strict=True):
+            total[key] += value
+        kinds.append(sums_of(driver))
+        driver.move()
+        kinds.append(sums_of(driver))
+    assert kinds == ["int32", "int32", "int32", "int32", "int64", "int64", "int64", "int64"]
+    driver.feed(0, Linear(100))
+    assert [(row["k"], row["s"]) for row in driver.rows()] == 2 * list(total.items())
+
+
+def test_room_for_stacks_is_made_when_they_are_asked_for(monkeypatch):
+    """They take wide cells, one more a group; a sweep needs none."""
+    monkeypatch.setattr(pane_windows, "_KERNEL", 0)
+    monkeypatch.setattr(pane_windows, "is_dense", lambda *_: True)
+    driver = Driver(WindowAggregate(Sliding(30, 10), ASKED, ("k",), strategy="panes"), SCHEMA)
+    for start in range(0, 100, 10):
+        driver.feed(0, Page.of(SCHEMA, {"ts": [start + 5] * 50, "k": range(50), "v": range(50)}))
+    driver.feed(0, Linear(40))
+    before = held(driver)
+    assert (before.tuples.dtype.name, before.turns.size, before.stacked) == ("int16", 0, False)
+    monkeypatch.setattr(pane_windows, "is_dense", lambda *_: False)
+    narrow = before.nbytes
+    driver.feed(0, Linear(60))
+    assert (before.tuples.dtype.name, before.turns.shape, before.stacked) == ("int32", (4, 50), True)
+    assert before.nbytes > narrow
+    driver.feed(0, "end")
+    found = {(row["k"], row["window_end"]): (row["n"], row["s"]) for row in driver.rows()}
+    many = {end: min(end // 10, 3, (130 - end) // 10) for end in range(10, 130, 10)}
+    assert found == {(k, end): (n, n * k) for end, n in many.items() for k in range(50)}
 
 
 @pytest.mark.parametrize("groups", [1, 3])

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oop_engine import ContractError, Linear, Page, Schema
+from oop_engine import ContractError, GroupWise, Linear, Page, Schema
 from oop_engine.operators.aggregates import Avg, Count, Max, Sum, UserDefined, Var
 from oop_engine.operators.kernels.panes import Geometry
 from oop_engine.operators.slicing.accumulators import is_compiled
-from oop_engine.operators.slicing.panes import pane_windows
+from oop_engine.operators.slicing.panes import pane_ring, pane_windows
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.stores import window_store
 from oop_engine.operators.window_aggregate import WindowAggregate
@@ -29,9 +29,13 @@ SUMS = {"n": Count(), "s": Sum("v"), "mean": Avg("v")}
 CHOICES = [(True,), (False, True, True)]
 
 
+@pytest.mark.parametrize("part", [1, 1 << 14])
 @pytest.mark.parametrize("aggregates", [AGGREGATES, SUMS], ids=["stacks", "running"])
 @pytest.mark.parametrize("choice", CHOICES, ids=str)
-def test_swept_windows_are_those_of_the_definition(aggregates, choice, monkeypatch):
+def test_swept_windows_are_those_of_the_definition(aggregates, choice, part, monkeypatch):
+    """Also in a ring whose rows are no power of two, and where results leave window by window."""
+    monkeypatch.setattr(pane_windows, "_PART", part)
+    monkeypatch.setattr(pane_ring, "_SMALL", 0 if part == 1 else 1 << 16)
     turns = itertools.cycle(choice)
     monkeypatch.setattr(pane_windows, "is_dense", lambda *_: next(turns))
     monkeypatch.setattr(window_store, "_FEW", 0)
@@ -76,7 +80,7 @@ def test_many_groups_are_swept_in_blocks(aggregates, monkeypatch):
 
 
 def test_what_is_dense_is_a_matter_of_cost():
-    geometry = Geometry(step=1, length=10, low=0, high=31, mask=31, groups=10_000)
+    geometry = Geometry(step=1, length=10, low=0, high=31, last=31, groups=10_000, first=0)
     count, largest = Count().parts(KEYED), Max("v").parts(KEYED)
     assert pane_windows.is_dense(geometry, windows=15, closing=15 * 5000, compiled=is_compiled(largest))
     assert not pane_windows.is_dense(geometry, windows=15, closing=15 * 100, compiled=is_compiled(largest))
@@ -99,6 +103,41 @@ def test_the_sum_that_wraps_is_named(monkeypatch):
         driver.feed(0, Page.of(KEYED, {"ts": [5, 5, 15], "k": [1, 7, 7], "v": [3, 2**62, 2**62]}))
         with pytest.raises(ContractError, match=r"Sum\('v'\).*\[0, 20\) of group \{'k': 7\}"):
             driver.feed(0, Linear(100))
+
+
+def test_windows_that_some_groups_have_closed_before_do_not_leave_again(monkeypatch):
+    monkeypatch.setattr(pane_windows, "is_dense", lambda *_: True)
+    monkeypatch.setattr(window_store, "_FEW", 0)
+    for moves in (False, True):
+        driver = Driver(WindowAggregate(Sliding(30, 10), SUMS, ("k",), strategy="panes"), KEYED)
+        keys = np.repeat(np.arange(3), 4)
+        driver.feed(0, Page.of(KEYED, {"ts": np.tile([5, 15, 25, 35], 3), "k": keys, "v": keys}))
+        driver.feed(0, GroupWise.of({"k": [1]}, [30]))
+        if moves:
+            driver.move()
+        for bound in (20, 40, 70):
+            driver.feed(0, Linear(bound))
+        found = [(row["window_end"], row["k"], row["n"], row["s"]) for row in driver.rows()]
+        many = {10: 1, 20: 2, 30: 3, 40: 3, 50: 2, 60: 1}
+        expected = [(end, k, n, n * k) for end, n in many.items() for k in range(3)]
+        assert sorted(found) == expected
+        assert driver.operator.state().partials == 0
+
+
+def test_results_of_one_bound_leave_in_parts():
+    driver = Driver(WindowAggregate(Sliding(50, 10), SUMS, ("k",), strategy="panes"), KEYED)
+    keys = np.arange(8000)
+    for start in range(0, 100, 10):
+        driver.feed(0, Page.of(KEYED, {"ts": np.full(8000, start), "k": keys, "v": keys}))
+    driver.feed(0, Linear(100))
+    rows = [len(page) for page in driver.pages()]
+    assert sum(rows) == 80_000
+    assert max(rows) <= 24_000 + 8000
+    found = driver.rows()
+    assert [(row["window_end"], row["k"]) for row in found] == [
+        (end, k) for end in range(10, 101, 10) for k in range(8000)
+    ]
+    assert all(row["s"] == row["n"] * row["k"] == min(row["window_end"] // 10, 5) * row["k"] for row in found)
 
 
 def test_cells_are_given_back():
@@ -124,7 +163,7 @@ def test_a_window_may_have_any_number_of_panes(panes):
 
 
 def test_windows_of_very_many_panes_are_not_swept():
-    geometry = Geometry(step=1, length=10_000, low=0, high=31, mask=31, groups=10_000)
+    geometry = Geometry(step=1, length=10_000, low=0, high=31, last=31, groups=10_000, first=0)
     assert not pane_windows.is_dense(geometry, windows=10_000, closing=10_000 * 10_000, compiled=True)
 
 

@@ -123,7 +123,7 @@ def test_a_page_is_counted_and_added_up_at_once(slide: int, kind: Any) -> None:
         panes, low = away // slide, int(away.min()) // slide
         wide = int(panes.max()) - low + 1
         ring, first = (
-            Geometry(1, 1, 0, PAGE_PANES - 1, PAGE_PANES - 1, 1),
+            Geometry(1, 1, 0, PAGE_PANES - 1, PAGE_PANES - 1, 1, 0),
             (low, 900 + low * slide, slide, wide),
         )
         page = np.zeros(rows, np.int64), 900 + away, given

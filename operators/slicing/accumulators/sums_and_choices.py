@@ -16,6 +16,7 @@ from oop_engine.operators.values.columns import Integers
 __all__: list[str] = []
 
 _LIMITS = np.iinfo(np.int64)
+_NARROW = monoids.Narrow()
 _GREATEST = {"max", "last", "arg_max", "max_count"}
 
 
@@ -44,6 +45,10 @@ class _Sum(Compiled):
         self.monoid = monoids.Summed() if part.floating else monoids.Checked()
         self.identity = (np.float64(0) if part.floating else np.int64(0),)
         self.invertible = self.by_times = not part.floating
+
+    def add_narrow(self, state: Arrays, rows: Integers, inputs: Arrays) -> int:
+        at = self._loops.add_rows(_NARROW, state, rows, inputs[:-1], inputs[-1])
+        return int(rows.size if at < 0 else at)
 
 
 @register_accumulator("total", "checked", "total_of_squares")

@@ -7,18 +7,15 @@ look for the tuples that go into them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from oop_engine.operators.aggregates import Arrays
 from oop_engine.operators.kernels import pane_rows as kernels
 from oop_engine.operators.kernels.panes import Geometry
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
+from oop_engine.operators.slicing.panes.pane_windows import of_cells
 from oop_engine.operators.slicing.window_states import WindowStates
-from oop_engine.operators.values.columns import Integers
 
 __all__ = ["KeptRows"]
 
@@ -28,14 +25,14 @@ class KeptRows:
 
     def __init__(self, ring: PaneRing, first: int, stop: int, number: int) -> None:
         self._ring, self._first, self._number = ring, first, number
-        panes = ((np.arange(first, stop) + 1) * ring.step - 1) & (ring.room - 1)
+        panes = ((np.arange(first, stop) + 1) * ring.step - 1) % ring.room
         self._tuples = ring.rows(ring.tuples)[panes]
         self._columns = [
             None if columns is None else tuple(ring.rows(column)[panes] for column in columns)
             for columns in ring.columns
         ]
         rows = max(stop - first, 0)
-        self._geometry = Geometry(1, 1, 0, rows - 1, (1 << rows.bit_length()) - 1, ring.groups)
+        self._geometry = Geometry(1, 1, 0, rows - 1, max(rows - 1, 0), ring.groups, 0)
 
     @classmethod
     def of(cls, ring: PaneRing, lowest: int, cut: int, most: int, number: int) -> Self | None:
@@ -52,10 +49,8 @@ class KeptRows:
     def changed(self, lowest: int, cut: int) -> WindowStates:
         """Return the windows from ``lowest`` to ``cut`` (exclusive) that have changed since."""
         ring = self._ring
-        slots, wids, cells = kernels.changed(
-            ring.geometry, ring.tuples, self._tuples, self._first, lowest, cut
-        )
-        return self._windows(slots, wids, cells, ring.tuples, ring.columns)
+        some = kernels.changed(ring.geometry, ring.tuples, self._tuples, self._first, lowest, cut)
+        return of_cells(ring, some, self._number, ring.tuples, ring.columns)
 
     def before(self, windows: WindowStates) -> WindowStates:
         """Return those of some windows that had tuples, as they were."""
@@ -64,17 +59,7 @@ class KeptRows:
         found = kernels.cells_of(
             self._geometry, self._tuples.ravel(), windows.slots, wids - self._first, some
         )
-        slots, wids, cells = some[:, :found]
-        return self._windows(slots, wids + self._first, cells, self._tuples, self._columns)
-
-    def _windows(
-        self, slots: Integers, wids: Integers, cells: Integers, tuples: NDArray[Any],
-        columns: Sequence[Arrays | None],
-    ) -> WindowStates:  # fmt: skip
-        """Return windows by their cells."""
-        counts = tuples.ravel()[cells].astype(np.int64)
-        states = [
-            (counts,) if of is None else tuple(column.ravel()[cells] for column in of) for of in columns
-        ]
-        ends = self._ring.extents.extent(wids)[1]
-        return WindowStates(slots, ends, states, self._number, in_order=True)
+        some = some[:, :found]
+        some[1] += self._first
+        columns = [of and tuple(column.ravel() for column in of) for of in self._columns]
+        return of_cells(self._ring, some, self._number, self._tuples.ravel(), columns)

@@ -6,10 +6,14 @@ multiple of slide.  So each window is a whole number of panes, and a tuple goes 
 windows.  Tuples that do not fit the rectangle, of a time far away or of groups too sparse, are left to a table.
 
 A pane is a row of cells, a cell a group.  The rectangle grows as long as enough of it is in use, and rows are used
-again: pane ``p`` is row ``p & (room - 1)``.  Each cell has the number of its tuples, which also tells whether there
+again: pane ``p`` is row ``p % room``.  Each cell has the number of its tuples, which also tells whether there
 is anything in it.  As long as a column has had no null, a count of its values is that number, without room of its own.
 A cell without tuples holds the state of no values; but below ``low``, above ``high``, or where no later window asks for
 it, it may have any.
+
+Cells are as narrow as they can be.  Numbers of tuples have 16 bits and integer sums 32, until one does not fit; then
+they are moved to wider cells.  In *stacks* cells hold what several panes have together, so these need wide ones, and
+one cell more a group; there is room for stacks once a window has been put together by them.
 
 Source: Li, Maier, Tufte, Papadimos, Tucker, No Pane, No Gain, SIGMOD Record 2005;
 panes of two lengths: Krishnamurthy, Wu, Franklin, On-the-fly sharing, SIGMOD 2006.
@@ -38,11 +42,13 @@ from oop_engine.operators.slicing.accumulators import accumulator, is_compiled
 from oop_engine.operators.slicing.window_states import WindowOverflowError, as_slice, narrow
 from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.windows import Extents
+from oop_engine.system.memory import given_back
 
 __all__ = ["PaneRing"]
 
 _FLOOR = 1 << 23  # bytes: a rectangle so small may be as empty as it likes
 _SMALL = 1 << 16  # cells: a rectangle so small is not worth making smaller
+_SPARE = 16  # panes for each that there is room for beside them, where groups are many
 _SPARSE = 4  # cells there may be for each one in use and window a tuple is in
 _WINDOWS = 16  # windows a tuple at most that count for that
 _TURNS = 4
@@ -74,17 +80,17 @@ class PaneRing:
 
     There is room for ``room`` panes, of which ``low`` to ``high`` may have tuples, and ``groups`` groups; a window has
     ``length``, a slide ``step`` panes.  ``used``: how many cells have tuples.  ``tuples`` integers (cells,), and
-    for each part its ``columns``, (cells,), or None: ``tuples``.  ``accumulators``: how each part is kept.  ``turns``
-    int64 (4, groups): where the stacks of each group are (``operators/kernels/panes.py``), ``turned``: whether there
-    may have been any; ``swept``: cells
+    for each part its ``columns``, (cells,), or None: ``tuples``.  ``accumulators``: how each part is kept.
+    ``stacked``: there is room for stacks; then ``turns`` int64 (4, groups): where those of each group are
+    (``operators/kernels/panes.py``), else (4, 0).  ``turned``: whether there may have been any.  ``swept``: cells
     without tuples may have any state.  ``compiled``: all in compiled loops. ``cell_bytes``: bytes of a cell.
     ``still``: panes are in no stack, so that windows can be read at any time.  ``exact``: in whatever order panes are
-    put together, windows are the same to the last digit.  ``short``: nobody adds up numbers of
-    tuples but for windows of more than one pane, so those of a cell may have 16 bits.
+    put together, windows are the same to the last digit.  ``alone``: nobody reads cells but who
+    puts windows together here, so they may be narrow, and ``room`` need not be a power of two.
     """
 
     def __init__(
-        self, parts: Sequence[Part], extents: Extents, *, still: bool = False, short: bool = False
+        self, parts: Sequence[Part], extents: Extents, *, still: bool = False, alone: bool = False
     ) -> None:
         assert extents.range is not None
         self.extents, self.still = extents, still
@@ -100,11 +106,12 @@ class PaneRing:
         self.exact = self.length == 1 or all(of.invertible or of.exact for of in self.accumulators)
         self.low, self.high = 0, -1
         self.used, self.swept, self.turned = 0, False, False
-        self.turns = np.full((_TURNS, 0), NEVER)
-        self._short = short and self.length == 1
-        self._kind: type[np.integer[Any]] = np.int16 if self._short else np.int32  # of ``tuples``
+        self._alone, self.stacked = alone, False
+        self._kind: type[np.integer[Any]] = np.int16 if alone else np.int32  # of ``tuples``
         self._apart = [not of.counts for of in self.accumulators]  # whether a part has columns of its own
+        self._narrow = [alone and of.by_times for of in self.accumulators]  # whether its sums have 32 bits
         self._most = 0  # tuples that may be there
+        self.tuples: NDArray[Any]
         self._allot(0, 0)
 
     @property
@@ -167,19 +174,41 @@ class PaneRing:
             left, page = np.flatnonzero(~inside), page.filter(inside)
             times, cells = times[inside], cells[inside]
         try:
-            for of, state in zip(self.accumulators, self.columns, strict=True):
+            for i, (of, state) in enumerate(zip(self.accumulators, self.columns, strict=True)):
                 if state is not None:
-                    of.add(state, cells, of.prepare(page, times))
+                    self._add_part(i, cells, of.prepare(page, times))
         except SumOverflowError as error:
             raise self._too_large(error.column, error.at) from None
         return left
+
+    def _add_part(self, i: int, cells: Integers, inputs: Arrays) -> None:
+        """Add tuples to the states of a part: to narrow ones as long as they fit."""
+        of, state = self.accumulators[i], self.columns[i]
+        assert state is not None
+        if self._narrow[i]:
+            done = of.add_narrow(state, cells, inputs)
+            if done == cells.size:
+                return
+            cells, inputs = cells[done:], tuple(given[done:] for given in inputs)
+            state = self._widened(i)
+        of.add(state, cells, inputs)
+
+    def _widened(self, i: int, *, wide: bool = True) -> Arrays:
+        """Return the states of a part, no more narrow if they must be ``wide``."""
+        state = self.columns[i]
+        assert state is not None
+        if self._narrow[i] and wide:
+            self._narrow[i] = False
+            self.columns[i] = state = tuple(column.astype(np.int64) for column in state)
+            self._measure()
+        return state
 
     def _count(self, known: _Known, grid: tuple[int, int], placed: tuple[Integers, ...]) -> int:
         """Count tuples in their cells; return how many are left out."""
         limit = _SHORT if self._kind is np.int16 else _MOST
         new, out, done, over = place(self.geometry, grid, self.tuples, *known, *placed, (0, limit))
         if over:  # the rest is counted in wider cells
-            self._recount(np.int32)
+            self._widen(placed[0].size - done)
             more, left_out, *_ = place(self.geometry, grid, self.tuples, *known, *placed, (done, _MOST))
             new, out = new + more, out + left_out
         self.used += new
@@ -195,8 +224,8 @@ class PaneRing:
         sum is added up as tuples are counted.
         """
         (slots, where), (origin, slide), (low, high) = placed, grid, reach
-        kept = zip(self.accumulators, self.columns, strict=True)
-        own = [(of, state[0], of.prepare(page, times)[0]) for of, state in kept if state is not None]
+        kept = [(i, of) for i, of in enumerate(self.accumulators) if self._apart[i]]
+        own = [(of, self._widened(i)[0], of.prepare(page, times)[0]) for i, of in kept]
         _, sums, given = own[0] if own else (None, _NONE, _NOTHING)
         done, at = 0, -1
         if high - low < PAGE_PANES:
@@ -218,7 +247,7 @@ class PaneRing:
     def _too_large(self, column: str | None, cell: int) -> WindowOverflowError:
         """Return the error of a sum that does not fit in a cell."""
         at, slot = divmod(cell, self.groups)
-        pane = self.low + ((at - self.low) & (self.room - 1))
+        pane = self.low + (at - self.low) % self.room
         return self.overflow(column, slot, pane // self.step)
 
     def _panes(self, times: Integers) -> Integers:
@@ -237,7 +266,7 @@ class PaneRing:
 
     def cells(self, panes: Integers, slots: Integers) -> Integers:
         """Return the cells of slots below ``groups`` in panes from ``low`` to ``high``."""
-        found: Integers = (panes & (self.room - 1)) * self.groups + slots
+        found: Integers = panes % self.room * self.groups + slots
         return found
 
     def forget(self, needed: Integers) -> None:
@@ -246,7 +275,7 @@ class PaneRing:
         Their states stay until the whole pane is emptied.
         """
         if self.used and (panes := min(int(needed.max()), self.high + 1) - self.low) > 0:
-            self.used -= int(free(self.rows(self.tuples), needed, self.low, panes))
+            self.used -= int(free(self.geometry, self.rows(self.tuples), needed, self.low, panes))
             self.swept = True
 
     def forget_windows(self, slots: Integers, low: Integers, stop: Integers) -> None:
@@ -266,12 +295,29 @@ class PaneRing:
         """
         needed = (cut + 1) * self.step - self.length
         if self.used and (panes := min(needed, self.high + 1) - self.low) > 0:
-            self.used -= int(empty(self.rows(self.tuples), self.low, panes))
+            self.used -= int(empty(self.geometry, self.rows(self.tuples), self.low, panes))
             self.swept = True
 
     def rows(self, column: NDArray[Any]) -> NDArray[Any]:
         """Return a column (cells,) as rows (room, groups), a row a pane."""
-        return column.reshape(self.room + 1, -1)[: self.room]
+        return column.reshape(self.room + self.stacked, self.groups)[: self.room]
+
+    def stack(self) -> None:
+        """Make room for stacks, in wide cells, if there is none yet.  O(cells)."""
+        if self.stacked:
+            return
+        for i in range(len(self.columns)):
+            if self._narrow[i]:
+                self._widened(i)
+        if self._kind is np.int16:
+            self._widen(0)
+        for i, (of, state) in enumerate(zip(self.accumulators, self.columns, strict=True)):
+            if state is not None:
+                nothing = (filled(self.groups, value) for value in of.identity)
+                self.columns[i] = tuple(map(np.append, state, nothing))
+        self.tuples = np.append(self.tuples, np.zeros(self.groups, self._kind))
+        self.turns, self.stacked = _asleep(self.groups), True
+        self._measure()
 
     def rename(self, slots: Integers, groups: int) -> None:
         if self.used:
@@ -305,14 +351,15 @@ class PaneRing:
         held = np.zeros((self.high - self.low + 1 if self.used else 0, self.groups), np.bool_)
         held[panes - self.low, slots] = True
         panes, slots = held.nonzero()
-        backs = np.flatnonzero(self.turns[3])
+        turns = self.turns if self.stacked else _asleep(self.groups)
+        backs = np.flatnonzero(turns[3])
         cells = np.concatenate([self.cells(panes + self.low, slots), self.room * self.groups + backs])
         return {
             "low": self.low,
             "shape": np.array(held.shape),
             "held": np.packbits(held),
-            "turns": narrow(np.maximum(self.turns[:3], self.low) - self.low),
-            "backs": np.packbits(self.turns[3].astype(np.bool_)),
+            "turns": narrow(np.maximum(turns[:3], self.low) - self.low),
+            "backs": np.packbits(turns[3].astype(np.bool_)),
             "tuples": narrow(self.tuples[cells]),
             "states": [[narrow(column[cells]) for column in state or ()] for state in self.columns],
         }
@@ -325,45 +372,54 @@ class PaneRing:
         tuples = saved.narrow("tuples", (held.size + int(np.count_nonzero(backs)),), least=0, below=_MOST)
         states = saved.parts("states", len(self.accumulators))
         self._most = int(tuples.sum(dtype=np.int64))
+        awake = np.flatnonzero(turns[0]) if panes else _NONE  # groups whose front is above 0
+        self.turned, self.stacked = bool(awake.size), bool(awake.size or backs.any())
         self._kind = np.int32 if self._most <= _NARROW else np.int64
-        if self._short and int(tuples.max(initial=0)) <= _SHORT:
+        self._narrow = [self._alone and not self.stacked and of.by_times for of in self.accumulators]
+        if self._alone and not self.stacked and int(tuples.max(initial=0)) <= _SHORT:
             self._kind = np.int16
         pairs = zip(self.accumulators, states, strict=True)
         self._apart = [bool(state) or not of.counts for of, state in pairs]
         self.low = saved.integer("low", least=-_FAR, most=_FAR)
         self.high = self.low + panes - 1
-        self._allot(_power(panes), groups)
-        awake = as_slice(np.flatnonzero(turns[0]) if panes else _NONE)  # groups whose front is above 0
-        self.turns[:3, awake] = np.minimum(turns[:, awake].astype(np.int64), panes) + self.low
-        self.turns[3] = backs
-        self.turned = bool((self.turns[0] > NEVER).any())
+        self._allot(self._rows_for(panes, groups), groups)
+        if self.stacked:
+            some = as_slice(awake)
+            self.turns[:3, some] = np.minimum(turns[:, some].astype(np.int64), panes) + self.low
+            self.turns[3] = backs
         self.used = held.size
         self._put(held, np.flatnonzero(backs), tuples, states)
 
     def _put(self, held: Integers, backs: Integers, tuples: NDArray[Any], states: Sequence[Saved]) -> None:
         """Write the cells ``held``, counted from the first pane on, and those of the backs."""
         cells, behind = self.room * self.groups, held.size
-        if first := (self.low & (self.room - 1)) * self.groups if self.room else 0:
+        if first := self.low % self.room * self.groups if self.room else 0:
             held = (held + first) % cells
         places = [(as_slice(held), slice(0, behind)), (cells + backs, slice(behind, None))]
         for where, of in places:
             self.tuples[where] = tuples[of]
-        for columns, state in zip(self.columns, states, strict=True):
-            for number, column in enumerate(columns or ()):
-                values = state.narrow_numbers(number, tuples.shape, column.dtype)
+        for i, state in enumerate(states):
+            for number, value in enumerate(self.accumulators[i].identity if self._apart[i] else ()):
+                values = state.narrow_numbers(number, tuples.shape, value.dtype)
+                column = self._widened(i, wide=values.itemsize > 4)[number]
                 for where, of in places:
                     column[where] = values[of]
 
     def _allot(self, room: int, groups: int) -> None:
         """Make an empty rectangle; zeros that are not written to take no memory."""
         self.room, self.groups, self.used, self.swept = room, groups, 0, False
-        self.turns = _asleep(groups)
-        self.tuples: NDArray[Any] = np.zeros((room + 1) * groups, self._kind)
+        self.turns = _asleep(groups * self.stacked)
+        self.tuples = given_back((room + self.stacked) * groups, self._kind(0))
         self.columns: list[Arrays | None] = [
-            tuple(filled(self.tuples.size, value) for value in of.identity) if apart else None
-            for of, apart in zip(self.accumulators, self._apart, strict=True)
+            tuple(given_back(self.tuples.size, value) for value in self._nothing(i)) if apart else None
+            for i, apart in enumerate(self._apart)
         ]
         self._measure()
+
+    def _nothing(self, i: int) -> tuple[np.generic, ...]:
+        """Return the state of no values of a part, in the types of its columns."""
+        nothing = self.accumulators[i].identity
+        return tuple(map(np.int32, nothing)) if self._narrow[i] else nothing
 
     def _measure(self) -> None:
         """Note the measures of the rectangle and of its columns, which have changed."""
@@ -378,7 +434,15 @@ class PaneRing:
 
     def _place(self) -> None:
         """Note where the rectangle is now."""
-        self.geometry = Geometry(self.step, self.length, self.low, self.high, self.room - 1, self.groups)
+        self.geometry = Geometry(
+            self.step,
+            self.length,
+            self.low,
+            self.high,
+            self.room - 1,
+            self.groups,
+            self.low % (self.room or 1),
+        )
 
     def _count_apart(self, name: str) -> None:
         """Count the values of a column apart from tuples, from its first null on."""
@@ -388,10 +452,11 @@ class PaneRing:
         self._measure()
 
     def _widen(self, rows: int) -> None:
-        """Count tuples in 64 bits if with ``rows`` more of them 32 may be too few."""
+        """Count tuples in 32 bits, or in 64 if with ``rows`` more of them 32 may be too few."""
         self._most = int(self.tuples.sum(dtype=np.int64)) + rows
-        if self._most > _NARROW:
-            self._recount(np.int64)
+        kind: type[np.integer[Any]] = np.int64 if self._most > _NARROW else np.int32
+        if kind is not self._kind:
+            self._recount(kind)
 
     def _recount(self, kind: type[np.integer[Any]]) -> None:
         """Count tuples in more bits."""
@@ -430,11 +495,17 @@ class PaneRing:
             windows = min(-(-self.length // self.step), _WINDOWS)
             if room * groups > max(_FLOOR // self.cell_bytes, _SPARSE * windows * (self.used + rows)):
                 return False
-            self._move(max(_power(room), self.room), groups)
+            rows = self._rows_for(room, groups)
+            self._move(self.room if rows <= self.room <= rows + rows // 2 else rows, groups)
         elif self.room * self.groups > _SMALL and self.room > 8 * _power(room):
-            self._move(_power(room), groups)
+            self._move(self._rows_for(room, groups), groups)
         self.low = low
         return True
+
+    def _rows_for(self, panes: int, groups: int) -> int:
+        """Return how many rows so many panes get: few of many groups, for a row of these takes much memory."""
+        room = _power(panes)
+        return min(panes + panes // _SPARE, room) if self._alone and room * groups > _SMALL else room
 
     def _move(self, room: int, groups: int, slots: Integers | None = None) -> None:
         """Move everything to a rectangle of other measures; group ``g`` gets slot ``slots[g]``, -1: none, else its own.
@@ -448,11 +519,14 @@ class PaneRing:
             to = slots[some]
         before, turns = self.room, self.turns
         high = self.high if self.used else self.low - 1
-        moves = [(before, 1, room), *_stretches(self.low, high, before, room)]  # the row of backs, panes
+        moves = list(_stretches(self.low, high, before, room))
+        if self.stacked:
+            moves.append((before, 1, room))  # the row of backs
 
         def moved(values: NDArray[Any], nothing: np.generic) -> NDArray[Any]:
-            column = filled((room + 1) * groups, nothing)
-            rows, there = column.reshape(room + 1, -1), values.reshape(before + 1, -1)
+            column = given_back((room + self.stacked) * groups, values.dtype.type(nothing))
+            rows = column.reshape(room + self.stacked, groups)
+            there = values.reshape(before + self.stacked, self.groups)
             for first, length, row in moves:
                 rows[row : row + length, to] = there[first : first + length, some]
             return column
@@ -462,8 +536,9 @@ class PaneRing:
                 self.columns[i] = tuple(map(moved, state, of.identity))
         self.tuples = moved(self.tuples, self._kind(0))
         self.room, self.groups = room, groups
-        self.turns = _asleep(groups)
-        self.turns[:, to] = turns[:, some]
+        self.turns = _asleep(groups * self.stacked)
+        if self.stacked:
+            self.turns[:, to] = turns[:, some]
         self._measure()
         if slots is not None:
             self.used = int(np.count_nonzero(self.rows(self.tuples)))
@@ -477,7 +552,7 @@ class PaneRing:
         low, high = kept or (self.high + 1, self.high)
         for first, stop in ((self.low, low), (high + 1, self.high + 1)):
             while first < stop:  # to the end of the rectangle, then from its beginning
-                start = first & (self.room - 1)
+                start = first % self.room
                 behind = min(start + stop - first, self.room)
                 cells = slice(start * self.groups, behind * self.groups)
                 self.tuples[cells] = 0
@@ -500,7 +575,7 @@ def _stretches(low: int, high: int, old: int, new: int) -> Iterator[tuple[int, i
     Their first row in the old one, how many they are, and their first row in the new one.  Three times at most.
     """
     while low <= high:
-        first, to = low & (old - 1), low & (new - 1)
+        first, to = low % old, low % new
         length = min(high + 1 - low, old - first, new - to)
         yield first, length, to
         low += length

@@ -1,3 +1,4 @@
+# Long: the ways in which windows are put together from one ring.
 """Pane windows: how the windows of a grid that close are put together from the panes in a ring.
 
 Either group by group: the steps are planned with two stacks (``kernels/panes.py``) and taken in the columns of each
@@ -16,24 +17,28 @@ Source: van Herk 1992; Tangwongsan, Hirzel, Schneider, DEBS 2017 (two stacks).
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oop_engine.operators.aggregates import Arrays
 from oop_engine.operators.kernels import pane_rows as kernels
 from oop_engine.operators.kernels import panes
-from oop_engine.operators.kernels.slices import UNITS
+from oop_engine.operators.kernels.slices import ALONE, UNITS
 from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError, result_of
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.panes.window_plans import TUPLES, Stacks, WindowShape
 from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.columns import Integers
 
-__all__ = ["PaneSweep", "is_dense", "read_each", "take"]
+__all__ = ["PaneSweep", "is_dense", "of_cells", "read_all", "read_each", "take", "take_all"]
 
-_STEPS = 1 << 18  # of windows put together at a time: 6 MB
-_WHERE = np.zeros(1, np.int64)  # panes are where they are in the ring
+_STEPS = 1 << 15  # of windows put together at a time: 2 MB
+_PART = 1 << 14  # results, about, that a sweep puts together before they leave
+_NONE = np.empty(0, np.int64)
 _SCRATCH = 1 << 20  # cells of the front and of windows
 _BLOCK = 1 << 16  # groups at a time
 _CELLS = 4096  # so few are swept over in less time than Python takes to look for those of a group
@@ -41,6 +46,9 @@ _LONG = 4096  # panes of a window; with more the front alone would take more tha
 _KERNEL, _ROW, _CELL, _STEP = 20_000, 10_000, 1, 40
 """Nanoseconds: of a sweep; of a row where Python goes from one to the next; of each of its cells; of a
 window of one group by itself."""
+_COUNT = np.dtype(
+    np.int32
+)  # do for the tuples of a window that is swept, where 16 bits do for those of a pane
 _MOST = np.maximum.reduce
 _EVERY = np.logical_and.reduce
 
@@ -61,9 +69,8 @@ def take(
     if not many:
         return _nothing(ring, number)
     windows = behind - lowest
-    once = ring.exact or not ring.still  # else it may be read again, and must be the same to the last digit
-    dense = once and _STEP * closing > _KERNEL and is_dense(ring.geometry, windows, closing, ring.compiled)
-    if dense and not _MOST(ring.turns[0]) > ring.low:
+    dense = _exact(ring) and _STEP * closing > _KERNEL and is_dense(ring.geometry, windows, closing, ring.compiled)
+    if dense and not _in_fronts(ring):
         return _swept(ring, PaneSweep(ring, some[:, :many], lowest, behind, closing), number, forget=forget)
     in_order = many == 1 or (windows == 1 and bool(_EVERY(slots[1:] > slots[:-1])))
     found = _blocks(ring, slots, first, stop)
@@ -76,20 +83,52 @@ def take(
 
 
 def take_all(
-    ring: PaneRing, lowest: int, cut: int, number: int = 0, *, forget: bool = True
-) -> WindowStates | None:
-    """Put windows ``lowest`` to ``cut`` (exclusive) of all groups together by a sweep, and forget them, or not.
+    ring: PaneRing, lowest: int, cut: int, alive: int, number: int = 0
+) -> Iterator[WindowStates] | None:
+    """Put windows ``lowest`` to ``cut`` (exclusive) of all groups, ``alive`` of them, together by a sweep; forget them.
 
-    None where that does not pay, or a window has more than one pane.  O(windows x groups).
+    They come in parts, in order, each put together when it is asked for.  None where that does not pay.
+    O((windows + panes) x groups).  Raises ``WindowOverflowError``.
     """
+    sweep = _of_all(ring, lowest, cut, alive)
+    return None if sweep is None else _in_parts(ring, sweep, number)
+
+
+def read_all(ring: PaneRing, lowest: int, cut: int, alive: int, number: int = 0) -> WindowStates | None:
+    """Do so, and forget nothing, in a ring that is ``still``."""
+    sweep = _of_all(ring, lowest, cut, alive)
+    return None if sweep is None else _swept(ring, sweep, number, forget=False)
+
+
+def _of_all(ring: PaneRing, lowest: int, cut: int, alive: int) -> PaneSweep | None:
+    """Return the sweep over windows of all groups, where it pays."""
     lowest, behind = max(lowest, ring.low // ring.step), min(cut, (ring.high + ring.length) // ring.step)
     windows = behind - lowest
-    if windows <= 0 or ring.length > 1:
+    if windows <= 0 or not _exact(ring) or _in_fronts(ring):
         return None
-    few = ring.summed and windows * ring.groups <= _CELLS
-    if not (few or is_dense(ring.geometry, windows, ring.used, ring.compiled)):
+    closing = min(windows * alive, ring.used * -(-ring.length // ring.step))
+    few = ring.summed and ring.length == 1 and windows * ring.groups <= _CELLS
+    if not (few or is_dense(ring.geometry, windows, closing, ring.compiled)):
         return None
-    return _swept(ring, PaneSweep(ring, None, lowest, behind, ring.used), number, forget=forget)
+    return PaneSweep(ring, None, lowest, behind, closing)
+
+
+def _exact(ring: PaneRing) -> bool:
+    """Tell whether a sweep may put windows together: one that may be read again must be the same to the last digit."""
+    return ring.exact or not ring.still
+
+
+def _in_fronts(ring: PaneRing) -> bool:
+    """Tell whether some panes may be in fronts, which hold more than their own tuples."""
+    return ring.turned and bool(_MOST(ring.turns[0]) > ring.low)
+
+
+def _in_parts(ring: PaneRing, sweep: PaneSweep, number: int) -> Iterator[WindowStates]:
+    with _overflowing(ring):
+        while sweep.left:
+            yield WindowStates(*sweep.part(), number, in_order=True)
+    ring.used -= sweep.free()
+    ring.swept = True
 
 
 def read_each(ring: PaneRing, slots: Integers, wids: Integers, number: int = 0) -> WindowStates:
@@ -108,12 +147,22 @@ def read_each(ring: PaneRing, slots: Integers, wids: Integers, number: int = 0) 
 def _read_cells(ring: PaneRing, slots: Integers, wids: Integers, number: int) -> WindowStates:
     """Do so where windows are of one pane."""
     some = np.empty((3, slots.size), np.int64)
-    slots, wids, cells = some[:, : kernels.cells_of(ring.geometry, ring.tuples, slots, wids, some)]
-    tuples = ring.tuples[cells].astype(np.int64)
-    states = [
-        (tuples,) if columns is None else tuple(column[cells] for column in columns)
-        for columns in ring.columns
-    ]
+    some = some[:, : kernels.cells_of(ring.geometry, ring.tuples, slots, wids, some)]
+    return of_cells(ring, some, number, ring.tuples, ring.columns)
+
+
+def of_cells(
+    ring: PaneRing, some: Integers, number: int, tuples: NDArray[Any], columns: Sequence[Arrays | None]
+) -> WindowStates:
+    """Return windows of one pane, in order: ``some`` int64 (3, n) are groups, windows, and their cells in columns."""
+    slots, wids, cells = some
+    counts, states = tuples[cells].astype(np.int64), list[Arrays]()
+    for of, column in zip(ring.accumulators, columns, strict=True):
+        if column is None:
+            states.append((counts,))
+        else:  # cells may be narrow
+            pairs = zip(column, of.identity, strict=True)
+            states.append(tuple(values[cells].astype(value.dtype, copy=False) for values, value in pairs))
     return WindowStates(slots, ring.extents.extent(wids)[1], states, number, in_order=True)
 
 
@@ -129,6 +178,7 @@ def _blocks(
 
     The panes of a still ring are read; of another one those that no later window needs are freed.
     """
+    ring.stack()
     widest, there = int(_MOST(stop - first)), ring.high - ring.low + 1
     stacks = widest + 2 * min(there, (widest - 1) * ring.step + ring.length)
     each = widest * min(there, ring.length) if ring.still else stacks
@@ -179,21 +229,28 @@ def _folded(ring: PaneRing, steps: Integers, slots: Integers, wids: Integers) ->
 
 def _swept(ring: PaneRing, sweep: PaneSweep, number: int, *, forget: bool) -> WindowStates:
     """Close windows where no pane is in a front, so that each holds its own tuples alone."""
-    try:
+    with _overflowing(ring):
         of_windows, ends, states = sweep.closed(forget=forget)
-    except SumOverflowError as error:
-        raise ring.overflow(error.column, error.group, error.at) from None
     if forget:
         ring.used -= sweep.free()
         ring.swept = True
     return WindowStates(of_windows, ends, states, number, in_order=True)
 
 
+@contextmanager
+def _overflowing(ring: PaneRing) -> Iterator[None]:
+    """Say of which window a sum is that does not fit."""
+    try:
+        yield
+    except SumOverflowError as error:
+        raise ring.overflow(error.column, error.group, error.at) from None
+
+
 class PaneSweep:
     """Puts windows together: ``some`` int64 (3, n), as ``kernels.panes.clipped`` writes and counts them.
 
-    None: all that there are, each of one pane.  ``lowest``: the lowest of them, ``behind``: the first one behind all;
-    ``closing``: how many there are at most.
+    None: those of all groups.  ``lowest``: the lowest of them, ``behind``: the first one behind all; ``closing``: how
+    many there are at most, or about.
     """
 
     def __init__(self, ring: PaneRing, some: Integers | None, lowest: int, behind: int, closing: int) -> None:
@@ -201,64 +258,92 @@ class PaneSweep:
         self._tuples = ring.rows(ring.tuples)
         self._groups, self._closing = ring.groups, closing
         self._lowest, self._behind = lowest, behind
-        self._ends = np.zeros(self._behind - self._lowest, np.int64)
-        self._all = some is None
+        self._sides, self._needed = np.empty((2, 0), np.int32), _NONE
         if some is not None:
             self._groups = int(_MOST(some[0])) + 1
             self._sides = np.empty((2, self._groups), np.int32)  # counted from the lowest one on
             self._needed = np.empty(self._groups, np.int64)
             kernels.sides(self._geometry, *some, lowest, *self._sides, self._needed)
+        self._whole = some is None
+        self._next, self._found = (
+            lowest,
+            0,
+        )  # which windows have been put together, and how many results there were
+        slides = ring.length > 1
+        self._counted = np.zeros(self._groups, max(self._tuples.dtype, _COUNT))
+        self._reach = np.array([ring.low, ring.low])  # the panes that are counted
+        self._running = [
+            of.running(self._groups, ring.low) if slides and of.invertible and columns is not None else None
+            for of, columns in zip(ring.accumulators, ring.columns, strict=True)
+        ]
+
+    @property
+    def left(self) -> bool:
+        """Whether there are windows that have not been put together."""
+        return self._next < self._behind
 
     def closed(self, *, forget: bool = True) -> tuple[Integers, Integers, list[Arrays]]:
         """Return slots, ends and states, by window, then group.  O((windows + panes) x groups).
 
         ``forget``: ``free`` follows.
         """
-        slots, tuples = np.empty((2, self._closing + 1), np.int64)
-        ring, out = (self._geometry, self._tuples), (self._lowest, slots, tuples, self._ends)
-        of_each = () if self._all else self._sides
-        found = (kernels.all_held if self._all else kernels.held)(*ring, *of_each, *out, forget)
-        slots, tuples = slots[:found], tuples[:found]
+        return self._taken(self._closing, forget=forget)
+
+    def part(self) -> tuple[Integers, Integers, list[Arrays]]:
+        """Return the same of the windows that are next: of some, where that takes no more time than of all."""
+        ring, room = self._ring, self._closing // max(self._closing // _PART, 1)
+        if ring.length > 1 and not all(of.invertible for of in ring.accumulators):
+            room = (self._behind - self._lowest) * self._groups  # each part would go through all panes of a window
+        return self._taken(room, forget=True)
+
+    def _taken(self, room: int, *, forget: bool) -> tuple[Integers, Integers, list[Arrays]]:
+        """Return the slots, ends and states of windows until there are ``room`` results."""
+        begin, room = self._next, min(room, (self._behind - self._next) * self._groups) + self._groups + 1
+        slots, ends = np.empty(room, np.int64), np.empty(self._behind - begin, np.int64)
+        tuples = np.empty(room if None in self._ring.columns else 0, self._counted.dtype)
+        ring, at = (self._geometry, self._tuples), (self._lowest, begin - self._lowest)
+        if self._whole and self._ring.length == 1:
+            found, many = kernels.all_held(*ring, at, slots, tuples, ends, forget)
+        else:
+            counted = self._counted, self._reach
+            found, many = kernels.held(*ring, self._sides, at, counted, slots, tuples, ends, forget)
+        self._next, self._found = begin + many, self._found + found
+        slots, windows, numbers = slots[:found], _Windows(begin, ends[:many]), tuples[:found].astype(np.int64)
         states = [
-            (tuples,) if columns is None else self._states(of, tuple(map(self._ring.rows, columns)), slots)
-            for of, columns in zip(self._ring.accumulators, self._ring.columns, strict=True)
+            (numbers,)
+            if columns is None
+            else self._states(i, tuple(map(self._ring.rows, columns)), slots, windows)
+            for i, columns in enumerate(self._ring.columns)
         ]
-        return slots, self._spread(self._ring.extents.extent(self._windows)[1]), states
-
-    @property
-    def _windows(self) -> Integers:
-        return np.arange(self._lowest, self._behind)
-
-    def _spread(self, values: Integers) -> Integers:
-        """Return for each result the value of its window in ``values`` int64 (windows,)."""
-        out = np.empty(self._ends[-1], np.int64)
-        kernels.spread(values, self._ends, out)
-        return out
+        return slots, windows.spread(self._ring.extents.extent(windows.numbers)[1]), states
 
     def free(self) -> int:
         """Forget the tuples that no later window needs; return how many cells they had.  O(panes x groups).
 
         Their states stay until the whole pane is emptied: nothing asks for them, and nothing comes there.
         """
-        step, length, low, high, _, _ = self._geometry
+        step, length, low, high, *_ = self._geometry
         if length == 1:
-            return int(self._ends[-1])  # forgotten as they were found
+            return self._found  # forgotten as they were found
         begin = max(low, (self._lowest + 1) * step - length)
         panes = max(min(high + 1, (self._behind + 1) * step - length) - begin, 0)
-        return int(kernels.free(self._tuples, self._needed, begin, panes))
+        if self._whole:
+            return int(kernels.freed(self._geometry, self._tuples, begin, panes))
+        return int(kernels.free(self._geometry, self._tuples, self._needed, begin, panes))
 
-    def _states(self, of: Accumulator, columns: Arrays, slots: Integers) -> Arrays:
-        """Return the states of all windows, for one part."""
-        if not of.invertible:
-            return self._by_stacks(of, columns, slots)
-        out = tuple(np.empty(slots.size, column.dtype) for column in columns)
-        of.totals(self._geometry, columns, self._lowest, self._ends, slots, out)
+    def _states(self, i: int, columns: Arrays, slots: Integers, windows: _Windows) -> Arrays:
+        """Return the states of windows, for the part ``i``."""
+        of, running = self._ring.accumulators[i], self._running[i]
+        if running is None:
+            return self._by_stacks(of, columns, slots, windows)
+        out = tuple(np.empty(slots.size, value.dtype) for value in of.identity)
+        of.totals(self._geometry, columns, windows.first, windows.ends, slots, running, out)
         return out
 
-    def _by_stacks(self, of: Accumulator, columns: Arrays, slots: Integers) -> Arrays:
+    def _by_stacks(self, of: Accumulator, columns: Arrays, slots: Integers, part: _Windows) -> Arrays:
         """Put all windows of a block of groups together, block after block, and take those that have a tuple."""
-        (steps, closing, scratch), wids = self._plan, self._spread(self._windows)
-        out = tuple(np.empty(slots.size, column.dtype) for column in columns)
+        (steps, closing, scratch), wids = self._planned(part), part.spread(part.numbers)
+        out = tuple(np.empty(slots.size, value.dtype) for value in of.identity)
         windows = closing.shape[1]
         size, first = max(256, min(_BLOCK, _SCRATCH // (scratch + windows))), closing[1, 0] if windows else 0
         for begin in range(0, self._groups, size):
@@ -271,10 +356,30 @@ class PaneSweep:
                 column[some] = found.ravel().take(at)
         return out
 
-    @cached_property
-    def _plan(self) -> Stacks:
-        """The steps for all windows."""
-        step, length, low, high, mask, _ = self._geometry
+    def _planned(self, part: _Windows) -> Stacks:
+        """Return the steps for some windows."""
+        step, length, low, high, last, _, first = self._geometry
         of = WindowShape(np.array([[step], [length], [0], [0]]), UNITS, length)
-        spans = np.array([[low, high, self._lowest * step, self._behind * step]])
-        return Stacks.planned(of, spans, _WHERE, mask, of.measured(spans))
+        spans = np.array([[low, high, part.first * step, (part.first + part.ends.size) * step]])
+        made = Stacks.planned(of, spans, np.array([-low]), -1, of.measured(spans))
+        rows = made.steps[1:]  # those of panes, counted from ``low`` on, are below 0
+        panes = (rows < 0) & (rows != ALONE)
+        rows[panes] = ~((first + ~rows[panes]) % (last + 1))
+        return made
+
+
+class _Windows(NamedTuple):
+    """Windows from the ``first`` on; results of each are behind those of the one before, up to ``ends`` (exclusive)."""
+
+    first: int
+    ends: Integers
+
+    @property
+    def numbers(self) -> Integers:
+        return np.arange(self.first, self.first + self.ends.size)
+
+    def spread(self, values: Integers) -> Integers:
+        """Return for each result the value of its window in ``values`` int64 (windows,)."""
+        out = np.empty(self.ends[-1], np.int64)
+        kernels.spread(values, self.ends, out)
+        return out

@@ -20,7 +20,7 @@ Source: thesis 6.3.3, 6.3.4.2 (figures 6-17, 6-18).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -93,7 +93,7 @@ class AdaptiveStore(WindowStore):
         if len(page):
             self._share_out(Tuples(page, slots, first, last))
 
-    def close(self, slots: Integers | None, bounds: Integers | int) -> list[WindowStates]:
+    def close(self, slots: Integers | None, bounds: Integers | int) -> Iterable[WindowStates]:
         """Close the windows that bounds complete; groups may become lazy behind them.  O(groups + tuples held)."""
         if slots is None:
             self.volumes.duration.close(int(bounds), int(self.extents.closed_by(bounds)))

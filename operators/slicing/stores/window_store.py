@@ -8,7 +8,7 @@ next one that may be empty exists only once a later tuple has come, so the punct
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,10 +64,11 @@ class WindowStore:
         self.stamps = Stamps([extents], stamp)
         self.partials = Partials(parts)
         self.spans = with_room(0)  # (groups, 2)  lowest open, highest window
-        self.panes = PaneRing(parts, extents, still=still, short=not shared) if panes else None
+        self.panes = PaneRing(parts, extents, still=still, alone=not shared) if panes else None
         self._heir = heir
         self._seen = self._refused = 0  # tuples, and those that did not fit the ring
         self._most = 0  # panes in use at the last look
+        self._ahead = NEVER  # the first window that no group has closed before the others
 
     @property
     def alive(self) -> int:
@@ -132,17 +133,19 @@ class WindowStore:
         lowest = int(self.partials.counts[2])
         return lowest != NO_WINDOW and bound >= self.extents.origin + (lowest + 1) * self.extents.slide
 
-    def close(self, slots: Integers | None, bounds: Integers | int) -> list[WindowStates]:
+    def close(self, slots: Integers | None, bounds: Integers | int) -> Iterable[WindowStates]:
         cuts = self.extents.closed_by(bounds)
         if slots is None:
-            cut = int(cuts)
-            if (lowest := int(self.partials.counts[2])) >= cut:
+            cut, (_, alive, lowest) = int(cuts), self.partials.counts.tolist()
+            if lowest >= cut:
                 return []
-            if not self.every and (swept := self._swept(lowest, cut, forget=True)) is not None:
-                kernels.reopen_all(self.spans, cut, self.partials.counts)
-                return [swept] if swept.slots.size else []
-        slots, cuts = self._each(slots, cuts)
-        some, low, stop, after = self._closing(slots, cuts)
+            if (ring := self._swept(lowest)) is not None:
+                parts = pane_windows.take_all(ring, lowest, cut, alive, self.number)
+                if parts is not None:
+                    kernels.reopen_all(self.spans, cut, self.partials.counts)
+                    return parts
+        by_group, (slots, cuts) = slots is not None, self._each(slots, cuts)
+        some, low, stop, after = self._closing(slots, cuts, ahead=by_group)
         if not some.size:
             return []
         if self.every:
@@ -162,7 +165,7 @@ class WindowStore:
             if ring.length > 1:  # panes are of windows that are still open, too
                 kernels.reopen_all(self.spans, int(cuts), self.partials.counts)
             return
-        some, low, stop, after = self._closing(*self._each(slots, cuts))
+        some, low, stop, after = self._closing(*self._each(slots, cuts), ahead=slots is not None)
         if ring is not None:
             ring.forget_windows(some, low, stop)
         if self.partials.counts[0]:
@@ -176,8 +179,11 @@ class WindowStore:
         """
         low, stop = self.extents.closed_by(after), self.extents.closed_by(until)
         if slots is None:
-            if (swept := self._swept(int(low), int(stop), forget=False)) is not None:
-                return swept
+            _, alive, lowest = self.partials.counts.tolist()
+            if (ring := self._swept(max(lowest, int(low)))) is not None:
+                read = pane_windows.read_all(ring, max(lowest, int(low)), int(stop), alive, self.number)
+                if read is not None:
+                    return read
             slots = np.arange(len(self.spans))
         sides = (np.ascontiguousarray(np.broadcast_to(one, slots.shape)) for one in (low, stop))
         room = np.empty((3, slots.size), np.int64)
@@ -189,17 +195,15 @@ class WindowStore:
             pane_windows.take(self.panes, some, first, last, self.number, forget=False), rows
         )
 
-    def _swept(self, low: int, stop: int, *, forget: bool) -> WindowStates | None:
-        """Put windows of all groups together by a sweep, where that pays."""
+    def _swept(self, lowest: int) -> PaneRing | None:
+        """Return the panes if windows of all groups, from ``lowest`` on, may be put together by a sweep.
+
+        So it is if all are there, with a tuple each, and no group has closed one of them before.
+        """
         ring = self.panes
-        if (
-            ring is None
-            or ring.length > 1
-            or not (ring.summed or ring.used > _FEW)
-            or self.partials.counts[0]
-        ):
+        if ring is None or self.every or self.partials.counts[0] or lowest < self._ahead:
             return None
-        return pane_windows.take_all(ring, low, stop, self.number, forget=forget)
+        return ring if ring.used > _FEW or (ring.summed and ring.length == 1) else None
 
     def _each(self, slots: Integers | None, cuts: Integers) -> tuple[Integers, Integers]:
         """Return groups, and the first window that each leaves open; None: all groups, by one cut."""
@@ -209,10 +213,16 @@ class WindowStore:
         each.fill(cuts)
         return np.arange(len(self.spans)), each
 
-    def _closing(self, slots: Integers, cuts: Integers) -> Integers:
-        """Return int64 (4, n): who has windows below its cut, from which to which (exclusive), and the lowest then."""
+    def _closing(self, slots: Integers, cuts: Integers, *, ahead: bool) -> Integers:
+        """Return int64 (4, n): who has windows below its cut, from which to which (exclusive), and the lowest then.
+
+        ``ahead``: other groups may have some of these windows open still.
+        """
         room = np.empty((4, slots.size), np.int64)
-        return room[:, : kernels.closing(self.spans, slots, cuts, *room)]
+        found: Integers = room[:, : kernels.closing(self.spans, slots, cuts, *room)]
+        if ahead and found.size:
+            self._ahead = max(self._ahead, int(found[2].max()))
+        return found
 
     def _close_every(
         self, slots: Integers, low: Integers, stop: Integers, over: Integers
@@ -367,6 +377,8 @@ class WindowStore:
         if self.panes is not None:
             self.panes.clear() if saved["panes"] is None else self.panes.load(saved.part("panes"))
         self.spans = loaded_spans(saved.part("spans"), groups, 0 if self.panes is None else self.panes.groups)
+        low = self.spans[:, 0]
+        self._ahead = int(low[low != NO_WINDOW].max(initial=NEVER))
         return self
 
     def _overflow_in(self, error: SumOverflowError) -> WindowOverflowError:
