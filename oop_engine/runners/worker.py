@@ -33,7 +33,7 @@ The heap orders by the first three, and no two have the same serial.  ``again`` 
 the middle goes on, which is after all else that has the same moment.
 """
 
-_MOST = 1 << 14  # rows that an operator puts out, about, before what follows from them is handled
+_MOST = 1 << 14  # rows, about, that an operator puts out before they are handed on
 _NOTHING: Message | Signal = Signal.END
 
 

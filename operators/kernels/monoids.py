@@ -108,7 +108,7 @@ class Checked(Monoid):
 
 
 class Narrow(Checked):
-    """The same in int32: what does not fit that."""
+    """The same in int32."""
 
     def wraps(self, b, both):
         return -int64((both[0] < _LEAST_NARROW) | (both[0] > _MOST_NARROW))

@@ -1,4 +1,4 @@
-# Long: the one file that says where a cell is, and all that goes from cell to cell.
+# Long: where a cell is, and all that goes from cell to cell.
 """The ring of panes: how windows are put together from it (where tuples go: ``places.py``).
 
 A pane is a row of cells, a cell a group: cell ``row_of(geometry, pane) * groups + slot``.  Rows are used again, as in a

@@ -214,7 +214,7 @@ class Accumulator(ABC):
     ) -> None:  # fmt: skip
         """Write the states of windows by those that come in and go out, as ``kernels.pane_rows`` lays them out.
 
-        ``ring``: columns (panes, groups).  ``running``: what the windows before have left, kept up to date.  ``out``:
+        ``ring``: columns (panes, groups).  ``running``: the total behind the windows before, kept up to date.  ``out``:
         columns (results,).  Raises ``SumOverflowError`` with the window.
         """
         step, length, low, high, _, _, _ = geometry
@@ -236,7 +236,7 @@ class Accumulator(ABC):
             column[0] = new
 
     def running(self, groups: int, low: int) -> Running:
-        """Return what ``totals`` begins with, of a ring whose first pane is ``low``."""
+        """Return the total that ``totals`` begins with, of a ring whose first pane is ``low``."""
         total = tuple(filled(groups, value).reshape(1, -1) for value in self.identity)
         return Running(total, np.array([low, low]))
 

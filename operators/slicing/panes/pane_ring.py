@@ -12,8 +12,8 @@ A cell without tuples holds the state of no values; but below ``low``, above ``h
 it, it may have any.
 
 Cells are as narrow as they can be.  Numbers of tuples have 16 bits and integer sums 32, until one does not fit; then
-they are moved to wider cells.  In *stacks* cells hold what several panes have together, so these need wide ones, and
-one cell more a group; there is room for stacks once a window has been put together by them.
+they are moved to wider cells.  In *stacks* cells hold the states of several panes together, so these need wide ones,
+and one cell more a group; there is room for stacks once a window has been put together by them.
 
 Source: Li, Maier, Tufte, Papadimos, Tucker, No Pane, No Gain, SIGMOD Record 2005;
 panes of two lengths: Krishnamurthy, Wu, Franklin, On-the-fly sharing, SIGMOD 2006.
