@@ -150,7 +150,7 @@ def free(geometry, tuples, needed, first_pane, panes):
 
 @njit(cache=True, nogil=True)
 def empty(geometry, tuples, first_pane, panes):
-    """Forget all tuples in ``panes`` panes from ``first_pane`` on; return how many cells had some.  O(panes x groups)."""
+    """Forget all tuples in ``panes`` panes from ``first_pane`` on; return how many cells had some."""
     gone = np.int64(0)
     for pane in range(first_pane, first_pane + panes):
         row, some = tuples[row_of(geometry, pane)], np.int32(0)

@@ -224,8 +224,11 @@ class PaneRing:
         sum is added up as tuples are counted.
         """
         (slots, where), (origin, slide), (low, high) = placed, grid, reach
-        kept = [(i, of) for i, of in enumerate(self.accumulators) if self._apart[i]]
-        own = [(of, self._widened(i)[0], of.prepare(page, times)[0]) for i, of in kept]
+        own = [
+            (of, self._widened(i)[0], of.prepare(page, times)[0])
+            for i, of in enumerate(self.accumulators)
+            if self._apart[i]
+        ]
         _, sums, given = own[0] if own else (None, _NONE, _NOTHING)
         done, at = 0, -1
         if high - low < PAGE_PANES:

@@ -69,7 +69,11 @@ def take(
     if not many:
         return _nothing(ring, number)
     windows = behind - lowest
-    dense = _exact(ring) and _STEP * closing > _KERNEL and is_dense(ring.geometry, windows, closing, ring.compiled)
+    dense = (
+        _STEP * closing > _KERNEL
+        and _exact(ring)
+        and is_dense(ring.geometry, windows, closing, ring.compiled)
+    )
     if dense and not _in_fronts(ring):
         return _swept(ring, PaneSweep(ring, some[:, :many], lowest, behind, closing), number, forget=forget)
     in_order = many == 1 or (windows == 1 and bool(_EVERY(slots[1:] > slots[:-1])))
@@ -178,7 +182,8 @@ def _blocks(
 
     The panes of a still ring are read; of another one those that no later window needs are freed.
     """
-    ring.stack()
+    if not ring.stacked:
+        ring.stack()
     widest, there = int(_MOST(stop - first)), ring.high - ring.low + 1
     stacks = widest + 2 * min(there, (widest - 1) * ring.step + ring.length)
     each = widest * min(there, ring.length) if ring.still else stacks
@@ -293,7 +298,9 @@ class PaneSweep:
         """Return the same of the windows that are next: of some, where that takes no more time than of all."""
         ring, room = self._ring, self._closing // max(self._closing // _PART, 1)
         if ring.length > 1 and not all(of.invertible for of in ring.accumulators):
-            room = (self._behind - self._lowest) * self._groups  # each part would go through all panes of a window
+            room = (
+                self._behind - self._lowest
+            ) * self._groups  # each part would go through all panes of a window
         return self._taken(room, forget=True)
 
     def _taken(self, room: int, *, forget: bool) -> tuple[Integers, Integers, list[Arrays]]:
@@ -328,7 +335,7 @@ class PaneSweep:
         begin = max(low, (self._lowest + 1) * step - length)
         panes = max(min(high + 1, (self._behind + 1) * step - length) - begin, 0)
         if self._whole:
-            return int(kernels.freed(self._geometry, self._tuples, begin, panes))
+            return int(kernels.empty(self._geometry, self._tuples, begin, panes))
         return int(kernels.free(self._geometry, self._tuples, self._needed, begin, panes))
 
     def _states(self, i: int, columns: Arrays, slots: Integers, windows: _Windows) -> Arrays:

@@ -8,7 +8,7 @@ next one that may be empty exists only once a later tuple has come, so the punct
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
