@@ -180,7 +180,8 @@ def _schema_of(path: Path, reader: Reader, time: str | None, unit: str | None, a
     try:
         return Schema(fields, time, unit or marked)
     except GraphError as error:
-        msg = f"{path}: {error}{_way_out(fields.field(time).type, guessed=reader.guessed)}"
+        way_out = _way_out(fields.field(time).type, guessed=reader.guessed)
+        msg = f"{path}: {str(error).removesuffix(': cast it before') if way_out else error}{way_out}"
         raise TraceError(msg) from error
 
 
