@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from oop_engine.connectors.library import library
@@ -40,6 +42,7 @@ class Mqtt(LiveSource):
         self._topics = [topics] if isinstance(topics, str) else list(topics)
         self._keep_s, self._options = keep_s, options
         self._client: Any = None
+        self._answers = SimpleQueue[int | None]()  # requests the broker has answered; None: it is gone
         self._count = 0
         self._sent = dict[int, tuple[int, str]]()  # by packet identifier, in order: number, content
         self._recorded = dict[int, str]()  # those of a checkpoint that the broker may send again
@@ -70,8 +73,7 @@ class Mqtt(LiveSource):
         finally:
             self._client = None
             await asyncio.gather(beginning, return_exceptions=True)
-            client.disconnect()
-            await asyncio.to_thread(client.loop_stop)
+            await asyncio.to_thread(self._end, client)
 
     async def acknowledge(self, position: Position) -> None:
         """Acknowledge the messages that a checkpoint has."""
@@ -110,7 +112,6 @@ class Mqtt(LiveSource):
     def _connected(self, waiting: asyncio.Queue[Any], loop: asyncio.AbstractEventLoop, *, again: bool) -> Any:
         """Return a client whose messages, and troubles, come into the queue."""
         paho = library("paho.mqtt.client", "mqtt", "Mqtt")
-        subscribing = library("paho.mqtt.subscribeoptions", "mqtt", "Mqtt")
         version = library("paho.mqtt.enums", "mqtt", "Mqtt").CallbackAPIVersion.VERSION2
         client = paho.Client(version, client_id=self._client_id, protocol=paho.MQTTv5, manual_ack=True)
         sessions = [again]
@@ -126,11 +127,8 @@ class Mqtt(LiveSource):
             else:
                 sessions[0] = True
                 loop.call_soon_threadsafe(self.link.here)
-                once = subscribing.SubscribeOptions(
-                    qos=1, retainHandling=1
-                )  # retained ones only the first time
                 try:
-                    client.subscribe([(topic, once) for topic in self._topics])
+                    self._subscribe(client)
                 except ValueError as error:
                     topics = ", ".join(map(repr, self._topics))
                     tell(
@@ -140,6 +138,7 @@ class Mqtt(LiveSource):
                     )
 
         def on_disconnect(client: Any, data: Any, flags: Any, reason: Any, properties: Any) -> None:
+            self._answers.put(None)
             if self._client is not None:  # else it is we who end
                 loop.call_soon_threadsafe(self.link.gone, reason)
 
@@ -150,6 +149,7 @@ class Mqtt(LiveSource):
                         f"{self._place}: topic {topic!r} is refused: {reason}: check its name, and the rights"
                     )
                     tell(SetupError(msg))
+            self._answers.put(mid)
 
         client.on_connect, client.on_disconnect, client.on_subscribe = on_connect, on_disconnect, on_subscribe
         client.reconnect_delay_set(1, 10)
@@ -173,6 +173,24 @@ class Mqtt(LiveSource):
             msg = f"{self._place}: no broker answers ({error.strerror or error}): give the address of one that runs"
             raise SetupError(msg) from error
         client.loop_start()
+
+    def _subscribe(self, client: Any) -> int:
+        options = library("paho.mqtt.subscribeoptions", "mqtt", "Mqtt").SubscribeOptions
+        once = options(qos=1, retainHandling=1)  # retained messages only the first time
+        return int(client.subscribe([(topic, once) for topic in self._topics])[1] or 0)
+
+    def _end(self, client: Any) -> None:
+        """Leave when the broker has read all acknowledgements.
+
+        It reads a connection in order, so it has them when it answers a request behind them.  Those it has not read
+        when the connection ends, or when the next client of our name comes, it would drop.
+        """
+        with suppress(ValueError, Empty):  # a wrong topic; no answer in time
+            request = self._subscribe(client)
+            while client.is_connected() and self._answers.get(timeout=_ANSWER_S) != request:
+                pass
+        client.disconnect()
+        client.loop_stop()
 
     @property
     def _place(self) -> str:
