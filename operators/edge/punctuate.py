@@ -124,6 +124,12 @@ class Punctuate(Operator):
     def _with_watermarks(self, page: Page) -> Iterator[PagePart | Punctuation]:
         """Yield the parts of a page and the punctuation behind them; count the tuples that are late and allowed."""
         assert self._soft is not None
+        if self.late is not Late.RAISE and self._edge.takes_with(self._soft, page):
+            whole, many, after = self._edge.take_with(self._soft, page)
+            self._allowed_rows += many
+            yield whole
+            yield from after
+            return
         for part in self._soft.take(page):
             if not isinstance(part, PagePart):
                 yield from self._expected(part)

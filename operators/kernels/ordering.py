@@ -78,43 +78,54 @@ def due(bounds: Ints, slots: Ints, linear: Ints, table: Ints, last: Ints) -> Mas
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def trail(times: Ints, slack: int, every: int, memory: Ints, late: Mask) -> int:
-    """Tell which rows are behind what held by then: multiples of ``every``, ``slack`` behind the largest value before.
+def trail(times: Ints, slacks: tuple[int, int], every: int, memory: Ints, late: Mask) -> tuple[int, int]:
+    """Tell which rows are behind what held by then: multiples of ``every``, a slack behind the largest value before.
 
-    ``times``: int64 (rows,).  ``memory``: int64 (4,), learns: the largest value, the bound, and the least and the
-    greatest of ``times``.  ``late``: bool (rows,), written.  Returns how many are late.  O(rows), a few instructions
-    each.
+    There are two slacks, of a bound and of an expected one.  ``times``: int64 (rows,).  ``memory``: int64 (5,), learns:
+    the largest value, both bounds, and the least and the greatest of ``times``.  ``late``: bool (rows,), written: which
+    rows are behind the first bound.  Returns how many are, and how many are behind the second one alone.  O(rows), a
+    few instructions each.
     """
-    largest, holding, found = memory[0], memory[1], 0
-    least, greatest = _MOST + 1, _LEAST
-    due = _due(holding, slack, every)
+    (slack, soft), holding, expected = slacks, memory[1], memory[2]
+    least, greatest, found, allowed = _MOST + 1, _LEAST, 0, 0
+    due, soon = _due(holding, slack, every), _due(expected, soft, every)
     for start in range(0, times.size, _BLOCK):
         some, its = times[start : start + _BLOCK], late[start : start + _BLOCK]
-        lowest, highest, behind = some[0], some[0], 0
+        lowest, highest, behind, before = some[0], some[0], 0, 0
         for i in range(some.size):  # vector instructions
             lowest, highest = min(lowest, some[i]), max(highest, some[i])
-            its[i] = some[i] < holding
-            behind += its[i]
+            behind += some[i] < holding
+            before += holding <= some[i] < expected
         least, greatest = min(least, lowest), max(greatest, highest)
-        if highest < due:  # the bound does not move in this block
-            largest, found = max(largest, highest), found + behind
+        if highest < due and highest < soon:  # no bound moves in this block
+            found, allowed, its[:] = found + behind, allowed + before, False
+            if behind:
+                for i in range(some.size):
+                    its[i] = some[i] < holding
             continue
         for i in range(some.size):
             value = some[i]
             its[i] = value < holding
-            found += its[i]
-            largest = max(largest, value)
+            found, allowed = found + its[i], allowed + (holding <= value < expected)
             if value >= due:
-                value = min(value, _MOST)  # a tuple may have the largest integer; the stream goes on
-                bound = value - slack if value >= _LEAST + slack else _LEAST
-                if every == 1:
-                    holding, due = max(holding, bound), value + 1
-                    continue
-                # Multiples of very small numbers would be none any more.
-                holding = max(holding, bound if bound < _LEAST + every else bound // every * every)
-                due = _due(holding, slack, every)
-    memory[0], memory[1], memory[2], memory[3] = min(largest, _MOST), holding, least, greatest
-    return found
+                holding, due = _grown(value, holding, slack, every)
+            if value >= soon:
+                expected, soon = _grown(value, expected, soft, every)
+    memory[0], memory[1], memory[2] = min(max(memory[0], greatest), _MOST), holding, expected
+    memory[3], memory[4] = least, greatest
+    return found, allowed
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _grown(value: int, promised: int, slack: int, every: int) -> tuple[int, int]:
+    """Return the bound behind a value that was due, and from which value on there may be more to promise."""
+    value = min(value, _MOST)  # a tuple may have the largest integer; the stream goes on
+    bound = value - slack if value >= _LEAST + slack else _LEAST
+    if every == 1:
+        return max(promised, bound), value + 1
+    # Multiples of very small numbers would be none any more.
+    promised = max(promised, bound if bound < _LEAST + every else bound // every * every)
+    return promised, _due(promised, slack, every)
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]

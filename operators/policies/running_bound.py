@@ -62,6 +62,16 @@ class RunningBound:
         late = np.concatenate([page.times[:1] < bound, late])
         return (int(after[-1]) if len(page) else bound), (late if late.any() else None)
 
+    def over_with(
+        self, soft: RunningBound, page: Page, bounds: tuple[int, int], granularity: int | None
+    ) -> tuple[tuple[int, int], Late | None, int]:
+        """Do so for two bounds, this one and ``soft``; and return how many rows are behind the latter alone."""
+        below, late = self.over(page, bounds[0], granularity)
+        expected, behind = soft.over(page, bounds[1], granularity)
+        if behind is not None and late is not None:
+            behind &= ~late
+        return (below, expected), late, (0 if behind is None else int(np.count_nonzero(behind)))
+
     def on_clock(self, now: int) -> int:
         """Return the bound that holds because the arrival clock shows ``now``."""
         return NEVER
@@ -136,13 +146,28 @@ class _Trailing(RunningBound):
     def over(self, page: Page, bound: int, granularity: int | None) -> tuple[int, Late | None]:
         if self._largest.size > 1:
             return super().over(page, bound, granularity)
-        times, memory = page.times, np.array([self._largest[0, 0], bound, 0, 0])
+        (below, _), late, _ = self._trailed(self, page, (bound, bound), granularity)
+        return below, late
+
+    def over_with(
+        self, soft: RunningBound, page: Page, bounds: tuple[int, int], granularity: int | None
+    ) -> tuple[tuple[int, int], Late | None, int]:
+        if isinstance(soft, _Trailing) and self._largest.size == soft._largest.size == 1:
+            return self._trailed(soft, page, bounds, granularity)
+        return super().over_with(soft, page, bounds, granularity)
+
+    def _trailed(
+        self, soft: _Trailing, page: Page, bounds: tuple[int, int], granularity: int | None
+    ) -> tuple[tuple[int, int], Late | None, int]:
+        """Look at all times once, for both bounds; both have seen the same pages."""
+        times, memory = page.times, np.array([self._largest[0, 0], *bounds, 0, 0])
         late = np.empty(times.size, np.bool_)
-        found = trail(times, self._slack, granularity or 1, memory, late)
-        self._largest[0, 0], below, *reach = memory.tolist()
+        found, allowed = trail(times, (self._slack, soft._slack), granularity or 1, memory, late)
+        largest, below, expected, *reach = memory.tolist()
+        self._largest[0, 0] = soft._largest[0, 0] = largest
         if times.size:
             page.learn_reach(times, *reach)
-        return below, (late if found else None)
+        return (below, expected), (late if found else None), allowed
 
     @property
     def nbytes(self) -> int:

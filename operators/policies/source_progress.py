@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from oop_engine.core.operator import State
 from oop_engine.core.page import Page
 from oop_engine.core.progress import Progress
-from oop_engine.core.punctuation import FOREVER, Linear, Punctuation, passed
+from oop_engine.core.punctuation import FOREVER, Linear, Punctuation, Watermark, passed
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
@@ -72,9 +72,33 @@ class SourceProgress:
         A page with arrivals is cut where a multiple of the granularity is passed.  Others stay whole, unless there
         are groups, or the bound before each late tuple must be known (``apart``).
         """
-        if (page.arrival is None or self._every is None) and self._groups is None and not apart:
+        if self._is_whole(page) and not apart:
             return self._whole(page)
         return self._cut(page, apart=apart)
+
+    def _is_whole(self, page: Page) -> bool:
+        """Tell whether a page need not be cut."""
+        return (page.arrival is None or self._every is None) and self._groups is None
+
+    def takes_with(self, soft: SourceProgress, page: Page) -> bool:
+        """Tell whether ``take_with`` does for a page: it comes as a whole, and there are no bounds of groups."""
+        mine, its = self._progress, soft._progress
+        plain = not mine.groups and not its.groups and max(mine.linear, its.linear) < FOREVER
+        return plain and self._is_whole(page) and soft._is_whole(page)
+
+    def take_with(self, soft: SourceProgress, page: Page) -> tuple[PagePart, int, list[Punctuation]]:
+        """Take a page as a whole for this progress and for the watermarks of ``soft``.
+
+        Returns it, how many of its rows are behind a watermark alone, and the punctuation behind it.
+        """
+        before = self._progress.linear, soft._progress.linear
+        found = self._running.over_with(soft._running, page, before, self._every)
+        (below, expected), late, allowed = found
+        behind = self._progress.advance(0, Linear(below)) if below > before[0] else []
+        if expected > before[1]:
+            soft._progress.advance(0, Linear(expected))
+            behind += self._progress.advance(0, Watermark(Linear(expected)))
+        return PagePart(page, late), allowed, behind
 
     def _cut(self, page: Page, *, apart: bool) -> Iterator[PagePart | Punctuation]:
         before = self._progress.linear

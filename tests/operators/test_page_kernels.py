@@ -91,18 +91,22 @@ def test_tuples_of_a_group_and_pane_have_one_row(range_: int, slide: int, origin
 
 @pytest.mark.parametrize("every", [1, 7, 4000])
 @pytest.mark.parametrize("apart", [0, 3])
-def test_rows_are_behind_the_bound_of_those_before_them(every: int, apart: int) -> None:
+@pytest.mark.parametrize("slacks", [(20, 20), (20, 9), (9, 20), (60, 3)])
+def test_rows_are_behind_the_bounds_of_those_before_them(
+    every: int, apart: int, slacks: tuple[int, int]
+) -> None:
     draw = np.random.default_rng(every)
     times = np.arange(2000) * apart + draw.integers(-30, 30, 2000)
-    memory, late = np.array([-50, -100, 0, 0]), np.empty(times.size, np.bool_)
-    found = trail(times, 20, every, memory, late)
-    largest, bound, expected = -50, -100, []
+    memory, late = np.array([-50, -100, -90, 0, 0]), np.empty(times.size, np.bool_)
+    found = trail(times, slacks, every, memory, late)
+    largest, bounds, expected, allowed = -50, [-100, -90], [], 0
     for time in times.tolist():
-        expected.append(time < bound)
+        expected.append(time < bounds[0])
+        allowed += bounds[0] <= time < bounds[1]
         largest = max(largest, time)
-        bound = max(bound, (largest - 20) // every * every)
-    assert (late.tolist(), found) == (expected, sum(expected))
-    assert memory.tolist() == [largest, bound, times.min(), times.max()]
+        bounds = [max(one, (largest - by) // every * every) for one, by in zip(bounds, slacks, strict=True)]
+    assert (late.tolist(), found) == (expected, (sum(expected), allowed))
+    assert memory.tolist() == [largest, *bounds, times.min(), times.max()]
 
 
 def test_a_run_reaches_to_the_last_of_its_rows() -> None:

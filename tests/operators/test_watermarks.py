@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +26,7 @@ from oop_engine.core.graphs.contract import EdgeContract
 from oop_engine.core.saved import Saved
 from oop_engine.operators import (
     Band,
+    BoundedCount,
     BoundedDisorder,
     Bucket,
     ByQuantile,
@@ -34,6 +36,7 @@ from oop_engine.operators import (
     OAJoin,
     Ordered,
     PerGroup,
+    Policy,
     Project,
     Punctuate,
     Tumbling,
@@ -81,6 +84,46 @@ def test_where_pages_end_does_not_matter_to_what_is_late(granularity: int | None
         found.append(driver.operator.counts())
     assert found[0]["late"] > 0 < found[0]["allowed_late"]
     assert found[1:] == found[:1] * 2
+
+
+@pytest.mark.parametrize("granularity", [None, 10])
+@pytest.mark.parametrize(
+    ("policy", "watermark"),
+    [
+        (BoundedDisorder(20), BoundedDisorder(5)),
+        (BoundedDisorder(5), BoundedDisorder(20)),  # a watermark behind punctuation says nothing
+        (BoundedDisorder(20), BoundedCount(4)),
+        (BoundedCount(9), BoundedDisorder(5)),
+        (BoundedDisorder(20), ByQuantile(0.8, rows=10)),
+        (BoundedDisorder(20), PerGroup(BoundedDisorder(3), ("k",), linear=BoundedDisorder(8))),
+        (PerGroup(BoundedDisorder(9), ("k",), linear=BoundedDisorder(20)), BoundedDisorder(5)),
+    ],
+)
+def test_tuples_of_a_whole_page_are_late_as_those_that_come_one_by_one(
+    policy: Policy, watermark: Policy, granularity: int | None
+) -> None:
+    draw = random.Random(f"{policy}, {watermark}")
+    times = [max(0, i - draw.choice([0, 0, 3, 9, 40])) for i in range(300)]
+    keys = [draw.choice("ab") for _ in times]
+    found, said = [], []
+    for cut, arrive in ((50, True), (1, False), (50, False), (300, False)):
+        driver = Driver(Punctuate(policy, granularity, watermark=watermark), SCHEMA)
+        for start in range(0, 300, cut):
+            rows = slice(start, start + cut)
+            arrivals = list(range(300))[rows] if arrive else None
+            driver.feed(0, Page.of(SCHEMA, {"ts": times[rows], "k": keys[rows]}, arrivals))
+            driver.move()
+        found.append(driver.operator.counts())
+        bounds = driver.punctuation(), [watermark.of for watermark in driver.watermarks()]
+        said.append([last_linear(some) for some in bounds])
+        assert any(isinstance(of, GroupWise) for of in bounds[1]) == isinstance(watermark, PerGroup)
+    assert found[0]["late"] > 0
+    assert found[1:] == found[:1] * 3
+    assert said[1:] == said[:1] * 3
+
+
+def last_linear(bounds: Iterable[object]) -> int | None:
+    return max((one.below for one in bounds if isinstance(one, Linear)), default=None)
 
 
 def test_watermarks_of_groups_at_the_edge() -> None:
