@@ -70,10 +70,14 @@ class Progress:
         is dropped, which is always sound.  Of a watermark that of all inputs together follows.
         """
         if isinstance(punctuation, Linear):  # as mostly
-            soft = [] if self._expected is None else self._expected.advance(port, punctuation)
+            soft = [] if self._expected is None else self._expected._advance_linear(port, punctuation)
             out = self._advance_linear(port, punctuation)
             return out + self._beyond(soft) if soft else out
         soft = list[Punctuation]()
+        if isinstance(punctuation, Watermark) and self._expected is not None and not self.groups:
+            of = punctuation.of
+            if isinstance(of, Linear):
+                return self._beyond(self._expected._advance_linear(port, of))
         if self._expected is not None or isinstance(punctuation, Watermark):
             soft = self._expect(port, punctuation)
         match punctuation:
@@ -123,11 +127,11 @@ class Progress:
         """Return as watermarks those bounds that are beyond the hard ones."""
         out = list[Punctuation]()
         for bound in expected:
-            match bound:
-                case Linear(below) if below > self.linear:
+            if isinstance(bound, Linear):
+                if bound.below > self.linear:
                     out.append(Watermark(bound))
-                case GroupWise(groups, below) if (more := below > self.bounds(groups)).any():
-                    out.append(Watermark(bound.filter(more)))
+            elif isinstance(bound, GroupWise) and (more := bound.below > self.bounds(bound.groups)).any():
+                out.append(Watermark(bound.filter(more)))
         return out
 
     def bounds(self, columns: pa.RecordBatch, port: int | None = None) -> Bounds:
