@@ -15,6 +15,8 @@ from oop_engine.operators.kernels.panes import row_of
 
 __all__ = ["all_held", "cells_of", "changed", "empty", "free", "held", "sides", "spread"]
 
+_BLOCK = 32  # cells
+
 
 @njit(cache=True, nogil=True)
 def sides(geometry, slots, first, stop, lowest, begin, end, needed):
@@ -184,24 +186,48 @@ def changed(geometry, tuples, kept, first, lowest, cut):
     """Return which windows from ``lowest`` to ``cut`` (exclusive), of one pane, have other numbers of tuples than kept.
 
     ``kept`` integers (windows, groups): those of windows from ``first`` on, of groups that there were; others had none.
-    Returns groups, windows and cells, int64 (3, n).  O(windows x groups).
+    Returns groups, windows, cells and numbers of tuples, int64 (4, n): first those that had some, as they were (cells
+    are those of ``kept``), then all as they are; and where among these the first ones are.  O(windows x groups).
     """
     step, _, low, high, _, groups, _ = geometry
     lowest = max(lowest, low // step)
     cut = max(min(cut, high // step + 1), lowest)
-    none, many = np.zeros(groups, tuples.dtype), 0
-    some = np.empty((3, (cut - lowest) * groups + 1), np.int64)
+    none, many, had, wide = np.zeros(groups, kept.dtype), 0, 0, kept.shape[1]
+    found = np.empty((4, (cut - lowest) * groups + 1), np.int64)
     for wid in range(lowest, cut):
-        pane, begin = (wid + 1) * step - 1, many
+        pane, begin, at = (wid + 1) * step - 1, many, wid - first
         if low <= pane <= high:
-            cell = row_of(geometry, pane) * groups
-            row, its = tuples[cell : cell + groups], none
-            if first <= wid < first + len(kept):
+            cell, its, known = row_of(geometry, pane) * groups, none, 0 <= at < len(kept)
+            if known and wide == groups:
+                its = kept[at]
+            elif known:
                 its = none.copy()
-                its[: kept.shape[1]] = kept[wid - first]
-            for group in range(groups):
-                some[0, many] = group  # no branch: it cannot be foreseen
-                many += row[group] != its[group]
+                its[:wide] = kept[at]
+            many = _differing(tuples[cell : cell + groups], its, found[0], many)
             for i in range(begin, many):
-                some[1, i], some[2, i] = wid, cell + some[0, i]
-    return some[:, :many]
+                group = found[0, i]
+                found[1, i], found[2, i], found[3, i] = wid, cell + group, its[group]
+                had += its[group] != 0
+    some, places, k = np.empty((4, had + many), np.int64), np.empty(had, np.int64), 0
+    for i in range(many):
+        group, wid, cell, count = found[:, i]
+        if count:
+            some[0, k], some[1, k], some[2, k], some[3, k] = group, wid, (wid - first) * wide + group, count
+            places[k], k = i, k + 1
+        at = had + i
+        some[0, at], some[1, at], some[2, at], some[3, at] = group, wid, cell, tuples[cell]
+    return some, places
+
+
+@njit(cache=True, nogil=True)
+def _differing(one, other, places, many):
+    """Write where two rows differ, from ``many`` on; return how many places there are then.  Most blocks are alike."""
+    for start in range(0, len(one), _BLOCK):
+        some, its, bits = one[start : start + _BLOCK], other[start : start + _BLOCK], np.int64(0)
+        for i in range(len(some)):  # vector instructions
+            bits |= some[i] ^ its[i]
+        if bits:
+            for i in range(len(some)):
+                places[many] = start + i  # no branch: it cannot be foreseen
+                many += some[i] != its[i]
+    return many

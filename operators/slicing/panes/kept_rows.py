@@ -11,11 +11,13 @@ from typing import Self
 
 import numpy as np
 
+from oop_engine.operators.aggregates import Arrays
 from oop_engine.operators.kernels import pane_rows as kernels
 from oop_engine.operators.kernels.panes import Geometry
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.panes.pane_windows import of_cells
 from oop_engine.operators.slicing.window_states import WindowStates
+from oop_engine.operators.values.columns import Integers
 
 __all__ = ["KeptRows"]
 
@@ -25,14 +27,12 @@ class KeptRows:
 
     def __init__(self, ring: PaneRing, first: int, stop: int, number: int) -> None:
         self._ring, self._first, self._number = ring, first, number
-        panes = ((np.arange(first, stop) + 1) * ring.step - 1) % ring.room
-        self._tuples = ring.rows(ring.tuples)[panes]
+        panes = np.arange((first + 1) * ring.step - 1, stop * ring.step, ring.step) % ring.room
+        self._tuples = ring.rows(ring.tuples).take(panes, 0)
         self._columns = [
-            None if columns is None else tuple(ring.rows(column)[panes] for column in columns)
+            None if columns is None else tuple(ring.rows(column).take(panes, 0).ravel() for column in columns)
             for columns in ring.columns
         ]
-        rows = max(stop - first, 0)
-        self._geometry = Geometry(1, 1, 0, rows - 1, max(rows - 1, 0), ring.groups, 0)
 
     @classmethod
     def of(cls, ring: PaneRing, lowest: int, cut: int, most: int, number: int) -> Self | None:
@@ -40,26 +40,39 @@ class KeptRows:
 
         None: windows have several panes, or there are more than ``most`` cells.
         """
-        first = max(lowest, -(-(ring.low + 1) // ring.step) - 1)
-        stop = max(min(cut, (ring.high + 1) // ring.step), first)
+        behind = (ring.high + 1) // ring.step
+        first = min(max(lowest, -(-(ring.low + 1) // ring.step) - 1), behind)
+        stop = max(min(cut, behind), first)
         if ring.length > 1 or (stop - first) * ring.groups > most:
             return None
         return cls(ring, first, stop, number)
 
-    def changed(self, lowest: int, cut: int) -> WindowStates:
-        """Return the windows from ``lowest`` to ``cut`` (exclusive) that have changed since."""
+    def changes(self, lowest: int, cut: int) -> tuple[WindowStates, Integers]:
+        """Return the windows from ``lowest`` to ``cut`` (exclusive) that have changed since.
+
+        First those that had tuples, as they were, then all as they are now; and where among all the first ones are.
+        """
         ring = self._ring
-        some = kernels.changed(ring.geometry, ring.tuples, self._tuples, self._first, lowest, cut)
-        return of_cells(ring, some, self._number, ring.tuples, ring.columns)
+        some, at = kernels.changed(ring.geometry, ring.tuples, self._tuples, self._first, lowest, cut)
+        slots, wids, cells, counts = some
+        was, now, states = cells[: at.size], cells[at.size :], list[Arrays]()
+        for of, kept, columns in zip(ring.accumulators, self._columns, ring.columns, strict=True):
+            if columns is None:
+                states.append((counts,))
+                continue
+            kept = (self._tuples.ravel(),) if kept is None else kept  # values are counted apart from now on
+            both = zip(kept, columns, of.identity, strict=True)
+            states.append(
+                tuple(np.append(a[was], b[now]).astype(kind.dtype, copy=False) for a, b, kind in both)
+            )
+        return WindowStates(slots, ring.extents.extent(wids)[1], states, self._number), at
 
     def before(self, windows: WindowStates) -> WindowStates:
         """Return those of some windows that had tuples, as they were."""
         wids = (windows.ends - self._ring.extents.origin) // self._ring.extents.slide - 1
-        some = np.empty((3, wids.size), np.int64)
-        found = kernels.cells_of(
-            self._geometry, self._tuples.ravel(), windows.slots, wids - self._first, some
-        )
-        some = some[:, :found]
+        some, last = np.empty((3, wids.size), np.int64), len(self._tuples) - 1
+        rows = Geometry(1, 1, 0, last, max(last, 0), self._tuples.shape[1], 0)
+        tuples = self._tuples.ravel()
+        some = some[:, : kernels.cells_of(rows, tuples, windows.slots, wids - self._first, some)]
         some[1] += self._first
-        columns = [of and tuple(column.ravel() for column in of) for of in self._columns]
-        return of_cells(self._ring, some, self._number, self._tuples.ravel(), columns)
+        return of_cells(self._ring, some, self._number, tuples, self._columns)

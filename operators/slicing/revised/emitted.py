@@ -189,10 +189,11 @@ def versioned_schema(
 
 
 class ChangePages:
-    """Pages of the schema ``out``, as ``emit`` asks for them; ``aggregated``: how many aggregates there are."""
+    """Pages of results of the schema ``out``, as ``emit`` asks for them."""
 
-    def __init__(self, emit: Emit, out: Schema, aggregated: int) -> None:
-        self._emit, self._out, self._aggregated = emit, out, aggregated
+    def __init__(self, emit: Emit, out: Schema, output: Output) -> None:
+        self._emit, self._out = emit, out
+        self._aggregated, self._counted = output.aggregated, output.counted
         self._progressing = out.names.index(out.progressing)
 
     def first(self, columns: list[pa.Array], timing: int) -> Page:
@@ -219,19 +220,23 @@ class ChangePages:
         rows = pa.concat_batches([gone.rows, new.rows]).columns
         return self._changed(rows, gone.slots.size, lambda: before.filter(pa.array(leaves)).columns, *info)
 
-    def corrected(self, columns: list[pa.Array], many: int, at: Integers) -> Page | None:
+    def corrected(self, columns: list[pa.Array], at: Integers, *, grown: bool) -> Page | None:
         """Return a page of the changes of windows; None: there is none.
 
-        The first rows, ``many``, are out; those behind are the windows as they are now, the ``at[i]``-th the one of row
-        ``i``; of all others there is no version yet.
+        The first rows are out; those behind are the windows as they are now, the ``at[i]``-th the one of row ``i``; of
+        all others there is no version yet.  ``grown``: each window has more tuples now.
         """
-        was, gone = columns, many
-        leaves = np.ones(len(columns[0]) - many, np.bool_)
-        same = same_results(columns, many, at, self._aggregated)
-        if same.any():
-            leaves[at[same]] = False
-            some = np.flatnonzero(np.concatenate([~same, leaves]))
-            columns, gone = [column.take(pa.array(some)) for column in columns], int(np.count_nonzero(~same))
+        was, gone = columns, at.size
+        leaves = np.ones(len(columns[0]) - gone, np.bool_)
+        if not (grown and self._counted):
+            same = same_results(columns, gone, at, self._aggregated)
+            if same.any():
+                leaves[at[same]] = False
+                some = np.flatnonzero(np.concatenate([~same, leaves]))
+                columns, gone = (
+                    [column.take(pa.array(some)) for column in columns],
+                    gone - int(np.count_nonzero(same)),
+                )
         if not len(columns[0]):
             return None
         return self._changed(columns, gone, lambda: before_each(was, at, leaves))

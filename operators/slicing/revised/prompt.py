@@ -30,16 +30,20 @@ class Prompt(Finals):
 
     def _answer(self, page: Page, slots: Integers) -> Iterator[Emission]:
         """Fold tuples of the groups ``slots`` in; put out the changes of windows on time."""
-        if (kept := self._kept_rows(page.rows)) is not None:
-            self._fold(page, page.times, slots)
-            after = self._changed(kept, page, slots)
-            before = kept.before(after)
-        else:
+        kept, store = self._kept_rows(page.rows), self._lean[0]
+        if kept is None:
             windows = Touched(*self._behind(page, slots))
             before = self._output.ordered(self._read(self._lean, windows))
             self._fold(page, page.times, slots)
-            after = self._output.ordered(self._read(self._lean, windows))
-        yield from self._corrected(before, after)
+            yield from self._corrected(before, self._output.ordered(self._read(self._lean, windows)))
+        else:
+            self._fold(page, page.times, slots)
+            if store.partials.counts[0]:  # some tuples have gone to a table
+                [after] = self._read(self._lean, Touched(*self._behind(page, slots)))
+                yield from self._corrected(kept.before(after), after)
+            else:
+                cut = int(store.extents.closed_by(self._input.expected))
+                yield from self._put_out(*kept.changes(store.partials.lowest, cut), grown=True)
         self._forget_dead()
 
     def _kept_rows(self, tuples: int) -> KeptRows | None:
@@ -50,22 +54,23 @@ class Prompt(Finals):
         cut = int(store.extents.closed_by(bound))
         return KeptRows.of(store.panes, store.partials.lowest, cut, _CELLS * tuples, store.number)
 
-    def _changed(self, kept: KeptRows, page: Page, slots: Integers) -> WindowStates:
-        """Return the windows on time that the tuples of a page have changed; some may have gone to a table."""
-        [store], bound = self._lean, self._input.expected
-        if store.partials.counts[0]:
-            return self._read(self._lean, Touched(*self._behind(page, slots)))[0]
-        return kept.changed(store.partials.lowest, int(store.extents.closed_by(bound)))
-
     def _corrected(self, before: WindowStates, after: WindowStates) -> Iterator[Emission]:
         """Put out the changes by the tuples of a page of windows that were out as they were ``before``."""
-        if not after.slots.size:
-            return
-        both = list(self._columns_of(WindowStates.joined([before, after])))
-        columns = both[0] if len(both) == 1 else list(map(pa.concat_arrays, zip(*both, strict=True)))
-        changed = self._pages.corrected(columns, before.slots.size, after.places_of(before))
-        if changed is not None:
-            yield 0, changed
+        if after.slots.size:
+            yield from self._put_out(
+                WindowStates.joined([before, after]), after.places_of(before), grown=False
+            )
+
+    def _put_out(self, both: WindowStates, at: Integers, *, grown: bool) -> Iterator[Emission]:
+        """Do so: the first windows of ``both`` are out, and have become the ``at[i]``-th behind them.
+
+        ``grown``: all have more tuples now.
+        """
+        if both.slots.size:
+            parts = list(self._columns_of(both))
+            columns = parts[0] if len(parts) == 1 else list(map(pa.concat_arrays, zip(*parts, strict=True)))
+            if (changed := self._pages.corrected(columns, at, grown=grown)) is not None:
+                yield 0, changed
 
     def _behind(self, page: Page, slots: Integers) -> tuple[Integers, Integers, Integers | int]:
         """Return times, groups and bounds (of each or all) of tuples that come behind a watermark, or punctuation."""

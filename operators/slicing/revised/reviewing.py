@@ -71,7 +71,7 @@ class Reviewing(Netting):
         self._make = partial(make, schema.plain(), self._asks.columns)
         super().__init__(output, schema, by, self._make())
         self._emit, self._input = emit, Progress()
-        self._pages = ChangePages(emit, out, output.aggregated)
+        self._pages = ChangePages(emit, out, output)
         self._in_place = [one for one in self.stores if self._net is None and readable(one)]
         self._is_copied = np.array([self._net is not None or not readable(one) for one in self.stores])
         self._copied = np.flatnonzero(self._is_copied).tolist()
