@@ -199,6 +199,8 @@ def forget(geometry, tuples, slots, first, stop):
     """
     gone = 0
     for i in range(len(slots)):
+        if slots[i] >= geometry.groups:  # it has none
+            continue
         for pane in range(max(first[i], geometry.low), min(stop[i], geometry.high + 1)):
             cell = row_of(geometry, pane) * geometry.groups + slots[i]
             gone += tuples[cell] != 0

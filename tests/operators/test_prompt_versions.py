@@ -109,5 +109,17 @@ def test_a_state_with_a_table_goes_on() -> None:
     assert rows(prompt, Linear(10)) == []
 
 
+def test_a_group_without_panes_is_forgotten_in_the_table_alone() -> None:
+    """So sparse are the groups that new ones go to a table: no cell in the panes of the others is theirs."""
+    rng, asked = random.Random(1), {"n": Count(), "m": Max("v"), "s": Sum("v")}
+    driver = Driver(WindowAggregate(Tumbling(1), asked, ("k",), emit=Emit()), SCHEMA)
+    for groups in (1000, 3000):
+        times, keys = ([rng.randrange(most) for _ in range(3000)] for most in (400, groups))
+        driver.feed(0, Page.of(SCHEMA, {"ts": times, "k": keys, "v": [1] * 3000}))
+    for message in (Watermark(Linear(200)), Linear(FOREVER)):
+        driver.feed(0, message)
+    assert sum(row["n"] for row in driver.content()) == 6000
+
+
 def rows(driver: Driver, message: Message) -> list[dict[str, Any]]:
     return [row for _, out in driver.feed(0, message) if isinstance(out, Page) for row in out.to_pylist()]
