@@ -87,33 +87,64 @@ def trail(times: Ints, slacks: tuple[int, int], every: int, memory: Ints, late: 
     few instructions each.
     """
     (slack, soft), holding, expected = slacks, memory[1], memory[2]
-    least, greatest, found, allowed = _MOST + 1, _LEAST, 0, 0
-    due, soon = _due(holding, slack, every), _due(expected, soft, every)
-    for start in range(0, times.size, _BLOCK):
+    least, greatest, found, allowed, start = _MOST + 1, _LEAST, 0, 0, 0
+    due, soon, moved = _due(holding, slack, every), _due(expected, soft, every), False
+    while start < times.size:
         some, its = times[start : start + _BLOCK], late[start : start + _BLOCK]
-        lowest, highest, behind, before = some[0], some[0], 0, 0
-        for i in range(some.size):  # vector instructions
-            lowest, highest = min(lowest, some[i]), max(highest, some[i])
-            behind += some[i] < holding
-            before += holding <= some[i] < expected
-        least, greatest = min(least, lowest), max(greatest, highest)
-        if highest < due and highest < soon:  # no bound moves in this block
-            found, allowed, its[:] = found + behind, allowed + before, False
-            if behind:
-                for i in range(some.size):
-                    its[i] = some[i] < holding
-            continue
-        for i in range(some.size):
-            value = some[i]
-            its[i] = value < holding
-            found, allowed = found + its[i], allowed + (holding <= value < expected)
+        lowest, highest = _reach(some)
+        least, greatest, stop = min(least, lowest), max(greatest, highest), some.size
+        if moved and highest >= min(due, soon):  # again, in a block behind: row by row
+            for i in range(stop):
+                value = some[i]
+                its[i] = value < holding
+                found, allowed = found + its[i], allowed + ((value >= holding) & (value < expected))
+                if value >= due:
+                    holding, due = _grown(value, holding, slack, every)
+                if value >= soon:
+                    expected, soon = _grown(value, expected, soft, every)
+        else:
+            moved, value = highest >= min(due, soon), highest
+            if moved:  # no bound moves before the row that makes it do so
+                stop = 1
+                while some[stop - 1] < due and some[stop - 1] < soon:
+                    stop += 1
+                value = some[stop - 1]
+            if lowest < max(holding, expected):
+                behind, before = _behind(some[:stop], its[:stop], holding, expected)
+                found, allowed = found + behind, allowed + before
+            else:
+                its[:stop] = False
             if value >= due:
                 holding, due = _grown(value, holding, slack, every)
             if value >= soon:
                 expected, soon = _grown(value, expected, soft, every)
+        start += stop
     memory[0], memory[1], memory[2] = min(max(memory[0], greatest), _MOST), holding, expected
     memory[3], memory[4] = least, greatest
     return found, allowed
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _reach(times: Ints) -> tuple[int, int]:
+    """Return the least and the greatest of some times.  Vector instructions."""
+    lowest, highest = times[0], times[0]
+    for i in range(times.size):
+        lowest, highest = min(lowest, times[i]), max(highest, times[i])
+    return lowest, highest
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _behind(times: Ints, late: Mask, holding: int, expected: int) -> tuple[int, int]:
+    """Tell which rows are behind a bound; return how many are, and how many behind the other one alone."""
+    behind, before = 0, 0
+    for i in range(times.size):  # vector instructions
+        behind += times[i] < holding
+        before += times[i] < expected
+    late[:] = False
+    if behind:
+        for i in range(times.size):
+            late[i] = times[i] < holding
+    return behind, max(before - behind, 0)
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
