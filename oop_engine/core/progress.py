@@ -58,9 +58,11 @@ class Progress:
     @property
     def nbytes(self) -> int:
         """Bytes of all that is kept, with the room there is for more."""
-        linear: int = 8 * (self._linear.size + 1)
-        linear += 0 if self._expected is None else self._expected.nbytes
-        return linear + sum(table.nbytes for table in self._tables.values()) if self._tables else linear
+        linear, expected = 8 * (self._linear.size + 1), self._expected
+        if not self._tables and (expected is None or not expected._tables):  # as mostly
+            return linear if expected is None else 2 * linear
+        more = 0 if expected is None else expected.nbytes
+        return linear + more + sum(table.nbytes for table in self._tables.values())
 
     def advance(self, port: int, punctuation: Punctuation) -> list[Punctuation]:
         """Take a punctuation of input ``port``; return the punctuation of all inputs together that follows newly.

@@ -13,7 +13,7 @@ from numba import njit
 
 from oop_engine.operators.kernels.panes import row_of
 
-__all__ = ["all_held", "cells_of", "changed", "empty", "free", "held", "sides", "spread"]
+__all__ = ["all_held", "cells_between", "cells_of", "changed", "empty", "free", "held", "sides", "spread"]
 
 _BLOCK = 32  # cells
 
@@ -105,8 +105,8 @@ def _listed(some, found, slots, numbers):
 
 
 @njit(cache=True, nogil=True)
-def all_held(geometry, tuples, place, slots, numbers, ends, forget):
-    """Write as ``held`` does where windows are of one pane, and all groups close them.
+def all_held(geometry, tuples, place, slots, numbers, ends):
+    """Write as ``held`` does where windows are of one pane, and all groups close them and forget its tuples.
 
     O(windows x groups).
     """
@@ -117,8 +117,7 @@ def all_held(geometry, tuples, place, slots, numbers, ends, forget):
         if low <= pane <= high:
             row = tuples[row_of(geometry, pane)]
             found = _listed(row, found, slots, numbers)
-            if forget:
-                row[:] = 0
+            row[:] = 0
         ends[many] = found
         many += 1
     return np.int64(found), many
@@ -182,41 +181,51 @@ def cells_of(geometry, tuples, slots, wids, some):
 
 
 @njit(cache=True, nogil=True)
-def changed(geometry, tuples, kept, first, lowest, cut):
-    """Return which windows from ``lowest`` to ``cut`` (exclusive), of one pane, have other numbers of tuples than kept.
+def cells_between(geometry, tuples, lowest, behind, some):
+    """Do so for all windows from ``lowest`` to ``behind`` (exclusive), of which there are panes, in order.
+
+    There is room for one more.  O(windows x groups).
+    """
+    many, groups = 0, geometry.groups
+    for wid in range(lowest, behind):
+        cell, begin = row_of(geometry, (wid + 1) * geometry.step - 1) * groups, many
+        row = tuples[cell : cell + groups]
+        for i in range(len(row)):
+            some[0, many] = i  # no branch: it cannot be foreseen
+            many += row[i] != 0
+        for at in range(begin, many):
+            some[1, at], some[2, at] = wid, cell + some[0, at]
+    return many
+
+
+@njit(cache=True, nogil=True)
+def changed(geometry, tuples, kept, first, lowest, behind, was, now):
+    """Write which of such windows have other numbers of tuples than are kept.
 
     ``kept`` integers (windows, groups): those of windows from ``first`` on, of groups that there were; others had none.
-    Returns groups, windows, cells and numbers of tuples, int64 (4, n): first those that had some, as they were (cells
-    are those of ``kept``), then all as they are; and where among these the first ones are.  O(windows x groups).
+    ``now`` int64 (4, cells + 1): groups, windows, cells, numbers of tuples; ``was`` int64 (5, cells + 1): the same of
+    those that had some, with cells of ``kept``, and where they are in ``now``.  Returns how many there are in both.
+    O(windows x groups).
     """
-    step, _, low, high, _, groups, _ = geometry
-    lowest = max(lowest, low // step)
-    cut = max(min(cut, high // step + 1), lowest)
-    none, many, had, wide = np.zeros(groups, kept.dtype), 0, 0, kept.shape[1]
-    found = np.empty((4, (cut - lowest) * groups + 1), np.int64)
-    for wid in range(lowest, cut):
-        pane, begin, at = (wid + 1) * step - 1, many, wid - first
-        if low <= pane <= high:
-            cell, its, known = row_of(geometry, pane) * groups, none, 0 <= at < len(kept)
-            if known and wide == groups:
-                its = kept[at]
-            elif known:
-                its = none.copy()
-                its[:wide] = kept[at]
-            many = _differing(tuples[cell : cell + groups], its, found[0], many)
-            for i in range(begin, many):
-                group = found[0, i]
-                found[1, i], found[2, i], found[3, i] = wid, cell + group, its[group]
-                had += its[group] != 0
-    some, places, k = np.empty((4, had + many), np.int64), np.empty(had, np.int64), 0
-    for i in range(many):
-        group, wid, cell, count = found[:, i]
-        if count:
-            some[0, k], some[1, k], some[2, k], some[3, k] = group, wid, (wid - first) * wide + group, count
-            places[k], k = i, k + 1
-        at = had + i
-        some[0, at], some[1, at], some[2, at], some[3, at] = group, wid, cell, tuples[cell]
-    return some, places
+    groups, wide, had, many = geometry.groups, kept.shape[1], 0, 0
+    none = np.zeros(groups, kept.dtype)
+    for wid in range(lowest, behind):
+        at, its, begin = wid - first, none, many
+        cell = row_of(geometry, (wid + 1) * geometry.step - 1) * groups
+        if 0 <= at < len(kept) and wide == groups:
+            its = kept[at]
+        elif 0 <= at < len(kept):
+            its = none.copy()
+            its[:wide] = kept[at]
+        many = _differing(tuples[cell : cell + groups], its, now[0], many)
+        for i in range(begin, many):
+            group = now[0, i]
+            now[1, i], now[2, i], now[3, i] = wid, cell + group, tuples[cell + group]
+            if its[group]:
+                was[0, had], was[1, had], was[2, had], was[3, had] = group, wid, at * wide + group, its[group]
+                was[4, had] = i
+                had += 1
+    return had, many
 
 
 @njit(cache=True, nogil=True)

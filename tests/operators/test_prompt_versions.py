@@ -34,6 +34,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "counts": {"n": Count(), "s": Sum("v")},
     "extremes": {"m": Max("v"), "l": Min("v")},
     "means": {"a": Avg("v")},
+    "values": {"c": Count("v"), "n": Count()},
 }
 
 
@@ -119,6 +120,24 @@ def test_a_group_without_panes_is_forgotten_in_the_table_alone() -> None:
     for message in (Watermark(Linear(200)), Linear(FOREVER)):
         driver.feed(0, message)
     assert sum(row["n"] for row in driver.content()) == 6000
+
+
+@pytest.mark.parametrize("asked", [{"n": Count()}, {"c": Count("v")}, {"c": Count("v"), "n": Count()}])
+def test_the_first_null_comes_late(asked: dict[str, Any]) -> None:
+    """From then on values are counted apart from tuples, and a window was as it was before that."""
+    driver = Driver(WindowAggregate(Tumbling(10), asked, ("k",), emit=Emit()), SCHEMA)
+    for message in (Page.of(SCHEMA, {"ts": [3, 3], "k": [1, 2], "v": [7, 7]}), Watermark(Linear(10))):
+        driver.feed(0, message)
+    late = Page.of(SCHEMA, {"ts": [4, 4, 4], "k": [1, 2, 3], "v": [None, 8, None]})
+    found = [(row["change"], row["k"], *(row[name] for name in asked)) for row in rows(driver, late)]
+    results = {1: {"n": (1, 2), "c": (1, 1)}, 2: {"n": (1, 2), "c": (1, 2)}, 3: {"n": (0, 1), "c": (0, 0)}}
+    expected = []
+    for at, change in enumerate((-1, 1)):
+        for k, of in results.items():
+            was, now = ([of[name][i] for name in asked] for i in (0, 1))
+            if (k < 3 and was != now) or (k == 3 and change == 1):
+                expected.append((change, k, *(was, now)[at]))
+    assert found == expected
 
 
 def rows(driver: Driver, message: Message) -> list[dict[str, Any]]:

@@ -40,12 +40,10 @@ class KeptRows:
 
         None: windows have several panes, or there are more than ``most`` cells.
         """
-        behind = (ring.high + 1) // ring.step
-        first = min(max(lowest, -(-(ring.low + 1) // ring.step) - 1), behind)
-        stop = max(min(cut, behind), first)
-        if ring.length > 1 or (stop - first) * ring.groups > most:
+        if ring.length > 1:
             return None
-        return cls(ring, first, stop, number)
+        first, stop = _of_one_pane(ring, lowest, cut)
+        return None if (stop - first) * ring.groups > most else cls(ring, first, stop, number)
 
     def changes(self, lowest: int, cut: int) -> tuple[WindowStates, Integers]:
         """Return the windows from ``lowest`` to ``cut`` (exclusive) that have changed since.
@@ -53,9 +51,14 @@ class KeptRows:
         First those that had tuples, as they were, then all as they are now; and where among all the first ones are.
         """
         ring = self._ring
-        some, at = kernels.changed(ring.geometry, ring.tuples, self._tuples, self._first, lowest, cut)
-        slots, wids, cells, counts = some
-        was, now, states = cells[: at.size], cells[at.size :], list[Arrays]()
+        first, stop = _of_one_pane(ring, lowest, cut)
+        rows = np.empty((9, (stop - first) * ring.groups + 1), np.int64)
+        before, after = rows[:5], rows[5:]
+        had, many = kernels.changed(
+            ring.geometry, ring.tuples, self._tuples, self._first, first, stop, before, after
+        )
+        slots, wids, cells, counts = np.concatenate([before[:4, :had], after[:, :many]], axis=1)
+        was, now, states = cells[:had], cells[had:], list[Arrays]()
         for of, kept, columns in zip(ring.accumulators, self._columns, ring.columns, strict=True):
             if columns is None:
                 states.append((counts,))
@@ -63,9 +66,9 @@ class KeptRows:
             kept = (self._tuples.ravel(),) if kept is None else kept  # values are counted apart from now on
             both = zip(kept, columns, of.identity, strict=True)
             states.append(
-                tuple(np.append(a[was], b[now]).astype(kind.dtype, copy=False) for a, b, kind in both)
+                tuple(np.concatenate([a[was], b[now]]).astype(kind.dtype, copy=False) for a, b, kind in both)
             )
-        return WindowStates(slots, ring.extents.extent(wids)[1], states, self._number), at
+        return WindowStates(slots, ring.extents.extent(wids)[1], states, self._number), before[4, :had]
 
     def before(self, windows: WindowStates) -> WindowStates:
         """Return those of some windows that had tuples, as they were."""
@@ -76,3 +79,10 @@ class KeptRows:
         some = some[:, : kernels.cells_of(rows, tuples, windows.slots, wids - self._first, some)]
         some[1] += self._first
         return of_cells(self._ring, some, self._number, tuples, self._columns)
+
+
+def _of_one_pane(ring: PaneRing, lowest: int, cut: int) -> tuple[int, int]:
+    """Return from which to which (exclusive) of some windows there are panes in a ring."""
+    behind = (ring.high + 1) // ring.step
+    first = min(max(lowest, ring.low // ring.step), behind)
+    return first, max(min(cut, behind), first)

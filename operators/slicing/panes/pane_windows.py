@@ -94,18 +94,24 @@ def take_all(
     They come in parts, in order, each put together when it is asked for.  None where that does not pay.
     O((windows + panes) x groups).  Raises ``WindowOverflowError``.
     """
-    sweep = _of_all(ring, lowest, cut, alive)
-    return None if sweep is None else _in_parts(ring, sweep, number)
+    reach = _all_between(ring, lowest, cut, alive)
+    return None if reach is None else _in_parts(ring, PaneSweep(ring, None, *reach), number)
 
 
 def read_all(ring: PaneRing, lowest: int, cut: int, alive: int, number: int = 0) -> WindowStates | None:
     """Do so, and forget nothing, in a ring that is ``still``."""
-    sweep = _of_all(ring, lowest, cut, alive)
-    return None if sweep is None else _swept(ring, sweep, number, forget=False)
+    if (reach := _all_between(ring, lowest, cut, alive)) is None:
+        return None
+    if ring.length == 1:
+        first, behind, _ = reach
+        some = np.empty((3, (behind - first) * ring.groups + 1), np.int64)
+        found = kernels.cells_between(ring.geometry, ring.tuples, first, behind, some)
+        return of_cells(ring, some[:, :found], number, ring.tuples, ring.columns)
+    return _swept(ring, PaneSweep(ring, None, *reach), number, forget=False)
 
 
-def _of_all(ring: PaneRing, lowest: int, cut: int, alive: int) -> PaneSweep | None:
-    """Return the sweep over windows of all groups, where it pays."""
+def _all_between(ring: PaneRing, lowest: int, cut: int, alive: int) -> tuple[int, int, int] | None:
+    """Return the first of such windows, the one behind all, and how many there are at most, where a sweep pays."""
     lowest, behind = max(lowest, ring.low // ring.step), min(cut, (ring.high + ring.length) // ring.step)
     windows = behind - lowest
     if windows <= 0 or not _exact(ring) or _in_fronts(ring):
@@ -114,7 +120,7 @@ def _of_all(ring: PaneRing, lowest: int, cut: int, alive: int) -> PaneSweep | No
     few = ring.summed and ring.length == 1 and windows * ring.groups <= _CELLS
     if not (few or is_dense(ring.geometry, windows, closing, ring.compiled)):
         return None
-    return PaneSweep(ring, None, lowest, behind, closing)
+    return lowest, behind, closing
 
 
 def _exact(ring: PaneRing) -> bool:
@@ -310,7 +316,7 @@ class PaneSweep:
         tuples = np.empty(room if None in self._ring.columns else 0, self._counted.dtype)
         ring, at = (self._geometry, self._tuples), (self._lowest, begin - self._lowest)
         if self._whole and self._ring.length == 1:
-            found, many = kernels.all_held(*ring, at, slots, tuples, ends, forget)
+            found, many = kernels.all_held(*ring, at, slots, tuples, ends)
         else:
             counted = self._counted, self._reach
             found, many = kernels.held(*ring, self._sides, at, counted, slots, tuples, ends, forget)

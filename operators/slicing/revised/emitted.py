@@ -19,6 +19,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Count, Part, Sum
+from oop_engine.operators.aggregates.base import column_of
 from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.slicing.revised.version_table import Extents, Versioned, before_each, same_results
 from oop_engine.operators.triggers import AfterDelay, AfterMatch, Emit, Trigger, WindowView
@@ -34,7 +35,7 @@ TIMINGS = ["early", "on_time", "late", "final"]
 Mask = NDArray[np.bool_]
 _EARLY, _LATE = 0, 2  # timings
 _COLUMNS = 5  # of windows that wait
-_CHANGES = np.array([-1, 1], np.int8)
+_CHANGES, _CHANGE = np.array([-1, 1], np.int8), pa.int8()
 
 
 class AskedTriggers:
@@ -202,9 +203,9 @@ class ChangePages:
         if self._emit.mode == "discarding":
             none = [column.take(pa.nulls(rows, pa.int64())) for column in columns]
             columns = _difference(columns, none, self._aggregated)
-        changes = np.ones(rows, np.int8) if self._emit.mode == "retracting" else None
-        info = np.zeros(rows, np.int64), np.full(rows, timing)
-        return self._made(columns, *(info if self._emit.info else ()), changes=changes)
+        changes = _CHANGES[1:].repeat(rows) if self._emit.mode == "retracting" else None
+        info = (np.zeros(rows, np.int64), np.full(rows, timing)) if self._emit.info else ()
+        return self._made(columns, *info, changes=changes)
 
     def page(
         self, gone: Versioned, new: Versioned, before: pa.RecordBatch, leaves: NDArray[np.bool_]
@@ -226,17 +227,13 @@ class ChangePages:
         The first rows are out; those behind are the windows as they are now, the ``at[i]``-th the one of row ``i``; of
         all others there is no version yet.  ``grown``: each window has more tuples now.
         """
-        was, gone = columns, at.size
-        leaves = np.ones(len(columns[0]) - gone, np.bool_)
-        if not (grown and self._counted):
-            same = same_results(columns, gone, at, self._aggregated)
-            if same.any():
-                leaves[at[same]] = False
-                some = np.flatnonzero(np.concatenate([~same, leaves]))
-                columns, gone = (
-                    [column.take(pa.array(some)) for column in columns],
-                    gone - int(np.count_nonzero(same)),
-                )
+        was, gone, leaves = columns, at.size, None
+        differ = grown and self._counted
+        if not differ and (same := same_results(columns, gone, at, self._aggregated)).any():
+            leaves = np.ones(len(columns[0]) - gone, np.bool_)
+            leaves[at[same]] = False
+            some = np.flatnonzero(np.concatenate([~same, leaves]))
+            columns, gone = [column.take(pa.array(some)) for column in columns], int(np.count_nonzero(~same))
         if not len(columns[0]):
             return None
         return self._changed(columns, gone, lambda: before_each(was, at, leaves))
@@ -249,7 +246,7 @@ class ChangePages:
         ``last``: makes the columns of those that the rows behind replace.  ``info``: versions and timings.
         """
         if self._emit.mode == "retracting":
-            changes = np.repeat(_CHANGES, [gone, len(columns[0]) - gone])
+            changes = _CHANGES.repeat([gone, len(columns[0]) - gone])
             return self._made(columns, *info, changes=changes)
         columns = [column[gone:] for column in columns]
         if self._emit.mode == "discarding":
@@ -265,7 +262,7 @@ class ChangePages:
             timing = pa.DictionaryArray.from_arrays(pa.array(timings.astype(np.int8)), pa.array(TIMINGS))
             columns = [*columns, pa.array(versions.astype(np.int32)), timing]
         if changes is not None:
-            columns = [*columns, pa.array(changes)]
+            columns = [*columns, column_of(changes, _CHANGE)]
         batch = pa.RecordBatch.from_arrays(columns, schema=self._out.fields)
         return Page(self._out, batch, _progressing=progressing)
 

@@ -149,14 +149,14 @@ def same_results(columns: Sequence[pa.Array], many: int, at: Integers, compared:
     return same
 
 
-def before_each(columns: Sequence[pa.Array], at: Integers, leaves: Mask) -> list[pa.Array]:
-    """Return for each row that ``leaves`` the one that was before it, null where there is none.
+def before_each(columns: Sequence[pa.Array], at: Integers, leaves: Mask | None) -> list[pa.Array]:
+    """Return for each row that ``leaves`` (None: all do) the one that was before it, null where there is none.
 
-    Row ``i`` of the columns was before the ``at[i]``-th one.
+    Row ``i`` of the columns was before the ``at[i]``-th one of the rows behind these.
     """
-    place = np.full(leaves.size, -1)
-    place[at] = np.arange(at.size)
-    places = place[leaves]
+    places = np.full(len(columns[0]) - at.size, -1)
+    places[at] = np.arange(at.size)
+    places = places if leaves is None else places[leaves]
     return [column.take(pa.array(places, mask=places < 0)) for column in columns]
 
 

@@ -232,13 +232,15 @@ class Versions(Prompt):
 
         ``slots`` None: of all groups, whose bounds are one number.  ``linear``: the bound of the stream before.
         """
-        if not self._emit.on_time or not np.greater(expected, before).any():
+        grown = expected > before
+        if not self._emit.on_time or not (grown if isinstance(grown, bool) else grown.any()):
             return
         found: list[WindowStates] = []
         if self._lean:
             closing = partial(closing_between, slots=slots, after=before, until=expected)
             windows = self._output.ordered(self._read(self._lean, closing))
-            if (known := self._known(windows)).any():  # of a group that had ended, and goes on
+            noted = len(self._table) > 0
+            if noted and (known := self._known(windows)).any():  # of a group that had ended, and goes on
                 found, windows = [windows.take(np.flatnonzero(known))], windows.take(np.flatnonzero(~known))
             for page in self._first(windows, ON_TIME):
                 yield 0, page
