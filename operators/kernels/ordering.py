@@ -78,15 +78,15 @@ def due(bounds: Ints, slots: Ints, linear: Ints, table: Ints, last: Ints) -> Mas
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def trail(times: Ints, slacks: tuple[int, int], every: int, memory: Ints, late: Mask) -> tuple[int, int]:
+def trail(times: Ints, slack: int, soft: int, every: int, memory: Ints, late: Mask) -> tuple[int, int]:
     """Tell which rows are behind what held by then: multiples of ``every``, a slack behind the largest value before.
 
-    There are two slacks, of a bound and of an expected one.  ``times``: int64 (rows,).  ``memory``: int64 (5,), learns:
-    the largest value, both bounds, and the least and the greatest of ``times``.  ``late``: bool (rows,), written: which
-    rows are behind the first bound.  Returns how many are, and how many are behind the second one alone.  O(rows), a
-    few instructions each.
+    There are two, ``slack`` behind, and ``soft``, which is expected.  ``times``: int64 (rows,).  ``memory``: int64
+    (5,), learns: the largest value, both bounds, and the least and the greatest of ``times``.  ``late``: bool (rows,),
+    written: which rows are behind the first bound.  Returns how many are, and how many are behind the second one alone.
+    O(rows), a few instructions each.
     """
-    (slack, soft), holding, expected = slacks, memory[1], memory[2]
+    holding, expected = memory[1], memory[2]
     least, greatest, found, allowed, start = _MOST + 1, _LEAST, 0, 0, 0
     due, soon, moved = _due(holding, slack, every), _due(expected, soft, every), False
     while start < times.size:

@@ -162,7 +162,7 @@ class _Trailing(RunningBound):
         """Look at all times once, for both bounds; both have seen the same pages."""
         times, memory = page.times, np.array([self._largest[0, 0], *bounds, 0, 0])
         late = np.empty(times.size, np.bool_)
-        found, allowed = trail(times, (self._slack, soft._slack), granularity or 1, memory, late)
+        found, allowed = trail(times, self._slack, soft._slack, granularity or 1, memory, late)
         largest, below, expected, *reach = memory.tolist()
         self._largest[0, 0] = soft._largest[0, 0] = largest
         if times.size:

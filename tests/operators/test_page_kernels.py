@@ -99,7 +99,7 @@ def test_rows_are_behind_the_bounds_of_those_before_them(
     draw = np.random.default_rng(every)
     times = np.arange(2000) * apart + draw.integers(-30, 30, 2000)
     memory, late = np.array([-50, -100, -90, 0, 0]), np.empty(times.size, np.bool_)
-    found = trail(times, slacks, every, memory, late)
+    found = trail(times, *slacks, every, memory, late)
     largest, bounds, expected, allowed = -50, [-100, -90], [], 0
     for time in times.tolist():
         expected.append(time < bounds[0])
