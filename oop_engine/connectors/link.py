@@ -21,9 +21,12 @@ from oop_engine.system.stopwatch import wall
 if TYPE_CHECKING:
     from oop_engine.connectors.source import LiveSource, Position
 
-__all__ = ["LeftError", "ServerLink", "UnreachableError", "again", "read_on"]
+__all__ = ["ANSWER_S", "LeftError", "ServerLink", "UnreachableError", "again", "read_on"]
 
 T = TypeVar("T")
+
+ANSWER_S = 10.0
+"""Seconds after which a server that does not answer is away; sources and sinks read it when they ask."""
 
 _LOG = logging.getLogger("oop_engine")
 _FIRST_S, _MOST_S = 0.1, 10.0

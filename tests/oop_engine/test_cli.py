@@ -46,7 +46,7 @@ def said(*args: str) -> Any:
 def outside(*args: str, **more: Any) -> subprocess.CompletedProcess[str]:
     code = "from oop_engine.cli import main; main()"
     command = [sys.executable, "-c", code, *args]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, **more)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=MOST_S, **more)
 
 
 @pytest.fixture
@@ -344,7 +344,7 @@ def test_a_closed_pipe_is_quiet(arguments: list[str]) -> None:
 
 def test_ctrl_c_is_one_line_and_130(tmp_path: Path) -> None:
     stuck = tmp_path / "stuck.py"
-    stuck.write_text("print('here', flush=True)\nimport time\ntime.sleep(60)\n")
+    stuck.write_text("print('here', flush=True)\nimport time\ntime.sleep(600)\n")
     code = "from oop_engine.cli import main; main()"
     command = [sys.executable, "-c", code, "compare", str(stuck)]
     with started(command) as process:

@@ -18,6 +18,7 @@ from oop_engine.lab import scenario as scenarios
 from oop_engine.system.shown import shown
 from oop_engine.system.whole_file import whole_file
 from oop_engine.traces import open_trace
+from tests.children import MOST_S
 from tests.oop_engine import toy_scenario
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +28,7 @@ PROGRAM = [sys.executable, "-c", "from oop_engine.cli import main; main()"]
 
 def outside(*args: str, **more: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*PROGRAM, *args], cwd=ROOT, stderr=subprocess.PIPE, text=True, timeout=120, check=False, **more
+        [*PROGRAM, *args], cwd=ROOT, stderr=subprocess.PIPE, text=True, timeout=MOST_S, check=False, **more
     )
 
 
@@ -92,7 +93,7 @@ def test_sigterm_removes_what_was_begun(tmp_path: Path) -> None:
         "import tempfile, time\nfrom pathlib import Path\nfrom oop_engine.system.whole_file import whole_file\n"
         f"here = Path({str(tmp_path)!r})\n"
         "with whole_file(here / 'out') as file, tempfile.TemporaryDirectory(dir=here):\n"
-        "    file.write(b'half')\n    print('here', flush=True)\n    time.sleep(60)\n"
+        "    file.write(b'half')\n    print('here', flush=True)\n    time.sleep(600)\n"
     )
     pipe = subprocess.PIPE
     command = [*PROGRAM, "compare", str(stuck)]
@@ -101,7 +102,7 @@ def test_sigterm_removes_what_was_begun(tmp_path: Path) -> None:
         assert process.stdout.readline() == "here\n"
         assert len([path for path in tmp_path.iterdir() if path.name != "__pycache__"]) == 3
         process.terminate()
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=MOST_S)
     assert (process.returncode, said) == (143, "error: terminated\n")
     assert list(tmp_path.glob(".*")) == []
     assert [path.name for path in tmp_path.iterdir() if path.is_dir() and path.name != "__pycache__"] == []

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from oop_engine.connectors import link
 from oop_engine.connectors.library import library
 from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.refusals import refused_by_nats
@@ -17,7 +18,7 @@ from oop_engine.core.errors import SetupError
 __all__ = ["JetStreamSubject"]
 
 T = TypeVar("T")
-_AT_ONCE, _ANSWER_S = 256, 10.0
+_AT_ONCE = 256
 _ID = "Nats-Msg-Id"
 
 
@@ -71,7 +72,7 @@ class JetStreamSubject(HeldSink):
             "disconnected_cb": gone,
         }
         self._client = await nats.connect(self._server, **{**options, **self._options})
-        self._jetstream = self._client.jetstream(timeout=_ANSWER_S)
+        self._jetstream = self._client.jetstream(timeout=link.ANSWER_S)
         self._stream = await self._jetstream.find_stream_name_by_subject(self._subject)
 
     async def _asked(self, work: Callable[[], Awaitable[T]]) -> T:

@@ -6,6 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
+from oop_engine.connectors import link
 from oop_engine.connectors.kafka_rights import KafkaRights
 from oop_engine.connectors.library import library
 from oop_engine.connectors.link import UnreachableError
@@ -15,7 +16,6 @@ from oop_engine.core.errors import SetupError
 
 __all__ = ["KafkaTopic"]
 
-_ANSWER_S = 10.0
 _SEVERE = 2  # the level of the lines that librdkafka writes itself
 
 
@@ -81,11 +81,11 @@ class KafkaTopic(HeldSink):
         group = f"oop-engine-{self._run}-{self._topic}"
         self._consumer = kafka.Consumer({**common, "group.id": group, "enable.auto.commit": False})
         self._producer = kafka.Producer({**common, "transactional.id": group, "enable.idempotence": True})
-        topic = self._rights.topics(self._producer, self._topic, _ANSWER_S)
+        topic = self._rights.topics(self._producer, self._topic, link.ANSWER_S)
         if topic.error is not None:
             msg = f"{self.place}: {topic.error.str()}: check its name, or make it"
             raise SetupError(msg)
-        self._producer.init_transactions(_ANSWER_S)
+        self._producer.init_transactions(link.ANSWER_S)
 
     def _send(self, epoch: int, rows: list[Keyed]) -> None:
         kafka = library("confluent_kafka", "kafka", "KafkaTopic")
@@ -97,7 +97,7 @@ class KafkaTopic(HeldSink):
         except kafka.KafkaException as error:
             if not (away := kafka_is_away(kafka.KafkaError, error.args[0])):
                 with suppress(kafka.KafkaException):
-                    self._producer.abort_transaction(_ANSWER_S)
+                    self._producer.abort_transaction(link.ANSWER_S)
             self._let_go()
             if not away:
                 raise
@@ -118,7 +118,7 @@ class KafkaTopic(HeldSink):
     def _in_one(self, kafka: Any, epoch: int, rows: list[Keyed]) -> None:
         """Send the messages of an epoch and its number in one transaction, unless that was done."""
         mark = kafka.TopicPartition(self._topic, 0, epoch)
-        done = self._consumer.committed([mark], timeout=_ANSWER_S)[0].offset
+        done = self._consumer.committed([mark], timeout=link.ANSWER_S)[0].offset
         if done >= epoch:
             return
         if self._is_lost():
@@ -132,9 +132,9 @@ class KafkaTopic(HeldSink):
                 except BufferError:  # the queue is full until some are sent
                     self._producer.poll(1.0)
         self._producer.send_offsets_to_transaction(
-            [mark], self._consumer.consumer_group_metadata(), _ANSWER_S
+            [mark], self._consumer.consumer_group_metadata(), link.ANSWER_S
         )
-        self._producer.commit_transaction(_ANSWER_S)
+        self._producer.commit_transaction(link.ANSWER_S)
 
     @property
     def place(self) -> str:

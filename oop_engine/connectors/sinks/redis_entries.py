@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from oop_engine.connectors import link
 from oop_engine.connectors.library import library
 from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.sinks.held import HeldSink, Keyed
 from oop_engine.core.errors import SetupError
 
 __all__ = ["RedisEntries"]
-
-_OPTIONS = {"decode_responses": True, "socket_connect_timeout": 10, "socket_timeout": 30}
 
 
 class RedisEntries(HeldSink):
@@ -35,7 +34,8 @@ class RedisEntries(HeldSink):
         redis = library("redis.asyncio", "redis", "RedisEntries")
         self._errors = library("redis.exceptions", "redis", "RedisEntries")
         self.failures = (self._errors.RedisError, OSError)
-        self._client = redis.Redis.from_url(self._url, **_OPTIONS)
+        limits = {"socket_connect_timeout": link.ANSWER_S, "socket_timeout": link.ANSWER_S}
+        self._client = redis.Redis.from_url(self._url, decode_responses=True, **limits)
         try:
             kind = await self._client.type(self._stream)
         except (self._errors.RedisError, OSError) as error:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 
+from oop_engine.connectors import link
 from oop_engine.connectors.library import library
 from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.refusals import refused_by_nats
@@ -86,36 +87,47 @@ class JetStream(LiveSource):
                 await client.close()
 
     async def _messages(self, client: Any, position: Position) -> AsyncIterator[tuple[list[bytes], Position]]:
-        api = library("nats.js.api", "nats", "JetStream")
-        jetstream = client.jetstream()
+        jetstream = client.jetstream(timeout=link.ANSWER_S)
         last = position
         state = await self._state(jetstream)
         self._check(state, last)
         self.link.here()
         last = max(state.first_seq - 1, 0) if last is None else last  # 0: it never had a message
+        asking, had = await self._asking(jetstream, last), 0
+        while True:
+            end = (await self._state(jetstream)).last_seq
+            messages = await _fetched(asking)
+            numbers = [message.metadata.sequence for message in messages]
+            if messages and numbers[-1].consumer == had + len(messages):
+                if numbers[0].stream > last + 1:
+                    self._check(await self._state(jetstream), last)
+                had, last = numbers[-1].consumer, numbers[-1].stream
+                yield [message.data for message in messages], last
+            elif messages or (sent := await self._sent(asking)) is None or sent.delivered.consumer_seq != had:
+                await asking.unsubscribe()  # some were lost on the way, as with a connection that broke
+                asking, had = await self._asking(jetstream, last), 0
+            elif not sent.num_pending:
+                state = await self._state(jetstream)
+                self._check(state, last)
+                if not self._follow and state.last_seq == end:
+                    return
+                last = max(last, end)  # all up to there is of other subjects
+
+    async def _asking(self, jetstream: Any, last: int) -> Any:
+        """Return a subscription to the messages behind the last one; the server numbers those that it sends."""
+        api = library("nats.js.api", "nats", "JetStream")
         config = api.ConsumerConfig(
             deliver_policy=api.DeliverPolicy.BY_START_SEQUENCE,
             opt_start_seq=last + 1,
             ack_policy=api.AckPolicy.NONE,
             inactive_threshold=_FORGET_S,
         )
-        asking = await jetstream.pull_subscribe(self._subject or ">", stream=self._stream, config=config)
-        while True:
-            end = (await self._state(jetstream)).last_seq
-            try:
-                messages = await asking.fetch(_MOST, timeout=_WAIT_S)
-            except TimeoutError:
-                state = await self._state(jetstream)
-                self._check(state, last)
-                if not self._follow and state.last_seq == end:
-                    return
-                last = max(last, end)  # all up to there is of other subjects
-                continue
-            numbers = [message.metadata.sequence.stream for message in messages]
-            if numbers[0] > last + 1:
-                self._check(await self._state(jetstream), last)
-            last = numbers[-1]
-            yield [message.data for message in messages], last
+        return await jetstream.pull_subscribe(self._subject or ">", stream=self._stream, config=config)
+
+    async def _sent(self, asking: Any) -> Any:
+        """Return what the server knows of a subscription; None: it has forgotten it."""
+        with suppress(library("nats.js.errors", "nats", "JetStream").NotFoundError):
+            return await asking.consumer_info()
 
     async def _state(self, jetstream: Any) -> Any:
         errors = library("nats.js.errors", "nats", "JetStream")
@@ -142,3 +154,11 @@ class JetStream(LiveSource):
     @property
     def _place(self) -> str:
         return f"NATS stream {self._stream!r} at {self._server.rpartition('@')[2]}"
+
+
+async def _fetched(asking: Any) -> list[Any]:
+    """Return the messages that there are, or that come soon; a fetch that took too long raises, or has none."""
+    with suppress(TimeoutError):
+        found: list[Any] = await asking.fetch(_MOST, timeout=_WAIT_S)
+        return found
+    return []

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any, ClassVar
 
+from oop_engine.connectors import link
 from oop_engine.connectors.kafka_rights import KafkaRights
 from oop_engine.connectors.library import library
 from oop_engine.connectors.link import UnreachableError
@@ -16,7 +17,7 @@ from oop_engine.core.errors import SetupError, TraceError
 
 __all__ = ["Kafka"]
 
-_MOST, _WAIT_S, _TOGETHER_S, _ANSWER_S = 1000, 0.1, 0.002, 10.0
+_MOST, _WAIT_S, _TOGETHER_S = 1000, 0.1, 0.002
 _SEVERE = 2
 """The level of the lines that librdkafka writes itself: less would be a line for each of many tries a second."""
 
@@ -105,7 +106,7 @@ class Kafka(LiveSource):
     def _start(self, kafka: Any, consumer: Any, known: dict[str, int]) -> dict[str, int]:
         """Assign the partitions, each from its offset; a new one from its first message."""
         place = self._place
-        topic = self._rights.topics(consumer, self._topic, _ANSWER_S)
+        topic = self._rights.topics(consumer, self._topic, link.ANSWER_S)
         if topic.error is not None and kafka_is_away(kafka.KafkaError, topic.error):
             raise kafka.KafkaException(topic.error)
         if topic.error is not None or not topic.partitions:
@@ -125,7 +126,7 @@ class Kafka(LiveSource):
         offsets = {}
         for number in wanted:
             partition = kafka.TopicPartition(self._topic, number)
-            first, last = consumer.get_watermark_offsets(partition, timeout=_ANSWER_S)
+            first, last = consumer.get_watermark_offsets(partition, timeout=link.ANSWER_S)
             offsets[str(number)] = known.get(str(number), first)
             if not first <= offsets[str(number)] <= last:
                 raise self._gone(number, offsets[str(number)], first, last)
@@ -147,7 +148,7 @@ class Kafka(LiveSource):
     def _broken(self, kafka: Any, error: Any, partition: int, offsets: dict[str, int]) -> Exception:
         if error.code() in (kafka.KafkaError._AUTO_OFFSET_RESET, kafka.KafkaError.OFFSET_OUT_OF_RANGE):
             asked = kafka.TopicPartition(self._topic, partition)
-            there: tuple[int, int] = self._consumer.get_watermark_offsets(asked, timeout=_ANSWER_S)
+            there: tuple[int, int] = self._consumer.get_watermark_offsets(asked, timeout=link.ANSWER_S)
             return self._gone(partition, offsets[str(partition)], *there)
         return self._failed(kafka, error)
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from oop_engine.connectors import link
 from oop_engine.connectors.library import library
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.core.errors import SetupError, TraceError
@@ -16,7 +17,6 @@ from oop_engine.core.errors import SetupError, TraceError
 __all__ = ["Mqtt"]
 
 _MOST = 1000
-_ANSWER_S = 10.0
 
 
 class Mqtt(LiveSource):
@@ -166,7 +166,7 @@ class Mqtt(LiveSource):
         properties = paho.Properties(packets.CONNECT)
         properties.SessionExpiryInterval = self._keep_s
         properties.ReceiveMaximum = 65_535
-        client.connect_timeout = _ANSWER_S
+        client.connect_timeout = link.ANSWER_S
         try:
             client.connect(self._host, self._port, clean_start=False, properties=properties)
         except OSError as error:
@@ -187,7 +187,7 @@ class Mqtt(LiveSource):
         """
         with suppress(ValueError, Empty):  # a wrong topic; no answer in time
             request = self._subscribe(client)
-            while client.is_connected() and self._answers.get(timeout=_ANSWER_S) != request:
+            while client.is_connected() and self._answers.get(timeout=link.ANSWER_S) != request:
                 pass
         client.disconnect()
         client.loop_stop()

@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
+from oop_engine.connectors import link
 from oop_engine.connectors.library import library
 from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.source import LiveSource, Position
@@ -40,8 +41,9 @@ class RedisStream(LiveSource):
         """Yield up to 1,000 entries at a time, each with the id of the last one."""
         redis = library("redis.asyncio", "redis", "RedisStream")
         errors = library("redis.exceptions", "redis", "RedisStream")
+        limits = {"socket_connect_timeout": link.ANSWER_S, "socket_timeout": link.ANSWER_S}
         try:
-            async with redis.Redis.from_url(self._url) as client:
+            async with redis.Redis.from_url(self._url, **limits) as client:
                 last, count = position or (None, None)
                 while True:
                     entries, count = await self._next(client, last, count)

@@ -6,8 +6,9 @@ import os
 import shutil
 import socket
 import subprocess
+from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -31,11 +32,18 @@ def program(name: str, package: str) -> str:
     return found
 
 
+_PORTS = deque(range(20_000, 32_000))
+"""Below the ports that systems give to connections by themselves: nobody gets one by chance before a test takes it."""
+_PORTS.rotate(-101 * os.getpid())
+
+
 def free_port() -> int:
-    """Return a port that is free now."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    """Return a port that is free now, and that no other test of this process has had lately."""
+    while True:
+        _PORTS.rotate(-1)
+        with socket.socket() as found, suppress(OSError):
+            found.bind(("127.0.0.1", _PORTS[0]))
+            return _PORTS[0]
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import JetStream, JetStreamSubject, Page, Schema, SetupError, TraceError
-from oop_engine.connectors.link import UnreachableError
+from oop_engine.connectors.link import UnreachableError, read_on
 from oop_engine.runners.event_loop import run_async
 from tests.oop_engine.connectors.breaks import through_breaks
 from tests.oop_engine.connectors.servers import IN_A_ROW, free_port, program, served
+from tests.oop_engine.connectors.wire import wired
 
 SCHEMA = Schema({"ts": pa.int64(), "key": pa.string()}, "ts", "s")
 pytestmark = IN_A_ROW
@@ -116,19 +118,73 @@ def test_messages_that_come_and_go_between_two_looks_are_told(
 ) -> None:
     send(server, "four", 1)
     source = JetStream(server, "four")
-    ask, looks = source._state, []
+    ask, reading = source._state, [False]
 
     async def state(jetstream: Any) -> Any:
         found = await ask(jetstream)
-        looks.append(found)
-        if len(looks) == 3:  # that before a fetch that finds nothing
+        if reading[0]:  # that before a fetch that finds nothing
+            reading[0] = False
             await jetstream.publish("four.a", b"{}")
             await jetstream.purge_stream("four")
         return found
 
+    async def main() -> None:
+        async for _ in source.read(None):
+            reading[0] = True
+
     monkeypatch.setattr(source, "_state", state)
     with pytest.raises(TraceError, match="message 2, the next to read, is no longer there; it is empty"):
-        run_async(pieces(source, None))
+        run_async(main())
+
+
+@pytest.mark.parametrize("late", ["raises", "is empty"])
+def test_a_fetch_that_takes_too_long_does_not_end_the_stream(
+    server: str, late: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client gives up before the answer is there: in one way or the other, by which of two timers is first."""
+    from nats.errors import TimeoutError as LateError
+    from nats.js.client import JetStreamContext
+
+    fetch, times = JetStreamContext.PullSubscription.fetch, iter(range(3))
+
+    async def slow(asking: Any, *args: Any, **options: Any) -> Any:
+        for _ in times:
+            if late == "raises":
+                raise LateError
+            return []
+        return await fetch(asking, *args, **options)
+
+    send(server, f"late-{late[0]}", 1, 2)
+    monkeypatch.setattr(JetStreamContext.PullSubscription, "fetch", slow)
+    assert read(JetStream(server, f"late-{late[0]}", follow=False)) == ([1, 2], 2)
+
+
+def test_messages_that_are_lost_on_the_way_are_asked_for_again(server: str) -> None:
+    """A server takes a message for read once it was sent, also into a connection that breaks."""
+    send(server, "lost", 1)
+
+    async def main() -> list[int]:
+        import nats
+
+        client = await nats.connect(server)
+        async with wired(int(server.rpartition(":")[2])) as wire:
+            source = JetStream(f"nats://127.0.0.1:{wire.here}", "lost")
+            async with aclosing(read_on(source, None)) as feed:  # type: ignore[type-var]
+                found = [(await anext(feed))[0]]
+                following = asyncio.ensure_future(anext(feed))
+                wire.lose = lambda sent: b'{"ts": 2}' in sent
+                await client.jetstream().publish("lost.a", b'{"ts": 2}')
+                while not wire.cuts:
+                    await asyncio.sleep(0.01)
+                await client.jetstream().publish("lost.a", b'{"ts": 3}')
+                await wire.mend()
+                found.append((await following)[0])
+                while b"3" not in found[-1][-1]:
+                    found.append((await anext(feed))[0])
+        await client.close()
+        return [json.loads(message)["ts"] for messages in found for message in messages]
+
+    assert run_async(main()) == [1, 2, 3]
 
 
 def test_a_wrong_server_or_stream_is_told_in_a_line(server: str) -> None:
@@ -194,7 +250,10 @@ def test_a_sink_goes_on_when_its_server_is_back(server: str, forgotten: bool) ->
 
 
 async def forget(server: str, stream: str, name: str) -> None:
-    """Let a stream take up all ids again, and delete a message by its id."""
+    """Let a stream take up all ids again, and delete a message by its id.
+
+    A server forgets ids in their order, so it knows none before the last one when that can be had again.
+    """
     import nats
 
     client = await nats.connect(server)
@@ -206,7 +265,13 @@ async def forget(server: str, stream: str, name: str) -> None:
     config = (await jetstream.stream_info(stream)).config
     config.duplicate_window = 0.1
     await jetstream.update_stream(config)
-    await asyncio.sleep(0.3)
+    numbers = set[int]()
+    while len(numbers) < 2:
+        sent = await jetstream.publish(f"{stream}.last", headers={"Nats-Msg-Id": "last"})
+        numbers.add(sent.seq)
+        await asyncio.sleep(0.01)
+    for number in numbers:
+        await jetstream.delete_msg(stream, number)
     await client.close()
 
 

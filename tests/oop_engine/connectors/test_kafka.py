@@ -16,11 +16,12 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import Gathered, Graph, Kafka, KafkaTopic, Page, Schema, SetupError, TraceError, serve
+from oop_engine.connectors import link
 from oop_engine.connectors.link import UnreachableError
-from oop_engine.connectors.sinks import kafka_topic
 from oop_engine.connectors.sources import kafka
 from oop_engine.operators import Count, Meld, Ordered, Punctuate, Tumbling, WindowAggregate
 from oop_engine.runners.event_loop import run_async
+from tests.children import MOST_S
 from tests.oop_engine.connectors.breaks import through_breaks
 from tests.oop_engine.connectors.guarded import Guarded, shown
 from tests.oop_engine.connectors.servers import IN_A_ROW, free_port, served
@@ -44,17 +45,17 @@ def cluster() -> Iterator[Any]:
     )
     producer = library.Producer({"bootstrap.servers": "", "test.mock.num.brokers": 1, "log_level": 0})
     yield producer
-    producer.flush(10)
+    producer.flush(MOST_S)
 
 
 def servers(producer: Any) -> str:
-    return ",".join(f"{b.host}:{b.port}" for b in producer.list_topics(timeout=10).brokers.values())
+    return ",".join(f"{b.host}:{b.port}" for b in producer.list_topics(timeout=MOST_S).brokers.values())
 
 
 def send(producer: Any, topic: str, partition: int, *times: int) -> None:
     for ts in times:
         producer.produce(topic, json.dumps({"ts": ts, "key": f"p{partition}"}).encode(), partition=partition)
-    assert producer.flush(10) == 0
+    assert producer.flush(MOST_S) == 0
 
 
 async def some(source: Kafka, position: Any = None) -> list[tuple[Any, Any]]:
@@ -121,7 +122,7 @@ def test_a_wrong_broker_is_told_in_a_line(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed (the extra kafka)")
-    monkeypatch.setattr(kafka, "_ANSWER_S", 0.1)
+    monkeypatch.setattr(link, "ANSWER_S", 0.1)
     at = f"127.0.0.1:{free_port()}"
     with pytest.raises(
         SetupError, match=f"Kafka topic 'two' at {at}: no broker answers .*: give the address"
@@ -211,7 +212,7 @@ def test_messages_that_the_broker_has_deleted_are_told(cluster: Any) -> None:
     _, position = read(Kafka(servers(cluster), "kept", [0], follow=False))
     for _ in range(8):
         cluster.produce("kept", bytes(900_000), partition=0)
-    assert cluster.flush(10) == 0
+    assert cluster.flush(MOST_S) == 0
     with pytest.raises(
         TraceError, match=r"'kept', partition 0: message 2, .* no longer there; it has \d to 9: keep"
     ):
@@ -230,7 +231,7 @@ def test_messages_that_are_deleted_while_nobody_polls_are_told(cluster: Any) -> 
             consumer.pause([partition_of("slow")])
             for _ in range(8):
                 cluster.produce("slow", bytes(900_000), partition=0)
-            assert cluster.flush(10) == 0
+            assert cluster.flush(MOST_S) == 0
             consumer.seek(partition_of("slow", 1))
             consumer.resume([partition_of("slow")])
             with pytest.raises(TraceError, match=r"message 1, .* no longer there; it has \d to 8: keep"):
@@ -302,7 +303,7 @@ def tansu(port: int, advertised: int, folder: Path, topic: str) -> Iterator[None
     command = [str(Path(mesh.__file__).parent / "bin" / "tansu"), "broker"]
     command += ["--listener-url", url, "--advertised-listener-url", f"tcp://127.0.0.1:{advertised}"]
     with served(command, "ready in", folder):
-        subprocess.run([command[0], "topic", "create", topic, "--broker", url], check=True, timeout=30)
+        subprocess.run([command[0], "topic", "create", topic, "--broker", url], check=True, timeout=MOST_S)
         yield
 
 
@@ -352,7 +353,7 @@ def test_rows_of_an_epoch_are_sent_once(broker: str) -> None:
     consumer.assign([confluent_kafka.TopicPartition("four", number, 0) for number in range(3)])
     found, ends = [], 0
     while ends < 3:
-        message = consumer.poll(10.0)
+        message = consumer.poll(MOST_S)
         ends += message.error() is not None
         if message.error() is None:
             found.append((message.key(), json.loads(message.value())["ts"]))
@@ -364,7 +365,7 @@ def test_a_sink_goes_on_when_its_broker_is_back(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A broker tells clients where it is, so this one tells them where the wire is."""
-    monkeypatch.setattr(kafka_topic, "_ANSWER_S", 1.0)
+    monkeypatch.setattr(link, "ANSWER_S", 1.0)
     port, wire = free_port(), free_port()
     with tansu(port, wire, tmp_path_factory.mktemp("tansu"), "away"):
 
@@ -376,7 +377,7 @@ def test_a_sink_goes_on_when_its_broker_is_back(
 
         async def both() -> list[int]:
             await through_breaks(port, sink, ends_transaction, at=wire)
-            await asyncio.wait_for(mended_meanwhile(port, wire, sink(wire)), 20)
+            await asyncio.wait_for(mended_meanwhile(port, wire, sink(wire)), MOST_S)
             async with wired(port, wire):
                 found = await some(Kafka(f"127.0.0.1:{wire}", "away", follow=False))
             return [json.loads(m)["ts"] for data, _ in found for m in data]
@@ -421,15 +422,16 @@ def test_a_password_that_is_refused_ends_the_service_also_behind_an_outage(
             await anext(source.read({}))
 
     async def commit(sink: KafkaTopic, prepared: Any) -> None:
-        for _ in range(9):
+        while True:
             with suppress(UnreachableError):
                 await sink.commit(prepared)
+                return
 
     async def guarded() -> None:
         guard = Guarded(port, at)
         await guard.mend()
         try:
-            await asyncio.wait_for(main(guard), 60)
+            await asyncio.wait_for(main(guard), MOST_S)
         finally:
             await guard.cut()
 
@@ -447,7 +449,7 @@ async def mended_meanwhile(port: int, at: int, sink: KafkaTopic) -> None:
             if epoch:
                 await wire.cut()
                 asyncio.get_running_loop().call_later(0.3, lambda: asyncio.ensure_future(wire.mend()))
-            for _ in range(9):
+            while True:
                 with suppress(UnreachableError):
                     await sink.commit(prepared)
                     break
@@ -457,7 +459,7 @@ async def mended_meanwhile(port: int, at: int, sink: KafkaTopic) -> None:
 def test_a_sink_tells_of_a_wrong_column_or_broker(
     cluster: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(kafka_topic, "_ANSWER_S", 0.5)
+    monkeypatch.setattr(link, "ANSWER_S", 0.5)
     for at, topic, key, words in (
         (servers(cluster), "five", "host", "key must be one of ts, key; got 'host'"),
         (f"127.0.0.1:{free_port()}", "five", "key", "no broker answers"),

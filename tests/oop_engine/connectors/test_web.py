@@ -13,6 +13,7 @@ import pytest
 from oop_engine import LiveSource, ServerEvents, SetupError, WebSocket
 from oop_engine.connectors.sources import server_events
 from oop_engine.runners.event_loop import run_async
+from tests.children import MOST_S
 from tests.oop_engine.connectors.servers import free_port
 
 
@@ -96,7 +97,7 @@ def test_a_web_socket_that_is_closed_in_order_and_not_there_again_is_told(
                 with pytest.raises(SetupError, match="403"):
                     await anext(feed)
 
-    run_async(asyncio.wait_for(main(), 30))
+    run_async(asyncio.wait_for(main(), MOST_S))
     lines = [line for line in caplog.messages if line.startswith("source: ")]
     assert "the connection is lost" in lines[0]
     assert "is back after" in lines[1]
@@ -125,7 +126,7 @@ def test_events_that_are_refused_later_end_the_source(code: int, monkeypatch: py
         assert source.link.losses == 1
         server.close()
 
-    run_async(asyncio.wait_for(main(), 30))
+    run_async(asyncio.wait_for(main(), MOST_S))
 
 
 def test_events_go_on_behind_the_last_id(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
+from tests.oop_engine.connectors.servers import free_port
+
 __all__ = ["Wire", "wired"]
 
 
@@ -22,11 +24,14 @@ class Wire:
         self._server: asyncio.Server | None = None
         self._ways = set[asyncio.Task[None]]()
         self.last: Callable[[bytes], bool] | None = None
+        self.lose: Callable[[bytes], bool] | None = None
+        self.still = False
 
     async def mend(self) -> None:
         """Let clients connect, always at one port."""
         if self._server is not None:
             return
+        self.still = False
         self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.here)
         self.here = self._server.sockets[0].getsockname()[1]
 
@@ -54,9 +59,11 @@ class Wire:
         try:
             back, there = await asyncio.open_connection("127.0.0.1", self._there)
             await self.greet((reader, writer), (back, there))
-            answers = asyncio.create_task(_copied(back, writer))
+            answers = asyncio.create_task(self._answered(back, writer))
             try:
                 while data := await reader.read(1 << 16):
+                    if self.still:
+                        continue
                     if self.last is not None and self.last(data):
                         answers.cancel()
                         await asyncio.wait({answers})
@@ -64,7 +71,7 @@ class Wire:
                         self.cuts += 1
                         there.write(data)
                         await back.read(1)  # it has been done
-                        asyncio.get_running_loop().call_soon(lambda: asyncio.ensure_future(self.cut()))
+                        self._cut_soon()
                         await asyncio.Event().wait()
                     there.write(data)
             finally:
@@ -76,18 +83,26 @@ class Wire:
             for each in filter(None, (writer, there)):
                 each.transport.abort()
 
+    async def _answered(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while data := await reader.read(1 << 16):
+                if self.lose is not None and self.lose(data):
+                    self.lose = None
+                    self.cuts += 1
+                    self._cut_soon()
+                    return
+                if not self.still:
+                    writer.write(data)
+            writer.close()
 
-async def _copied(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with suppress(OSError):
-        while data := await reader.read(1 << 16):
-            writer.write(data)
-        writer.close()
+    def _cut_soon(self) -> None:
+        asyncio.get_running_loop().call_soon(lambda: asyncio.ensure_future(self.cut()))
 
 
 @asynccontextmanager
 async def wired(port: int, here: int = 0) -> AsyncIterator[Wire]:
     """Have a wire to a port for as long as the block takes; ``here``: its own port, 0: any that is free."""
-    wire = Wire(port, here)
+    wire = Wire(port, here or free_port())
     await wire.mend()
     try:
         yield wire

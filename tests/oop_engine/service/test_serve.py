@@ -57,6 +57,7 @@ from oop_engine.service.checkpoint_folder import CheckpointFolder, OwnerGone
 from oop_engine.service.gate import Gate
 from oop_engine.service.service import Service
 from oop_engine.system.disk import Disk
+from tests.children import MOST_S
 
 SCHEMA = Schema({"ts": pa.int64(), "key": pa.string()}, "ts", "s")
 
@@ -615,7 +616,7 @@ def test_a_service_that_is_stopped_within_a_checkpoint_loses_nothing(at: int, tm
             every_s=0.001,
             aside=aside,
         )
-        return await asyncio.wait_for(service.run(stop), 20)
+        return await asyncio.wait_for(service.run(stop), MOST_S)
 
     def feed(start: int) -> AsyncIterator[Any]:
         async def rest() -> AsyncIterator[Any]:

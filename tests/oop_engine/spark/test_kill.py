@@ -61,7 +61,7 @@ def killed_by_itself(place: Path, sink: str, dies: str) -> None:
     """Start it, and have its driver killed in a commit: all else ends by itself."""
     with Running(MODULE, str(place), sink, dies, log=place / "log") as running:
         assert running.wait(MOST_S) == -9, running.log.read_text()
-        assert running.left_after(30) == []
+        assert running.left_after(MOST_S) == []
 
 
 def finished(place: Path, sink: str) -> None:
@@ -69,7 +69,7 @@ def finished(place: Path, sink: str) -> None:
     with Running(MODULE, str(place), sink, "", log=place / "log") as running:
         assert running.lines(SEGMENTS)
         assert running.wait(MOST_S) == 0, running.log.read_text()
-        assert running.left_after(10) == []
+        assert running.left_after(MOST_S) == []
 
 
 def finished_here(place: Path, sink: str) -> None:

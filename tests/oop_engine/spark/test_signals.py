@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from oop_engine.traces import write_trace
+from tests.children import MOST_S
 from tests.oop_engine.spark.killed_query import SCHEMA, pages
 from tests.oop_engine.spark.processes import Running
 from tests.oop_engine.spark.test_kill import blind
@@ -33,8 +34,8 @@ def test_a_signal_ends_a_query_that_follows(
         assert len(running.lines(1)) == 1
         os.killpg(running.process.pid, sent)
         code = -sent if sent == signal.SIGINT else 128 + sent
-        assert running.wait(120) == code, running.log.read_text()
-        assert running.left_after(10) == []
+        assert running.wait(MOST_S) == code, running.log.read_text()
+        assert running.left_after(MOST_S) == []
     said = running.log.read_text()
     if sent == signal.SIGINT:
         assert said.splitlines()[-1] == "KeyboardInterrupt"

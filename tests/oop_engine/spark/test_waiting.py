@@ -12,6 +12,7 @@ from threading import Event, current_thread, main_thread
 import pytest
 
 from oop_engine.spark.session.waiting import interruptible, terminable
+from tests.children import MOST_S
 
 
 def test_it_is_done_in_another_thread() -> None:
@@ -56,7 +57,7 @@ def test_an_interrupt_stops_it() -> None:
     def work() -> None:
         begun.set()
         os.kill(os.getpid(), signal.SIGINT)  # as a terminal does: to the process, not to this thread
-        assert stopped.wait(60)
+        assert stopped.wait(MOST_S)
         ended.set()
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -28,6 +28,7 @@ from oop_engine import (
 from oop_engine.core.page import concat
 from oop_engine.core.punctuation import shift
 from oop_engine.testing import LAWS, Case, check, contract_suite
+from tests.children import MOST_S
 
 SCHEMA = Schema({"ts": pa.int64(), "n": pa.int64()}, "ts", "s")
 
@@ -295,7 +296,7 @@ def test_a_suite_runs_outside_of_this_project(tmp_path: Path) -> None:
         str(tmp_path),
         str(tmp_path),
     ]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=MOST_S)
     assert f"1 failed, {2 * len(LAWS) - 1} passed" in done.stdout, done.stdout + done.stderr
     assert "FAILED test_mine.py::test_loses[loses-oracle]" in done.stdout
 
