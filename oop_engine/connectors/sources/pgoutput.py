@@ -43,10 +43,12 @@ class Relation:
 class Decoder:
     """Collects the rows of a transaction; ``take`` returns them with its end, when that has come.
 
-    ``wanted``: whether an operation (insert, update, delete) on a table is read.
+    ``wanted``: whether an operation (insert, update, delete) on a table is read.  ``within``: a transaction has begun,
+    and its end has not come.
     """
 
     wanted: Callable[[str, str], bool]
+    within: bool = False
     _relations: dict[int, Relation] = field(default_factory=dict)
     _rows: list[dict[str, Any]] = field(default_factory=list)
 
@@ -54,14 +56,14 @@ class Decoder:
         """Take a message; return the rows of a transaction and the place behind it, at its end."""
         kind, at = chr(data[0]), _Cursor(data, 1)
         if kind == "B":
-            self._rows = []
+            self._rows, self.within = [], True
         elif kind == "R":
             self._relate(at)
         elif kind in _OPERATIONS:
             self._change(kind, at)
         elif kind == "C":
             at.skip(1 + 8)
-            rows, self._rows = self._rows, []
+            rows, self._rows, self.within = self._rows, [], False
             return rows, at.number("q")
         return None
 

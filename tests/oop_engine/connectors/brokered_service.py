@@ -45,8 +45,9 @@ def telling(source: LiveSource, name: str, folder: Path) -> LiveSource:
     numbers = dict(json.loads(line) for line in lines if line.endswith("]"))
 
     async def seen(position: Any) -> AsyncIterator[tuple[Any, Any]]:
+        number = numbers.get(json.dumps(position), 0)
         async for data, behind in read(position):
-            number = max(json.loads(payload)["id"] for payload in data)
+            number = max((json.loads(payload)["id"] for payload in data), default=number)
             numbers[json.dumps(behind)] = number
             with known.open("a") as file:
                 file.write(f"\n{json.dumps([json.dumps(behind), number])}")

@@ -7,24 +7,30 @@ import json
 import os
 import pwd
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import aclosing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from oop_engine import Page, PostgresChanges, PostgresTable, Schema, SetupError, SnapshotError, TraceError
+from oop_engine.connectors import link
 from oop_engine.connectors.link import UnreachableError, read_on
-from oop_engine.connectors.sources.pgoutput import lsn_of
+from oop_engine.connectors.sources import postgres_changes
+from oop_engine.connectors.sources.pgoutput import Decoder, lsn_of
 from oop_engine.runners.event_loop import run_async
+from tests.children import MOST_S
 from tests.oop_engine.connectors.breaks import SCHEMA as SCHEMA_OF_BREAKS
 from tests.oop_engine.connectors.breaks import through_breaks
 from tests.oop_engine.connectors.servers import IN_A_ROW, free_port, program, served
+from tests.oop_engine.connectors.wire import Wire, wired
 
 SCHEMA = Schema({"window_end": pa.int64(), "host": pa.string(), "n": pa.int64()}, "window_end", "s")
 SETTINGS = {"wal_level": "logical", "fsync": "off", "max_wal_senders": 10, "listen_addresses": "127.0.0.1"}
@@ -324,3 +330,127 @@ def test_changes_go_on_when_the_connection_is_made_again(dsn: str) -> None:
     assert run_async(main()) == [1, 2]
     assert source.link.losses == 1
     do(dsn, "select pg_drop_replication_slot('lost')")
+
+
+def on_a_wire(dsn: str, wire: Wire) -> str:
+    return dsn.replace(str(port_of(dsn)), str(wire.here))
+
+
+def port_of(dsn: str) -> int:
+    return int(dsn.rpartition(":")[2].partition("/")[0])
+
+
+def test_a_server_that_falls_silent_is_away_and_nothing_is_lost(
+    dsn: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As with a machine that is switched off, or a cable that is cut: no connection ends by that."""
+    do(dsn, "create table silent (ts int)", "create publication silent for table silent")
+    do(dsn, "select pg_create_logical_replication_slot('silent', 'pgoutput')")
+
+    async def main() -> list[int]:
+        async with wired(port_of(dsn)) as wire:
+            source = PostgresChanges(on_a_wire(dsn, wire), "silent", "silent")
+            async with aclosing(read_on(source, None)) as feed:  # type: ignore[type-var]
+                do(dsn, "insert into silent values (1)")
+                found = [(await anext(feed))[0]]
+                monkeypatch.setattr(postgres_changes, "_SILENT_S", 0.1)
+                wire.still = True
+                do(dsn, "insert into silent values (2)")
+                following = asyncio.ensure_future(anext(feed))
+                while not source.link.away:
+                    await asyncio.sleep(0.01)
+                monkeypatch.setattr(postgres_changes, "_SILENT_S", MOST_S)
+                await wire.cut()
+                await wire.mend()
+                return [json.loads(row)["ts"] for rows in [*found, (await following)[0]] for row in rows]
+
+    assert run_async(asyncio.wait_for(main(), MOST_S)) == [1, 2]
+    assert any("slot 'silent': the server has been silent for 0.1 s" in line for line in caplog.messages)
+    do(dsn, "select pg_drop_replication_slot('silent')")
+
+
+def test_a_server_is_asked_for_signs_of_life_and_gives_them(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And of a table that nobody reads the log is not kept for ever: without changes the place goes on with it."""
+    do(
+        dsn,
+        "create table still (ts int)",
+        "create table busy (ts int)",
+        "create publication still for table still",
+    )
+    monkeypatch.setattr(postgres_changes, "_STATUS_S", 0.05)
+    source = PostgresChanges(dsn, "still", "still")
+
+    async def main() -> None:
+        async with aclosing(source.read(None)) as feed:  # type: ignore[type-var]
+            waiting = asyncio.ensure_future(anext(feed))
+            while source._pgconn is None:
+                await asyncio.sleep(0.01)
+            [(end,)] = do(dsn, "insert into busy values (1)", "select pg_current_wal_flush_lsn()::text")
+            rows, position = await waiting
+            while lsn_of(position) < lsn_of(end):
+                more, position = await anext(feed)
+                rows += more
+            assert rows == []
+            await source.acknowledge(position)
+            done = "select confirmed_flush_lsn::text from pg_replication_slots where slot_name = 'still'"
+            while lsn_of(do(dsn, done)[0][0]) < lsn_of(end):
+                await asyncio.sleep(0.01)
+
+    run_async(asyncio.wait_for(main(), MOST_S))
+
+
+def test_a_sign_of_life_that_the_server_asks_for_is_given_at_once() -> None:
+    source, told = PostgresChanges("", "any"), list[bytes]()
+    source._pgconn = SimpleNamespace(put_copy_data=told.append, flush=lambda: 0)
+    decoder = Decoder(lambda *_: True)
+    for asks in (0, 1):
+        run_async(source._step(decoder, b"k" + struct.pack(">qqb", 7, 0, asks)))
+    assert [each[:1] for each in told] == [b"r"]
+    decoder.within = True  # a transaction is on its way: no place in it is one to go on from
+    assert run_async(source._step(decoder, b"k" + struct.pack(">qqb", 9, 0, 0))) is None
+
+
+def test_a_slot_that_a_process_before_has_for_a_moment_is_waited_for(dsn: str) -> None:
+    do(dsn, "create table held (ts int)", "create publication held for table held")
+    do(dsn, "select pg_create_logical_replication_slot('held', 'pgoutput')", "insert into held values (1)")
+    before, after = PostgresChanges(dsn, "held", "held"), PostgresChanges(dsn, "held", "held")
+    ask, asked = after._asked, list[bytes]()
+
+    async def counted(command: bytes) -> Any:
+        asked.append(command)
+        return await ask(command)
+
+    async def main() -> None:
+        async with aclosing(before.read(None)) as feed:  # type: ignore[type-var]
+            await anext(feed)
+            following = asyncio.ensure_future(changes(after, None, 1))
+            while len(asked) < 2:  # it was refused once
+                await asyncio.sleep(0.01)
+        assert (await following)[0] == [[row("held", "insert", ts=1)]]
+
+    after._asked = counted  # type: ignore[method-assign]
+    run_async(asyncio.wait_for(main(), MOST_S))
+    do(dsn, "select pg_drop_replication_slot('held')")
+
+
+def test_a_slot_that_another_service_reads_is_told(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    do(dsn, "create table taken (ts int)", "create publication taken for table taken")
+    do(dsn, "select pg_create_logical_replication_slot('taken', 'pgoutput')", "insert into taken values (1)")
+
+    async def main() -> None:
+        async with aclosing(PostgresChanges(dsn, "taken", "taken").read(None)) as feed:  # type: ignore[type-var]
+            await anext(feed)
+            monkeypatch.setattr(link, "ANSWER_S", 0.0)
+            monkeypatch.setattr(PostgresChanges, "_slot_at", here)
+            with pytest.raises(
+                SetupError, match=r"active for PID \d+: does another service read this slot\?"
+            ):
+                await changes(PostgresChanges(dsn, "taken", "taken"), None, 1)
+
+    async def here(*_: Any) -> str:
+        return "0/0"
+
+    run_async(main())
+    do(dsn, "select pg_drop_replication_slot('taken')")
