@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import socket
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from oop_engine.connectors import link
 from oop_engine.connectors.library import library
 from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.refusals import refused_by_postgres
@@ -26,6 +31,8 @@ _NET = (
     f"select {{columns}}, max(oop_order) as oop_order {_OF_EPOCH} group by {{columns}} having sum(oop_change)"
 )
 _TAKING_BACK = f"delete from {{table}} as kept using ({_NET} < 0) as gone where {{same}}"
+_ALIVE = "set tcp_keepalives_idle = 30; set tcp_keepalives_interval = 10; set tcp_keepalives_count = 3"
+"""A server notices within a minute that nobody is there any more, and lets go of what a transaction has locked."""
 
 
 class PostgresTable(LiveSink):
@@ -56,8 +63,8 @@ class PostgresTable(LiveSink):
         self._names = schema.plain().names if self._net else schema.names
         self._read = [*self._names, *(name for name in schema.names if name not in self._names)]
         try:
-            await self._connect()
-            await self._make(schema)
+            self._connection = await self._connected()
+            await self._answered(self._make(schema))
         except psycopg.Error as error:
             await self.close()
             reason = str(error).strip().splitlines()[0]
@@ -113,24 +120,38 @@ class PostgresTable(LiveSink):
         if self._connection is not None:
             await self._connection.close()
 
-    async def _connect(self) -> None:
+    async def _connected(self) -> Any:
         psycopg = library("psycopg", "postgres", "PostgresTable")
-        self._connection = await psycopg.AsyncConnection.connect(
-            self._dsn, autocommit=True, connect_timeout=10
-        )
+        limit = max(int(link.ANSWER_S), 1)
+        found = await psycopg.AsyncConnection.connect(self._dsn, autocommit=True, connect_timeout=limit)
+        with suppress(psycopg.Error):  # of a server that only speaks like Postgres
+            await found.execute(_ALIVE)
+        return found
 
     async def _reached(self, work: Callable[[], Awaitable[None]]) -> None:
         """Do some work, which can be repeated, on a new connection if the last one broke."""
         psycopg = library("psycopg", "postgres", "PostgresTable")
         try:
             if self._connection.closed:
-                await self._connect()
-            await work()
+                self._connection = await self._connected()
+            await self._answered(work())
         except psycopg.OperationalError as error:
             if not self._connection.closed or refused_by_postgres(error):  # such as a full disk
                 raise
             msg = f"{self._place}: {error}"
             raise UnreachableError(msg) from error
+
+    async def _answered(self, work: Awaitable[None]) -> None:
+        """Wait for some work, which may take its time, as long as the server lets others in."""
+        doing = asyncio.ensure_future(work)
+        try:
+            while not (await asyncio.wait({doing}, timeout=link.ANSWER_S))[0]:
+                await (await self._connected()).close()
+        finally:
+            if not doing.done():
+                _cut(self._connection)
+                await asyncio.gather(doing, return_exceptions=True)
+        await doing
 
     def _statements(self) -> list[str]:
         """Return how the rows of an epoch get into the table, one statement after the other."""
@@ -187,3 +208,9 @@ class PostgresTable(LiveSink):
     @property
     def _place(self) -> str:
         return f"Postgres table {self._table!r}"
+
+
+def _cut(connection: Any) -> None:
+    """End a connection, so that who waits for it has an error at once."""
+    with suppress(OSError), socket.socket(fileno=os.dup(connection.pgconn.socket)) as way:
+        way.shutdown(socket.SHUT_RDWR)

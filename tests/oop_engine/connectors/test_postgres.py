@@ -11,8 +11,10 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -85,6 +87,13 @@ def do(dsn: str, *statements: str) -> list[Any]:
         return cursor.fetchall() if cursor.description else []
 
 
+def drop(dsn: str, slot: str) -> None:
+    """Drop a slot, once the server has learnt that nobody reads it any more."""
+    free = f"slot_name = '{slot}' and not active"
+    while not do(dsn, f"select pg_drop_replication_slot(slot_name) from pg_replication_slots where {free}"):
+        time.sleep(0.01)
+
+
 def page(*rows: tuple[int, str, int]) -> Page:
     return Page.of(SCHEMA, dict(zip(SCHEMA.names, map(list, zip(*rows, strict=True)), strict=True)))
 
@@ -133,6 +142,68 @@ def test_a_sink_goes_on_when_its_server_is_back(dsn: str, last: bytes) -> None:
     sink = lambda at: PostgresTable(dsn.replace(str(port), str(at)), table)
     run_async(through_breaks(port, sink, lambda sent: last in sent))
     assert do(dsn, f"select ts from {table} order by 1") == [(1,), (2,), (3,), (4,), (5,), (6,)]
+
+
+@pytest.mark.parametrize("part", ["prepare", "commit"])
+def test_a_sink_takes_a_server_that_is_silent_for_one_that_is_away(
+    dsn: str, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    do(dsn, f"create table still_{part} (ts int, key text)")
+
+    async def main() -> None:
+        async with wired(port_of(dsn)) as wire:
+            sink = PostgresTable(on_a_wire(dsn, wire), f"still_{part}")
+            await sink.open(SCHEMA_OF_BREAKS, "run", [])
+            await sink.write(0, Page.of(SCHEMA_OF_BREAKS, {"ts": [1], "key": ["a"]}))
+            prepared = await sink.prepare(0) if part == "commit" else None
+            work = partial(sink.commit, prepared) if prepared else partial(sink.prepare, 0)
+            monkeypatch.setattr(link, "ANSWER_S", 1.0)
+            wire.still = True
+            with pytest.raises(UnreachableError):
+                await work()
+            monkeypatch.setattr(link, "ANSWER_S", MOST_S)
+            await wire.cut()
+            await wire.mend()
+            await sink.commit(prepared := await work() or prepared)
+            await sink.close()
+
+    run_async(main())
+    assert do(dsn, f"select ts from still_{part}") == [(1,)]
+
+
+def test_a_sink_waits_for_a_server_that_takes_its_time(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where somebody else has locked the table: it lets others in, so it is not away."""
+    import psycopg
+
+    do(dsn, "create table locked_out (ts int, key text)")
+
+    async def main() -> None:
+        sink = PostgresTable(dsn, "locked_out")
+        await sink.open(SCHEMA_OF_BREAKS, "run", [])
+        [alive] = await (await sink._connection.execute("show tcp_keepalives_idle")).fetchone()
+        assert alive == "30"
+        await sink.write(0, Page.of(SCHEMA_OF_BREAKS, {"ts": [1], "key": ["a"]}))
+        prepared = await sink.prepare(0)
+        connect, looks = sink._connected, []
+
+        async def looked() -> Any:
+            monkeypatch.setattr(link, "ANSWER_S", MOST_S)
+            looks.append(found := await connect())
+            return found
+
+        monkeypatch.setattr(sink, "_connected", looked)
+        async with await psycopg.AsyncConnection.connect(dsn) as other:
+            await other.execute("lock table locked_out")
+            monkeypatch.setattr(link, "ANSWER_S", 0.01)
+            committing = asyncio.ensure_future(sink.commit(prepared))
+            while not looks:
+                await asyncio.sleep(0.01)
+            assert not committing.done()
+        await committing
+        await sink.close()
+
+    run_async(main())
+    assert do(dsn, "select ts from locked_out") == [(1,)]
 
 
 def test_rows_of_a_key_are_replaced(dsn: str) -> None:
@@ -329,7 +400,7 @@ def test_changes_go_on_when_the_connection_is_made_again(dsn: str) -> None:
 
     assert run_async(main()) == [1, 2]
     assert source.link.losses == 1
-    do(dsn, "select pg_drop_replication_slot('lost')")
+    drop(dsn, "lost")
 
 
 def on_a_wire(dsn: str, wire: Wire) -> str:
@@ -366,7 +437,7 @@ def test_a_server_that_falls_silent_is_away_and_nothing_is_lost(
 
     assert run_async(asyncio.wait_for(main(), MOST_S)) == [1, 2]
     assert any("slot 'silent': the server has been silent for 0.1 s" in line for line in caplog.messages)
-    do(dsn, "select pg_drop_replication_slot('silent')")
+    drop(dsn, "silent")
 
 
 def test_a_server_is_asked_for_signs_of_life_and_gives_them(
@@ -432,7 +503,7 @@ def test_a_slot_that_a_process_before_has_for_a_moment_is_waited_for(dsn: str) -
 
     after._asked = counted  # type: ignore[method-assign]
     run_async(asyncio.wait_for(main(), MOST_S))
-    do(dsn, "select pg_drop_replication_slot('held')")
+    drop(dsn, "held")
 
 
 def test_a_slot_that_another_service_reads_is_told(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -453,4 +524,4 @@ def test_a_slot_that_another_service_reads_is_told(dsn: str, monkeypatch: pytest
         return "0/0"
 
     run_async(main())
-    do(dsn, "select pg_drop_replication_slot('taken')")
+    drop(dsn, "taken")
