@@ -17,6 +17,8 @@ from oop_engine.core.errors import SetupError, TraceError
 __all__ = ["Mqtt"]
 
 _MOST = 1000
+_ALIVE_S = 20
+"""Seconds of silence after which the client asks the broker for a sign of life, and then until it is away."""
 
 
 class Mqtt(LiveSource):
@@ -168,7 +170,7 @@ class Mqtt(LiveSource):
         properties.ReceiveMaximum = 65_535
         client.connect_timeout = link.ANSWER_S
         try:
-            client.connect(self._host, self._port, clean_start=False, properties=properties)
+            client.connect(self._host, self._port, _ALIVE_S, clean_start=False, properties=properties)
         except OSError as error:
             msg = f"{self._place}: no broker answers ({error.strerror or error}): give the address of one that runs"
             raise SetupError(msg) from error

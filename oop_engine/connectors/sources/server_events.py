@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+from oop_engine.connectors import link
+from oop_engine.connectors.alive import keep_alive
 from oop_engine.connectors.library import library
 from oop_engine.connectors.refusals import REFUSED_BY_HTTP
 from oop_engine.connectors.source import LiveSource, Position
@@ -22,7 +24,9 @@ class ServerEvents(LiveSource):
     ``event``: those of this kind alone.  The position is the id of an event, if the server gives ids: it is asked to
     go on behind it (``Last-Event-ID``); whether it does is the server's affair, so events since the last checkpoint
     may be lost.  A connection that ends is made again (``again=False``: the stream ends with it).  ``options`` are
-    those of ``httpx.AsyncClient``. Raises ``SetupError`` if the server does not answer at the start, or refuses.
+    those of ``httpx.AsyncClient``: where a server sends a comment now and then, ``{"timeout": httpx.Timeout(10,
+    read=60)}`` makes it anew when none comes any more.  Raises ``SetupError`` if the server does not answer at the
+    start, or refuses.
     """
 
     replayable = True  # of servers that go on behind an id
@@ -32,18 +36,21 @@ class ServerEvents(LiveSource):
         options: dict[str, Any] | None = None,
     ) -> None:  # fmt: skip
         self._url, self.format, self._event, self._again = url, format, event, again
-        self._options = {"timeout": None, **(options or {})}
+        self._options = options or {}
 
     async def read(self, position: Position) -> AsyncIterator[tuple[list[bytes], Position]]:
         """Yield the data of each event, with the last id that there was."""
         httpx = library("httpx", "web", "ServerEvents")
         last, connected = position, False
-        async with httpx.AsyncClient(**self._options) as client:
+        limit = httpx.Timeout(link.ANSWER_S, read=None)
+        async with httpx.AsyncClient(**{"timeout": limit, **self._options}) as client:
             while True:
                 headers = {"Accept": "text/event-stream", **({} if last is None else {"Last-Event-ID": last})}
                 try:
                     async with client.stream("GET", self._url, headers=headers) as answer:
                         answer.raise_for_status()
+                        if (stream := answer.extensions.get("network_stream")) is not None:
+                            keep_alive(stream.get_extra_info("socket"))
                         connected = True
                         self.link.here()
                         async for name, data, number in _events(answer.aiter_lines()):

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from typing import Any
 
+from oop_engine.connectors.alive import keep_alive
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.core.errors import SetupError
 
@@ -81,6 +82,7 @@ async def _pump(
 ) -> None:
     """Put whole lines of a connection into the queue; a full queue makes the sender wait."""
     rest = b""
+    keep_alive(writer.get_extra_info("socket"))
     try:
         while data := await reader.read(1 << 16):
             whole, newline, rest = (rest + data).rpartition(b"\n")
@@ -90,7 +92,7 @@ async def _pump(
                 break  # no line is that long: let the sender know
         if rest:
             await waiting.put(rest + b"\n")
-    except ConnectionError:
+    except OSError:  # the connection broke, or nobody is there any more
         pass  # the lines that came whole are in the queue
     finally:
         writer.close()

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
+import socket
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +29,7 @@ from oop_engine import (
     UsageError,
     write_trace,
 )
+from oop_engine.connectors.sources.tcp_lines import _pump
 from oop_engine.runners.event_loop import run_async
 
 SCHEMA = Schema({"ts": pa.int64(), "key": pa.string()}, "ts", "s")
@@ -283,6 +287,21 @@ def test_a_connection_ends_with_its_server() -> None:
         return found
 
     assert run_async(main()) == [(b"one\ntwo\n", 108)]
+
+
+async def test_a_server_that_is_gone_without_a_word_ends_the_connection_too() -> None:
+    """The system finds that out, and tells it by an error that is no ``ConnectionError``."""
+    reader, waiting, ends = asyncio.StreamReader(), asyncio.Queue[bytes | None](), list[bool]()
+    with socket.socket() as found:
+        writer: Any = SimpleNamespace(get_extra_info=lambda _: found, close=lambda: ends.append(True))
+        pump = asyncio.create_task(_pump(reader, writer, waiting, last=True))
+        reader.feed_data(b"one\ntw")
+        assert await waiting.get() == b"one\n"
+        reader.set_exception(TimeoutError(errno.ETIMEDOUT, "Connection timed out"))
+        await pump
+        assert await waiting.get() is None
+        assert ends == [True]
+        assert found.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) != 0
 
 
 def test_an_address_where_nobody_is_is_told() -> None:

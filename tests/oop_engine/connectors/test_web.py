@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import sys
 from contextlib import aclosing
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from oop_engine import LiveSource, ServerEvents, SetupError, WebSocket
+from oop_engine.connectors.alive import keep_alive
 from oop_engine.connectors.sources import server_events
 from oop_engine.runners.event_loop import run_async
 from tests.children import MOST_S
@@ -163,3 +165,47 @@ def test_events_go_on_behind_the_last_id(monkeypatch: pytest.MonkeyPatch) -> Non
         server.close()
 
     run_async(main())
+
+
+async def test_a_server_of_events_that_is_silent_for_too_long_is_asked_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It takes no end for that; and the system asks a machine that may have gone without one."""
+    httpx = pytest.importorskip("httpx", reason="httpx is not installed (the extra web)")
+    kept, asked, ends = list[Any](), list[bytes](), list[Any]()
+    monkeypatch.setattr(server_events, "keep_alive", kept.append)
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readuntil(b"\r\n\r\n"))
+        id = str(len(asked)).encode()
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
+        writer.write(b"id: " + id + b'\ndata: {"ts": ' + id + b"}\n\n")
+        await reader.read()
+        writer.close()
+        await writer.wait_closed()
+        ends.append(writer)
+
+    server = await asyncio.start_server(talk, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    options = {"trust_env": False, "timeout": httpx.Timeout(MOST_S, read=0.2)}
+    source = ServerEvents(url, options=options)
+    found: list[Any] = []
+    async with aclosing(source.read(None)) as pieces:  # type: ignore[type-var]
+        while len(found) < 3:
+            [data], position = await anext(pieces)
+            found.append((json.loads(data)["ts"], position))
+    assert found == [(1, "1"), (2, "2"), (3, "3")]
+    assert source.link.losses == 2
+    assert b"last-event-id: 2" in asked[2].lower()
+    assert len(kept) == 3
+    while len(ends) < 3:
+        await asyncio.sleep(0.01)
+    server.close()
+
+
+def test_the_system_asks_the_other_end_of_a_connection_for_signs_of_life() -> None:
+    with socket.socket() as found:
+        keep_alive(found)
+        assert found.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) != 0
+        if hasattr(socket, "TCP_KEEPIDLE"):
+            assert found.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 30
