@@ -68,7 +68,7 @@ class JetStream(LiveSource):
             if (refused := refused_by_nats(broken)) is not None:
                 msg = f"{self._place}: {refused}: give the name and the password of the server, nats://NAME:PASSWORD@..."
                 raise SetupError(msg) from error
-            reason = broken[-1] if broken else error
+            reason = str(broken[-1] if broken else error) or "it is silent"
             msg = f"{self._place}: no server answers ({reason}): give the address of one that runs"
             raise UnreachableError(msg) from error
         client.options.update(reconnect_time_wait=_RECONNECT_S, max_reconnect_attempts=_RECONNECTS)

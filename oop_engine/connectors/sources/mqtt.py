@@ -60,6 +60,7 @@ class Mqtt(LiveSource):
         try:
             await asyncio.shield(beginning)  # a thread goes on, though nobody waits for it any more
             self._client = client
+            await self._answered(waiting)
             while True:
                 messages = [await waiting.get()]
                 while len(messages) < _MOST and not waiting.empty():
@@ -68,7 +69,7 @@ class Mqtt(LiveSource):
                 for message in messages:
                     if isinstance(message, Exception):
                         raise message
-                    if self._is_new(message):
+                    if message is not None and self._is_new(message):
                         payloads.append(message.payload)
                 if payloads:
                     yield payloads, self._position()
@@ -76,6 +77,17 @@ class Mqtt(LiveSource):
             self._client = None
             await asyncio.gather(beginning, return_exceptions=True)
             await asyncio.to_thread(self._end, client)
+
+    async def _answered(self, waiting: asyncio.Queue[Any]) -> None:
+        """Wait until the broker has let this client in, or raise what it has answered."""
+        try:
+            async with asyncio.timeout(link.ANSWER_S):
+                answer = await waiting.get()
+        except TimeoutError as error:
+            msg = f"{self._place}: the broker does not answer: give the address of one that runs"
+            raise SetupError(msg) from error
+        if answer is not None:
+            raise answer
 
     async def acknowledge(self, position: Position) -> None:
         """Acknowledge the messages that a checkpoint has."""
@@ -112,7 +124,7 @@ class Mqtt(LiveSource):
         return True
 
     def _connected(self, waiting: asyncio.Queue[Any], loop: asyncio.AbstractEventLoop, *, again: bool) -> Any:
-        """Return a client whose messages, and troubles, come into the queue."""
+        """Return a client whose messages, and troubles, come into the queue; None each time that it is let in."""
         paho = library("paho.mqtt.client", "mqtt", "Mqtt")
         version = library("paho.mqtt.enums", "mqtt", "Mqtt").CallbackAPIVersion.VERSION2
         client = paho.Client(version, client_id=self._client_id, protocol=paho.MQTTv5, manual_ack=True)
@@ -129,6 +141,7 @@ class Mqtt(LiveSource):
             else:
                 sessions[0] = True
                 loop.call_soon_threadsafe(self.link.here)
+                tell(None)
                 try:
                     self._subscribe(client)
                 except ValueError as error:

@@ -66,7 +66,7 @@ class ServerEvents(LiveSource):
                         msg = f"{self._url}: no stream of events ({error}): give the address of one"
                         raise SetupError(msg) from error
                     if self._again:
-                        self.link.gone(f"{self._url}: {error}")
+                        self.link.gone(f"{self._url}: {str(error) or type(error).__name__}")
                         await self.link.pause()
                         continue
                 if not self._again:

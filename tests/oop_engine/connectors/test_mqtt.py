@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from oop_engine import Journal, LiveSource, Mqtt, SetupError, TraceError
+from oop_engine.connectors import link
 from oop_engine.runners.event_loop import run_async
 from tests.children import MOST_S
 from tests.oop_engine.connectors.servers import IN_A_ROW, free_port, program, served
@@ -126,6 +128,15 @@ def test_a_broker_that_refuses_is_told_in_a_line(tmp_path: Path) -> None:
         pytest.raises(SetupError, match="the broker refuses: Not authorized: check name and password"),
     ):
         run_async(first(Mqtt("127.0.0.1", "two", "me", port=number, username="a", password="b"), None, 1))
+
+
+def test_a_broker_that_says_nothing_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("paho.mqtt.client", reason="paho-mqtt is not installed (the extra mqtt)")
+    monkeypatch.setattr(link, "ANSWER_S", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        source = Mqtt("127.0.0.1", "two", "me", port=silent.getsockname()[1])
+        with pytest.raises(SetupError, match="client 'me': the broker does not answer: give the address"):
+            run_async(first(source, None, 1))
 
 
 def test_a_journal_takes_messages_off_the_broker_before_a_checkpoint_has_them(

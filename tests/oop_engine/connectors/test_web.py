@@ -168,7 +168,7 @@ def test_events_go_on_behind_the_last_id(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 async def test_a_server_of_events_that_is_silent_for_too_long_is_asked_anew(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It takes no end for that; and the system asks a machine that may have gone without one."""
     httpx = pytest.importorskip("httpx", reason="httpx is not installed (the extra web)")
@@ -196,6 +196,7 @@ async def test_a_server_of_events_that_is_silent_for_too_long_is_asked_anew(
             found.append((json.loads(data)["ts"], position))
     assert found == [(1, "1"), (2, "2"), (3, "3")]
     assert source.link.losses == 2
+    assert f"the connection is lost ({url}: ReadTimeout)" in caplog.messages[0]
     assert b"last-event-id: 2" in asked[2].lower()
     assert len(kept) == 3
     while len(ends) < 3:
