@@ -31,6 +31,7 @@ __all__ = [
     "Parameter",
     "Scenario",
     "Sweep",
+    "Timed",
     "Values",
     "Variant",
     "find",
@@ -104,6 +105,11 @@ class Claim:
     def verdict(self) -> Literal["holds", "fails", "not checked"]:
         """Return ``holds`` in words."""
         return "not checked" if self.holds is None else "holds" if self.holds else "fails"
+
+
+@dataclass(frozen=True)
+class Timed(Claim):
+    """A claim that rests on times that were measured: a machine that is busy may upset it."""
 
 
 def _no_claims(runs: list[Run]) -> list[Claim]:

@@ -29,7 +29,7 @@ from oop_engine import Linear, Message, Operator, Page, Schema
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.halves import consolidated
 from oop_engine.lab.compare import Run
-from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
+from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Timed, Values, Variant
 from oop_engine.operators.aggregates import Count, Sum
 from oop_engine.operators.kernels.slice_plans import nested
 from oop_engine.operators.kernels.slices import closing
@@ -186,7 +186,7 @@ def _state(runs: list[Run]) -> Claim:
 def _by_keys(values: Values) -> Claim:
     spent = {keys: _spent({**values, "keys": keys}) for keys in (values["keys"], 2 * values["keys"])}
     one, two = spent.values()
-    return Claim(
+    return Timed(
         "twice the keys, and with them twice the tuples, take less than twice the CPU time, shared",
         two[SHARED] < 2 * one[SHARED],
         {f"{keys} keys, {name}, CPU s": round(s, 3) for keys, of in spent.items() for name, s in of.items()},

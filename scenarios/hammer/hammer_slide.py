@@ -40,7 +40,7 @@ from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.units import to_units
 from oop_engine.lab.compare import Run
-from oop_engine.lab.scenario import COMPLETE_AT, Claim, Parameter, Scenario, Sweep, Values, Variant
+from oop_engine.lab.scenario import COMPLETE_AT, Claim, Parameter, Scenario, Sweep, Timed, Values, Variant
 from oop_engine.operators.aggregates import Avg, Min
 from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.policies.policies import Ordered
@@ -171,7 +171,7 @@ def _contended(values: Values, points: list[tuple[int, int]]) -> Claim:
     wide = {
         name: of for name, of in spent.items() if name.endswith("/1") and lengths({"window": name})[0] >= 64
     }
-    return Claim(
+    return Timed(
         "recompute and evict find the same; with slide 1 and 64 tuples or more two stacks, engine and all, are "
         "sooner than recompute",
         equal and all(of["two stacks"] < of["recompute"] for of in wide.values()),
@@ -200,7 +200,7 @@ def _by_input(values: Values) -> Claim:
     }
     spent = {name: least_cpu_s(of, TURNS) for name, of in ways.items()}
     ratio = {name: of["rising"] / of["falling"] for name, of in spent.items()}
-    return Claim(
+    return Timed(
         "where values rise evict takes at least 10 times as long as where they fall, two stacks less than 1.2 times",
         ratio["evict"] >= 10 and ratio["two stacks"] < 1.2,
         {name: _in_ns(of) for name, of in spent.items()},
@@ -247,7 +247,7 @@ def _by_size(runs: list[Run]) -> Claim:
         cpu = _cpu(runs, name)
         if {(64, 1), (1024, 1)} <= cpu.keys():
             growth[name] = cpu[1024, 1] / cpu[64, 1]
-    return Claim(
+    return Timed(
         "from windows of 64 to windows of 1024 the cost of two stacks stays within a factor of 4, that of WID "
         "grows by 3 or more",
         growth.get("two stacks", 1) < 4 and growth.get("WID", 3) >= 3,
@@ -259,7 +259,7 @@ def _by_slide(runs: list[Run]) -> Claim:
     """Figures 6 and 7: windows of 1024 tuples, slide 1 and tumbling."""
     wid, stacks = _cpu(runs, "WID"), _cpu(runs, "two stacks")
     ratio = {window: wid[window] / stacks[window] for window in stacks if window[0] == 1024}
-    return Claim(
+    return Timed(
         "with 1024 tuples and slide 1 two stacks are at least 10 times as fast as WID, and in tumbling windows "
         "at least half as fast",
         ratio.get((1024, 1), 10) >= 10 and ratio.get((1024, 1024), 1) >= 0.5,

@@ -21,7 +21,7 @@ import pyarrow as pa
 from oop_engine import Linear, Message, Operator, Page, Schema
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.lab.compare import Run
-from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
+from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Timed, Values, Variant
 from oop_engine.operators.aggregates import Avg, Count
 from oop_engine.operators.in_order.buffering_aggregate import BufferingAggregate
 from oop_engine.operators.window_aggregate import WindowAggregate
@@ -114,12 +114,12 @@ def _times(points: dict[int, Values]) -> list[Claim]:
     figures = {f"{name} over two stacks": of for name, of in ratios.items()}
     overlapping = [slide for slide in spent if slide * SECOND <= RANGE // 4]
     return [
-        Claim(
+        Timed(
             "where windows overlap four times or more, two stacks are at least 1.2 times as fast as recomputing",
             all(ratios[RECOMPUTE][slide] > 1.2 for slide in overlapping),
             figures,
         ),
-        Claim(
+        Timed(
             "nothing is twice as fast as two stacks at any slide, tumbling windows included",
             all(ratio > 0.5 for of in ratios.values() for ratio in of.values()),
             figures,

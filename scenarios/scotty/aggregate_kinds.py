@@ -29,7 +29,7 @@ from oop_engine import Message, Operator, Page, Schema
 from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.lab.compare import Run
-from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
+from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Timed, Values, Variant
 from oop_engine.operators.aggregates import (
     Aggregation,
     Avg,
@@ -156,7 +156,7 @@ def claims(runs: list[Run]) -> list[Claim]:
 
 def _holistic(spent: dict[str, dict[str, float]]) -> Claim:
     fixed = max(of["time"] for kind, of in spent.items() if kind not in HOLISTIC)
-    return Claim(
+    return Timed(
         "the median takes longer than any aggregate of fixed size, over time",
         spent["median"]["time"] > fixed,
         {"median over the slowest of fixed size": round(spent["median"]["time"] / fixed, 1)},
@@ -165,7 +165,7 @@ def _holistic(spent: dict[str, dict[str, float]]) -> Claim:
 
 def _by_values(values: Values) -> Claim:
     few, many = (_spent({**values, "values": number}) for number in (FEW, MANY))
-    return Claim(
+    return Timed(
         f"the median of {FEW} different values takes less than that of {MANY:,}, over time and over counts",
         all(few[name] < many[name] for name in WINDOWS),
         {"few over many": {name: round(few[name] / many[name], 2) for name in WINDOWS}},
@@ -180,7 +180,7 @@ def _buffered(values: Values, runs: list[Run]) -> Claim:
     buffer = cpu_s({"buffer": lambda: [buffering().opened(SCHEMA)]}, ordered)["buffer"]
     slices = _spent(values)["time"]
     held = {run.variant: run.peak_state_bytes for run in runs if run.parameters["kind"] == "median"}
-    return Claim(
+    return Timed(
         "not as in the paper: the median by slices takes from half to twice the time of buffering, and less memory",
         0.5 * buffer < slices < 2 * buffer and held["time"] < held["buffer"],
         {"slices over buffering": round(slices / buffer, 2), "bytes": held},
@@ -196,7 +196,7 @@ def _folded(values: Values) -> Claim:
         made = {kind: partial(_opened, window, KINDS[kind][0]) for kind in ("sum", "min")}
         spent[number] = cpu_s(made, page)
     _, some, most = FOLDED
-    return Claim(
+    return Timed(
         f"folding is linear: {most:,} tuples take at most 20 times as long as {some:,}, and a minimum at most twice as "
         "long as a sum",
         all(spent[most][kind] < 20 * spent[some][kind] for kind in ("sum", "min"))
@@ -233,7 +233,7 @@ def _opened(windows: Windows, aggregate: Aggregation) -> list[Operator]:
 def _alike(spent: dict[str, dict[str, float]]) -> Claim:
     fixed = [of for kind, of in spent.items() if kind not in HOLISTIC]
     ratios = {name: max(of := [s[name] for s in fixed]) / min(of) for name in WINDOWS}
-    return Claim(
+    return Timed(
         "aggregates of fixed size take at most 5 times as long as each other, over time and over counts",
         all(ratio < 5 for ratio in ratios.values()),
         {
@@ -247,7 +247,7 @@ def _inverted(spent: dict[str, dict[str, float]]) -> Claim:
     """Means over the kinds of either sort, of windows of counts."""
     both = [[spent[kind]["count"] for kind in kinds if kind in spent] for kinds in (INVERTIBLE, OTHERS)]
     invertible, others = (float(np.mean(times)) if times else float("nan") for times in both)
-    return Claim(
+    return Timed(
         "not as in the paper: over counts those that cannot be inverted take at most twice as long as the others",
         not others > 2 * invertible,
         {"not invertible over invertible": round(others / invertible, 2)},

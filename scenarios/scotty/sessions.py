@@ -24,7 +24,7 @@ from oop_engine import Message, Operator, Page, Schema
 from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.lab.compare import Run
-from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
+from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Timed, Values, Variant
 from oop_engine.operators.aggregates import Count, Max
 from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.meld import Meld
@@ -197,7 +197,7 @@ def _shared_time(values: Values) -> Claim:
         m for page in feeds(values)["players"] if isinstance(page, Page) for _, m in edge.on_page(0, page)
     ]
     spent = cpu_s({name: partial(_opened, way) for name, way in ways.items()}, messages, turns=7)
-    return Claim(
+    return Timed(
         "three gaps in one operator take less than 1.5 times as long as one gap, and at most 0.75 of an operator each",
         spent["shared"] < 1.5 * spent["one gap"] and spent["shared"] < 0.75 * spent["one each"],
         {f"{name}, CPU s": round(seconds, 3) for name, seconds in spent.items()},

@@ -25,7 +25,7 @@ import pyarrow as pa
 from oop_engine import Linear, Message, Page, Schema
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.lab.compare import Run
-from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
+from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Timed, Values, Variant
 from oop_engine.operators.aggregates import Max, Median, Sum
 from oop_engine.operators.window_aggregate import Assembly, Strategy, WindowAggregate
 from oop_engine.operators.windows import Sliding
@@ -127,8 +127,8 @@ def claims(runs: list[Run]) -> list[Claim]:
         f"{slices} slices": {name: f"{us:.0f} us" for name, us in of.items()} for slices, of in found.items()
     }
     grows = {name: _growth(name, found) for name in WAYS}
-    claimed = [
-        Claim(
+    claimed: list[Claim] = [
+        Timed(
             "from the fewest slices to the most the median result takes at most 4 times as long by a tree, by panes "
             "and by WID",
             all(grows[name] <= 4 for name in ("tree", "panes", "WID")),
@@ -137,7 +137,7 @@ def claims(runs: list[Run]) -> list[Claim]:
     ]
     if max(found) >= DEEP:
         claimed.append(
-            Claim(
+            Timed(
                 "as in the paper: by stacks over all slices it grows at least twice as much as by the tree, and takes "
                 "longer",
                 grows["slices"] >= 2 * grows["tree"]
@@ -148,7 +148,7 @@ def claims(runs: list[Run]) -> list[Claim]:
     if {FAR, FAR * APART} <= found.keys():
         far = {name: found[FAR * APART][name] / found[FAR][name] for name in ("slices", "tree", "panes")}
         claimed.append(
-            Claim(
+            Timed(
                 f"from {FAR} slices to {APART} times as many it grows at least 12 times by stacks over all slices, at "
                 "most 4 times by the tree",
                 far["slices"] >= 12 and far["tree"] <= 4,

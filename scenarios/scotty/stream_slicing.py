@@ -35,7 +35,7 @@ from oop_engine import Message, Operator, Page, Schema
 from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.lab.compare import Run
-from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
+from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Timed, Values, Variant
 from oop_engine.operators.aggregates import Count, Sum
 from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.meld import Meld
@@ -219,7 +219,7 @@ def _one(case: Queries) -> list[WindowAggregate]:
 
 def _by_number(points: dict[str, Values]) -> Claim:
     one, many = (spent(points[case], {SLICING: _one})[SLICING] for case in ("1", "1000"))
-    return Claim(
+    return Timed(
         "1000 definitions in one operator take less than 4 times as long as one, results included",
         many < 4 * one,
         {"1": round(one, 4), "1000": round(many, 4), "ratio": round(many / one, 1)},
@@ -228,7 +228,7 @@ def _by_number(points: dict[str, Values]) -> Claim:
 
 def _against_wid(points: dict[str, Values]) -> Claim:
     found = spent(points["100"], {SLICING: _one, WID: _each})
-    return Claim(
+    return Timed(
         "with 100 definitions WID takes at least 50 times as long as slicing",
         found[WID] > 50 * found[SLICING],
         {**{name: round(s, 3) for name, s in found.items()}, "ratio": round(found[WID] / found[SLICING], 1)},
@@ -238,7 +238,7 @@ def _against_wid(points: dict[str, Values]) -> Claim:
 def _against_wid_of_many(points: dict[str, Values]) -> Claim:
     values = {**points["1000"], "tuples": SOME}
     found = spent(values, {SLICING: _one}) | spent(values, {WID: _each}, turns=1)
-    return Claim(
+    return Timed(
         f"with 1000 definitions WID takes at least 100 times as long as slicing, over {SOME} tuples",
         found[WID] > 100 * found[SLICING],
         {**{name: round(s, 3) for name, s in found.items()}, "ratio": round(found[WID] / found[SLICING])},
@@ -247,7 +247,7 @@ def _against_wid_of_many(points: dict[str, Values]) -> Claim:
 
 def _by_disorder(points: dict[str, Values]) -> Claim:
     some, half = (spent(points[case], {SLICING: _one})[SLICING] for case in ("100", "100 late 50"))
-    return Claim(
+    return Timed(
         "with half of the tuples late slicing takes less than 1.5 times as long as with a twentieth",
         half < 1.5 * some,
         {"late 5 %": round(some, 4), "late 50 %": round(half, 4), "ratio": round(half / some, 2)},
@@ -257,7 +257,7 @@ def _by_disorder(points: dict[str, Values]) -> Claim:
 def _by_count(points: dict[str, Values]) -> Claim:
     counted = spent(points["10 count"], {SLICING: _one})[SLICING]
     timed = spent(points["10"], {WID: _each})[WID]
-    return Claim(
+    return Timed(
         "10 definitions of counts in one operator take at most 3 times as long as 10 operators of time",
         counted < 3 * timed,
         {

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from oop_engine import Message, Operator, Page, Schema
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.lab.compare import Run
-from oop_engine.lab.scenario import COMPLETE_AT, Claim, Parameter, Scenario, Sweep, Values, Variant
+from oop_engine.lab.scenario import COMPLETE_AT, Claim, Parameter, Scenario, Sweep, Timed, Values, Variant
 from oop_engine.operators.aggregates import Count
 from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.in_order.opib_join import OPIBJoin
@@ -228,12 +228,12 @@ def claims(runs: list[Run]) -> list[Claim]:
             opib[widest].peak_tuples < opob[widest].peak_tuples,
             _figures("peak_tuples", opib, opob),
         ),
-        Claim(
+        Timed(
             "from punctuation to answer an OA-Join takes less wall time than an OPOB-Join, which has results to let go",
             _total("latency_p50_ms", oa) < _total("latency_p50_ms", opob),
             _figures("latency_p50_ms", oa, opob, opib),
         ),
-        Claim(
+        Timed(
             "an OA-Join takes less CPU time than an OPOB-Join, which sorts its results",
             _total("cpu_s", oa) < _total("cpu_s", opob),
             _figures("cpu_s", oa, opob, opib),

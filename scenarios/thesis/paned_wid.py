@@ -28,7 +28,7 @@ from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.operator import Operator
 from oop_engine.lab.compare import Run
-from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
+from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Timed, Values, Variant
 from oop_engine.operators.aggregates import Max
 from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.policies.policies import Upstream
@@ -171,7 +171,7 @@ def _measured(found: Points) -> dict[str, float]:
 
 
 def _from_the_first(found: Points) -> Claim:
-    return Claim(
+    return Timed(
         "not as in the thesis: panes pay at every point, also with one tuple in a pane, or one pane in a window",
         all(p.measured < 1 for p in found.values()),
         {"tuples in a pane x panes in a window: time by panes over that by windows": _measured(found)},
@@ -179,7 +179,7 @@ def _from_the_first(found: Points) -> Claim:
 
 
 def _as_modelled(found: Points) -> Claim:
-    return Claim(
+    return Timed(
         "the cost model is right to a factor of 3 for each ratio: to 2 or 2.4, by the machine",
         all(1 / 3 < p.measured / p.model < 3 for p in found.values()),
         {"model": {f"{tuples} x {panes}": round(p.model, 2) for (tuples, panes), p in found.items()}},
@@ -195,7 +195,7 @@ def _memory(found: Points) -> Claim:
 
 
 def _as_in_thesis(point: Point) -> Claim:
-    return Claim(
+    return Timed(
         "with 20 tuples in a pane and 5 panes in a window panes take 0.1 to 0.5 of the time; 0.3 in the thesis",
         0.1 < point.measured < 0.5,
         {"measured": round(point.measured, 2), "model": round(point.model, 2)},
@@ -203,7 +203,7 @@ def _as_in_thesis(point: Point) -> Claim:
 
 
 def _falls(found: Points) -> Claim:
-    return Claim(
+    return Timed(
         "the more panes a window has, the more there is to share: the ratio falls by a third at least from 2 to 20",
         all(
             found[tuples, 20].measured < found[tuples, 2].measured * 2 / 3

@@ -21,7 +21,7 @@ from oop_engine import Linear, Message, Page, Schema
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.operator import Operator
 from oop_engine.lab.compare import Run
-from oop_engine.lab.scenario import COMPLETE_AT, Claim, Parameter, Scenario, Sweep, Values, Variant
+from oop_engine.lab.scenario import COMPLETE_AT, Claim, Parameter, Scenario, Sweep, Timed, Values, Variant
 from oop_engine.operators.aggregates import Max
 from oop_engine.operators.in_order.buffering_aggregate import BufferingAggregate
 from oop_engine.operators.window_aggregate import WindowAggregate
@@ -122,7 +122,7 @@ def _state(runs: list[Run]) -> Claim:
 
 def _overlapping(spent: BySlide, range_: int) -> Claim:
     ratios = _ratios(spent)
-    return Claim(
+    return Timed(
         "where windows overlap WID takes less CPU time than buffering, and panes less than WID",
         all(ratios[slide] < 1 and of[PANES] < of[WID] for slide, of in spent.items() if slide < range_),
         {"WID over buffering": ratios, "panes over WID": _ratios(spent, PANES, WID)},
@@ -131,7 +131,7 @@ def _overlapping(spent: BySlide, range_: int) -> Claim:
 
 def _rises(spent: BySlide) -> Claim:
     ratios = list(_ratios(spent).values())
-    return Claim(
+    return Timed(
         "the ratio of WID to buffering falls as RANGE / SLIDE rises: from the largest slide to the smallest by half",
         ratios[0] < ratios[-1] / 2,
         {"WID over buffering": _ratios(spent)},

@@ -25,7 +25,7 @@ from oop_engine import Linear, Message, Page, Schema
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.operator import Operator
 from oop_engine.lab.compare import Run
-from oop_engine.lab.scenario import COMPLETE_AT, Claim, Parameter, Scenario, Sweep, Values, Variant
+from oop_engine.lab.scenario import COMPLETE_AT, Claim, Parameter, Scenario, Sweep, Timed, Values, Variant
 from oop_engine.operators.aggregates import Count, Sum
 from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.policies.policies import BoundedDisorder
@@ -145,7 +145,7 @@ def _work(values: Values) -> Claim:
         for name in (FOLD, BINS)
     }
     grown = {name: of[RANGES[-1]] / of[RANGES[0]] for name, of in figures.items()}
-    return Claim(
+    return Timed(
         f"from a range of {RANGES[0]} ms to one of {RANGES[-1]} ms the time of bins grows 5 times or more, that of the "
         "fold less than 3 times; at the longest the fold is 10 times as fast",
         grown[BINS] >= 5 and grown[FOLD] < 3 and figures[BINS][RANGES[-1]] >= 10 * figures[FOLD][RANGES[-1]],

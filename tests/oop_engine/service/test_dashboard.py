@@ -23,9 +23,11 @@ from oop_engine.operators import (
     WindowAggregate,
 )
 from oop_engine.runners.event_loop import run_async
+from oop_engine.service.dashboard import dashboard, http
 from oop_engine.service.dashboard.metrics import prometheus
 from oop_engine.service.dashboard.sampler import Sampler
 from oop_engine.service.service import Service
+from tests.children import MOST_S
 
 SCHEMA = Schema({"ts": pa.int64(), "key": pa.string()}, "ts", "s")
 MINUTE = 28_576_050  # since 1970
@@ -46,6 +48,13 @@ def counts(policy: Any = None) -> Graph:
 async def nothing(start: int) -> AsyncIterator[Any]:
     await asyncio.Event().wait()
     yield {}
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let visitors of a busy machine be slow."""
+    monkeypatch.setattr(dashboard, "_STALLED_S", MOST_S)
+    monkeypatch.setattr(http, "_ANSWER_S", MOST_S)
 
 
 class Clock:
