@@ -20,6 +20,8 @@ from tests.oop_engine.service.killed_service import LOGS
 
 KILLS = int(os.environ.get("OOP_ENGINE_KILLS", "1"))
 ROWS = 3_000
+OVER = "its streams have ended, and all results are out"
+"""What a service is told that begins where one had come to its end before it was killed."""
 
 
 def written(folder: Path, random: Random) -> list[dict[str, Any]]:
@@ -58,7 +60,7 @@ def killed_and_ended(folder: Path, random: Random, *options: str) -> None:
             process.kill()
     with started(command) as process:
         _, problems = process.communicate()
-        assert process.returncode == 0, problems
+        assert process.returncode == 0 or OVER in problems, problems
 
 
 def test_results_are_those_without_a_kill(tmp_path: Path) -> None:
