@@ -1,4 +1,4 @@
-"""Alive: a connection on which nobody has to say anything, and whose other end may go without a word."""
+"""Alive: a connection that may be silent for long, and whose other end may go without closing it."""
 
 from __future__ import annotations
 

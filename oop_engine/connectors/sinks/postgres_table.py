@@ -32,7 +32,7 @@ _NET = (
 )
 _TAKING_BACK = f"delete from {{table}} as kept using ({_NET} < 0) as gone where {{same}}"
 _ALIVE = "set tcp_keepalives_idle = 30; set tcp_keepalives_interval = 10; set tcp_keepalives_count = 3"
-"""A server notices within a minute that nobody is there any more, and lets go of what a transaction has locked."""
+"""A server notices within a minute that nobody is there any more, and gives back all locks of a transaction."""
 
 
 class PostgresTable(LiveSink):

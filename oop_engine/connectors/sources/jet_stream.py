@@ -125,7 +125,7 @@ class JetStream(LiveSource):
         return await jetstream.pull_subscribe(self._subject or ">", stream=self._stream, config=config)
 
     async def _sent(self, asking: Any) -> Any:
-        """Return what the server knows of a subscription; None: it has forgotten it."""
+        """Return the server's account of a subscription; None: it has forgotten it."""
         with suppress(library("nats.js.errors", "nats", "JetStream").NotFoundError):
             return await asking.consumer_info()
 

@@ -79,7 +79,7 @@ class Mqtt(LiveSource):
             await asyncio.to_thread(self._end, client)
 
     async def _answered(self, waiting: asyncio.Queue[Any]) -> None:
-        """Wait until the broker has let this client in, or raise what it has answered."""
+        """Wait until the broker has let this client in, or raise its refusal."""
         try:
             async with asyncio.timeout(link.ANSWER_S):
                 answer = await waiting.get()

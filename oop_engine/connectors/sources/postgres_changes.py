@@ -194,7 +194,7 @@ class PostgresChanges(LiveSource):
             await self._ready(pgconn.socket, loop.add_writer, loop.remove_writer)
 
     async def _ready(self, socket: int, add: Callable[..., None], remove: Callable[[int], Any]) -> None:
-        """Wait for the server, which says something at least each time that it is asked to."""
+        """Wait for the server, which sends a message at least each time that it is asked to."""
         ready = asyncio.Event()
         add(socket, ready.set)
         try:
