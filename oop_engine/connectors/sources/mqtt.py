@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -19,6 +20,13 @@ __all__ = ["Mqtt"]
 _MOST = 1000
 _ALIVE_S = 20
 """Seconds of silence after which the client asks the broker for a sign of life, and then until it is away."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Recorded:
+    """One acknowledgement of a message that a checkpoint has; the broker may not have read it, and sends it again."""
+
+    content: str
 
 
 class Mqtt(LiveSource):
@@ -47,13 +55,16 @@ class Mqtt(LiveSource):
         self._answers = SimpleQueue[int | None]()  # requests the broker has answered; None: it is gone
         self._count = 0
         self._sent = dict[int, tuple[int, str]]()  # by packet identifier, in order: number, content
-        self._recorded = dict[int, str]()  # those of a checkpoint that the broker may send again
+        self._recorded = dict[int, _Recorded]()  # those of a checkpoint that the broker may send again
+        self._asked: tuple[int, dict[int, _Recorded]] | None = (
+            None  # a request, and those acknowledged before it
+        )
 
     async def read(self, position: Position) -> AsyncIterator[tuple[list[bytes], Position]]:
         """Yield the messages that have come, with how many there were, and those not acknowledged yet."""
         known = position or {"count": 0, "sent": {}}
         self._count, self._sent = known["count"], {}
-        self._recorded = {int(mid): content for mid, content in known["sent"].items()}
+        self._recorded = {int(mid): _Recorded(content) for mid, content in known["sent"].items()}
         waiting: asyncio.Queue[Any] = asyncio.Queue()
         client = self._connected(waiting, asyncio.get_running_loop(), again=position is not None)
         beginning = asyncio.create_task(asyncio.to_thread(self._begin, client))
@@ -69,7 +80,11 @@ class Mqtt(LiveSource):
                 for message in messages:
                     if isinstance(message, Exception):
                         raise message
-                    if message is not None and self._is_new(message):
+                    if message is None:
+                        self._asked = None  # of the connection before
+                    elif isinstance(message, int):
+                        self._was_answered(message)
+                    elif self._is_new(message):
                         payloads.append(message.payload)
                 if payloads:
                     yield payloads, self._position()
@@ -93,14 +108,29 @@ class Mqtt(LiveSource):
         """Acknowledge the messages that a checkpoint has."""
         if self._client is None:
             return
-        for mid, (number, _) in list(self._sent.items()):
+        for mid, (number, content) in list(self._sent.items()):
             if number > position["count"]:
                 break
-            self._client.ack(mid, 1)
+            self._record(mid, content)
             del self._sent[mid]
+        if self._recorded and self._asked is None:
+            self._asked = self._subscribe(self._client), dict(self._recorded)
+
+    def _record(self, mid: int, content: str) -> None:
+        self._client.ack(mid, 1)
+        self._recorded[mid] = _Recorded(content)
+
+    def _was_answered(self, request: int) -> None:
+        """Forget messages whose acknowledgements the broker has read: it reads a connection in order."""
+        if self._asked is None or self._asked[0] != request:
+            return
+        for mid, recorded in self._asked[1].items():
+            if self._recorded.get(mid) is recorded:
+                del self._recorded[mid]
+        self._asked = None
 
     def _position(self) -> Position:
-        sent = {str(mid): content for mid, content in self._recorded.items()}
+        sent = {str(mid): recorded.content for mid, recorded in self._recorded.items()}
         sent |= {str(mid): content for mid, (_, content) in self._sent.items()}
         return {"count": self._count, "sent": sent}
 
@@ -110,8 +140,9 @@ class Mqtt(LiveSource):
             self._count += 1
             return True
         content = hashlib.blake2b(message.topic.encode() + b"\0" + message.payload, digest_size=8).hexdigest()
-        if message.dup and self._recorded.pop(message.mid, None) == content:
-            self._client.ack(message.mid, message.qos)
+        recorded = self._recorded.get(message.mid)
+        if message.dup and recorded is not None and recorded.content == content:
+            self._record(message.mid, content)
             return False
         if message.dup and self._sent.get(message.mid, (0, ""))[1] == content:
             return False  # the connection was lost for a while; the message is on its way to a checkpoint
@@ -124,7 +155,10 @@ class Mqtt(LiveSource):
         return True
 
     def _connected(self, waiting: asyncio.Queue[Any], loop: asyncio.AbstractEventLoop, *, again: bool) -> Any:
-        """Return a client whose messages, and troubles, come into the queue; None each time that it is let in."""
+        """Return a client whose messages and troubles come into the queue.
+
+        So do None, when it is let in, and the numbers of requests that the broker has answered.
+        """
         paho = library("paho.mqtt.client", "mqtt", "Mqtt")
         version = library("paho.mqtt.enums", "mqtt", "Mqtt").CallbackAPIVersion.VERSION2
         client = paho.Client(version, client_id=self._client_id, protocol=paho.MQTTv5, manual_ack=True)
@@ -165,6 +199,7 @@ class Mqtt(LiveSource):
                     )
                     tell(SetupError(msg))
             self._answers.put(mid)
+            tell(mid)
 
         client.on_connect, client.on_disconnect, client.on_subscribe = on_connect, on_disconnect, on_subscribe
         client.reconnect_delay_set(1, 10)
