@@ -11,7 +11,7 @@ from threading import Timer
 __all__ = ["MOST_S", "started"]
 
 ROOT = Path(__file__).parents[1]
-MOST_S = 300
+MOST_S = 600
 """Seconds after which a child is killed: more than it needs on a machine that is busy."""
 
 
