@@ -102,8 +102,9 @@ class Output:
     def add(self, definitions: Mapping[str, Definition]) -> None:
         """Add definitions that come later; their results have the same columns."""
         for name, definition in definitions.items():
-            if isinstance(definition, Extents) and (definition.landmark or definition.overlap > 1):
-                self._check(definition, f"{self.place}: {name!r}" if self._named else self.place)
+            grid = getattr(definition, "extents", definition)  # also of windows that are folded on the bound
+            if isinstance(grid, Extents) and (grid.landmark or grid.overlap > 1):
+                self._check(grid, f"{self.place}: {name!r}" if self._named else self.place)
         self.names += definitions
         self.definitions += definitions.values()
         self._range = np.array([getattr(one, "range", None) or 0 for one in self.definitions])

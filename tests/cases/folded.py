@@ -163,6 +163,10 @@ CASES = [
         _of(lambda of: landmark(of, "ts", ("k",), {"r": spelt, "n": aggregate("count")}, 15, -20)), DOMAINS,
     ),
     Case(
+        "folded-user-landmark-of-stream", WindowAggregate(Landmark(15, -20), {"r": SPELT, "n": Count()}), (SCHEMA,),
+        _of(lambda of: landmark(of, "ts", (), {"r": spelt, "n": aggregate("count")}, 15, -20)), DOMAINS,
+    ),
+    Case(
         "folded-user-rows", WindowAggregate(TupleBased(5, 2), {"r": SPELT, "n": Count()}, ("k",)), (SCHEMA,),
         _of(lambda of: sliding(number_of(of), "row", ("k",), BY_ROW, 5, 2)), DOMAINS, ARRIVALS,
     ),

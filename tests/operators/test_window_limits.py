@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from tests.operators.window_streams import Checked, events, rows
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.int64()}, "ts", "s")
 N = {"n": Count()}
 CHAIN = UserDefined(tuple, lambda a, b: a, tuple, ("k",), ("int64",), pa.int64())
+IN_ORDER = replace(CHAIN, commutative=False)
 FAR = 10**12
 
 
@@ -55,6 +57,8 @@ def page(times: list[int], keys: list[int] | None = None) -> Page:
             WindowAggregate(Sliding(2 * 10**6, 1), {"c": CHAIN}),
             "at most 1,000,000 windows, each with a partial",
         ),
+        (WindowAggregate(Sliding(FAR, 1), {"c": IN_ORDER}), "at most 10,000,000 windows"),
+        (WindowAggregate(Landmark(10), {"c": IN_ORDER}, stamp="start"), "use stamp='end'"),
         (WindowAggregate(TupleBased(FAR, 1), N), "range=1000000000000 and slide=1"),
         (WindowAggregate(PartitionedTupleBased(FAR, 1), N, ("k",)), "it is in 1,000,000,000,000"),
         (SlicedAggregate({"a": Sliding(60, 60), "b": Sliding(FAR, 1)}, N), "'b': a tuple must be in at most"),

@@ -217,7 +217,8 @@ class OrderedStore(OnTime):
             self._slices = self._slices.take(rows)
         if due.join is not None and self._table.slots.size:
             places = int(np.append(view.places, FOREVER)[due.join[0]]), int(self._table.places[0])
-            self._edges = self._edges.joined_before(*places, ())
+            if self._divided:
+                self._edges = self._edges.joined_before(*places, ())
             self._slices = self._slices.joined_before(*places, self._parts)
         if not self._definition.counts:
             self._clear(slots[keep == view.begins[1:]])
