@@ -121,12 +121,14 @@ def _add_windows(
 ) -> Stream:
     """Add the operators that aggregate windows in order.
 
-    Windows that are folded on the bound leave group by group at the end, so their results are sorted again.
+    Windows that are folded on the bound leave group by group at the end, and those that merge by their ends, so their
+    results are sorted again, of the latter where they progress by their starts.
     """
-    alone = _windows(name, of, schema, slack)
-    if not isinstance(_bound(of, schema), Folding):
-        return twin.add(name, alone, *inputs)
-    return _add_sorted(twin, name, alone, inputs)
+    alone, definition = _windows(name, of, schema, slack), _bound(of, schema)
+    by_start = of.stamp == "start" and not isinstance(definition, Extents)
+    if isinstance(definition, Folding) or by_start:
+        return _add_sorted(twin, name, alone, inputs)
+    return twin.add(name, alone, *inputs)
 
 
 def _add_sorted(twin: Graph, name: str, operator: Operator, inputs: list[Stream]) -> Stream:

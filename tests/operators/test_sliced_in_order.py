@@ -14,7 +14,7 @@ from oop_engine.operators.policies.policies import BoundedDisorder
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.triggers import AfterCount, Emit
 from oop_engine.operators.window_aggregate import SlicedAggregate, WindowAggregate
-from oop_engine.operators.windows import Session, Sliding, Tumbling, TupleBased, Windows
+from oop_engine.operators.windows import Global, Session, Sliding, Tumbling, TupleBased, Windows
 from oop_engine.runners.replay import replay
 from oop_engine.testing import multiset
 
@@ -44,6 +44,21 @@ def test_the_twin_gives_the_same_rows_in_order(stamp, slack):
     assert multiset(twin.to_pylist()) == multiset(results(graph).to_pylist())
     stamps = twin.column(f"window_{stamp}").to_pylist()
     assert stamps == sorted(stamps)
+
+
+@pytest.mark.parametrize("windows", [Session(3), Global(), {"tens": Tumbling(10), "sessions": Session(3)}], ids=str)
+def test_windows_that_merge_leave_in_order_of_their_starts(windows) -> None:
+    graph = Graph("starts")
+    tuples = graph.add("edge", Punctuate(BoundedDisorder(5)), graph.source("tuples", SCHEMA))
+    count = WindowAggregate(windows, {"n": Count(), "s": Sum("v")}, ("k",), stamp="start")
+    graph.sink("out", graph.add("count", count, tuples))
+    columns = {"ts": [0, 1, 3, 6, 9, 20], "k": ["a", "b", "a", "a", "a", "b"], "v": range(6)}
+    found, twin = (
+        replay(each, {"tuples": [Page.of(SCHEMA, columns)]}).results["out"] for each in (graph, in_order(graph))
+    )
+    assert multiset(twin.to_pylist()) == multiset(found.to_pylist())
+    starts = twin.column("window_start").to_pylist()
+    assert starts == sorted(starts)
 
 
 @pytest.mark.parametrize(
