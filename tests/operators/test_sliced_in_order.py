@@ -46,7 +46,9 @@ def test_the_twin_gives_the_same_rows_in_order(stamp, slack):
     assert stamps == sorted(stamps)
 
 
-@pytest.mark.parametrize("windows", [Session(3), Global(), {"tens": Tumbling(10), "sessions": Session(3)}], ids=str)
+@pytest.mark.parametrize(
+    "windows", [Session(3), Global(), {"tens": Tumbling(10), "sessions": Session(3)}], ids=str
+)
 def test_windows_that_merge_leave_in_order_of_their_starts(windows) -> None:
     graph = Graph("starts")
     tuples = graph.add("edge", Punctuate(BoundedDisorder(5)), graph.source("tuples", SCHEMA))
@@ -54,7 +56,8 @@ def test_windows_that_merge_leave_in_order_of_their_starts(windows) -> None:
     graph.sink("out", graph.add("count", count, tuples))
     columns = {"ts": [0, 1, 3, 6, 9, 20], "k": ["a", "b", "a", "a", "a", "b"], "v": range(6)}
     found, twin = (
-        replay(each, {"tuples": [Page.of(SCHEMA, columns)]}).results["out"] for each in (graph, in_order(graph))
+        replay(each, {"tuples": [Page.of(SCHEMA, columns)]}).results["out"]
+        for each in (graph, in_order(graph))
     )
     assert multiset(twin.to_pylist()) == multiset(found.to_pylist())
     starts = twin.column("window_start").to_pylist()
