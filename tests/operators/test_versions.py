@@ -24,7 +24,9 @@ from oop_engine.operators import (
     Count,
     Emit,
     Finalize,
+    Intervals,
     Landmark,
+    LastRows,
     Max,
     Median,
     Once,
@@ -320,6 +322,20 @@ def test_versions_of_a_revision_stream() -> None:
     assert [(row["m"], row["change"]) for row in put_out(driver, taken_back)] == [(7, -1), (5, 1)]
     assert put_out(driver, Linear(10)) == []
     assert driver.operator.state().in_use == (0, 0, 0)
+
+
+@pytest.mark.parametrize("windows", [Session(5, most=20), LastRows(2, 10), Intervals([(0, 100)])], ids=str)
+def test_a_row_that_waits_keeps_its_group_when_windows_are_read_from_copies(windows) -> None:
+    changes = Schema({"ts": pa.int64(), "k": pa.string(), "change": pa.int8()}, "ts", "s", change="change")
+    count = WindowAggregate(windows, {"n": Count()}, ("k",), emit=Emit(early=AfterCount(2)))
+    driver = Driver(count, changes)
+    put_out(driver, Page.of(changes, {"ts": [50], "k": ["a"], "change": [1]}))
+    put_out(driver, Linear(5))  # no group has anything in a window
+    two = Page.of(changes, {"ts": [51, 52], "k": ["b", "b"], "change": [1, 1]})
+    assert {(row["k"], row["n"]) for row in put_out(driver, two)} == {("b", 2)}
+    driver.move()
+    put_out(driver, Linear(FOREVER))
+    assert {(row["k"], row["n"]) for row in driver.content()} == {("a", 1), ("b", 2)}
 
 
 def test_on_time_may_be_repeated() -> None:

@@ -63,9 +63,8 @@ class Versions(Prompt):
             return
         if self._net is None:
             self._fold(page, times, slots)
-        else:  # stores get no tuple yet, and have room for the groups
-            for store in self.stores:
-                store.add(page.slice(0, 0), times[:0], slots[:0], len(self._groups))
+        else:
+            self._make_room(page)
         yield from self._ask_about(Touched(times, slots), slots)
         if self._net is None:
             self._forget_dead()
@@ -182,10 +181,16 @@ class Versions(Prompt):
             page = self._net.content()
             slots = self._slots_of(page)
             groups = len(self._groups)
+            self._make_room(page)
         copies = Copies(self._make, self._copied, self.stores, self._output.definitions, groups)
         if page is not None and len(page):
             copies.add(page, slots)
         return copies
+
+    def _make_room(self, page: Page) -> None:
+        """Let stores know of all groups, also of those whose rows wait: they get no tuple yet."""
+        for store in self.stores:
+            store.add(page.slice(0, 0), page.times[:0], page.times[:0], len(self._groups))
 
     def take(self, punctuation: Punctuation) -> Iterator[Emission]:
         """Put out the versions that a watermark asks for, or those that punctuation makes final."""
