@@ -54,7 +54,7 @@ def explain(
 ) -> None:
     """Show each plan of a scenario: its graph, its streams, and the state and punctuation of its operators.
 
-    SCENARIO is also a Python file with a "graph", as for `oop-engine run`. Nothing is run.
+    SCENARIO is also a Python file with a "graph", as for `oop-engine run` without traces. Nothing is run.
 
     \b
       oop-engine explain nyc_flights

@@ -99,8 +99,8 @@ def run(
     """Run a graph of yours: over traces to their end, or live, until Ctrl-C or SIGTERM.
 
     GRAPH is a Python file that has "graph", a Graph or a function that returns one. Over traces the function may be
-    graph(schemas, policies): it is given a schema and a policy for each trace, by the name of its source. `oop-engine
-    explain GRAPH` shows it.
+    graph(schemas, policies): it is given a schema and a policy for each trace, by the name of its source.  Others are
+    shown by `oop-engine explain GRAPH`.
 
     \b
     Over a file at rest; the policy is chosen by its disorder:

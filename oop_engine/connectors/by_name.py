@@ -32,6 +32,7 @@ from oop_engine.connectors.sources.server_events import ServerEvents
 from oop_engine.connectors.sources.tcp_lines import TcpLines
 from oop_engine.connectors.sources.web_socket import WebSocket
 from oop_engine.core.errors import UsageError
+from oop_engine.core.groups.in_python import as_json
 from oop_engine.core.page import Page
 from oop_engine.core.registry import Registry
 from oop_engine.core.schema import Schema
@@ -302,9 +303,7 @@ def _print(address: str, options: dict[str, str]) -> LiveSink:
         raise UsageError(msg)
 
     def show(page: Page) -> None:
-        import json
-
         for row in page.to_pylist():
-            print(json.dumps(row, default=str), flush=True)
+            print(as_json(row), flush=True)
 
     return Callback(show)

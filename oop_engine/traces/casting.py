@@ -11,15 +11,17 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from oop_engine.traces.text_patterns import unreadable
+from oop_engine.traces.text_patterns import DIGITS, unreadable
 
-__all__ = ["fits", "guess", "guess_time", "guess_words", "read_as"]
+__all__ = ["fits", "guess", "guess_time", "guess_words", "read_as", "reads_texts"]
 
 _TIMES = [pa.timestamp("us"), pa.timestamp("ns"), pa.timestamp("us", "UTC"), pa.timestamp("ns", "UTC")]
 _GUESSES = [pa.int64(), pa.uint64(), pa.float64(), pa.bool_(), *_TIMES]
 _WHOLE = "^-?[0-9]+$"
 _UTC = ("UTC", "Etc/UTC", "Z", "+00:00")
 _ZONED = r"[ T][0-9]{2}.*(?:Z|[+-][0-9]{2}(?::?[0-9]{2})?)\s*$"
+_ZEROS = {unit: rf"(\.[0-9]{{{most}}})0+([^0-9].*)?$" for unit, most in DIGITS.items()}
+_ZEROS["s"] = r"()\.0+([^0-9].*)?$"
 _SOME_DAY = "1970-01-01T"
 _SAMPLE = 200
 _NULL_WORDS = ["", "NA", "N/A", "null", "NULL", "None"]
@@ -33,7 +35,7 @@ def fits(found: pa.DataType, wanted: pa.DataType) -> bool:
     Numbers do not become times: they would need a unit.
     """
     found, wanted = _values(found), _values(wanted)
-    if found == wanted or pa.types.is_null(found) or (_is_text(found) and not pa.types.is_nested(wanted)):
+    if found == wanted or pa.types.is_null(found) or (_is_text(found) and reads_texts(wanted)):
         return True
     if pa.types.is_integer(found):
         return _is_number(wanted)
@@ -43,6 +45,14 @@ def fits(found: pa.DataType, wanted: pa.DataType) -> bool:
     if pa.types.is_timestamp(found) and pa.types.is_timestamp(wanted):
         return (found.tz is None) == (wanted.tz is None)
     return bool(pa.types.is_date(found) and pa.types.is_timestamp(wanted) and wanted.tz is None)
+
+
+def reads_texts(kind: pa.DataType) -> bool:
+    """Tell whether there are texts that can be read as values of ``kind``."""
+    types, kind = pa.types, _values(kind)
+    return not any(
+        test(kind) for test in (types.is_nested, types.is_duration, types.is_interval, types.is_null)
+    )
 
 
 def read_as(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array | None]:
@@ -112,7 +122,8 @@ def _prepared(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 def _cast(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array | None]:
     if pa.types.is_time(kind) and _is_text(column.type):  # Arrow reads it as part of a timestamp only
-        times, bad = _cast_some(pc.binary_join_element_wise(_SOME_DAY, column, ""), pa.timestamp(kind.unit))
+        texts = _without_zeros(pc.binary_join_element_wise(_SOME_DAY, column, ""), kind.unit)
+        times, bad = _cast_some(texts, pa.timestamp(kind.unit))
         return times.cast(kind), bad
     try:
         return column.cast(kind), None
@@ -124,6 +135,7 @@ def _cast(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array | Non
 
 def _cast_times(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array | None]:
     """Read texts with a zone as instants, and those without one as times of UTC, if ``kind`` is such."""
+    column = _without_zeros(column, kind.unit)
     zoned = pc.match_substring_regex(column, _ZONED).fill_null(False)
     nothing = pa.scalar(None, column.type)
     instants, misread = _cast_some(pc.if_else(zoned, column, nothing), pa.timestamp(kind.unit, "UTC"))
@@ -135,6 +147,11 @@ def _cast_times(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array
     values = pc.if_else(zoned, instants.cast(pa.int64()), plain.cast(pa.int64())).cast(kind)
     bad = [where for where in (misread, unread) if where is not None]
     return values, (pc.or_(*bad) if len(bad) > 1 else bad[0]) if bad else None
+
+
+def _without_zeros(texts: pa.Array, unit: str) -> pa.Array:
+    """Return times without the zeros behind the digits of ``unit``, which Arrow takes for a loss: 12:00:00.500000."""
+    return pc.replace_substring_regex(texts, _ZEROS[unit], r"\1\2")
 
 
 def _cast_some(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array | None]:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["unreadable"]
+__all__ = ["DIGITS", "unreadable"]
 
 _YEAR, _LEAP = "[0-9]{4}", "(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)"
 _DAY = (
@@ -20,7 +20,7 @@ _DAY = (
 )
 _HOUR, _SIXTY = "(?:[01][0-9]|2[0-3])", "[0-5][0-9]"
 _ZONE = f"(?:Z|[+-]{_HOUR}(?::?{_SIXTY})?)"
-_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 _FLOAT = r"^[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|(?i:nan|inf|infinity))$"
 
 
@@ -42,7 +42,7 @@ def _pattern(kind: pa.DataType) -> str | None:
     if pa.types.is_date32(kind):
         return f"^{_DAY}$"
     if pa.types.is_timestamp(kind):
-        digits = _DIGITS[kind.unit]
+        digits = DIGITS[kind.unit]
         fraction = rf"(?:\.[0-9]{{1,{digits}}})?" if digits else ""
         time = f"[ T]{_HOUR}(?::{_SIXTY}(?::{_SIXTY}{fraction})?)?"
         return f"^{_DAY}(?:{time})?$" if kind.tz is None else f"^{_DAY}{time}{_ZONE}$"

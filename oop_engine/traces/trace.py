@@ -180,17 +180,19 @@ def _schema_of(path: Path, reader: Reader, time: str | None, unit: str | None, a
     try:
         return Schema(fields, time, unit or marked)
     except GraphError as error:
-        way_out = _way_out(fields.field(time).type, guessed=reader.guessed)
+        way_out = _way_out(fields.field(time).type, reader)
         msg = f"{path}: {str(error).removesuffix(': cast it before') if way_out else error}{way_out}"
         raise TraceError(msg) from error
 
 
-def _way_out(kind: pa.DataType, *, guessed: bool) -> str:
+def _way_out(kind: pa.DataType, reader: Reader) -> str:
     """Return how a column of ``kind`` can become the time, if it cannot be as it is."""
     if pa.types.is_integer(kind) or pa.types.is_timestamp(kind):
         return ""
-    if not guessed:
+    if not reader.guessed:
         return ": cast it, or name another column"
+    if not any(len(record) for record in reader.read(reader.fields, 1) if isinstance(record, pa.RecordBatch)):
+        return ", for there are no values to tell: give a schema of the columns"
     wanted = "whole numbers or timestamps such as 2024-05-01T12:00:00Z"
     return f", for most of its first values are no {wanted}: write them so, or name another column"
 

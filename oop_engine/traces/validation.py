@@ -20,7 +20,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER, Punctuation
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import TIME_UNITS
-from oop_engine.traces.casting import fits, read_as
+from oop_engine.traces.casting import fits, read_as, reads_texts
 from oop_engine.traces.format import LINE, REFUSED, Reader, readable
 from oop_engine.traces.punctuation_records import fit_punctuation
 
@@ -30,6 +30,7 @@ __all__ = [
     "Validation",
     "check_fields",
     "check_names",
+    "check_texts",
     "check_types",
     "some",
     "wanted",
@@ -93,7 +94,9 @@ def check_fields(path: Path, reader: Reader, schema: Schema, arrival: str | None
         if name not in there:
             raise _lacks(path, name, found)
     columns = wanted(found, schema, arrival)
-    if not reader.guessed:
+    if reader.guessed:
+        check_texts(path, columns)
+    else:
         check_types(path, found, columns)
     if arrival is not None:
         _check_arrival(path, schema, columns.field(arrival))
@@ -107,6 +110,14 @@ def check_types(path: Path, found: pa.Schema, columns: pa.Schema) -> None:
             raise _lacks(path, field.name, found)
         if not fits(kind := found.field(field.name).type, field.type):
             msg = f"{path}: column {field.name!r} must be {field.type}; got {kind}: declare it as that"
+            raise TraceError(msg)
+
+
+def check_texts(path: Path, columns: pa.Schema) -> None:
+    """Raise ``TraceError`` unless values of all ``columns`` can be read from texts."""
+    for field in columns:
+        if not reads_texts(field.type):
+            msg = f"{path}: column {field.name!r}: {field.type} has no text form: use arrow, or leave the column out"
             raise TraceError(msg)
 
 

@@ -238,7 +238,9 @@ def test_a_wrong_call_is_one_line(live: Path, args: tuple[str, ...], reason: str
 def test_a_file_without_a_graph_is_one_line(tmp_path: Path, over_traces: Path) -> None:
     (tmp_path / "none.py").write_text("x = 1")
     assert "must have graph, a Graph or a function" in call(tmp_path / "none.py", "--source", "tail:x").stderr
-    assert "graph(schemas, policies) is for traces" in call(over_traces, "--source", "tail:x").stderr
+    assert (
+        "graph(schemas, policies) is given those of traces" in call(over_traces, "--source", "tail:x").stderr
+    )
 
 
 def test_why_a_window_was_open(live: Path, tmp_path: Path) -> None:

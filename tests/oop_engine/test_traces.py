@@ -371,6 +371,40 @@ def test_arrival_must_be_a_time_like_the_progressing_attribute(tmp_path):
         open_trace(path, time="ts", arrival="at")
 
 
+@pytest.mark.parametrize("format", ["csv", "jsonl"])
+def test_zeros_behind_the_digits_of_a_unit_are_no_loss(tmp_path, format):
+    path = tmp_path / f"t.{format}"
+    texts = [
+        "2024-01-01T00:00:01.800000+00:00", "2024-01-01 00:00:02.000000Z", "2024-01-01T00:00:03.1230",
+        "2024-01-01T00:00:04.1234000", "2024-01-01T00:00:05.12300400Z", "2024-01-01T00:00:06",
+    ]  # fmt: skip
+    rows = ["ts,at", *(f"{text},07:00:00.500000" for text in texts)]
+    if format == "jsonl":
+        rows = [f'{{"ts": "{text}", "at": "07:00:00.500000"}}' for text in texts]
+    path.write_text("\n".join(rows))
+    schema = Schema({"ts": pa.timestamp("ms", "UTC"), "at": pa.time32("ms")}, "ts")
+    trace = open_trace(path, schema)
+    [page] = trace.pages()
+    assert (page.times % 100_000).tolist() == [1_800, 2_000, 3_123, 6_000]
+    assert page.column("at").cast(pa.int32()).to_pylist() == [25_200_500] * 4
+    assert trace.refused == {f"ts: cannot read {text!r} as timestamp[ms, tz=UTC]": 1 for text in texts[3:5]}
+    whole = Schema({"ts": pa.timestamp("s")}, "ts")
+    assert [len(page) for page in open_trace(path, whole).pages()] == [2]
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.list_(pa.string()), pa.struct({"a": pa.int64()}), pa.duration("ms")], ids=str
+)
+@pytest.mark.parametrize("format", ["csv", "jsonl"])
+def test_columns_that_no_text_can_be_are_told(tmp_path, format, kind):
+    path = tmp_path / f"t.{format}"
+    path.write_text("ts,v\n1,2\n" if format == "csv" else '{"ts": 1, "v": [2]}\n')
+    with pytest.raises(
+        TraceError, match=r"column 'v': .* has no text form: use arrow, or leave the column out"
+    ):
+        open_trace(path, Schema({"ts": pa.int64(), "v": kind}, "ts", "s"))
+
+
 def test_questions_that_cannot_be_answered(tmp_path):
     path = tmp_path / "t.csv"
     with pytest.raises(TraceError, match="does not exist"):
@@ -397,6 +431,8 @@ def test_questions_that_cannot_be_answered(tmp_path):
         open_trace(path, time="ts", unit="s")
     path.write_text("ts,key\n")
     assert list(open_trace(path, SCHEMA)) == []
+    with pytest.raises(TraceError, match="got string, for there are no values to tell: give a schema"):
+        open_trace(path, time="ts", unit="s")
 
 
 def test_what_a_format_cannot_hold_is_said(tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -106,11 +105,11 @@ def _check_unused(schemas: Iterable[Schema], time: str | None, unit: str | None,
 
 def _print(table: pa.Table, sink: str | None) -> None:
     """Print rows as JSON lines, by sink where there are several: all, or as many as a screen shows."""
-    from oop_engine.core.groups.in_python import rows_of
+    from oop_engine.core.groups.in_python import as_json, rows_of
 
     shown = table.slice(0, _SCREEN) if _on_a_screen() else table
     for row in rows_of(shown):
-        print(json.dumps(row if sink is None else {sink: row}, default=str))
+        print(as_json(row if sink is None else {sink: row}))
     if shown.num_rows < table.num_rows:
         print(f"and {table.num_rows - shown.num_rows:,} more: --out FILE takes them all", file=sys.stderr)
 

@@ -72,7 +72,10 @@ def graph_of(path: Path) -> Graph:
     if not callable(found):
         return checked_graph(path, found)
     if not takes_nothing(found):
-        msg = f"{path}: graph(schemas, policies) is for traces; live, it must be a Graph, or graph() without parameters"
+        msg = (
+            f"{path}: graph(schemas, policies) is given those of traces, by `oop-engine run {path} NAME=TRACE`; here "
+            "graph must be a Graph, or a function without parameters"
+        )
         raise UsageError(msg)
     return made_graph(path, found)
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from oop_engine.connectors.message_format import MessageFormat, register_message_format
 from oop_engine.core.errors import EngineError
 from oop_engine.core.operator import Message
-from oop_engine.traces.casting import fits
+from oop_engine.traces.casting import fits, reads_texts
 from oop_engine.traces.format import LINE, REFUSED, readable
 from oop_engine.traces.formats.json_rows import nested
 from oop_engine.traces.punctuation_records import fit_punctuation, punctuation_of_body
@@ -72,9 +72,14 @@ class MsgpackMessages(MessageFormat):
         fields = self.schema.fields
         columns = {field.name: _column([row.get(field.name) for row in rows], field.type) for field in fields}
         odd = [name for name, column in columns.items() if column is None]
-        reasons = [nested(row, odd) for row in rows] if odd else []
-        for name in odd:
+        texts = [name for name in odd if reads_texts(fields.field(name).type)]
+        lone = {name: fields.field(name).type for name in odd if name not in texts}
+        reasons = [nested(row, texts) or _misfit(row, lone) for row in rows] if odd else []
+        for name in texts:
             columns[name] = pa.array([_text(row.get(name)) for row in rows], pa.binary())
+        for name, kind in lone.items():
+            pairs = zip(reasons, rows, strict=True)
+            columns[name] = pa.array([None if reason else row.get(name) for reason, row in pairs], kind)
         if any(reasons):
             pairs = zip(reasons, rows, strict=True)
             shown = [None if reason is None else repr(row)[:_SHOWN].encode() for reason, row in pairs]
@@ -96,10 +101,17 @@ def _maps_of(payload: bytes) -> list[dict[str, Any]]:
     return rows
 
 
+def _misfit(row: dict[str, Any], kinds: dict[str, pa.DataType]) -> str | None:
+    """Return the reason to refuse a row if a value of one of these columns, which texts cannot be, is none of its."""
+    wrong = (name for name, kind in kinds.items() if _column([row.get(name)], kind) is None)
+    found = next(wrong, None)
+    return None if found is None else f"{found}: cannot read {row[found]!r:.80} as {kinds[found]}"
+
+
 def _column(values: list[Any], kind: pa.DataType) -> pa.Array | None:
     """Return values in the type that they have; None: as ``kind`` they are to be read one by one, from their texts."""
     try:
-        column = pa.array(values)
+        column = pa.array(values, kind if pa.types.is_nested(kind) else None)
     except (pa.ArrowException, ValueError, TypeError, ArithmeticError):
         return None
     rounded = pa.types.is_floating(column.type) and not pa.types.is_floating(

@@ -8,7 +8,6 @@ arrow      an Arrow IPC stream a page
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +16,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from oop_engine.core.errors import GraphError
-from oop_engine.core.groups.in_python import rows_of, values_of
+from oop_engine.core.groups.in_python import as_json, rows_of, values_of
 from oop_engine.core.page import Page
 from oop_engine.core.registry import Registry
 from oop_engine.traces.format import Marks, is_textual, plain, require_textual
@@ -36,7 +35,7 @@ def payloads_of(page: Page, format: str) -> list[bytes]:
 
 def _json(rows: pa.RecordBatch) -> list[bytes]:
     if not all(map(is_textual, rows.schema.types)):
-        return [json.dumps(row, default=str).encode() for row in rows_of(rows)]
+        return [as_json(row).encode() for row in rows_of(rows)]
     sink = pa.BufferOutputStream()
     JsonWriter(sink, rows.schema, Marks()).write(rows)
     return bytes(sink.getvalue()).splitlines()

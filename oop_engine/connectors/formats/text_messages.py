@@ -21,6 +21,7 @@ from oop_engine.traces.format import readable
 from oop_engine.traces.formats.json_lines import apart
 from oop_engine.traces.formats.json_rows import rows_of
 from oop_engine.traces.punctuation_records import fit_punctuation, punctuation_of_json
+from oop_engine.traces.validation import check_texts
 
 __all__ = ["CsvMessages", "JsonMessages"]
 
@@ -31,6 +32,7 @@ class JsonMessages(MessageFormat):
 
     def __init__(self, schema: Schema, place: str, unreadable: Unreadable) -> None:
         super().__init__(schema, place, unreadable)
+        check_texts(Path(place), schema.fields)
         self._one = OneJsonRow(schema)
 
     def joined(self, pieces: list[Any]) -> Any | None:
@@ -67,6 +69,7 @@ class CsvMessages(MessageFormat):
 
     def __init__(self, schema: Schema, place: str, unreadable: Unreadable) -> None:
         super().__init__(schema, place, unreadable)
+        check_texts(Path(place), schema.fields)
         self._names = schema.names
 
     def messages(self, data: Any) -> Iterator[Message]:

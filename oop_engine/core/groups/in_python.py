@@ -7,12 +7,14 @@ pandas is installed, Arrow makes a ``Timestamp`` or ``Timedelta`` of nanoseconds
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from math import isfinite
 from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["counted", "rows_of", "values_of"]
+__all__ = ["as_json", "counted", "rows_of", "values_of"]
 
 
 def rows_of(data: pa.RecordBatch | pa.Table) -> list[dict[str, Any]]:
@@ -40,6 +42,26 @@ def values_of(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     except (ArithmeticError, ValueError):
         values = column.cast(_replaced(column.type, _legible)).to_pylist()
     return values
+
+
+def as_json(row: Any) -> str:
+    """Return a row as a line of JSON, which has no word for NaN and infinity: they are texts, as in a trace.
+
+    >>> as_json({"v": [0.5, float("nan")]})
+    '{"v": [0.5, "nan"]}'
+    """
+    try:
+        return json.dumps(row, default=str, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(row), default=str)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 
 def counted(column: pa.Array) -> pa.Array:

@@ -13,7 +13,7 @@ import msgpack
 import pyarrow as pa
 import pytest
 
-from oop_engine import GraphError, GroupWise, Linear, Page, Schema, UsageError
+from oop_engine import GraphError, GroupWise, Linear, Page, Schema, TraceError, UsageError
 from oop_engine.connectors.formats import MESSAGE_FORMATS
 from oop_engine.connectors.formats.payloads import PAYLOADS, check_payloads, payloads_of
 from oop_engine.connectors.message_format import shown
@@ -64,6 +64,37 @@ def test_csv_with_and_without_a_line_of_names() -> None:
     found, told = read("csv", b"key,more,ts,n\na,x,1,2\n", b"b,x,2,3\nshort\nc,x,y,3\n")
     assert found == [[[1], ["a"], [2.0]], [[2], ["b"], [3.0]]]
     assert told == [("must have 4 cells; got 1", 1), ("ts: cannot read 'y' as int64", 1)]
+
+
+def test_columns_that_no_text_can_be_are_told_before_anything_is_read() -> None:
+    lists = Schema({"ts": pa.int64(), "tags": pa.list_(pa.string())}, "ts", "s")
+    for name in ("jsonl", "csv"):
+        with pytest.raises(
+            TraceError, match=r"source 'in': column 'tags': list<.*> has no text form: use arrow"
+        ):
+            MESSAGE_FORMATS[name](lists, "source 'in'", print)
+
+
+def test_a_list_in_msgpack_that_cannot_be_read_is_left_out_alone() -> None:
+    lists = Schema({"ts": pa.int64(), "tags": pa.list_(pa.string())}, "ts", "s")
+    told: list[str] = []
+    reads = MESSAGE_FORMATS["msgpack"](lists, "source 'in'", lambda reason, record, rows: told.append(reason))
+    tags: list[Any] = [["a"], 5, [], None, [7], ["b", None]]
+    sent = [msgpack.packb({"ts": ts, "tags": some}) for ts, some in enumerate(tags)]
+    assert [m.to_pylist() for m in reads.messages(sent) if isinstance(m, Page)] == [
+        [{"ts": ts, "tags": tags[ts]} for ts in (0, 2, 3, 5)],
+    ]
+    assert told == [f"tags: cannot read {wrong} as list<item: string>" for wrong in ("5", "[7]")]
+    assert [m.to_pylist() for m in reads.messages(sent[2:3]) if isinstance(m, Page)] == [
+        [{"ts": 2, "tags": []}]
+    ]
+
+
+def test_json_has_no_word_for_what_is_no_number() -> None:
+    lists = Schema({"ts": pa.int64(), "v": pa.list_(pa.float64()), "x": pa.float64()}, "ts", "s")
+    page = Page.of(lists, {"ts": [1], "v": [[1.5, float("nan")]], "x": [float("-inf")]})
+    [payload] = payloads_of(page, "jsonl")
+    assert json.loads(payload, parse_constant=pytest.fail) == {"ts": 1, "v": [1.5, "nan"], "x": "-inf"}
 
 
 def test_arrow_streams() -> None:
