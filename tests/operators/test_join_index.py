@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oop_engine import Graph, Page, Schema, State, replay
+from oop_engine import FOREVER, Graph, GroupWise, Page, Schema, State, replay
+from oop_engine.core.snapshot import pack, unpack
 from oop_engine.operators import Band, BoundedDisorder, OAJoin, Punctuate
 from oop_engine.operators.joining.index import JoinIndex
 from oop_engine.operators.joining.run import SortedRun, joined
+from oop_engine.testing import Driver, multiset
 
 Tuples = list[tuple[int, int]]
 TUPLES = st.lists(st.tuples(st.integers(0, 5), st.integers(-9, 9)), min_size=1, max_size=30)
+SPREAD = st.lists(st.tuples(st.integers(-(2**40), 2**40), st.integers(-9, 9)), min_size=1, max_size=30)
 S = Schema({"ts": pa.int64(), "k": pa.int64(), "v": pa.string()}, "ts", "s")
 
 
@@ -25,6 +29,14 @@ def living(tuples: Tuples, spare: int = 0) -> tuple[Any, ...]:
     codes, times = np.array(tuples, np.int64).T.copy()
     batch = pa.record_batch({"v": pa.array([None, *map(str, range(len(tuples) + spare - 1))], pa.string())})
     return batch, np.arange(len(tuples), dtype=np.int32), codes, times, None
+
+
+def alive(run: SortedRun) -> list[tuple[Any, ...]]:
+    """Return the tuples that can still match something, with their codes and times, and whether they have."""
+    batch, rows, codes, times, matched = run.living()
+    marks = [None] * len(rows) if matched is None else matched.tolist()
+    values = batch.column("v").take(pa.array(rows)).to_pylist()
+    return sorted(zip(codes.tolist(), times.tolist(), map(str, values), marks, strict=True))
 
 
 def arrays(run: SortedRun) -> dict[str, Any]:
@@ -160,3 +172,48 @@ def test_tuples_that_die_together_lie_together(width: int, dead: range) -> None:
     runs, *_ = index.living()
     assert index.tuples == 17_000
     assert sum(run.batch.num_rows for run in runs) - index.tuples in dead
+
+
+@given(
+    TUPLES,
+    st.booleans(),
+    st.booleans(),
+    st.lists(st.integers(-10, 9), max_size=2),
+    st.sets(st.integers(0, 29)),
+)
+def test_a_run_comes_back_with_the_tuples_that_are_alive(
+    tuples: Tuples, young: bool, marks: bool, bounds: list[int], dead: set[int]
+) -> None:
+    batch, rows, codes, times, _ = living(tuples)
+    matched = codes % 2 == 0 if marks else None
+    run = (SortedRun.young if young else SortedRun)(batch, rows, codes, times, matched)
+    if dead:
+        run.bury(np.array([entry for entry in dead if entry < len(tuples)], np.int32))
+    for bound in sorted(bounds):
+        run.between(bound - 3, bound)  # for which it is sorted by time
+        run.bury_before(bound)
+    if not (run.live and run.alive().size):
+        return
+    saved = unpack("run", pack("run", {"run": run.save()})).part("run")
+    back = SortedRun.loaded(saved, batch.schema, marks=marks)
+    assert (alive(back), back.live, back.first) == (alive(run), run.live, run.first)
+
+
+def test_a_join_whose_tuples_died_by_their_keys_loses_none_behind_a_snapshot() -> None:
+    rows = [{"ts": at, "k": at % 5, "v": "abc"[at % 3]} for at in range(40)]
+    gone = {"k": [0, 1], "v": ["a", "b"]}
+
+    def page(some: list[dict[str, Any]]) -> Page:
+        return Page.of(S, {name: [row[name] for row in some] for name in S.names})
+
+    def pairs(*, moves: bool) -> Counter[tuple[Any, ...]]:
+        join = Driver(OAJoin([("k", "k"), ("v", "v")], Band(60, 60)), S, S)
+        join.feed(0, page(rows))
+        join.feed(1, GroupWise.of(gone, [FOREVER] * 2))
+        if moves:
+            join.move()
+        join.feed(0, page([{"ts": 3, "k": 9, "v": "z"}]))
+        join.feed(1, page([row for row in rows if (row["k"], row["v"]) not in {(0, "a"), (1, "b")}]))
+        return multiset(join.rows())
+
+    assert pairs(moves=True) == pairs(moves=False)
