@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from oop_engine import FOREVER, NEVER, ContractError, GraphError, Linear, Page, Schema
+from oop_engine import FOREVER, NEVER, ContractError, GraphError, GroupWise, Linear, Page, Schema
 from oop_engine.operators import (
     Avg,
     Count,
@@ -28,7 +29,7 @@ from oop_engine.operators import (
 from oop_engine.operators.kernels.slice_plans import nested
 from oop_engine.operators.kernels.slices import UNITS, closing
 from oop_engine.operators.slicing.panes import window_plans
-from oop_engine.testing import Driver, multiset
+from oop_engine.testing import END, Driver, multiset
 from tests.naive import windows as naive
 from tests.operators.test_exact_edges import KINDS, results, said
 
@@ -75,6 +76,29 @@ def test_a_window_of_many_slices_goes_on_when_its_ring_grows_and_turns() -> None
         {"n": naive.aggregate("count", None, "ts", ""), "most": naive.aggregate("max", "v", "ts", "")}, 300, 1, 0,
     )  # fmt: skip
     assert multiset(tree.rows()) == multiset(wanted)
+
+
+@pytest.mark.parametrize(("long", "assembly"), [(5, "tree"), (2000, "auto")])
+def test_a_group_that_has_ended_is_in_no_window_that_is_read_from_a_tree_later(
+    long: int, assembly: Any
+) -> None:
+    windows = {"long": Sliding(long, 1), "short": Tumbling(4)}
+    schema = Schema({"ts": pa.int64(), "k": pa.int64()}, "ts", "s")
+    driver = Driver(
+        WindowAggregate(windows, {"n": Count(), "most": Max("ts")}, ("k",), assembly=assembly), schema
+    )
+    at = long + 40
+    times, keys = list(range(45, at + 1)), (20, 30, 24)
+    driver.feed(0, Page.of(schema, {"ts": times * 3, "k": [key for key in keys for _ in times]}))
+    driver.feed(0, Linear(at))
+    driver.feed(0, Linear(at + 1))  # by a tree
+    driver.feed(0, GroupWise.of({"k": [24]}, [FOREVER]))
+    for step in range(2, 6):
+        driver.feed(0, Linear(at + step))
+    driver.feed(0, END)
+    counted = Counter((row["k"], row["window"], row["window_end"]) for row in driver.rows())
+    assert set(counted.values()) == {1}
+    assert sum(row["n"] for row in driver.rows()) == 3 * len(times) * (long + 1)
 
 
 def test_auto_takes_a_tree_where_few_windows_of_many_slices_close(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -113,6 +113,11 @@ class SliceWindows:
         if self._tree is not None and self._tree.nbytes:
             self._tree.touch(self._slicing.base.places(times - self._slicing.origin))
 
+    def forget(self) -> None:
+        """Forget what was put together before: some groups lose slices that others keep."""
+        if self._tree is not None:
+            self._tree.clear()
+
     def of_all(self, span: Sequence[int]) -> list[WindowStates]:
         """Return the windows of all groups, which have one span.  O((slices + windows) x groups).
 

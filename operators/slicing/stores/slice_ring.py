@@ -122,6 +122,7 @@ class SliceRing(WindowStore):
         if not some.size:
             return []
         self._ahead = True
+        self._windows.forget()
         return self._close_groups(slots[some], cuts[some], whole=False)
 
     def _close_alike(self, slots: Integers, cut: int) -> list[WindowStates]:
