@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine.core.errors import SnapshotError
 from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.saved import Saved
@@ -238,13 +237,9 @@ class SortedRun:
         rows = np.arange(batch.num_rows, dtype=np.int32)
         codes, times = np.ascontiguousarray(saved.integers("entries", (rows.size, 2)).T)
         matched = saved.numbers("matched", rows.shape, np.bool_) if marks else None
-        if saved["alive"] is not None:  # the dead are left behind: the index of a young run had another order
+        if saved["alive"] is not None:  # the dead stay behind: the index of a young run had another order
             rows = np.flatnonzero(saved.numbers("alive", rows.shape, np.bool_)).astype(np.int32)
-            if not rows.size:
-                msg = "a run must have a tuple that is alive; got none"
-                raise SnapshotError(msg)
-            codes, times = codes[rows], times[rows]
-            matched = None if matched is None else matched[rows]
+            codes, times, matched = codes[rows], times[rows], None if matched is None else matched[rows]
         run = cls(batch, rows, codes, times, matched)
         run._extent[0] = oldest = saved.integer("oldest")
         if saved["buried"] is not None:
