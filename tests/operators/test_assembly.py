@@ -82,7 +82,7 @@ def test_a_window_of_many_slices_goes_on_when_its_ring_grows_and_turns() -> None
 def test_a_group_that_has_ended_is_in_no_window_that_is_read_from_a_tree_later(
     long: int, assembly: Any
 ) -> None:
-    windows = {"long": Sliding(long, 1), "short": Tumbling(4)}
+    windows: dict[str, Windows] = {"long": Sliding(long, 1), "short": Tumbling(4)}
     schema = Schema({"ts": pa.int64(), "k": pa.int64()}, "ts", "s")
     driver = Driver(
         WindowAggregate(windows, {"n": Count(), "most": Max("ts")}, ("k",), assembly=assembly), schema
