@@ -43,8 +43,8 @@ def _silent(plan: Plan) -> list[str]:
         shared = [name for name in waiters if len(_sources(plan, name)) > 1]
         if shared and not any(opened[name].clock_every for name in behind):
             lines.append(
-                f"graph {plan.name!r}: while source {source.name!r} is silent, {', '.join(map(repr, shared))} waits "
-                f"for it; Punctuate(Heartbeat(...)) behind it goes by the clock then"
+                f"graph {plan.name!r}: while source {source.name!r} is silent, {', '.join(map(repr, shared))} "
+                f"wait{'s' * (len(shared) == 1)} for it; Punctuate(Heartbeat(...)) behind it goes by the clock then"
             )
     return lines
 
