@@ -78,6 +78,14 @@ def test_a_window_of_many_slices_goes_on_when_its_ring_grows_and_turns() -> None
     assert multiset(tree.rows()) == multiset(wanted)
 
 
+def test_a_bound_that_closes_no_window_leaves_a_tree_as_stale_as_it_was() -> None:
+    driver = Driver(WindowAggregate({"w": Sliding(16, 5)}, {"n": Count()}, assembly="tree"), ONE)
+    feed(driver, [3], 13)
+    feed(driver, [13], 14)  # where a window begins, and none ends
+    driver.feed(0, Linear(15))
+    assert [(row["window_end"], row["n"]) for row in driver.rows()] == [(5, 1), (10, 1), (15, 2)]
+
+
 @pytest.mark.parametrize(("long", "assembly"), [(5, "tree"), (2000, "auto")])
 def test_a_group_that_has_ended_is_in_no_window_that_is_read_from_a_tree_later(
     long: int, assembly: Any

@@ -131,6 +131,8 @@ class SliceWindows:
             if self._always or windows * _FEW < span[1] - span[0]:
                 try:
                     read = RunningSums.planned(self._shape, span, windows, -1)
+                    if not read.windows.size:
+                        return []  # and nodes stay stale: none would be combined anew
                     return self._in_blocks(self._tree.planned(read.windows, read.sides, span[0]))
                 except WindowOverflowError:  # maybe of slices that no window has together
                     self._tree.clear()
