@@ -34,7 +34,7 @@ class States:
 
     def __init__(self, parts: Sequence[Part], rows: int = 0) -> None:
         self._accumulators = [accumulator(part) for part in parts]
-        self.columns: list[Arrays] = [c.empty(rows) for c in self._accumulators]
+        self.columns: list[Arrays] = self.empty(rows)
         self.row_bytes = sum(value.nbytes for c in self._accumulators for value in c.identity)
 
     def prepare(self, page: Page, times: Integers) -> list[Arrays]:
@@ -73,6 +73,10 @@ class States:
         of = zip(self._accumulators, self.columns, strict=True)
         return [c.fold_steps(state, steps, results) for c, state in of]
 
+    def empty(self, rows: int) -> list[Arrays]:
+        """Return states of no values."""
+        return [c.empty(rows) for c in self._accumulators]
+
     def take(self, rows: Integers) -> list[Arrays]:
         """Return a copy of some rows."""
         return rows_of(self.columns, rows)
@@ -85,7 +89,7 @@ class States:
 
     def reset(self, rows: Integers) -> None:
         """Make some rows states of no values."""
-        self.put(rows, [c.empty(rows.size) for c in self._accumulators])
+        self.put(rows, self.empty(rows.size))
 
     def saved(self, states: Sequence[Arrays]) -> list[list[Any]]:
         return [c.saved(state) for c, state in zip(self._accumulators, states, strict=True)]
@@ -97,7 +101,7 @@ class States:
 
     def resized(self, rows: Integers, size: int) -> list[Arrays]:
         """Return ``rows`` and after them states of no values, ``size`` in all."""
-        return joined([self.take(rows), [c.empty(size - rows.size) for c in self._accumulators]])
+        return joined([self.take(rows), self.empty(size - rows.size)])
 
 
 class Partials:

@@ -196,13 +196,33 @@ def test_sessions_have_no_ids_that_a_tuple_alone_gives():
         Bucket(Session(10)).opened(KEYED)
 
 
-def test_a_snapshot_with_runs_that_overlap_is_refused():
-    operator = WindowAggregate(Session(10), {"n": Count()}).opened(KEYED)
+@pytest.mark.parametrize(("form", "behind"), [("cells", 50), ("runs", 500)])
+@pytest.mark.parametrize("wrong", [{1: [4, 4]}, {2: [500, 500]}, {1: [5, 50], 2: [5, 50]}])
+def test_a_snapshot_with_runs_that_overlap_is_refused(form, behind, wrong):
+    operator = WindowAggregate({"a": Session(10), "b": Session(30)}, {"n": Count()}).opened(KEYED)
+    list(operator.on_page(0, keyed(5)))
+    list(operator.on_page(0, keyed(behind)))
+    list(operator.on_punctuation(0, Linear(20)))
+    [store] = operator._closing.stores
+    saved = store.save()
+    assert saved[form][3].tolist() == [0, 1]  # the older one has left for the first definition
+    store.load(Saved.of(saved), 1)
+    for column, values in wrong.items():
+        saved[form][column] = np.array(values)
+    with pytest.raises(SnapshotError, match="apart"):
+        store.load(Saved.of(saved), 1)
+
+
+def test_a_snapshot_with_two_runs_in_one_cell_is_refused():
+    operator = WindowAggregate({"a": Session(10), "b": Session(30)}, {"n": Count()}).opened(KEYED)
     list(operator.on_page(0, keyed(5)))
     list(operator.on_page(0, keyed(50)))
-    operator._closing.stores[0]._table.times[:2, 0] = 12
+    [store] = operator._closing.stores
+    saved = store.save()
+    for column, values in ((2, [59, 9]), (3, [1, 1])):
+        saved["cells"][column] = np.array(values)
     with pytest.raises(SnapshotError, match="apart"):
-        WindowAggregate(Session(10), {"n": Count()}).opened(KEYED).restore(operator.snapshot())
+        store.load(Saved.of(saved), 1)
 
 
 def test_a_snapshot_with_runs_of_lists_that_overlap_is_refused():
@@ -327,4 +347,67 @@ def test_windows_leave_with_the_first_bound_above_their_end(seed, stamp):
         assert multiset(found) == multiset(due)
         rest = [row["window_" + stamp] for row in windows if row["window_end"] >= bound]
         assert passed == min([bound + 5 * (stamp == "end"), *rest])  # of later tuples alone, or of open ones
-        assert operator.state().partials <= len(rest)
+        waiting = [row for row in windows if row["window"] != "5" and row["window_end"] >= bound]
+        cells = {(row["k"], row["ts"] // 5) for row in given if row["ts"] // 5 >= bound // 5 - 1}
+        assert operator.state().partials <= len(waiting) + len(cells)
+
+
+def test_a_sum_that_does_not_fit_over_several_cells_names_the_session_when_it_is_put_together():
+    gaps = {"short": Session(10), "long": Session(40)}
+    for then in (Linear(31), Linear(18), keyed(5000, "b"), group("a", 31)):
+        driver = Driver(WindowAggregate(gaps, {"s": Sum("v")}, ("k",)), KEYED)
+        for ts, k, v in ((5, "b", 1), (5, "a", 2**62), (12, "a", 2**62), (21, "a", 1)):
+            driver.feed(0, keyed(ts, k, v))
+        with pytest.raises(ContractError, match=r"\[5, 31\) of group \{'k': 'a'\}"):
+            feed_all(driver, then, Linear(31), Linear(60))
+
+
+def feed_all(driver, *messages):
+    for message in messages:
+        driver.feed(0, message)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("by", [("k",), ()])
+def test_runs_in_cells_and_in_lists_by_turns_are_those_of_the_definition(seed, by):
+    """Bounds of the stream and of groups, snapshots midway, and a tuple far ahead, behind which runs are in lists."""
+    rng = np.random.default_rng(seed)
+    named = {"b": Session(7), "a": Session(3), "c": Session(20)}
+    make = WindowAggregate(named, {"n": Count(), "s": Sum("v")}, by).opened
+    operator, low, found, given, forms = make(KEYED), 0, [], [], set()
+    bounds = {str(k): 0 for k in range(30)}
+
+    def put_out(messages):
+        found.extend(row for _, page in messages if isinstance(page, Page) for row in page.to_pylist())
+
+    for step in range(80):
+        ks = rng.integers(0, 30, 60).astype(str).tolist()
+        ts = [max(low, bounds[k]) + int(rng.integers(0, 9)) for k in ks]
+        ts[0] += 400 * (step in (20, 60))
+        put_out(operator.on_page(0, Page.of(KEYED, {"ts": ts, "k": ks, "v": ts})))
+        given += [{"ts": t, "k": k, "v": t} for t, k in zip(ts, ks, strict=True)]
+        low += int(rng.integers(0, 12))
+        put_out(operator.on_punctuation(0, Linear(low)))
+        for k in (some for some in bounds if by and rng.random() < 0.1):
+            bounds[k] = max(bounds[k], low + int(rng.integers(0, 20)))
+            put_out(operator.on_punctuation(0, group(k, bounds[k])))
+        [store] = operator._closing.stores
+        forms.add("cells" if "cells" in store.save() else "lists")
+        if step % 7 == 0:
+            state = Saved.of(operator.save())
+            operator = make(KEYED)
+            operator.load(state)
+        if step % 10 == 0:
+            assert multiset(found) == multiset(_complete(given, named, by, low, bounds))
+    put_out(operator.on_punctuation(0, Linear(FOREVER)))
+    assert multiset(found) == multiset(_complete(given, named, by, FOREVER, bounds))
+    assert operator.state().in_use == (0, 0, 0)
+    assert forms == {"cells", "lists"}
+
+
+def _complete(given, named, by, low, bounds):
+    """Return the sessions that bounds of the stream and of groups complete."""
+    for name, session in named.items():
+        for row in sessions(given, "ts", by, {"n": len, "s": total}, session.gap):
+            if row["window_end"] < max(low, bounds[row["k"]] if by else low):
+                yield {"window": name, **row}

@@ -1,0 +1,255 @@
+"""Session cells: open runs of sessions in a ring of cells of time, each as long as the least gap.
+
+The tuples of a group in one cell are of one run, so a tuple goes there at once, and nothing is searched, made or joined
+until a bound has passed.  Then a run goes on in the next cell, or has left.  That is for runs that are close together
+in time, for there is a place for each group and cell: more than ``_CELLS`` cells are not kept, nor more definitions,
+each of which has places for the runs that it has put out and a wider one has not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oop_engine.core.errors import SnapshotError
+from oop_engine.core.punctuation import FOREVER, NEVER
+from oop_engine.core.saved import Saved
+from oop_engine.operators.aggregates import Arrays, Part
+from oop_engine.operators.kernels.sessions import (
+    LOW,
+    OPEN,
+    TOP,
+    USED,
+    Cells,
+    chains,
+    least_of_cells,
+    leave_cells,
+    looked_cells,
+    place_cells,
+    roll,
+)
+from oop_engine.operators.slicing.accumulator import SumOverflowError
+from oop_engine.operators.slicing.compiled import fixed
+from oop_engine.operators.slicing.partials import States
+from oop_engine.operators.slicing.stores.session_lists import OpenRuns
+from oop_engine.operators.slicing.window_states import WindowOverflowError, narrow
+from oop_engine.operators.values.columns import Integers, filled_up
+from oop_engine.operators.windows import Gap
+
+__all__ = ["SessionCells"]
+
+_CELLS = 8
+_LONGEST = 1 << 48  # of a gap: so many cells of it are exact as a float
+_NOTHING = FOREVER, -FOREVER
+
+
+class SessionCells:
+    """As ``SessionLists``, of runs that are close together in time."""
+
+    def __init__(self, gaps: Integers, parts: Sequence[Part]) -> None:
+        self._gaps, self._gap, self.states = gaps, int(gaps[0]), States(parts)
+        self._ring = self._groups = 0
+        self._cells = Cells(np.empty(0, np.int64), np.empty(0, np.int64), np.zeros(4, np.int64))
+
+    def __len__(self) -> int:
+        return int(self._cells.counts[USED])
+
+    @property
+    def alive(self) -> int:
+        """How many groups have a run."""
+        return int(self._cells.counts[OPEN])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the cells and states, with the room there is for more."""
+        held = sum(column.nbytes for column in self._cells)
+        return held + self.states.row_bytes * (self._cells.spans.size // 2)
+
+    @property
+    def _spans(self) -> Integers:
+        """The first and the last time of each row, int64 (rows, 2)."""
+        return self._cells.spans.reshape(-1, 2)
+
+    @property
+    def steps(self) -> int:
+        """How many steps ``leave`` needs room for at least: those of 16 groups."""
+        return 16 * 2 * self._gaps.size * (self._ring + self._gaps.size)
+
+    @property
+    def until(self) -> Integers:
+        """Before which time no open window of a group ends, int64 (groups,)."""
+        return self._cells.until
+
+    def reach(self, first: int, last: int) -> bool:
+        """Make room for tuples of such times; tell whether that can be, which it cannot where they are far apart."""
+        if self._gap > _LONGEST or self._gaps.size > _CELLS:
+            return False
+        counts, low, top = self._cells.counts, first // self._gap, last // self._gap
+        if len(self):
+            if max(top, counts[TOP]) - min(low, counts[LOW]) >= self._ring:
+                self._leave_out(low)
+            low, top = min(low, int(counts[LOW])), max(top, int(counts[TOP]))
+        if top - low >= _CELLS:
+            return False
+        if top - low >= self._ring:
+            self._lay(min(2 * (top - low + 1), _CELLS), slice(None), self.until.size)
+        counts[LOW], counts[TOP] = low, top
+        return True
+
+    def _leave_out(self, low: int) -> None:
+        """Leave out the cells below one, as long as there is nothing in them."""
+        counts, first = self._cells.counts, self._cells.spans[::2].reshape(-1, self.until.size)
+        while counts[LOW] < low and (first[counts[LOW] % self._ring] == FOREVER).all():
+            counts[LOW] = low if counts[LOW] == counts[TOP] else counts[LOW] + 1
+        counts[TOP] = max(counts[LOW], counts[TOP])
+
+    def _lay(self, ring: int, kept: Integers | slice, groups: int) -> None:
+        """Let there be so many cells side by side, and so many groups, the first of them ``kept``."""
+        spans, until, counts = self._cells
+        cells, other = counts[LOW] + np.arange(self._ring), np.arange(self._gaps.size - 1)
+        rows = (ring + other.size) * groups
+        new = [(np.tile(_NOTHING, rows),), *self.states.empty(rows)]
+        if spans.size and groups:
+            old = [(spans,), *self.states.columns]
+            to = np.append(cells % ring, ring + other)
+            of = np.append(cells % self._ring, self._ring + other)
+            for column, into in zip(chain(*old), chain(*new), strict=True):
+                column = column.reshape(of.size, until.size, -1)[:, kept]
+                into.reshape(rows // groups, groups, -1)[to, : column.shape[1]] = column[of]
+        self.states.columns, kept = new[1:], until[kept]
+        self._cells = Cells(new[0][0], filled_up(kept, groups, FOREVER), counts)
+        self._ring = ring
+
+    def room(self, groups: int) -> None:
+        """Make room for so many groups."""
+        self._groups = groups
+        if groups > (known := self.until.size):
+            self._lay(self._ring, slice(known), max(groups, 3 * known // 2))
+
+    def add(self, slots: Integers, times: Integers, inputs: list[Arrays]) -> None:
+        """Put tuples into cells, which are there."""
+        rows = np.empty(times.size, np.int64)
+        place_cells(self._cells, fixed(slots), fixed(times), self._gap, self._ring, rows)
+        try:
+            self.states.add(rows, inputs)
+        except SumOverflowError as error:
+            raise self._overflow(error, error.at) from None
+
+    def leave(
+        self, slots: Integers, bounds: Integers, begin: int, out: Integers
+    ) -> tuple[int, int, int, int]:
+        """Take out complete windows, as the kernel does."""
+        found: tuple[int, int, int, int] = leave_cells(self._cells, slots, bounds, self._gaps, begin, out)
+        return found
+
+    def misfit(self, error: SumOverflowError, out: Integers) -> WindowOverflowError:
+        """Return the error of a step that the kernel has written into ``out``."""
+        row = out[0, error.at]
+        for to, a, b in out[:3, error.at + 1 :].T.tolist():  # where it went
+            row = to if row in (a, b) else row
+            if row < 0:
+                slot, end, first = out[4:7, ~row].tolist()
+                return WindowOverflowError(error.column, slot, first, end)
+        return self._overflow(error, row)
+
+    def _overflow(self, error: SumOverflowError, row: int) -> WindowOverflowError:
+        """Return the error of a place: it names the window that it is in."""
+        rows, begins, left = self._chains()
+        run = int(np.searchsorted(begins, np.flatnonzero(rows == row)[0], side="right")) - 1
+        first, last = self._times(rows, begins)[run].tolist()
+        return WindowOverflowError(error.column, row % self.until.size, first, last + self._gaps[left[run]])
+
+    def _chains(self) -> tuple[Integers, Integers, Integers]:
+        """Return all places in use, by group, the newest first; where runs begin, and how many have put them out."""
+        rows, begins, left = np.empty((3, len(self)), np.int64)
+        runs = chains(self._cells, self._gaps, rows, begins, left)
+        return rows, begins[:runs], left[:runs]
+
+    def _times(self, rows: Integers, begins: Integers) -> Integers:
+        """Return the first and the last time of each run, int64 (runs, 2)."""
+        first, last = self._spans[rows].T
+        if not begins.size:
+            return np.empty((0, 2), np.int64)
+        return np.stack([np.minimum.reduceat(first, begins), np.maximum.reduceat(last, begins)], axis=1)
+
+    def runs(self) -> OpenRuns:
+        """Return all runs, put together."""
+        rows, begins, left = self._chains()
+        times, slots = self._times(rows, begins), rows[begins] % max(self.until.size, 1)
+        try:
+            states = self.states.reduced(self.states.take(rows), begins)
+        except SumOverflowError as error:
+            raise self._overflow(error, int(rows[begins[error.at]])) from None
+        return OpenRuns(slots, times, left, states)
+
+    def _needless(self, bound: int) -> int:
+        """Return below which cell all can be forgotten once no tuple comes below a bound."""
+        return min(bound // self._gap - 1, int(self._cells.counts[TOP]))
+
+    def lags(self, bound: int) -> bool:
+        """Tell whether cells can be given back once no tuple comes below a bound; O(1)."""
+        return bool(self._cells.counts[LOW] < self._needless(bound)) and len(self) > 0
+
+    def shrink(self, bound: int) -> None:
+        """Give back cells to which no tuple comes any more: their runs go on in the next ones."""
+        steps, counts, low = np.empty((3, self._groups), np.int64), self._cells.counts, None
+        while self.lags(bound) and counts[LOW] != low:
+            low = int(counts[LOW])
+            found = roll(self._cells, self._gap, self._ring, self._groups, steps)
+            try:
+                self.states.folded(steps[:, :found])
+            except SumOverflowError as error:
+                raise self._overflow(error, int(steps[0, error.at])) from None
+            self.states.reset(steps[1, :found])
+
+    def least(self) -> int:
+        """Return the least end of an open window, or the largest integer."""
+        return int(least_of_cells(self._cells, self._gaps))
+
+    def earliest(self) -> int:
+        """Return the least first time, or the largest integer."""
+        return int(self._cells.spans[::2].min(initial=FOREVER))
+
+    def look(self, slots: Integers, out: Integers) -> None:
+        """Write the least end and the least first time of each group into ``out`` int64 (2, n)."""
+        looked_cells(self._cells, slots, self._gaps, out)
+
+    def living(self, groups: int) -> NDArray[np.bool_]:
+        """Tell which groups have a run."""
+        return filled_up(self.until[:groups] < FOREVER, groups, False)
+
+    def rename(self, kept: Integers, slots: Integers) -> None:
+        self.room(slots.size)
+        self._lay(self._ring, kept, kept.size)
+        self._groups = kept.size
+
+    def save(self) -> dict[str, Any]:
+        rows, _, _ = self._chains()
+        slots, left = rows % max(self.until.size, 1), rows // max(self.until.size, 1) - self._ring + 1
+        columns = slots, *self._spans[rows].T, np.maximum(left, 0)
+        return {"cells": [*map(narrow, columns)], "states": self.states.saved(self.states.take(rows))}
+
+    def load(self, saved: Saved, groups: int) -> None:
+        cells, gap = saved.part("cells"), self._gap
+        slots = cells.integers(0, (None,), least=0, below=groups)
+        times = np.stack([cells.integers(side, slots.shape) for side in (1, 2)], axis=1)
+        left = cells.integers(3, slots.shape, least=0, below=self._gaps.size)
+        Gap(int(self._gaps[-1])).check(times)
+        cell = times[left == 0, 1] // gap
+        low, top = (int(cell.min()), int(cell.max())) if cell.size else (0, 0)
+        ring, (first, last) = top - low + 1, times.T
+        row = np.where(left > 0, ring + left - 1, last // gap % ring) * groups + slots
+        wrong = [first > last, slots[1:] < slots[:-1], (slots[1:] == slots[:-1]) & (last[1:] >= first[:-1])]
+        if any(map(np.any, wrong)) or ring > _CELLS or np.unique(row).size < row.size:
+            msg = f"cells must be by group, the newest first, apart, and few; got {slots.size} that are not"
+            raise SnapshotError(msg)
+        self.room(groups)
+        self._lay(ring, slice(None), groups)
+        self._spans[row] = times
+        self.states.put(row, self.states.loaded(saved.part("states"), slots.size))
+        self._cells.until[slots] = NEVER
+        self._cells.counts[:] = slots.size, np.unique(slots).size, low, top
