@@ -362,7 +362,8 @@ def place_cells(cells, slots, times, gap, ring, of):
         for i in range(len(some)):  # vector instructions
             away = some[i] - begin
             cell = np.int64(away * part)
-            cell += np.int64((cell + 1) * gap <= away) - np.int64(cell * gap > away) + shift
+            rest = away - cell * gap
+            cell += np.int64(rest >= gap) - np.int64(rest < 0) + shift
             rows[i] = (cell - ring if cell >= ring else cell) * groups + its[i]
         found = 0
         for i in range(len(some)):

@@ -150,7 +150,9 @@ def test_an_operator_goes_on_from_a_state_of_an_older_version(version: str, name
     never_away, operator = midway(name), midway(name)
     operator.restore(of_versions()[version][name])
     assert answers(operator, rest(name)) == answers(never_away, rest(name))
-    if name != "versions":  # an older state has versions in the table that are not noted any more
+    if name == "sessions":  # an older state has its runs in lists
+        assert operator.state().in_use == never_away.state().in_use
+    elif name != "versions":  # an older state has versions in the table that are not noted any more
         assert operator.state() == never_away.state()
 
 
