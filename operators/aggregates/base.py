@@ -144,6 +144,12 @@ def stored(number: NDArray[Any]) -> NDArray[Any]:
 
 
 _FLOATING = (pa.float64(), pa.float32(), pa.float16())
+_STORED = {
+    pa.int64().id: np.dtype(np.int64),
+    pa.timestamp("s").id: np.dtype(np.int64),
+    pa.float64().id: np.dtype(np.float64),
+}
+"""How values of the most frequent kinds are stored, by their ids."""
 
 
 def column_of(values: NDArray[Any], kind: pa.DataType, null: NDArray[np.bool_] | None = None) -> pa.Array:
@@ -151,6 +157,8 @@ def column_of(values: NDArray[Any], kind: pa.DataType, null: NDArray[np.bool_] |
 
     No copy of numbers as wide as ``kind``; ``pa.array`` looks at them for as long as a page of one row takes.
     """
+    if null is None and _STORED.get(kind.id) == values.dtype:  # as mostly
+        return pa.Array.from_buffers(kind, values.size, [None, pa.py_buffer(np.ascontiguousarray(values))])
     numbers = values.dtype.kind in "iuf"  # else a kind need not have a width
     same = numbers and 8 * values.itemsize == kind.bit_width
     if null is None and same and (values.dtype.kind == "f") == (kind in _FLOATING):

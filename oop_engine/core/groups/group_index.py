@@ -152,7 +152,9 @@ class GroupIndex:
             return []
         if self.whole is not None:
             kind, null = self._types[0], self.whole.sizes[1]
-            whole = self.whole.keys.take(slots).astype(kind.to_pandas_dtype(), copy=False)
+            whole = self.whole.keys.take(slots)
+            if kind.bit_width != 64:
+                whole = whole.astype(kind.to_pandas_dtype())
             if null >= 0 and (nulls := slots == null).any():
                 return [pa.array(whole, kind, mask=nulls)]
             return [pa.Array.from_buffers(kind, whole.size, [None, pa.py_buffer(whole)])]

@@ -167,7 +167,7 @@ class PaneRing:
         if fits and self.groups == 1 and self.summed:
             self._add_alone(page, times, (slots, where), known, (origin, slide), (low, high))
             return _NONE
-        cells = _SCRATCH.room[: times.size] if self._own or not fits else _NONE
+        cells = _SCRATCH.room[: times.size] if self.own or not fits else _NONE
         left = _NONE
         if self._count(known, (origin + self.low * slide, slide), (slots, where, cells)):
             inside = cells >= 0
@@ -432,7 +432,7 @@ class PaneRing:
         shared = zip(self.accumulators, self.columns, strict=True)
         self._shared = [name for of, state in shared if state is None for name in of.part.columns]
         own = [of for of, state in zip(self.accumulators, self.columns, strict=True) if state is not None]
-        self._own, self.summed = bool(own), all(of.by_times for of in own)
+        self.own, self.summed = bool(own), all(of.by_times for of in own)
         self._place()
 
     def _place(self) -> None:

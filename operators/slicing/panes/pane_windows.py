@@ -17,7 +17,7 @@ Source: van Herk 1992; Tangwongsan, Hirzel, Schneider, DEBS 2017 (two stacks).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -88,14 +88,31 @@ def take(
 
 def take_all(
     ring: PaneRing, lowest: int, cut: int, alive: int, number: int = 0
-) -> Iterator[WindowStates] | None:
+) -> Iterable[WindowStates] | None:
     """Put windows ``lowest`` to ``cut`` (exclusive) of all groups, ``alive`` of them, together by a sweep; forget them.
 
     They come in parts, in order, each put together when it is asked for.  None where that does not pay.
     O((windows + panes) x groups).  Raises ``WindowOverflowError``.
     """
+    pane = (lowest + 1) * ring.step - 1
+    one = cut - lowest == ring.length == 1 and ring.low <= pane <= ring.high
+    if one and ring.summed and ring.groups <= _CELLS and not _in_fronts(ring):
+        return [_take_row(ring, lowest, pane, number)]
     reach = _all_between(ring, lowest, cut, alive)
     return None if reach is None else _in_parts(ring, PaneSweep(ring, None, *reach), number)
+
+
+def _take_row(ring: PaneRing, wid: int, pane: int, number: int) -> WindowStates:
+    """Take out a window that is one pane, of few groups: a fifth of the time of a sweep, as rows come one by one."""
+    begin = pane % ring.room * ring.groups
+    row = ring.tuples[begin : begin + ring.groups]
+    (slots,) = row.nonzero()
+    ends, counts = np.empty(slots.size, np.int64), row[slots].astype(np.int64)
+    ends.fill(ring.extents.origin + (wid + 1) * ring.extents.slide)
+    states = _in_cells(ring, slots + begin, counts, ring.columns)
+    row.fill(0)
+    ring.used, ring.swept = ring.used - slots.size, True
+    return WindowStates(slots, ends, states, number, in_order=True)
 
 
 def read_all(ring: PaneRing, lowest: int, cut: int, alive: int, number: int = 0) -> WindowStates | None:
@@ -166,14 +183,24 @@ def of_cells(
 ) -> WindowStates:
     """Return windows of one pane, in order: ``some`` int64 (3, n) are groups, windows, and their cells in columns."""
     slots, wids, cells = some
-    counts, states = tuples[cells].astype(np.int64), list[Arrays]()
+    states = _in_cells(ring, cells, tuples[cells].astype(np.int64), columns)
+    return WindowStates(slots, ring.extents.extent(wids)[1], states, number, in_order=True)
+
+
+def _in_cells(
+    ring: PaneRing, cells: Integers, counts: Integers, columns: Sequence[Arrays | None]
+) -> list[Arrays]:
+    """Return the states in some cells, which may be narrow; ``counts``: how many tuples they have."""
+    states = list[Arrays]()
     for of, column in zip(ring.accumulators, columns, strict=True):
         if column is None:
             states.append((counts,))
-        else:  # cells may be narrow
+        else:
             pairs = zip(column, of.identity, strict=True)
-            states.append(tuple(values[cells].astype(value.dtype, copy=False) for values, value in pairs))
-    return WindowStates(slots, ring.extents.extent(wids)[1], states, number, in_order=True)
+            states.append(
+                tuple(values.take(cells).astype(value.dtype, copy=False) for values, value in pairs)
+            )
+    return states
 
 
 def _nothing(ring: PaneRing, number: int) -> WindowStates:
@@ -322,13 +349,26 @@ class PaneSweep:
             found, many = kernels.held(*ring, self._sides, at, counted, slots, tuples, ends, forget)
         self._next, self._found = begin + many, self._found + found
         slots, windows, numbers = slots[:found], _Windows(begin, ends[:many]), tuples[:found].astype(np.int64)
+        of_windows = windows.spread(self._ring.extents.extent(windows.numbers)[1])
+        if self._ring.length == 1:
+            return slots, of_windows, self._in_cells(slots, numbers, windows)
         states = [
             (numbers,)
             if columns is None
             else self._states(i, tuple(map(self._ring.rows, columns)), slots, windows)
             for i, columns in enumerate(self._ring.columns)
         ]
-        return slots, windows.spread(self._ring.extents.extent(windows.numbers)[1]), states
+        return slots, of_windows, states
+
+    def _in_cells(self, slots: Integers, numbers: Integers, windows: _Windows) -> list[Arrays]:
+        """Return the states of windows of one pane, which are in cells as they are."""
+        ring = self._ring
+        if not ring.own:
+            return _in_cells(ring, _NONE, numbers, ring.columns)
+        panes = (windows.numbers + 1) * ring.step - 1
+        cells = windows.spread(panes % ring.room * ring.groups)
+        cells += slots
+        return _in_cells(ring, cells, numbers, ring.columns)
 
     def free(self) -> int:
         """Forget the tuples that no later window needs; return how many cells they had.  O(panes x groups).
@@ -394,5 +434,8 @@ class _Windows(NamedTuple):
     def spread(self, values: Integers) -> Integers:
         """Return for each result the value of its window in ``values`` int64 (windows,)."""
         out = np.empty(self.ends[-1], np.int64)
-        kernels.spread(values, self.ends, out)
+        if self.ends.size == 1:
+            out.fill(values[0])
+        else:
+            kernels.spread(values, self.ends, out)
         return out
