@@ -17,7 +17,7 @@ import pyarrow as pa
 
 import oop_engine
 from oop_engine import Graph, Linear, Page, Schema
-from oop_engine.core.late.late_page import packed_row
+from oop_engine.core.late.late_page import packed_rows
 from oop_engine.operators import BoundedDisorder, Count, Meld, Punctuate, Sliding, Sum, WindowAggregate
 from oop_engine.runners.inline import Inline
 from oop_engine.runners.local import Local
@@ -69,7 +69,7 @@ def windows() -> WindowAggregate:
 
 
 def one(ts: int) -> Page:
-    page = packed_row(SCHEMA, (ts, 1, 3))
+    page = packed_rows(SCHEMA, [(ts, 1, 3)])
     assert page is not None
     return page
 

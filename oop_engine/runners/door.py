@@ -20,7 +20,7 @@ import numpy as np
 
 from oop_engine.core.errors import ContractError
 from oop_engine.core.fitted import fitted, once_each
-from oop_engine.core.late.late_page import packed_row
+from oop_engine.core.late.late_page import packed_rows
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page, pages
 from oop_engine.core.plain import is_arrow
@@ -132,8 +132,8 @@ class RowLane:
             raise
 
     def _page(self, rows: list[Sequence[Any]], arrivals: list[int]) -> Page:
-        if len(rows) == 1 and not arrivals and (alone := packed_row(self._schema, rows[0])) is not None:
-            return alone
+        if not arrivals and (few := packed_rows(self._schema, rows)) is not None:
+            return few
         columns = dict(zip(self._schema.names, zip(*rows, strict=True), strict=True))
         return Page.of(self._schema, columns, arrivals or None)
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import ContractError, Page, Schema
-from oop_engine.core.late.late_page import packed_row
+from oop_engine.core.late.late_page import FEW, packed_rows
 from oop_engine.core.page import concat
 
 UTC = pa.timestamp("ms", "UTC")
@@ -24,20 +24,22 @@ SCHEMAS = [
 ]
 
 
-def row_of(schema: Schema) -> list[Any]:
-    return [0.5 if kind == pa.float64() else 7 + place for place, kind in enumerate(schema.fields.types)]
+def row_of(schema: Schema, number: int = 0) -> list[Any]:
+    kinds = enumerate(schema.fields.types)
+    return [number + 0.5 if kind == pa.float64() else number + 7 + place for place, kind in kinds]
 
 
-def both(schema: Schema) -> tuple[Page, Page]:
-    row = row_of(schema)
-    packed = packed_row(schema, row)
+def both(schema: Schema, many: int = 1) -> tuple[Page, Page]:
+    rows = [row_of(schema, number) for number in range(many)]
+    packed = packed_rows(schema, rows)
     assert packed is not None
-    return packed, Page.of(schema, {name: [value] for name, value in zip(schema.names, row, strict=True)})
+    return packed, Page.of(schema, dict(zip(schema.names, zip(*rows, strict=True), strict=True)))
 
 
+@pytest.mark.parametrize("many", [1, 2, 3, FEW])
 @pytest.mark.parametrize("schema", SCHEMAS, ids=str)
-def test_a_packed_row_is_the_page_of_its_values(schema: Schema) -> None:
-    packed, page = both(schema)
+def test_packed_rows_are_the_page_of_their_values(schema: Schema, many: int) -> None:
+    packed, page = both(schema, many)
     assert packed.times.dtype == np.int64
     assert packed.times.tolist() == page.times.tolist()
     for name in schema.names:
@@ -48,18 +50,19 @@ def test_a_packed_row_is_the_page_of_its_values(schema: Schema) -> None:
         assert ours.flags.aligned
         assert not ours.flags.writeable
         assert packed.column(name).equals(page.column(name))
-    assert (len(packed), packed.whole, packed.arrival) == (1, True, None)
+    assert (len(packed), packed.whole, packed.arrival) == (many, True, None)
     assert packed == page
     assert packed.batch.validate(full=True) is None
     assert packed.times.tolist() == page.times.tolist()  # also when all columns are there
 
 
+@pytest.mark.parametrize("many", [1, 3])
 @pytest.mark.parametrize("schema", SCHEMAS, ids=str)
-def test_what_is_made_of_a_packed_row_is_what_is_made_of_a_page(schema: Schema) -> None:
+def test_what_is_made_of_packed_rows_is_what_is_made_of_a_page(schema: Schema, many: int) -> None:
     for make in (
         lambda page: page.slice(0, 1),
         lambda page: page.slice(1, 1),
-        lambda page: page.filter(np.array([True])),
+        lambda page: page.filter(np.arange(len(page)) != 1),
         lambda page: page.take(np.array([0, 0])),
         lambda page: concat(schema, [page, page]),
         lambda page: page.settled(),
@@ -67,7 +70,7 @@ def test_what_is_made_of_a_packed_row_is_what_is_made_of_a_page(schema: Schema) 
         lambda page: page.without_arrival(),
         lambda page: pickle.loads(pickle.dumps(page)),
     ):
-        packed, page = both(schema)
+        packed, page = both(schema, many)
         found: Page = make(packed)  # type: ignore[no-untyped-call]
         assert found == make(page)  # type: ignore[no-untyped-call]
         assert found.times.tolist() == make(page).times.tolist()  # type: ignore[no-untyped-call]
@@ -76,14 +79,24 @@ def test_what_is_made_of_a_packed_row_is_what_is_made_of_a_page(schema: Schema) 
 @pytest.mark.parametrize("value", [None, True, 1.0, "1", 2**63, np.int64(1)])
 def test_arrow_judges_all_but_plain_numbers(value: Any) -> None:
     schema = Schema({"ts": pa.int64(), "k": pa.int64()}, "ts", "s")
-    assert packed_row(schema, [1, 1]) is not None
-    assert packed_row(schema, [1, value]) is None
-    assert packed_row(schema, [1]) is None
-    assert packed_row(Schema({"ts": pa.int64(), "k": pa.int32()}, "ts", "s"), [1, 2**31]) is None
+    assert packed_rows(schema, [[1, 1]]) is not None
+    assert packed_rows(schema, [[1, value]]) is None
+    assert packed_rows(schema, [[1, 1], [1, value]]) is None
+    assert packed_rows(schema, [[1]]) is None
+    assert packed_rows(Schema({"ts": pa.int64(), "k": pa.int32()}, "ts", "s"), [[1, 2**31]]) is None
+
+
+def test_rows_of_several_lengths_none_and_very_many_are_not_packed() -> None:
+    schema = Schema({"ts": pa.int64(), "k": pa.int64()}, "ts", "s")
+    assert packed_rows(schema, []) is None
+    assert packed_rows(schema, [[1, 1], [1]]) is None
+    assert packed_rows(schema, [[1], [1]]) is None
+    assert packed_rows(schema, [[1, 1, 1], [1, 1, 1]]) is None
+    assert packed_rows(schema, [[1, 1]] * (FEW + 1)) is None
 
 
 def test_a_schema_with_a_column_of_texts_packs_no_row() -> None:
-    assert packed_row(Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s"), [1, "a"]) is None
+    assert packed_rows(Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s"), [[1, "a"]]) is None
 
 
 def test_numbers_are_those_of_columns_without_nulls() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from oop_engine.connectors.message_format import MessageFormat, register_message_format
 from oop_engine.connectors.source import Unreadable
 from oop_engine.core.errors import ContractError, UsageError
-from oop_engine.core.late.late_page import packed_row
+from oop_engine.core.late.late_page import FEW, packed_rows
 from oop_engine.core.operator import Message
 from oop_engine.core.page import PAGE_ROWS, Page, concat, pages
 from oop_engine.core.plain import is_arrow
@@ -67,10 +67,17 @@ class Rows(MessageFormat):
         """Return the page of one row."""
         if not self.unknown.known.issuperset(row):
             self.unknown.add_rows([row])
-        page = packed_row(self.schema, list(map(row.get, self._names)))
+        page = self._few([row])
         return self._rows([row]) if page is None else (page,)
 
+    def _few(self, rows: list[dict[str, Any]]) -> Page | None:
+        """Return the page of a few rows of plain numbers; None: they are others."""
+        return packed_rows(self.schema, [list(map(row.get, self._names)) for row in rows])
+
     def _rows(self, rows: list[dict[str, Any]]) -> Iterator[Page]:
+        if len(rows) <= FEW and (page := self._few(rows)) is not None:
+            yield page
+            return
         names = self.schema.names
         try:
             columns = {name: [row.get(name) for row in rows] for name in names}

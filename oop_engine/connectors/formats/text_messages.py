@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv
 
-from oop_engine.connectors.formats.one_json_row import OneJsonRow
+from oop_engine.connectors.formats.few_json_rows import FewJsonRows
 from oop_engine.connectors.message_format import MessageFormat, register_message_format
 from oop_engine.connectors.source import Unreadable
 from oop_engine.core.errors import TraceError
@@ -33,7 +33,7 @@ class JsonMessages(MessageFormat):
     def __init__(self, schema: Schema, place: str, unreadable: Unreadable) -> None:
         super().__init__(schema, place, unreadable)
         check_texts(Path(place), schema.fields)
-        self._one = OneJsonRow(schema)
+        self._few = FewJsonRows(schema)
 
     def joined(self, pieces: list[Any]) -> Any | None:
         """Return whole lines as one text, lists of payloads as one list."""
@@ -43,7 +43,7 @@ class JsonMessages(MessageFormat):
 
     def messages(self, data: Any) -> Iterator[Message]:
         """Yield pages, and punctuation where it stands."""
-        if (page := self._one.page(data)) is not None:
+        if (page := self._few.page(data)) is not None:
             yield page
             return
         for lines, is_punctuation in apart(_lines(data)):

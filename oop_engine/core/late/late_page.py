@@ -1,7 +1,8 @@
 """Late pages: columns that are made when somebody reads them.
 
 To copy columns is most of the work of a match, and an aggregate behind a join may read the time alone.  Of a page of
-one row of numbers most of the cost is that of its Arrow objects, and an aggregate needs none of them (``packed_row``).
+a few rows of numbers most of the cost is that of its Arrow objects, and an aggregate needs none of them
+(``packed_rows``).
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from oop_engine.core.late.packing import Packing
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 
-__all__ = ["LateColumns", "LatePage", "packed_row"]
+__all__ = ["FEW", "LateColumns", "LatePage", "packed_rows"]
+
+FEW = 64
+"""The most rows that are packed."""
 
 Ints = NDArray[np.int64]
 
@@ -102,34 +106,34 @@ class LatePage(Page):
         return Page(self.schema, self.batch)
 
 
-class _PackedRow(LatePage):
-    """One row of numbers."""
+class _PackedRows(LatePage):
+    """A few rows of numbers."""
 
     __slots__ = ("_packed", "_packing")
     whole: ClassVar = True
 
-    def __init__(self, schema: Schema, packing: Packing, packed: bytes) -> None:
+    def __init__(self, schema: Schema, packing: Packing, packed: list[bytes], rows: int) -> None:
         name, own = schema.progressing, schema.times_are_int64
         times = partial(packing.numbers, packed, name) if own else partial(_widened, packing, packed, name)
-        super().__init__(schema, 1, partial(packing.column, packed), times)
+        super().__init__(schema, rows, partial(packing.column, packed), times)
         self._packing, self._packed = packing, packed
 
     def numbers(self, name: str) -> NDArray[Any] | None:
         return self._packing.numbers(self._packed, name)
 
 
-def _widened(packing: Packing, packed: bytes, name: str) -> Ints:
+def _widened(packing: Packing, packed: list[bytes], name: str) -> Ints:
     return packing.numbers(packed, name).astype(np.int64)
 
 
-def packed_row(schema: Schema, values: Sequence[Any]) -> Page | None:
-    """Return a page of one row, of values in the order of the columns; None where ``Page.of`` has to judge them.
+def packed_rows(schema: Schema, rows: Sequence[Sequence[Any]]) -> Page | None:
+    """Return a page of 1 to ``FEW`` rows, of values in the order of the columns; None where ``Page.of`` has to judge.
 
-    >>> page = packed_row(Schema({"ts": pa.int64(), "v": pa.float64()}, "ts", "s"), (3, 0.5))
+    >>> page = packed_rows(Schema({"ts": pa.int64(), "v": pa.float64()}, "ts", "s"), [(3, 0.5)])
     >>> page.times, page.numbers("v"), page.to_pylist()
     (array([3]), array([0.5]), [{'ts': 3, 'v': 0.5}])
     """
     packing = schema.packing
-    if packing is None or (packed := packing.packed(values)) is None:
+    if packing is None or not 1 <= len(rows) <= FEW or (packed := packing.packed(rows)) is None:
         return None
-    return _PackedRow(schema, packing, packed)
+    return _PackedRows(schema, packing, packed, len(rows))

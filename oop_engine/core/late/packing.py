@@ -1,4 +1,4 @@
-"""Packing: a row of numbers as a few bytes, of which columns are made when somebody reads them."""
+"""Packing: a few rows of numbers as bytes, of which columns are made when somebody reads them."""
 
 from __future__ import annotations
 
@@ -22,51 +22,59 @@ CODES = {
 
 
 class Packing:
-    """How a row of some columns is packed, by their names and types; ``names`` are in that order.
+    """How rows of some columns are packed, by their names and types; ``names`` are in that order.
 
     >>> packing = Packing({"k": pa.int32(), "v": pa.float64()})
-    >>> packed = packing.packed((7, 0.5))
+    >>> packed = packing.packed([(7, 0.5), (8, 1.0)])
     >>> packing.numbers(packed, "v"), packing.column(packed, 0).to_pylist()
-    (array([0.5]), [7])
-    >>> packing.packed((7, None)) is None
+    (array([0.5, 1. ]), [7, 8])
+    >>> packing.packed([(7, None)]) is None
     True
     """
 
     def __init__(self, columns: dict[str, pa.DataType]) -> None:
         kinds = [CODES[kind.id] for kind in columns.values()]
         self._types = tuple(wanted for wanted, _ in kinds)
-        codes = [code for _, code in kinds]
-        self._struct = struct.Struct("".join(codes))
-        ends = (struct.calcsize("".join(codes[:number])) for number in range(1, len(codes) + 1))
-        starts = [end - struct.calcsize(code) for end, code in zip(ends, codes, strict=True)]
-        self._columns = list(zip(columns.values(), starts, map(struct.calcsize, codes), strict=True))
+        self._codes = [code for _, code in kinds]
+        self._kinds = [{wanted} for wanted in self._types]
+        self._one = [struct.Struct(code).pack for code in self._codes]
+        self._columns = list(columns.values())
         kinds_of = {
             int: "i",
             float: "f",
         }  # not the code: a "q" is another type than int64 for NumPy, by its name
         wanted = [np.dtype(f"{kinds_of[of]}{struct.calcsize(code)}") for of, code in kinds]
-        self._places = dict(zip(columns, zip(wanted, starts, strict=True), strict=True))
+        self._places = dict(zip(columns, enumerate(wanted), strict=True))
 
     @staticmethod
     def fits(kinds: Iterable[pa.DataType]) -> bool:
         """Tell whether rows of columns of these types can be packed."""
         return all(kind.id in CODES for kind in kinds)
 
-    def packed(self, values: Sequence[Any]) -> bytes | None:
-        """Return the bytes of a row; None: a value is missing, or Arrow has to judge it."""
-        if tuple(map(type, values)) != self._types:
-            return None
+    def packed(self, rows: Sequence[Sequence[Any]]) -> list[bytes] | None:
+        """Return the bytes of each column; None: a value is missing, or Arrow has to judge it.  There must be rows."""
         try:
-            return self._struct.pack(*values)
-        except struct.error:  # too large
+            if len(rows) == 1:
+                row = rows[0]
+                right = tuple(map(type, row)) == self._types
+                return [pack(value) for pack, value in zip(self._one, row, strict=True)] if right else None
+            columns, code = list(zip(*rows, strict=True)), f"{len(rows)}%s"
+            if [*map(_kinds, columns)] != self._kinds:
+                return None
+            return [struct.pack(code % of, *column) for of, column in zip(self._codes, columns, strict=True)]
+        except (struct.error, ValueError):  # too large, or of several lengths
             return None
 
-    def numbers(self, packed: bytes, name: str) -> NDArray[Any]:
-        """Return a column of a row, (1,), read-only; of instants their integers."""
-        kind, at = self._places[name]
-        return np.frombuffer(packed, kind, 1, at)
+    def numbers(self, packed: list[bytes], name: str) -> NDArray[Any]:
+        """Return a column, read-only; of instants their integers."""
+        place, kind = self._places[name]
+        return np.frombuffer(packed[place], kind)
 
-    def column(self, packed: bytes, place: int) -> pa.Array:
+    def column(self, packed: list[bytes], place: int) -> pa.Array:
         """Return the column at a place."""
-        kind, at, width = self._columns[place]
-        return pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(packed).slice(at, width)], 0)
+        kind, values = self._columns[place], packed[place]
+        return pa.Array.from_buffers(kind, 8 * len(values) // kind.bit_width, [None, pa.py_buffer(values)], 0)
+
+
+def _kinds(values: Iterable[Any]) -> set[type]:
+    return set(map(type, values))

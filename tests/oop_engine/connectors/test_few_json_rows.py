@@ -1,4 +1,4 @@
-"""A JSON message of one row of numbers: read by itself, it is what all rules together make of it."""
+"""JSON messages of a few rows of numbers: read by themselves, they are what all rules together make of them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from oop_engine import Page, Schema
 from oop_engine.connectors.formats.text_messages import JsonMessages
+from oop_engine.core.late.late_page import FEW
 
 KINDS = [pa.int32(), pa.int64(), pa.float64(), pa.string(), pa.timestamp("us")]
 NUMBERS = [
@@ -47,17 +48,23 @@ def read(schema: Schema, data: Any, *, by_rules: bool) -> tuple[list[Any], list[
     refused: list[Any] = []
     messages = JsonMessages(schema, "source", lambda *letter: refused.append(letter))
     if by_rules:
-        messages._one._all = False
+        messages._few._all = False
     pages = [message for message in messages.messages(data) if isinstance(message, Page)]
     return [row for page in pages for row in page.to_pylist()], refused
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
-@given(st.sampled_from(KINDS), VALUES, VALUES, st.lists(SPACES, min_size=9, max_size=9), st.booleans())
-def test_a_row_is_what_it_is_by_all_rules(kind: Any, ts: str, v: str, s: list[str], payload: bool) -> None:
+ROWS = st.tuples(VALUES, VALUES, st.lists(SPACES, min_size=9, max_size=9))
+
+
+@settings(max_examples=600, deadline=None, derandomize=True)
+@given(st.sampled_from(KINDS), st.lists(ROWS, min_size=1, max_size=3), st.booleans())
+def test_rows_are_what_they_are_by_all_rules(kind: Any, rows: list[Any], payloads: bool) -> None:
     schema = Schema({"ts": pa.int64(), "v": kind}, "ts", "s")
-    text = f'{s[0]}{{{s[1]}"ts"{s[2]}:{s[3]}{ts}{s[4]},{s[5]}"v"{s[6]}:{v}{s[7]}}}{s[8]}'.encode()
-    data = [text] if payload else text + b"\n"
+    texts = [
+        f'{s[0]}{{{s[1]}"ts"{s[2]}:{s[3]}{ts}{s[4]},{s[5]}"v"{s[6]}:{v}{s[7]}}}{s[8]}'.encode()
+        for ts, v, s in rows
+    ]
+    data = texts if payloads else b"\n".join(texts) + b"\n"
     assert repr(read(schema, data, by_rules=False)) == repr(read(schema, data, by_rules=True))
 
 
@@ -66,9 +73,20 @@ def test_a_row_is_what_it_is_by_all_rules(kind: Any, ts: str, v: str, s: list[st
 def test_a_row_of_numbers_is_read_by_itself(kind: pa.DataType, line: bytes) -> None:
     messages = JsonMessages(Schema({"ts": pa.int64(), "v": kind}, "ts", "s"), "source", lambda *_: None)
     for data in (line, [line]):
-        page = messages._one.page(data)
+        page = messages._few.page(data)
         assert page is not None
         assert page.to_pylist() == [{"ts": 3, "v": 7}]
+        assert [page] == list(messages.messages(data))
+
+
+@pytest.mark.parametrize("many", [2, FEW])
+def test_a_few_rows_of_numbers_are_one_page(many: int) -> None:
+    messages = JsonMessages(Schema({"ts": pa.int64(), "v": pa.int64()}, "ts", "s"), "source", lambda *_: None)
+    lines = [b'{"ts": %d, "v": 7}' % ts for ts in range(many)]
+    for data in (lines, b"\n".join(lines), b"\n".join(lines) + b"\n"):
+        page = messages._few.page(data)
+        assert page is not None
+        assert page.to_pylist() == [{"ts": ts, "v": 7} for ts in range(many)]
         assert [page] == list(messages.messages(data))
 
 
@@ -78,13 +96,17 @@ def test_a_row_of_numbers_is_read_by_itself(kind: pa.DataType, line: bytes) -> N
         b'{"v": 7, "ts": 3}\n',
         b'{"ts": 3}\n',
         b'{"ts": 3, "v": 7, "w": 1}\n',
-        b'{"ts": 3, "v": 7}\n{"ts": 4, "v": 7}\n',
+        b'{"ts": 3, "v": 7}\n{"ts": 4}\n',
+        b'{"ts": 3, "v": 7}{"ts": 4, "v": 7}\n',
+        b'{"ts": 3, "v": 7}\n' * (FEW + 1),
         b'{"punctuation": 5}\n',
-        [b'{"ts": 3, "v": 7}', b'{"ts": 4, "v": 7}'],
+        [b'{"ts": 3, "v": 7}\n{"ts": 4, "v": 7}'],
+        [b'{"ts": 3, "v": 7}', b""],
+        [b'{"ts": 3, "v": 7}'] * (FEW + 1),
         b"",
         [],
     ],
 )
 def test_all_else_is_left_to_the_rules(data: Any) -> None:
     messages = JsonMessages(Schema({"ts": pa.int64(), "v": pa.int64()}, "ts", "s"), "source", lambda *_: None)
-    assert messages._one.page(data) is None
+    assert messages._few.page(data) is None
