@@ -22,6 +22,7 @@ class Gate:
         self._open.set()
         self._empty.set()
         self._one = asyncio.Lock()
+        self._each = _Inside(self)
 
     def pause(self, paused: bool = True) -> None:
         """Let nobody in any more, or again; who is alone is let through all the same."""
@@ -49,9 +50,12 @@ class Gate:
         """Let nobody in for good: a task that comes is cancelled, once more if it has got over it."""
         self._closed = True
 
-    @asynccontextmanager
-    async def inside(self) -> AsyncIterator[None]:
+    def inside(self) -> _Inside:
         """Be one of many, for as long as the block takes."""
+        return self._each
+
+    async def enter(self) -> None:
+        """Be inside from now on, until ``leave``."""
         while not (self._going.is_set() and self._open.is_set()):
             await self._going.wait()
             await self._open.wait()
@@ -59,12 +63,12 @@ class Gate:
             raise asyncio.CancelledError
         self._inside += 1
         self._empty.clear()
-        try:
-            yield
-        finally:
-            self._inside -= 1
-            if not self._inside:
-                self._empty.set()
+
+    def leave(self) -> None:
+        """Be inside no more."""
+        self._inside -= 1
+        if not self._inside:
+            self._empty.set()
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
@@ -76,3 +80,16 @@ class Gate:
                 yield
             finally:
                 self._open.set()
+
+
+class _Inside:
+    """The block of those who are inside: one object for all, since each message goes through it."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+
+    async def __aenter__(self) -> None:
+        await self._gate.enter()
+
+    async def __aexit__(self, *error: object) -> None:
+        self._gate.leave()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from typing import Any
+from typing import cast
 
 from oop_engine.connectors.alive import keep_alive
 from oop_engine.connectors.source import LiveSource, Position
@@ -14,6 +14,8 @@ from oop_engine.core.errors import SetupError
 __all__ = ["TcpLines"]
 
 _LONGEST = 1 << 22
+_MOST = 1 << 22
+"""Bytes that may wait to be taken: with more, senders have to wait."""
 
 
 class TcpLines(LiveSource):
@@ -25,6 +27,7 @@ class TcpLines(LiveSource):
     """
 
     by_lines = True
+    gathers = True
 
     def __init__(self, host: str, port: int, format: str = "jsonl", *, connect: bool = False) -> None:
         self.host, self.port, self.format, self._connect = host, port, format, connect
@@ -32,31 +35,22 @@ class TcpLines(LiveSource):
     async def read(self, position: Position) -> AsyncIterator[tuple[bytes, Position]]:
         """Yield lines as they come; the position is how many bytes there were."""
         count = int(position or 0)
-        waiting: asyncio.Queue[bytes | None] = asyncio.Queue(maxsize=64)
+        waiting = _Waiting(ends=self._connect)
         async with AsyncExitStack() as stack:
+            stack.callback(waiting.close)
             await self._open(waiting, stack)
-            while (lines := await waiting.get()) is not None:
+            while lines := await waiting.take():
                 count += len(lines)
                 yield lines, count
 
-    async def _open(self, waiting: asyncio.Queue[bytes | None], stack: AsyncExitStack) -> None:
+    async def _open(self, waiting: _Waiting, stack: AsyncExitStack) -> None:
         """Listen, or connect; all that is opened is closed with ``stack``."""
-        pumps: set[asyncio.Task[Any]] = set()
-        stack.push_async_callback(_cancelled, pumps)
+        loop = asyncio.get_running_loop()
         try:
             if self._connect:
-                found = await asyncio.open_connection(self.host, self.port)
-                pumps.add(asyncio.create_task(_pump(*found, waiting, last=True)))
+                await loop.create_connection(lambda: _Client(waiting), self.host, self.port)
                 return
-
-            async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-                task = asyncio.current_task()
-                assert task is not None
-                pumps.add(task)
-                await _pump(reader, writer, waiting)
-                pumps.discard(task)
-
-            server = await asyncio.start_server(take, self.host, self.port)
+            server = await loop.create_server(lambda: _Client(waiting), self.host, self.port)
         except OSError as error:
             does = "connected to" if self._connect else "listened at"
             msg = (
@@ -67,34 +61,73 @@ class TcpLines(LiveSource):
         self.port = server.sockets[0].getsockname()[1]
 
 
-async def _cancelled(tasks: set[asyncio.Task[Any]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+class _Waiting:
+    """Lines that have come; ``ends``: the stream does with the first client."""
+
+    def __init__(self, *, ends: bool) -> None:
+        self._ends, self._over, self._full = ends, False, False
+        self._lines, self._bytes = list[bytes](), 0
+        self._filled = asyncio.Event()
+        self._clients = set[_Client]()
+
+    async def take(self) -> bytes:
+        """Return all lines that have come, b"" at the end; waits until there is one."""
+        while not (self._lines or self._over):
+            self._filled.clear()
+            await self._filled.wait()
+        lines, self._lines, self._bytes = self._lines, [], 0
+        if self._full:
+            self._full = False
+            for client in self._clients:
+                client.transport.resume_reading()
+        return lines[0] if len(lines) == 1 else b"".join(lines)
+
+    def put(self, lines: bytes) -> None:
+        self._lines.append(lines)
+        self._bytes += len(lines)
+        self._filled.set()
+        if self._bytes > _MOST and not self._full:
+            self._full = True
+            for client in self._clients:
+                client.transport.pause_reading()
+
+    def come(self, client: _Client) -> None:
+        self._clients.add(client)
+        if self._full:
+            client.transport.pause_reading()
+
+    def gone(self, client: _Client) -> None:
+        self._clients.discard(client)
+        self._over = self._over or self._ends
+        self._filled.set()
+
+    def close(self) -> None:
+        for client in self._clients:
+            client.transport.close()
 
 
-async def _pump(
-    reader: asyncio.StreamReader,
-    writer: asyncio.StreamWriter,
-    waiting: asyncio.Queue[bytes | None],
-    *,
-    last: bool = False,
-) -> None:
-    """Put whole lines of a connection into the queue; a full queue makes the sender wait."""
-    rest = b""
-    keep_alive(writer.get_extra_info("socket"))
-    try:
-        while data := await reader.read(1 << 16):
-            whole, newline, rest = (rest + data).rpartition(b"\n")
-            if newline:
-                await waiting.put(whole + newline)
-            if len(rest) > _LONGEST:
-                break  # no line is that long: let the sender know
-        if rest:
-            await waiting.put(rest + b"\n")
-    except OSError:  # the connection broke, or nobody is there any more
-        pass  # the lines that came whole are in the queue
-    finally:
-        writer.close()
-    if last:
-        await waiting.put(None)
+class _Client(asyncio.Protocol):
+    """A connection: its whole lines go to those that wait, at once."""
+
+    transport: asyncio.Transport
+
+    def __init__(self, waiting: _Waiting) -> None:
+        self._waiting, self._rest = waiting, b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        keep_alive(transport.get_extra_info("socket"))
+        self._waiting.come(self)
+
+    def data_received(self, data: bytes) -> None:
+        whole, newline, self._rest = (self._rest + data).rpartition(b"\n")
+        if newline:
+            self._waiting.put(whole + newline)
+        if len(self._rest) > _LONGEST:
+            self.transport.close()  # no line is that long: let the sender know
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Put what is behind the last line, too, unless the connection was cut."""
+        if self._rest and error is None:
+            self._waiting.put(self._rest + b"\n")
+        self._waiting.gone(self)

@@ -6,6 +6,7 @@ import asyncio
 import errno
 import os
 import socket
+import struct
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
@@ -29,7 +30,7 @@ from oop_engine import (
     UsageError,
     write_trace,
 )
-from oop_engine.connectors.sources.tcp_lines import _pump
+from oop_engine.connectors.sources.tcp_lines import _Client, _Waiting
 from oop_engine.runners.event_loop import run_async
 
 SCHEMA = Schema({"ts": pa.int64(), "key": pa.string()}, "ts", "s")
@@ -291,17 +292,70 @@ def test_a_connection_ends_with_its_server() -> None:
 
 async def test_a_server_that_is_gone_without_a_word_ends_the_connection_too() -> None:
     """The system finds that out, and tells it by an error that is no ``ConnectionError``."""
-    reader, waiting, ends = asyncio.StreamReader(), asyncio.Queue[bytes | None](), list[bool]()
+    waiting = _Waiting(ends=True)
+    client = _Client(waiting)
     with socket.socket() as found:
-        writer: Any = SimpleNamespace(get_extra_info=lambda _: found, close=lambda: ends.append(True))
-        pump = asyncio.create_task(_pump(reader, writer, waiting, last=True))
-        reader.feed_data(b"one\ntw")
-        assert await waiting.get() == b"one\n"
-        reader.set_exception(TimeoutError(errno.ETIMEDOUT, "Connection timed out"))
-        await pump
-        assert await waiting.get() is None
-        assert ends == [True]
+        transport: Any = SimpleNamespace(get_extra_info=lambda _: found)
+        client.connection_made(transport)
+        client.data_received(b"one\ntw")
+        assert await waiting.take() == b"one\n"
+        client.connection_lost(TimeoutError(errno.ETIMEDOUT, "Connection timed out"))
+        assert await waiting.take() == b""
         assert found.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) != 0
+
+
+def test_lines_that_nobody_takes_make_their_senders_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("oop_engine.connectors.sources.tcp_lines._MOST", 1 << 16)
+    line = b"x" * 1023 + b"\n"
+
+    async def send(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for _ in range(20_000):
+            writer.write(line)
+            await writer.drain()
+            sent[0] += 1
+        writer.close()
+
+    async def main() -> int:
+        server = await asyncio.start_server(send, "127.0.0.1", 0)
+        source = TcpLines("127.0.0.1", server.sockets[0].getsockname()[1], connect=True).read(None)
+        found = [await anext(source)]
+        before = -1
+        while before < sent[0]:  # as much as fits in between
+            before = sent[0]
+            for _ in range(100):
+                await asyncio.sleep(0)
+        assert sent[0] < 20_000
+        found += [piece async for piece in source]
+        server.close()
+        assert b"".join(lines for lines, _ in found) == 20_000 * line
+        return max(len(lines) for lines, _ in found)
+
+    sent = [0]
+    assert run_async(main()) < 1 << 20
+
+
+@pytest.mark.parametrize(("cut", "found"), [(False, b"one\ntw\n"), (True, b"one\n")])
+def test_what_is_behind_the_last_line_counts_unless_the_connection_is_cut(cut: bool, found: bytes) -> None:
+    async def main() -> bytes:
+        taken = asyncio.Event()
+
+        async def send(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"one\ntw")
+            await taken.wait()
+            if cut:
+                linger = struct.pack("ii", 1, 0)
+                writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            writer.close()
+
+        server = await asyncio.start_server(send, "127.0.0.1", 0)
+        source = TcpLines("127.0.0.1", server.sockets[0].getsockname()[1], connect=True).read(None)
+        lines, _ = await anext(source)
+        taken.set()
+        rest = [more async for more, _ in source]
+        server.close()
+        return b"".join([lines, *rest])
+
+    assert run_async(main()) == found
 
 
 def test_an_address_where_nobody_is_is_told() -> None:

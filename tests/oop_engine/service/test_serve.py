@@ -377,6 +377,28 @@ async def quick_ticks(clock: ArrivalClock, local: Local, gate: Gate) -> None:
             await local.clock(clock() + ahead)
 
 
+def test_a_source_that_gathers_is_read_when_all_before_has_gone_in() -> None:
+    seen: list[Any] = []
+
+    class Gathers(Replayed):
+        gathers = True
+
+    async def feed(start: int) -> AsyncIterator[Any]:
+        for ts in range(start, 50):
+            seen.append(ts)
+            yield {"ts": 10 * ts, "key": "a"}
+
+    def answered(page: Page) -> None:
+        seen.append(page.column("window_end").to_pylist())
+
+    served = run_async(serve(counts(), {"in": Gathers(feed)}, {"out": answered}, signals=False))
+    assert served.over
+    assert served.tuples == {"in": 50}
+    assert [end for each in seen if isinstance(each, list) for end in each] == list(range(10, 510, 10))
+    for row in range(3, 50):  # the row before has completed a window
+        assert seen[seen.index(row) - 1] == [10 * (row - 2)]
+
+
 def test_a_sink_that_waits_makes_the_source_wait() -> None:
     """No more is read than the queues hold."""
     read: list[int] = []
