@@ -1,4 +1,4 @@
-"""Pathway at a pace: ``.peers/pathway/bin/python -m benchmarks.peers.pathway_paced ROWS RATE`` (see ``pace``).
+"""Pathway at a pace: ``.peers/pathway/bin/python -m benchmarks.peers.pathway_paced ROWS PORT...`` (see ``pace``).
 
 One source hands all rows over, and commits each: a commit is what makes it answer.  A window is complete at the first
 row that has passed its end.
@@ -6,40 +6,42 @@ row that has passed its end.
 
 from __future__ import annotations
 
-import json
 import logging
-import sys
-import time
+from selectors import EVENT_READ, DefaultSelector
 from typing import Any
 
 import pathway as pw
 
-from benchmarks.peers.pace import SLACK, WINDOW, Pace, key
+from benchmarks.peers.pace import SLACK, WINDOW, Lines, Pace, told
 
-__all__ = ["paced"]
+__all__ = ["answers"]
 
 logging.disable(logging.WARNING)
 
 
 class _Source(pw.io.python.ConnectorSubject):
-    def __init__(self, pace: Pace) -> None:
+    def __init__(self, ports: list[int]) -> None:
         super().__init__()
-        self._pace = pace
+        self._ports = ports
 
     def run(self) -> None:
-        for n in range(self._pace.rows):
-            if (wait_s := self._pace.due(n)) > 0:
-                time.sleep(wait_s)
-            self._pace.give(n)
-            self.next(ts=n, key=key(n), v=n)
-            self.commit()
+        sources = DefaultSelector()
+        for port in self._ports:
+            lines = Lines(port)
+            sources.register(lines.socket, EVENT_READ, lines)
+        while sources.get_map():
+            for ready, _ in sources.select():
+                for row in ready.data.rows():
+                    self.next(**row)
+                    self.commit()
+                if ready.data.over:
+                    sources.unregister(ready.fileobj)
 
 
-def paced(rows: int, rate: float) -> dict[str, float]:
-    """Return latencies, and CPU microseconds a row."""
-    pace = Pace(rows, rate)
+def answers(pace: Pace, ports: list[int]) -> None:
+    """Note in ``pace`` when windows are answered."""
     schema = pw.schema_from_types(ts=int, key=int, v=int)
-    tuples = pw.io.python.read(_Source(pace), schema=schema, autocommit_duration_ms=None)
+    tuples = pw.io.python.read(_Source(ports), schema=schema, autocommit_duration_ms=None)
     grouped = tuples.windowby(
         tuples.ts,
         window=pw.temporal.tumbling(WINDOW),
@@ -53,9 +55,7 @@ def paced(rows: int, rate: float) -> dict[str, float]:
         total=pw.reducers.sum(pw.this.v),
     )
     pw.io.subscribe(found, on_change=lambda key, row, time, is_addition: _answered(pace, row))
-    began = time.process_time()
     pw.run(monitoring_level=pw.MonitoringLevel.NONE)
-    return pace.latencies_ms("rows") | {"cpu_us": round(1e6 * (time.process_time() - began) / rows, 1)}
 
 
 def _answered(pace: Pace, row: dict[str, Any]) -> None:
@@ -63,4 +63,4 @@ def _answered(pace: Pace, row: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    print(json.dumps(paced(int(sys.argv[1]), float(sys.argv[2]))))
+    told(answers)

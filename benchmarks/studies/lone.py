@@ -2,99 +2,87 @@
 
     python -m benchmarks.studies.lone ROWS
 
-The clock of the event loop is the CPU time of the thread, and time in which nothing is due is skipped: others cost no
-more than the caches that they empty.  Timers fire as those of asyncio do, which waits for whole milliseconds, or at the
-very moment.  Milliseconds from the row that completes a window to its first result, the share of windows whose rows
-were given together, and CPU microseconds a row.
+The clock is the CPU time of the thread that answers, and time in which it waits is skipped (``peers/lone_pace.py``):
+others cost no more than the caches that they empty.  A thread wakes up ``WAKE_S`` late.  The event loop is that of the
+standard library, for uvloop lets nobody in.  Beside it Bytewax, which never waits, where it is installed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import math
 import selectors
+import subprocess
 import sys
-import time
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from benchmarks.peers.pace import SLACK, SOURCES, Pace
-from benchmarks.studies.paced import served
+from benchmarks.field import ENVIRONMENTS, ROOT
+from benchmarks.peers.lone_pace import LonePace
+from benchmarks.peers.pace import Pace
+from benchmarks.studies.paced import RATES, feeds, from_ports, served
 
 __all__ = ["lone"]
 
-RATE = 1_000
 WAKE_S = 60e-6
 """How much later than asked for a thread wakes up."""
-TOGETHER_S = 300e-6
+WARM = 600
 
 
-def lone(rows: int) -> dict[str, dict[str, float]]:
-    """Return the figures by kind of timer."""
-    asyncio.run(served(Pace(1_000, 1e9)))  # compiles
-    _figures(300, exact=True)
-    return {
-        "timers of a millisecond": _figures(rows, exact=False),
-        "exact timers": _figures(rows, exact=True),
-    }
+def lone(rows: int) -> dict[str, dict[str, dict[str, float]]]:
+    """Return latencies and CPU by pace and contender."""
+    asyncio.run(served(compiles := Pace(1_000, 1e9), feeds(compiles)))
+    _figures(WARM, RATES[0])
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for rate in RATES:
+        found[f"{rate} a second"] = ways = {"engine": _figures(rows, rate)}
+        if (python := ENVIRONMENTS / "bytewax" / "bin" / "python").exists():
+            command = [str(python), "-m", "benchmarks.peers.bytewax_lone", str(rows), str(rate)]
+            said = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
+            ways["bytewax"] = json.loads(said.splitlines()[-1])
+    return found
 
 
 class _Skipping(selectors.DefaultSelector):
-    """Does not wait, but tells ``skipped`` how long it would have."""
+    """Sends rows when it is asked what is there, and goes on as if it had waited where nothing is."""
 
-    def __init__(self, exact: bool) -> None:
+    def __init__(self, pace: LonePace) -> None:
         super().__init__()
-        self._exact, self.skipped = exact, 0.0
+        self.pace, self.began = pace, False
 
     def select(self, timeout: float | None = None) -> Any:
-        if timeout is None or timeout <= 0:
+        if not self.began or self.pace.over:
             return super().select(timeout)
-        if not (ready := super().select(0)):
-            self.skipped += WAKE_S + (timeout if self._exact else math.ceil(timeout * 1e3) / 1e3)
+        self.pace.send()
+        if not (ready := super().select(0)) and (timeout is None or timeout > 0):
+            self.pace.skip(WAKE_S + min(self.pace.next_s(), timeout or 1.0))
+            self.pace.send()
+            ready = super().select(0)
         return ready
 
 
 class _CpuLoop(asyncio.SelectorEventLoop):
-    def __init__(self, exact: bool) -> None:
-        self._skipping = _Skipping(exact)
-        super().__init__(self._skipping)
+    def __init__(self, selector: _Skipping) -> None:
+        self._skipping = selector
+        super().__init__(selector)
 
     def time(self) -> float:
-        return time.thread_time() + self._skipping.skipped
+        return self._skipping.pace.clock()
 
 
-class _CpuPace(Pace):
-    """A pace by the clock of a loop."""
+def _figures(rows: int, rate: float) -> dict[str, float]:
+    pace = LonePace(rows, rate)
+    selector = _Skipping(pace)
 
-    def __init__(self, rows: int, clock: Callable[[], float]) -> None:
-        super().__init__(rows, RATE)
-        self._clock, self.began = clock, clock()
+    async def main() -> None:
+        serving = asyncio.create_task(served(pace, from_ports(pace.ports)))
+        await asyncio.sleep(0.1)  # until it is connected
+        selector.began = True
+        await serving
 
-    def due(self, row: int) -> float:
-        return self.began + row / self.rate - self._clock()
-
-    def give(self, row: int) -> int:
-        self.given_s[row] = self._clock()
-        return row
-
-    def answer(self, end: int, of: int = 0) -> None:
-        self.answered_s.setdefault((end, of), self._clock())
-
-    def together(self) -> float:
-        """Return the share of windows whose last rows were given within ``TOGETHER_S``."""
-        last = [self.given_s[end + SLACK : end + SLACK + SOURCES] for end, _ in self.answered_s]
-        return float(np.mean([np.diff(np.sort(of)).min(initial=np.inf) < TOGETHER_S for of in last]))
-
-
-def _figures(rows: int, *, exact: bool) -> dict[str, float]:
-    with asyncio.Runner(loop_factory=lambda: _CpuLoop(exact)) as runner:
-        pace, before = _CpuPace(rows, runner.get_loop().time), time.process_time()
-        runner.run(served(pace))
-        cpu_us = 1e6 * (time.process_time() - before) / rows
-    return pace.latencies_ms("sources") | {"together": round(pace.together(), 2), "cpu_us": round(cpu_us, 1)}
+    with asyncio.Runner(loop_factory=lambda: _CpuLoop(selector)) as runner:
+        runner.run(main())
+    found: dict[str, float] = json.loads(pace.figures("sources"))
+    return found
 
 
 if __name__ == "__main__":

@@ -7,8 +7,9 @@ import asyncio
 import numpy as np
 import pytest
 
+from benchmarks.peers.lone_pace import LonePace
 from benchmarks.peers.pace import KEYS, SLACK, WINDOW, Pace, key
-from benchmarks.studies.paced import FLOOD, served
+from benchmarks.studies.paced import FLOOD, feeds, from_ports, served
 
 
 @pytest.mark.parametrize(("complete", "row"), [("sources", 142), ("rows", 140), ("key", 140 + KEYS - 1)])
@@ -23,6 +24,20 @@ def test_a_latency_is_from_the_row_that_completes_the_window(complete: str, row:
 
 def test_each_window_is_answered_once_it_is_complete() -> None:
     pace = Pace(2_000, FLOOD)
-    asyncio.run(served(pace))
+    asyncio.run(served(pace, feeds(pace)))
     assert {(end, 0) for end in range(WINDOW, 2_000 - SLACK, WINDOW)} <= set(pace.answered_s)
     assert pace.latencies_ms("sources")["p50_ms"] > 0
+
+
+def test_rows_that_are_sent_are_answered() -> None:
+    pace = LonePace(600, FLOOD)
+
+    async def main() -> None:
+        serving = asyncio.create_task(served(pace, from_ports(pace.ports)))
+        await asyncio.sleep(0.01)
+        pace.send()
+        await serving
+
+    asyncio.run(main())
+    assert {(end, 0) for end in range(WINDOW, 600 - SLACK, WINDOW)} <= set(pace.answered_s)
+    assert pace.over
