@@ -160,7 +160,12 @@ def _of_few_keys() -> Iterator[tuple[str, Graph]]:
             yield f"{halved} in two halves{words}", _chain(edge, *(halves or ()))
         low = LowLevelAggregate(Tumbling(10), all_of, by, slots=4)
         yield f"windows in two levels{words}", _chain(edge, low)
-    for words, one in (("sessions", Session(5)), ("sessions that end", Session(5, most=20))):
+    kinds = (
+        ("sessions", Session(5)),
+        ("long sessions", Session(100)),
+        ("sessions that end", Session(5, most=20)),
+    )
+    for words, one in kinds:
         yield words, _chain(edge, WindowAggregate(one, sums, ("k",)))
     for words, of in (("more aggregates", _more()), ("wide numbers", _wide()), ("lists", _lists())):
         for by in ((), ("k",)):
