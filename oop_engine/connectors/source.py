@@ -32,8 +32,8 @@ class LiveSource:
     are read, the name of a ``MessageFormat``; of the format ``rows`` they are pages, punctuation, Arrow data or
     dictionaries.
     ``by_lines``: its data are cut at the ends of lines, so its format must have lines.
-    ``gathers``: it is read when all before has gone in, and gives all that has come meanwhile together; of others what
-    comes while the graph is busy is gathered by the service, which reads on.
+    ``gathers``: it is read when all before has gone in, and gives all that has come meanwhile together; from others
+    the service reads on while the graph is busy, and gathers their data itself.
     ``adds``: columns that it adds to rows by itself, which a schema need not have.
     ``unreadable`` is set by the service: a source calls it with rows that it cannot read itself.
     ``link``: a source tells it whether its server is there (``here``, ``gone``).

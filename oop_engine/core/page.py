@@ -37,7 +37,8 @@ class Page:
     to a generator carry it: time is a message, not a property of the operators inside.
     Raises ``ContractError`` if the columns are not the schema's or a time is null.
     ``rows``: how many there are; ``column(name)``: one column, without the others where they are made when
-    they are asked for (``late``).  Slices share memory; nothing is ever written into a page.
+    they are asked for (``late``).  ``reach``: times of the rows with their least and greatest, as far as somebody has
+    looked (``reach_of``).  Slices share memory; nothing is ever written into a page.
 
     >>> import pyarrow as pa
     >>> page = Page.of(Schema({"ts": pa.int64()}, "ts", "s"), {"ts": [3, 1, 2]})
@@ -45,7 +46,7 @@ class Page:
     array([3, 1, 2])
     """
 
-    __slots__ = ("_made", "_progressing", "_reach", "_times", "arrival", "batch", "columns", "rows", "schema")
+    __slots__ = ("_made", "_progressing", "_times", "arrival", "batch", "columns", "reach", "rows", "schema")
     late: ClassVar[bool] = False
     """True: its columns are made when they are asked for; ``settled`` makes them all."""
     whole: ClassVar[bool] = False
@@ -80,7 +81,7 @@ class Page:
         self.rows: int = batch.num_rows
         self.arrival = arrival
         self._times: NDArray[np.int64] | None = None
-        self._reach: tuple[NDArray[np.int64], int, int] | None = None
+        self.reach: tuple[NDArray[np.int64], int, int] | None = None
         self._made: dict[str, pa.Array] = {}
 
     @classmethod
@@ -161,14 +162,10 @@ class Page:
 
         There must be some.  O(rows), and O(1) for who asks next.
         """
-        known = self._reach
+        known = self.reach
         if known is None or known[0] is not times:
-            self._reach = known = times, int(np.minimum.reduce(times)), int(np.maximum.reduce(times))
+            self.reach = known = times, int(np.minimum.reduce(times)), int(np.maximum.reduce(times))
         return known[1:]
-
-    def learn_reach(self, times: NDArray[np.int64], least: int, greatest: int) -> None:
-        """Take the answer of ``reach_of`` from someone who has looked at all ``times`` anyway."""
-        self._reach = times, least, greatest
 
     def column(self, name: str) -> pa.Array:
         """Return one column, which Arrow makes once."""
@@ -230,7 +227,7 @@ class Page:
         if self.arrival is None:
             return self
         page = self._checked(self.batch, None)
-        page._progressing, page._times, page._reach = self._progressing, self._times, self._reach
+        page._progressing, page._times, page.reach = self._progressing, self._times, self.reach
         return page
 
     def settled(self) -> Page:
@@ -241,7 +238,7 @@ class Page:
         """Return a page of rows of this one: to check them again is felt in pages of a few rows."""
         page = Page.__new__(Page)
         page.schema, page.batch, page.arrival = self.schema, batch, arrival
-        page.columns, page.rows, page._reach, page._made = batch, batch.num_rows, None, {}
+        page.columns, page.rows, page.reach, page._made = batch, batch.num_rows, None, {}
         return page
 
     def to_pylist(self) -> list[dict[str, Any]]:

@@ -166,7 +166,7 @@ class _Trailing(RunningBound):
         largest, below, expected, *reach = memory.tolist()
         self._largest[0, 0] = soft._largest[0, 0] = largest
         if times.size:
-            page.learn_reach(times, *reach)
+            page.reach = times, reach[0], reach[1]
         return (below, expected), (late if found else None), allowed
 
     @property

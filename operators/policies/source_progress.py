@@ -72,9 +72,14 @@ class SourceProgress:
         A page with arrivals is cut where a multiple of the granularity is passed.  Others stay whole, unless there
         are groups, or the bound before each late tuple must be known (``apart``).
         """
-        if self._is_whole(page) and not apart:
-            return self._whole(page)
-        return self._cut(page, apart=apart)
+        if apart or not self._is_whole(page):
+            return self._cut(page, apart=apart)
+        before = self._progress.linear
+        below, late = self._running.over(page, before, self._every)
+        if self._progress.groups or before == FOREVER:
+            behind = passed(page.times, self._progress.bounds(page.batch))
+            late = behind if late is None else behind | late
+        return [PagePart(page, late), *(self._progress.advance(0, Linear(below)) if below > before else ())]
 
     def _is_whole(self, page: Page) -> bool:
         """Tell whether a page need not be cut."""
@@ -116,14 +121,6 @@ class SourceProgress:
             self._groups.let_go()
             if self._progress.linear > before:
                 self._groups.forget(self._progress.linear)
-
-    def _whole(self, page: Page) -> list[PagePart | Punctuation]:
-        before = self._progress.linear
-        below, late = self._running.over(page, before, self._every)
-        if self._progress.groups or before == FOREVER:
-            behind = passed(page.times, self._progress.bounds(page.batch))
-            late = behind if late is None else behind | late
-        return [PagePart(page, late), *(self._progress.advance(0, Linear(below)) if below > before else ())]
 
     def _held(self, page: Page, before: int, linear: Ints) -> tuple[Ints | None, Ints]:
         """Return the bound for each row, if that grows within a part; and where punctuation is due."""

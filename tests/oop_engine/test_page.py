@@ -55,7 +55,7 @@ def test_the_reach_is_that_of_the_times_asked_for_and_not_of_a_part() -> None:
     page = Page.of(Schema({"ts": pa.int64()}, "ts", "s"), {"ts": [5, -3, 9]})
     assert page.reach_of(page.times) == page.reach_of(page.times) == (-3, 9)
     assert page.reach_of(page.times + 1) == (-2, 10)
-    page.learn_reach(page.times, -3, 9)
+    page.reach = page.times, -3, 9
     for part, reach in ((page.slice(0, 1), (5, 5)), (page.filter(page.times < 6), (-3, 5)), (page, (-3, 9))):
         assert part.reach_of(part.times) == reach
 

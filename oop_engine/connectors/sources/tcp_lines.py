@@ -127,7 +127,7 @@ class _Client(asyncio.Protocol):
             self.transport.close()  # no line is that long: let the sender know
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Put what is behind the last line, too, unless the connection was cut."""
+        """Put the rest behind the last line, too, unless the connection was cut."""
         if self._rest and error is None:
             self._waiting.put(self._rest + b"\n")
         self._waiting.gone(self)

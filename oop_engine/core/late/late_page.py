@@ -73,7 +73,7 @@ class LatePage(Page):
         make: Callable[[int], pa.Array],
         make_times: Callable[[], Ints],
     ) -> None:
-        self.schema, self.arrival, self._times, self._reach, self._made = schema, None, None, None, {}
+        self.schema, self.arrival, self._times, self.reach, self._made = schema, None, None, None, {}
         self.columns, self.rows, self._make_times = LateColumns(schema, make), rows, make_times
 
     def __getattr__(self, name: str) -> Any:
