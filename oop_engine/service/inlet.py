@@ -2,7 +2,7 @@
 
 One task reads, another hands over: data that come while the graph is busy, or while the source has more at once, wait,
 and go in together.  So a source that gives a row a message costs some microseconds a row, not a page's hundreds.  A
-source that gathers what comes by itself needs one task, and its data are answered a turn of the event loop sooner.
+source that gathers its data by itself needs one task, and its data are answered a turn of the event loop sooner.
 """
 
 from __future__ import annotations
