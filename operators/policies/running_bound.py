@@ -51,26 +51,24 @@ class RunningBound:
         """Return the bound after each row, int64 (rows,), never decreasing within the page."""
         return np.full(len(page), NEVER)
 
-    def over(self, page: Page, bound: int, granularity: int | None) -> tuple[int, Late | None]:
-        """Return the bound after a page that came as a whole, and which rows are late, bool (rows,).
-
-        ``bound``: the one before it.  A row is late if it is behind the bound that held by then, as if each
-        row before it had come by itself.  None: no row is late.
-        """
-        after = np.maximum(floored(self.after(page), granularity), bound)
-        late = page.times[1:] < after[:-1]
-        late = np.concatenate([page.times[:1] < bound, late])
-        return (int(after[-1]) if len(page) else bound), (late if late.any() else None)
-
-    def over_with(
-        self, soft: RunningBound, page: Page, bounds: tuple[int, int], granularity: int | None
+    def over(
+        self, page: Page, bounds: tuple[int, int], granularity: int | None, soft: RunningBound | None = None
     ) -> tuple[tuple[int, int], Late | None, int]:
-        """Do so for two bounds, this one and ``soft``; and return how many rows are behind the latter alone."""
-        below, late = self.over(page, bounds[0], granularity)
-        expected, behind = soft.over(page, bounds[1], granularity)
-        if behind is not None and late is not None:
-            behind &= ~late
-        return (below, expected), late, (0 if behind is None else int(np.count_nonzero(behind)))
+        """Return the bounds after a page that came as a whole, which rows are late, bool (rows,), and how many are not.
+
+        ``bounds``: those before it, of this one and of ``soft``.  A row is late if it is behind the bound that held by
+        then, as if each row before it had come by itself.  None: no row is late.  Those that are not, but behind
+        ``soft``, are counted.
+        """
+        if soft is not None:  # each by itself
+            (below, _), late, _ = self.over(page, bounds, granularity)
+            (expected, _), behind, _ = soft.over(page, bounds[::-1], granularity)
+            if behind is not None and late is not None:
+                behind &= ~late
+            return (below, expected), late, (0 if behind is None else int(np.count_nonzero(behind)))
+        after = np.maximum(floored(self.after(page), granularity), bounds[0])
+        late = np.concatenate([page.times[:1] < bounds[0], page.times[1:] < after[:-1]])
+        return (int(after[-1]) if len(page) else bounds[0], bounds[1]), (late if late.any() else None), 0
 
     def on_clock(self, now: int) -> int:
         """Return the bound that holds because the arrival clock shows ``now``."""
@@ -143,28 +141,20 @@ class _Trailing(RunningBound):
         # A tuple may have the largest integer as its time; that does not end the stream.
         return shift(np.minimum(found, FOREVER - 1, out=found), -self._slack)
 
-    def over(self, page: Page, bound: int, granularity: int | None) -> tuple[int, Late | None]:
-        if self._largest.size > 1:
-            return super().over(page, bound, granularity)
-        (below, _), late, _ = self._trailed(self, page, (bound, bound), granularity)
-        return below, late
-
-    def over_with(
-        self, soft: RunningBound, page: Page, bounds: tuple[int, int], granularity: int | None
+    def over(
+        self, page: Page, bounds: tuple[int, int], granularity: int | None, soft: RunningBound | None = None
     ) -> tuple[tuple[int, int], Late | None, int]:
-        if isinstance(soft, _Trailing) and self._largest.size == soft._largest.size == 1:
-            return self._trailed(soft, page, bounds, granularity)
-        return super().over_with(soft, page, bounds, granularity)
-
-    def _trailed(
-        self, soft: _Trailing, page: Page, bounds: tuple[int, int], granularity: int | None
-    ) -> tuple[tuple[int, int], Late | None, int]:
-        """Look at all times once, for both bounds; both have seen the same pages."""
-        times, memory = page.times, np.array([self._largest[0, 0], *bounds, 0, 0])
+        other = self if soft is None else soft
+        if not isinstance(other, _Trailing) or self._largest.size + other._largest.size > 2:
+            return super().over(page, bounds, granularity, soft)
+        times, memory = (
+            page.times,
+            np.array([self._largest[0, 0], *bounds, 0, 0]),
+        )  # one for both: they see all pages
         late = np.empty(times.size, np.bool_)
-        found, allowed = trail(times, self._slack, soft._slack, granularity or 1, memory, late)
+        found, allowed = trail(times, self._slack, other._slack, granularity or 1, memory, late)
         largest, below, expected, *reach = memory.tolist()
-        self._largest[0, 0] = soft._largest[0, 0] = largest
+        self._largest[0, 0] = other._largest[0, 0] = largest
         if times.size:
             page.reach = times, reach[0], reach[1]
         return (below, expected), (late if found else None), allowed

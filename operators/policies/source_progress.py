@@ -72,24 +72,16 @@ class SourceProgress:
         A page with arrivals is cut where a multiple of the granularity is passed.  Others stay whole, unless there
         are groups, or the bound before each late tuple must be known (``apart``).
         """
-        if apart or not self._is_whole(page):
-            return self._cut(page, apart=apart)
-        before = self._progress.linear
-        below, late = self._running.over(page, before, self._every)
-        if self._progress.groups or before == FOREVER:
-            behind = passed(page.times, self._progress.bounds(page.batch))
-            late = behind if late is None else behind | late
-        return [PagePart(page, late), *(self._progress.advance(0, Linear(below)) if below > before else ())]
-
-    def _is_whole(self, page: Page) -> bool:
-        """Tell whether a page need not be cut."""
-        return (page.arrival is None or self._every is None) and self._groups is None
+        if (page.arrival is None or self._every is None) and self._groups is None and not apart:
+            return self._whole(page)
+        return self._cut(page, apart=apart)
 
     def takes_with(self, soft: SourceProgress, page: Page) -> bool:
         """Tell whether ``take_with`` does for a page: it comes as a whole, and there are no bounds of groups."""
         mine, its = self._progress, soft._progress
-        plain = not mine.groups and not its.groups and max(mine.linear, its.linear) < FOREVER
-        return plain and self._is_whole(page) and soft._is_whole(page)
+        if self._groups is not None or soft._groups is not None or mine.groups or its.groups:
+            return False
+        return max(mine.linear, its.linear) < FOREVER and (page.arrival is None or self._every is None)
 
     def take_with(self, soft: SourceProgress, page: Page) -> tuple[PagePart, int, list[Punctuation]]:
         """Take a page as a whole for this progress and for the watermarks of ``soft``.
@@ -97,7 +89,7 @@ class SourceProgress:
         Returns it, how many of its rows are behind a watermark alone, and the punctuation behind it.
         """
         before = self._progress.linear, soft._progress.linear
-        found = self._running.over_with(soft._running, page, before, self._every)
+        found = self._running.over(page, before, self._every, soft._running)
         (below, expected), late, allowed = found
         behind = self._progress.advance(0, Linear(below)) if below > before[0] else []
         if expected > before[1]:
@@ -121,6 +113,14 @@ class SourceProgress:
             self._groups.let_go()
             if self._progress.linear > before:
                 self._groups.forget(self._progress.linear)
+
+    def _whole(self, page: Page) -> list[PagePart | Punctuation]:
+        before = self._progress.linear
+        (below, _), late, _ = self._running.over(page, (before, before), self._every)
+        if self._progress.groups or before == FOREVER:
+            behind = passed(page.times, self._progress.bounds(page.batch))
+            late = behind if late is None else behind | late
+        return [PagePart(page, late), *(self._progress.advance(0, Linear(below)) if below > before else ())]
 
     def _held(self, page: Page, before: int, linear: Ints) -> tuple[Ints | None, Ints]:
         """Return the bound for each row, if that grows within a part; and where punctuation is due."""
