@@ -7,6 +7,7 @@ nothing else, but for caches that others empty.
 from __future__ import annotations
 
 import json
+import select
 import socket
 import time
 from typing import Literal
@@ -32,8 +33,13 @@ class LonePace(Pace):
     def clock(self) -> float:
         return time.thread_time() + self._skipped_s
 
+    @property
+    def reached(self) -> bool:
+        """Whether somebody has connected to all ports."""
+        return len(select.select(self._doors, (), (), 0)[0]) == len(self._doors)
+
     def begin(self) -> None:
-        """Let the first row be due now: all sources are connected to."""
+        """Let the first row be due now; waits until the ports are ``reached``."""
         self._sources = [door.accept()[0] for door in self._doors]
         for each in (*self._doors, *self._sources):
             each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -51,9 +57,10 @@ class LonePace(Pace):
 
     def send(self) -> None:
         """Send the rows that are due; behind the last one close."""
-        began, now = time.thread_time(), self.clock()
+        began = time.thread_time()
         if not self._sources:
             self.begin()
+        now = self.clock()
         while self._next < self.rows and (due := self.began + self._next / self.rate) <= now:
             self.given_s[self._next] = due
             self._sources[self._next % SOURCES].sendall(self._lines[self._next])

@@ -75,7 +75,8 @@ def _figures(rows: int, rate: float) -> dict[str, float]:
 
     async def main() -> None:
         serving = asyncio.create_task(served(pace, from_ports(pace.ports)))
-        await asyncio.sleep(0.1)  # until it is connected
+        while not (pace.reached or serving.done()):
+            await asyncio.sleep(0)
         selector.began = True
         await serving
 

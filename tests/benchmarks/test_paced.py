@@ -34,8 +34,10 @@ def test_rows_that_are_sent_are_answered() -> None:
 
     async def main() -> None:
         serving = asyncio.create_task(served(pace, from_ports(pace.ports)))
-        await asyncio.sleep(0.01)
-        pace.send()
+        while not (pace.reached or serving.done()):
+            await asyncio.sleep(0)
+        while not (pace.over or serving.done()):
+            pace.send()
         await serving
 
     asyncio.run(main())
