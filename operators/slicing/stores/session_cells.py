@@ -19,17 +19,17 @@ from oop_engine.core.errors import SnapshotError
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
-from oop_engine.operators.kernels.sessions import (
+from oop_engine.operators.kernels.sessions.cells import (
     LOW,
     OPEN,
     TOP,
     USED,
     Cells,
     chains,
-    least_of_cells,
-    leave_cells,
-    looked_cells,
-    place_cells,
+    least,
+    leave,
+    looked,
+    place,
     roll,
 )
 from oop_engine.operators.slicing.accumulator import SumOverflowError
@@ -133,7 +133,7 @@ class SessionCells:
     def add(self, slots: Integers, times: Integers, inputs: list[Arrays]) -> None:
         """Put tuples into cells, which are there."""
         rows = np.empty(times.size, np.int64)
-        place_cells(self._cells, fixed(slots), fixed(times), self._gap, self._ring, rows)
+        place(self._cells, fixed(slots), fixed(times), self._gap, self._ring, rows)
         try:
             self.states.add(rows, inputs)
         except SumOverflowError as error:
@@ -143,7 +143,7 @@ class SessionCells:
         self, slots: Integers, bounds: Integers, begin: int, out: Integers
     ) -> tuple[int, int, int, int]:
         """Take out complete windows, as the kernel does."""
-        found: tuple[int, int, int, int] = leave_cells(self._cells, slots, bounds, self._gaps, begin, out)
+        found: tuple[int, int, int, int] = leave(self._cells, slots, bounds, self._gaps, begin, out)
         return found
 
     def misfit(self, error: SumOverflowError, out: Integers) -> WindowOverflowError:
@@ -208,7 +208,7 @@ class SessionCells:
 
     def least(self) -> int:
         """Return the least end of an open window, or the largest integer."""
-        return int(least_of_cells(self._cells, self._gaps))
+        return int(least(self._cells, self._gaps))
 
     def earliest(self) -> int:
         """Return the least first time, or the largest integer."""
@@ -216,7 +216,7 @@ class SessionCells:
 
     def look(self, slots: Integers, out: Integers) -> None:
         """Write the least end and the least first time of each group into ``out`` int64 (2, n)."""
-        looked_cells(self._cells, slots, self._gaps, out)
+        looked(self._cells, slots, self._gaps, out)
 
     def living(self, groups: int) -> NDArray[np.bool_]:
         """Tell which groups have a run."""

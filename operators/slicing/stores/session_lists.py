@@ -1,4 +1,4 @@
-"""Session lists: open runs of sessions in a list a group (``kernels/sessions.py``), wherever in time they are.
+"""Session lists: open runs of sessions in a list a group (``kernels/sessions/lists.py``), wherever in time they are.
 
 A tuple looks from the newest run of its group on, so most take one step, with no sort.  Where a page would walk far,
 as a stream without groups and with very many open runs would, the rest of it is sorted: then a list is walked
@@ -20,7 +20,7 @@ from oop_engine.core.errors import SnapshotError
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
-from oop_engine.operators.kernels.sessions import (
+from oop_engine.operators.kernels.sessions.lists import (
     FOUND,
     FREE,
     FULL,

@@ -21,7 +21,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER, shift
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
-from oop_engine.operators.kernels.sessions import arrange, due, ranks
+from oop_engine.operators.kernels.sessions.leaving import arrange, due, ranks
 from oop_engine.operators.kernels.time_order import time_order
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.output import Stamp

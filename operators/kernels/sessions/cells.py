@@ -1,0 +1,315 @@
+# Long: a loop is kept on disk with those that it calls.
+"""Open runs of sessions in cells of time, each as long as the least gap.
+
+So the tuples of a group in one cell are of one run, and a run that goes on does so in the next one.
+
+Common arguments: ``slots`` int64 (n,) of groups; ``gaps`` int64 (definitions,), the narrowest first; ``cells``.
+
+Of the runs that as many definitions have put out a group has one.  A run is *covered* where a newer one is so near that
+the next window of both is the same: that one ends it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+__all__ = ["LOW", "OPEN", "TOP", "USED", "Cells", "chains", "least", "leave", "looked", "place", "roll"]
+
+Integers = NDArray[np.int64]
+USED, OPEN, LOW, TOP = range(4)
+_BLOCK = 256  # tuples, or groups
+_FOREVER = np.iinfo(np.int64).max
+_ONE = np.uintp(1)
+
+
+class Cells(NamedTuple):
+    """Cells of time, a ring of them: cell ``c`` is the times from ``c`` least gaps on.
+
+    ``spans`` int64 (2 x places x groups,): the first and the last time of the tuples in each, the first the greater
+    where there are none.  Place ``c % ring`` is of cell ``c``; behind the ring are those of the runs that 1, 2, ...
+    definitions have put out.  The row of a group in a place is ``place * groups + slot``.
+    Runs in a cell may begin before it, where no tuple can come before the cell any more.
+    ``until`` int64 (groups,): no open window of the group ends before; the largest integer: it has none.
+    ``counts`` int64 (4,): rows in use; groups that have some; the lowest cell and the highest one there may be.
+    """
+
+    spans: Integers
+    until: Integers
+    counts: Integers
+
+
+@njit(cache=True, nogil=True)
+def place(cells, slots, times, gap, ring, of):
+    """Put each tuple into its cell; write its row into ``of`` int64 (n,).  All cells are in the ring.
+
+    A tuple is put there without a branch; groups are looked at for those alone that come first.
+    """
+    spans, until, counts = cells
+    groups, used, opened, fresh = len(until), counts[USED], counts[OPEN], np.empty(_BLOCK, np.int64)
+    begin, shift, part = counts[LOW] * gap, counts[LOW] % ring, 1 / gap
+    for block in range(0, len(slots), _BLOCK):
+        its, some, rows = (
+            slots[block : block + _BLOCK],
+            times[block : block + _BLOCK],
+            of[block : block + _BLOCK],
+        )
+        for i in range(len(some)):  # vector instructions
+            away = some[i] - begin
+            cell = np.int64(away * part)
+            rest = away - cell * gap
+            cell += np.int64(rest >= gap) - np.int64(rest < 0) + shift
+            rows[i] = (cell - ring if cell >= ring else cell) * groups + its[i]
+        found = 0
+        for i in range(len(some)):
+            at, time = np.uintp(rows[i]) << _ONE, some[i]  # unsigned: none is below 0
+            first, last = spans[at], spans[at | _ONE]
+            spans[at], spans[at | _ONE] = min(first, time), max(last, time)
+            fresh[found] = i
+            found += first > last
+        for i in fresh[:found]:
+            slot = its[i]
+            opened += until[slot] == _FOREVER
+            until[slot] = min(until[slot], some[i] + gap)
+        used += found
+    counts[USED], counts[OPEN] = used, opened
+
+
+@njit(cache=True, nogil=True)
+def leave(cells, slots, bounds, gaps, begin, out):
+    """As ``leave`` of lists, cell by cell of so many groups as there is room for; a pass begins with lists.
+
+    Which groups have something nobody can foresee, so lists are made without a branch.
+    """
+    spans, until, counts = cells
+    wide, low, top, gap = len(gaps), counts[LOW], counts[TOP], gaps[0]
+    done, i, lists = np.zeros(3, np.int64), begin, np.empty((wide + 1, _BLOCK + 1), np.int64)
+    most = wide * len(spans) // max(len(until), 1) + 2 * wide  # steps of a group
+    while i < len(slots):
+        some = min(_BLOCK, (out.shape[1] - done[0]) // most)
+        if some == 0:
+            break
+        its, by, bound = slots[i : i + some], bounds[i : i + some], bounds[i]
+        for one in by:
+            bound = max(bound, one)
+        for cell in range(low, max(min(bound // gap, top + 1), low)):  # nothing of a later one is complete
+            _leave_cell(cells, its, by, cell, gaps, lists, out, done)
+        _leave_behind(cells, its, by, gaps, lists, out, done)
+        i += len(its)
+    return i, done[0], done[1], done[2]
+
+
+@njit(cache=True, nogil=True)
+def _base(cells, place):
+    """Return where in ``spans`` a place begins."""
+    return np.uintp(2 * place * len(cells.until))
+
+
+@njit(cache=True, nogil=True)
+def _leave_cell(cells, its, by, cell, gaps, lists, out, done):
+    """Put runs that go on from a cell which gets no more tuples into the next one; take out complete ones."""
+    spans, until, counts = cells
+    wide, gap, goes, ends, is_last = len(gaps), gaps[0], 0, 0, cell == counts[TOP]
+    ring = len(spans) // (2 * len(until)) + 1 - wide
+    here, there, on, end = _base(cells, cell % ring), _base(cells, (cell + 1) % ring), lists[wide], lists[0]
+    behind = (cell + 1) * gap
+    for i in range(len(its)):
+        slot, bound = np.uintp(its[i]) << _ONE, by[i]
+        first, stop, following = spans[here + slot], spans[(here + slot) | _ONE] + gap, spans[there + slot]
+        full, joined = first < stop, (following <= stop) & (not is_last)
+        on[goes] = end[ends] = i
+        goes += full & joined & (behind <= bound)
+        ends += full & (not joined) & (stop < bound)
+    to, a, b, free, steps, freed = out[0], out[1], out[2], out[3], done[0], done[1]
+    for i in on[:goes]:
+        slot = np.uintp(its[i]) << _ONE
+        row, at = (here + slot) >> _ONE, there + slot
+        to[steps], a[steps], b[steps], free[freed] = at >> _ONE, row, at >> _ONE, row
+        spans[at], spans[here + slot], spans[(here + slot) | _ONE] = spans[here + slot], _FOREVER, -_FOREVER
+        steps, freed = steps + 1, freed + 1
+    done[0], done[1], end[-1] = steps, freed, ends
+    counts[USED] -= goes
+    _put_out(cells, its, cell % ring, 0, gaps, lists, out, done)
+
+
+@njit(cache=True, nogil=True)
+def _put_out(cells, its, place, level, gaps, lists, out, done):
+    """Put out the windows of the runs in ``lists[level]``, which are in one place; they go on on the next level.
+
+    What is there, and does not go on in them, is put out before.
+    """
+    spans, until, _ = cells
+    wide = len(gaps)
+    ring = len(spans) // (2 * len(until)) + 1 - wide
+    for up in range(level + 1, wide):
+        here, there, found = (
+            _base(cells, place if up == level + 1 else ring + up - 2),
+            _base(cells, ring + up - 1),
+            0,
+        )
+        into = lists[up]
+        for i in lists[up - 1, : lists[up - 1, -1]]:
+            slot = np.uintp(its[i]) << _ONE
+            stop = spans[(there + slot) | _ONE] + gaps[up]
+            into[found] = i
+            found += (spans[there + slot] < stop) & (spans[here + slot] > stop)
+        into[-1] = found
+    for up in range(wide - 1, level - 1, -1):
+        here, last_one = _base(cells, place if up == level else ring + up - 1), up + 1 == wide
+        there = here if last_one else _base(cells, ring + up)
+        _put_up(cells, its, (here, there, up), gaps, lists[up], out, done)
+
+
+@njit(cache=True, nogil=True)
+def _put_up(cells, its, places, gaps, listed, out, done):
+    """Put out the windows of the runs that are listed; they go to another place, or nowhere if it is the same."""
+    spans, _, counts = cells
+    (here, there, level), (steps, freed, windows) = places, done
+    to, a, b, free, of, ends, starts, levels = out
+    for i in listed[: listed[-1]]:
+        slot = np.uintp(its[i]) << _ONE
+        at, into = here + slot, there + slot
+        row, first, last = at >> _ONE, spans[at], spans[at | _ONE]
+        to[steps], a[steps], b[steps], steps = ~windows, row, -1, steps + 1
+        of[windows], ends[windows], starts[windows] = its[i], last + gaps[level], first
+        levels[windows], windows = level, windows + 1
+        free[freed] = row
+        freed += level == 0  # states of others are written over when something comes there, which may be now
+        spans[at], spans[at | _ONE] = _FOREVER, -_FOREVER
+        if here != there:
+            held = spans[into]
+            full = held <= spans[into | _ONE]
+            to[steps], a[steps], b[steps], steps = (
+                into >> _ONE,
+                row,
+                (into >> _ONE) if full else -1,
+                steps + 1,
+            )
+            spans[into], spans[into | _ONE] = min(first, held), last
+            counts[USED] += not full
+    counts[USED] -= listed[-1]
+    done[0], done[1], done[2] = steps, freed, windows
+
+
+@njit(cache=True, nogil=True)
+def _leave_behind(cells, its, by, gaps, lists, out, done):
+    """Take out complete ones of the runs that definitions have put out; learn the next end of each group."""
+    spans, until, counts = cells
+    wide, gap = len(gaps), gaps[0]
+    ring = len(spans) // (2 * len(until)) + 1 - wide
+    end, behind, bound = np.full(len(its), _FOREVER), np.full(len(its), _FOREVER), by[0]
+    for one in by:
+        bound = min(bound, one)
+    low, top = counts[LOW], counts[TOP]
+    for cell in range(top, max(min(bound // gap, top + 2), low + 1) - 2, -1):  # earlier ones are empty
+        here = _base(cells, cell % ring)
+        for i in range(len(its)):
+            at = here + (np.uintp(its[i]) << _ONE)
+            first, stop = spans[at], spans[at | _ONE] + gap
+            end[i] = stop if (first < stop) & (behind[i] > stop) else end[i]
+            behind[i] = min(first, behind[i])
+    for level in range(1, wide):
+        here, found, some = _base(cells, ring + level - 1), 0, lists[level]
+        for i in range(len(its)):
+            at = here + (np.uintp(its[i]) << _ONE)
+            stop = spans[at | _ONE] + gaps[level]
+            some[found] = i
+            found += (spans[at] < stop) & (stop < by[i]) & (behind[i] > stop)
+        some[-1] = found
+        _put_out(cells, its, ring + level - 1, level, gaps, lists, out, done)
+        for i in range(len(its)):
+            at = here + (np.uintp(its[i]) << _ONE)
+            first, stop = spans[at], spans[at | _ONE] + gaps[level]
+            end[i] = stop if (first < stop) & (behind[i] > stop) & (stop < end[i]) else end[i]
+            behind[i] = min(first, behind[i])
+    for i in range(len(its)):
+        counts[OPEN] -= (until[its[i]] < _FOREVER) & (end[i] == _FOREVER)
+        until[its[i]] = end[i]
+
+
+@njit(cache=True, nogil=True)
+def roll(cells, gap, ring, groups, steps):
+    """Put runs that go on from the lowest cell, to which no tuple can come any more, into the next; return how many.
+
+    Where these are all that are there the next one is the lowest.  ``groups``: how many there are.
+    """
+    spans, _, counts = cells
+    found, ends, (to, a, b) = 0, False, steps
+    here, there = _base(cells, counts[LOW] % ring), _base(cells, (counts[LOW] + 1) % ring)
+    for slot in range(np.uintp(0), np.uintp(2 * groups), np.uintp(2)):
+        row, at = here + slot, there + slot
+        first, stop, following = spans[row], spans[row | _ONE] + gap, spans[at]
+        on = (first < stop) & (following <= stop)
+        ends |= (first < stop) & (following > stop)
+        to[found], a[found], b[found] = at >> _ONE, row >> _ONE, at >> _ONE
+        found += on
+        spans[at], spans[row] = first if on else following, _FOREVER if on else first
+        spans[row | _ONE] = -_FOREVER if on else stop - gap
+    counts[USED] -= found
+    counts[LOW] += not ends
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _look(cells, slot, gaps):
+    """As ``_look``."""
+    spans, until, counts = cells
+    groups, wide, low = len(until), len(gaps), counts[LOW]
+    ring, end, begin, stop, level = len(spans) // (2 * groups) + 1 - wide, _FOREVER, _FOREVER, _FOREVER, -1
+    for place in range(1 - wide, counts[TOP] - low + 1):
+        row = (ring - 1 - place if place < 0 else (low + place) % ring) * groups + slot
+        first = spans[2 * row]
+        if first > spans[2 * row + 1]:
+            continue
+        begin = min(begin, first)
+        if first > stop:  # else it is covered, or goes on
+            end = min(end, stop)
+            if level == 0:
+                break
+        level = max(-place, 0)
+        stop = spans[2 * row + 1] + gaps[level]
+    else:
+        end = min(end, stop)
+    until[slot] = end
+    return end, begin
+
+
+@njit(cache=True, nogil=True)
+def looked(cells, slots, gaps, out):
+    """As ``looked`` of lists."""
+    for i in range(len(slots)):
+        out[0, i], out[1, i] = _look(cells, slots[i], gaps)
+
+
+@njit(cache=True, nogil=True)
+def least(cells, gaps):
+    """As ``least`` of lists.  O(groups)."""
+    until, end = cells.until, _FOREVER
+    for slot in range(len(until)):
+        if until[slot] < end:
+            end = min(end, _look(cells, slot, gaps)[0])
+    return end
+
+
+@njit(cache=True, nogil=True)
+def chains(cells, gaps, rows, begins, left):
+    """Write all rows in use into ``rows``, by group, the newest first; return how many runs they are.
+
+    begins, left int64: where each run begins, and how many definitions have put it out.
+    """
+    spans, until, counts = cells
+    groups, wide, low, found, runs = len(until), len(gaps), counts[LOW], 0, 0
+    ring = len(spans) // (2 * max(groups, 1)) + 1 - wide
+    for slot in range(groups):
+        newer = _FOREVER
+        for place in range(counts[TOP] - low, -wide, -1):
+            row = (ring - 1 - place if place < 0 else (low + place) % ring) * groups + slot
+            if until[slot] == _FOREVER or spans[2 * row] > spans[2 * row + 1]:
+                continue
+            if place < 0 or newer > spans[2 * row + 1] + gaps[0]:
+                begins[runs], left[runs], runs = found, max(-place, 0), runs + 1
+            rows[found], newer, found = row, spans[2 * row], found + 1
+    return runs

@@ -1,0 +1,62 @@
+"""Windows of sessions as they leave: the groups that may have some, and the order of windows.
+
+The loops over open runs are in ``cells`` and ``lists``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+__all__ = ["arrange", "due", "ranks"]
+
+_FOREVER = np.iinfo(np.int64).max
+
+
+@njit(cache=True, nogil=True)
+def due(until, bound, slots):
+    """Write the groups that may have windows which are complete by ``bound`` into ``slots``; return how many.
+
+    slots int64 (groups + 1,).  O(groups), without a branch.
+    """
+    found = 0
+    for slot in range(len(until)):
+        slots[found] = slot
+        found += until[slot] < bound
+    return found
+
+
+@njit(cache=True, nogil=True)
+def ranks(windows, numbers, out):
+    """Write the rank of ``windows`` int64 (4, n), as ``leave`` has them, by end and number; tell whether they fit.
+
+    ``numbers`` int64 (definitions,): of the definitions, the narrowest first.
+    """
+    _, ends, _, levels = windows
+    least, most, many = _FOREVER, -_FOREVER, 0
+    for end in ends:
+        least, most = min(least, end), max(most, end)
+    for number in numbers:
+        many = max(many, number + 1)
+    if float(most) - float(least) > 2.0**62 / many:
+        return False
+    for i in range(len(ends)):
+        out[i] = (ends[i] - least) * many + numbers[levels[i]]
+    return True
+
+
+@njit(cache=True, nogil=True)
+def arrange(windows, numbers, rank, order, out):
+    """Write slots, ends, first times and numbers of windows into ``out`` int64 (4, n), in the order of their ranks.
+
+    ``order`` int64 (n,) sorts by rank; those of one rank, nearly by slot, are put into the order of slots.
+    """
+    slots, ends, first, levels = windows
+    for i in range(len(order)):
+        row, at = order[i], i
+        while at > 0 and rank[order[at - 1]] == rank[row] and slots[order[at - 1]] > slots[row]:
+            order[at], at = order[at - 1], at - 1
+        order[at] = row
+    for i in range(len(order)):
+        row = order[i]
+        out[0, i], out[1, i], out[2, i], out[3, i] = slots[row], ends[row], first[row], numbers[levels[row]]

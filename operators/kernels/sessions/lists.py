@@ -1,0 +1,261 @@
+"""Open runs of sessions in lists, where each group has its runs from the newest to the oldest.
+
+Common arguments: ``slots`` int64 (n,) of groups; ``gaps`` int64 (definitions,), the narrowest first; ``table``, the
+lists.  Runs of a list are further apart than the least gap.
+
+Runs that definitions have put out are older than all others of their group, and of those that as many have put out
+there is one.  A run is *covered* where a newer one is so near that the next window of both is the same: that one
+ends it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+__all__ = [
+    "FOUND",
+    "FREE",
+    "FULL",
+    "OPEN",
+    "USED",
+    "RunLists",
+    "earliest",
+    "least",
+    "leave",
+    "listed",
+    "looked",
+    "place",
+    "release",
+]
+
+Integers = NDArray[np.int64]
+USED, OPEN, FOUND, FULL, FREE = range(5)
+_NONE = -1  # ``left`` of a free run
+_BLOCK = 256  # tuples
+_FOREVER = np.iinfo(np.int64).max
+
+
+class RunLists(NamedTuple):
+    """The newest run of each group is ``heads[slot]``, int32, the next older one ``older[run]``, int32; -1: none.
+
+    ``until`` int64: no open window of the group ends before.  ``times`` int64 (runs, 2): the first and the last of a
+    run; ``of`` int32: its group; ``left`` int16: how many definitions have put it out, the narrowest first, -1 where it
+    is free.  ``counts`` int64 (5,): runs in use; groups with runs; pairs that ``place`` has found; whether it stopped
+    for want of free runs; the first free run, whose ``older`` is the next one.
+    """
+
+    heads: NDArray[np.int32]
+    until: Integers
+    older: NDArray[np.int32]
+    times: Integers
+    of: NDArray[np.int32]
+    left: NDArray[np.int16]
+    counts: Integers
+
+
+@njit(cache=True, nogil=True)
+def place(table, slots, times, gap, begin, most, of, pairs):
+    """Put each tuple into the run it is at most ``gap``, the least, away from, else a new one; write it into ``of``.
+
+    slots, times, of int64 (n,), from ``begin`` on.  Where a tuple joins two runs the older one ends: ``pairs`` int64
+    (3, n) takes the run that stays, the older one, and the one that stays; runs that end are not used again here.
+    Returns the tuple at which there are no free runs, or more than ``most`` steps a tuple were taken along lists, or
+    n.  A tuple of the same group as the one before it that is not later goes on from there.
+    """
+    heads, until, older, spans, owner, left, counts = table
+    used, opened, found, free, steps = counts[USED], counts[OPEN], counts[FOUND], counts[FREE], -1024
+    newer, run, slot, time, rest = -1, -1, -1, 0, np.empty(_BLOCK, np.int64)
+    counts[FULL] = False
+    for block in range(begin, len(slots), _BLOCK):
+        for i in rest[: _in_newest(table, slots, times, gap, block, of, rest)]:
+            if slots[i] != slot or times[i] > time:
+                slot, newer, run = slots[i], -1, heads[slots[i]]
+            time = times[i]
+            while run >= 0 and spans[run, 0] - gap > time:
+                newer, run, steps = run, older[run], steps + 1
+            counts[FULL] = free < 0
+            if counts[FULL] or steps > most * (i - begin + 1):
+                counts[USED], counts[OPEN], counts[FOUND], counts[FREE] = used, opened, found, free
+                return i
+            if run < 0 or time > spans[run, 1] + gap:
+                new, free, used = free, older[free], used + 1
+                spans[new, 0], spans[new, 1], owner[new], left[new], older[new] = time, time, slot, 0, run
+                until[slot] = min(until[slot], time + gap)
+                if newer >= 0:
+                    older[newer] = new
+                else:
+                    opened += heads[slot] < 0
+                    heads[slot] = new
+                run = new
+            else:
+                spans[run, 1] = max(spans[run, 1], time)
+                if time < spans[run, 0]:
+                    spans[run, 0], other = time, older[run]
+                    if other >= 0 and time <= spans[other, 1] + gap:
+                        spans[run, 0], older[run] = spans[other, 0], older[other]
+                        pairs[0, found], pairs[1, found], pairs[2, found] = run, other, run
+                        found += 1
+            of[i] = run
+    counts[USED], counts[OPEN], counts[FOUND], counts[FREE] = used, opened, found, free
+    return len(slots)
+
+
+@njit(cache=True, nogil=True)
+def _in_newest(table, slots, times, gap, begin, of, rest):
+    """Put the tuples of a block that fit the newest run of their group into it; write the others into ``rest``.
+
+    Most fit, but which ones nobody can foresee.  So there is no branch, which is why signs are made masks here: written
+    with comparisons, it becomes one.  Where a difference wraps its tuple is taken for one of the others, which are
+    looked at again.  Returns how many these are.
+    """
+    heads, spans, found = table.heads, table.times, 0
+    for i in range(np.uintp(begin), np.uintp(min(begin + _BLOCK, len(slots)))):  # unsigned: none is below 0
+        run, time = np.int64(heads[slots[i]]), times[i]
+        at = np.uintp(run & ~(run >> 63))
+        first, last = spans[at, 0], spans[at, 1]
+        outside = (run | (time - first) | (last + gap - time)) >> 63
+        later = time - last
+        spans[at, 1] = last + (later & ~(later >> 63) & ~outside)
+        of[i], rest[found] = run, i
+        found -= outside
+    return found
+
+
+@njit(cache=True, nogil=True)
+def leave(table, slots, bounds, gaps, begin, out):
+    """Take out the windows that are complete by ``bounds`` int64 (n,) of groups, from the group in place ``begin`` on.
+
+    Runs of one window are joined, and those that have left for all ``gaps`` are free then.  Fills ``out`` int64 (8, m):
+    steps to take with states (``fold_steps``), in which the result of window ``w`` is ``~w``; runs that are free; the
+    slot of each window, its end, its first time, and the number of its definition.  Returns the place at which there
+    was no more room, and how many steps, free runs and windows there are.  O(runs of the groups).
+    """
+    heads, until, older, times, _, left, counts = table
+    steps, free, windows = 0, 0, 0
+    stack, wide = np.empty(counts[USED] + 1, np.int32), len(gaps)
+    for i in range(begin, len(slots)):
+        if (i - begin) % _BLOCK == 0:
+            stack[-1] = _read_ahead(table, slots[i : i + _BLOCK])
+        slot, bound, depth, run = slots[i], bounds[i], 0, heads[slots[i]]
+        if until[slot] >= bound:
+            continue
+        while run >= 0:
+            stack[depth] = run
+            depth, run = depth + 1, older[run]
+        counts[OPEN] -= depth > 0
+        below, least = -1, _FOREVER
+        while depth > 0:
+            run, depth = stack[depth - 1], depth - 1
+            if steps + 2 * wide > out.shape[1]:
+                older[run], counts[OPEN] = below, counts[OPEN] + 1
+                return i, steps, free, windows
+            first, last, level, end = times[run, 0], times[run, 1], left[run], _FOREVER
+            behind = times[stack[depth - 1], 0] if depth > 0 else _FOREVER
+            while True:
+                if level > 0 and below >= 0 and left[below] == level:
+                    out[0, steps], out[1, steps], out[2, steps], out[3, free] = run, below, run, below
+                    first, below = times[below, 0], _freed(table, below)
+                    steps, free = steps + 1, free + 1
+                if level == wide:
+                    break
+                end = last + gaps[level]
+                if end >= bound or (level > 0 and behind <= end):
+                    break
+                out[0, steps], out[1, steps], out[2, steps] = ~windows, run, -1
+                out[4, windows], out[5, windows], out[6, windows], out[7, windows] = slot, end, first, level
+                steps, windows, level = steps + 1, windows + 1, level + 1
+            if level == wide:
+                out[3, free], free = run, free + 1
+                _freed(table, run)
+                continue
+            if behind > end:
+                least = min(least, end)
+            times[run, 0], left[run], older[run], below = first, level, below, run
+        heads[slot], until[slot] = below, least
+        counts[OPEN] += below >= 0
+    return len(slots), steps, free, windows
+
+
+@njit(cache=True, nogil=True)
+def _read_ahead(table, slots):
+    """Read the two newest runs of some groups; the number that is returned is of no use.
+
+    To walk along lists is to wait for memory, one run after the other; here no read waits for another group's.
+    """
+    heads, older, times, left, seen = table.heads, table.older, table.times, table.left, 0
+    for slot in slots:
+        run = np.uintp(max(heads[slot], 0))  # unsigned: no index is below 0
+        below = np.uintp(max(older[run], 0))
+        seen ^= times[run, 0] ^ left[run] ^ times[below, 0] ^ left[below] ^ older[below]
+    return seen & 1
+
+
+@njit(cache=True, nogil=True)
+def _freed(table, run):
+    """Let a run be free; return the one that was older."""
+    older, counts = table.older, table.counts
+    below, older[run] = older[run], counts[FREE]
+    table.left[run], counts[FREE] = _NONE, run
+    counts[USED] -= 1
+    return below
+
+
+@njit(cache=True, nogil=True)
+def _look(table, slot, gaps):
+    """Return the least end of an open window of a group, and the least first time; the largest integer: none."""
+    times, run, end, first = table.times, table.heads[slot], _FOREVER, _FOREVER
+    while run >= 0:
+        stop = times[run, 1] + gaps[table.left[run]]
+        if stop < first:  # else it is covered
+            end = min(end, stop)
+        first, run = times[run, 0], table.older[run]
+    table.until[slot] = end
+    return end, first
+
+
+@njit(cache=True, nogil=True)
+def looked(table, slots, gaps, out):
+    """Write the least end of an open window of each group, and the least first time, into ``out`` int64 (2, n)."""
+    for i in range(len(slots)):
+        out[0, i], out[1, i] = _look(table, slots[i], gaps)
+
+
+@njit(cache=True, nogil=True)
+def least(table, gaps):
+    """Return the least end of an open window, or the largest integer.  O(groups): few of them are looked at."""
+    until, end = table.until, _FOREVER
+    for slot in range(len(until)):
+        if until[slot] < end:
+            end = min(end, _look(table, slot, gaps)[0])
+    return end
+
+
+@njit(cache=True, nogil=True)
+def earliest(table):
+    """Return the least first time, or the largest integer.  O(runs)."""
+    times, left, first = table.times, table.left, _FOREVER
+    for run in range(len(left)):
+        first = min(first, times[run, 0] if left[run] != _NONE else _FOREVER)
+    return first
+
+
+@njit(cache=True, nogil=True)
+def release(table, runs):
+    """Let ``runs`` be free, which no list has any more."""
+    for run in runs:
+        _freed(table, run)
+
+
+@njit(cache=True, nogil=True)
+def listed(table, rows):
+    """Write all runs into ``rows``: by group, the newest first.  O(groups + runs)."""
+    heads, older, runs = table.heads, table.older, 0
+    for slot in range(len(heads)):
+        run = heads[slot]
+        while run >= 0:
+            rows[runs] = run
+            run, runs = older[run], runs + 1
