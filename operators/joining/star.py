@@ -103,8 +103,8 @@ class StarState:
         page = page if valid.all() else page.filter(valid)
         codes = self._codes.of(self._key_columns(side, page.batch), len(page), source=side)
         for begin in range(0, len(page), _AT_ONCE):
-            part = slice(begin, begin + _AT_ONCE)
-            yield from self._results(side, page.slice(begin, _AT_ONCE), codes[part])
+            stop = min(begin + _AT_ONCE, len(page))
+            yield from self._results(side, page.slice(begin, stop), codes[begin:stop])
         stays = ~passed(page.times, self.bounds.keep_from(side))
         if self.bounds.groups and stays.any():
             stays &= ~passed(page.times, self.bounds.own(side, self.bounds.by_position(side, page.batch)))

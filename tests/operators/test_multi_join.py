@@ -75,6 +75,8 @@ def test_each_name_has_its_own_or_all_have_one(options: dict[str, Any], message:
 
 SPARSE = Schema({"ts": pa.int64(), "k": pa.int64(), "of": pa.string()}, "ts", "s")
 
+NUMBERS = Schema({"ts": pa.int64(), "k": pa.int64()}, "ts", "s")
+
 
 def drawn(seed: int, rows: int = 60) -> dict[str, list[Page]]:
     """Return streams of which the second has many tuples a key, the last few, both out of order."""
@@ -119,6 +121,17 @@ def test_one_operator_has_the_results_of_the_chain(seed: int, sorted_first: bool
     expected = multi_joined(rows, [("k",) * 3, ("of",) * 3], {"towers": band(15, 12), "phones": band(25, 20)})
     assert found[0] == found[1] == multiset(expected)
     assert expected
+
+
+@pytest.mark.parametrize("last", range(3))
+@pytest.mark.parametrize("rows", [8191, 8193, 20_000])
+def test_a_page_of_any_size_has_all_its_results(last: int, rows: int) -> None:
+    driver = Driver(MultiJoin("a", {"b": Band(5, 5), "c": Band(5, 5)}, [("k", "k", "k")]), *[NUMBERS] * 3)
+    numbers = np.arange(rows)
+    for port in sorted(range(3), key=lambda port: port == last):
+        driver.feed(port, Page.of(NUMBERS, {"ts": numbers, "k": numbers}))
+    found = np.concatenate([page.times for page in driver.pages()])
+    assert np.array_equal(np.sort(found), numbers)
 
 
 def test_the_stream_with_the_fewest_matches_is_asked_first() -> None:

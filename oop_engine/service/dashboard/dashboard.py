@@ -96,8 +96,7 @@ class Dashboard:
         assert task is not None
         self._visits.add(task)
         try:
-            with suppress(ConnectionError, TimeoutError):
-                await self._answer(reader, writer)
+            await self._answer(reader, writer)
         except asyncio.CancelledError:
             if not task.cancelling():  # else close() has asked for it
                 raise
@@ -119,11 +118,18 @@ class Dashboard:
             found = self._found(request)
         except Refused as refused:
             found = answer(refused.status, f"{refused}\n".encode())
-        writer.write(found)
-        async with asyncio.timeout(_STALLED_S):
-            await writer.drain()
-            writer.write_eof()
-            await reader.read(1)  # the visitor has read all, and goes
+        except ConnectionError:  # the visitor closed the connection before the request was complete
+            return
+        await self._send(found, reader, writer)
+
+    async def _send(self, answer: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Send an answer and wait until the visitor closes the connection; a visitor may do so at any moment."""
+        with suppress(OSError):  # ENOTCONN and EPIPE of a closed socket, and ``TimeoutError``
+            writer.write(answer)
+            async with asyncio.timeout(_STALLED_S):
+                await writer.drain()
+                writer.write_eof()
+                await reader.read(1)
 
     def _found(self, request: Request) -> bytes:
         gets: dict[str, Callable[[], tuple[str, str]]] = {"/state": self._state, "/metrics": self._metrics}
@@ -176,5 +182,7 @@ class Dashboard:
                 writer.write(f"data: {json.dumps({**sample, 'points': [point]})}\n\n".encode())
                 async with asyncio.timeout(_STALLED_S):
                     await writer.drain()
+        except OSError:  # the visitor closed the connection, or has read nothing for ``_STALLED_S``
+            return
         finally:
             self._sampler.look(-1)

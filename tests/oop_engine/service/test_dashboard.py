@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
+import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -226,6 +228,31 @@ def test_a_visitor_who_does_not_read_waits_alone() -> None:
             assert not lazy.at_eof()
 
     run_async(main())
+
+
+def test_a_visitor_who_leaves_writes_nothing_into_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        async with opened() as (_, sampler, page, port):
+            host = f"Host: 127.0.0.1:{port}\r\n\r\n"
+            requests = ["", "GET / HT", f"GET / HTTP/1.1\r\n{host}", f"GET /uplot.js HTTP/1.1\r\n{host}"]
+            for sent in [*requests, f"GET /events HTTP/1.1\r\n{host}"] * 4:
+                for reset in (False, True):
+                    visitor = socket.create_connection(("127.0.0.1", port))
+                    visitor.sendall(sent.encode())
+                    while not page._visits:
+                        await asyncio.sleep(0)
+                    if reset:
+                        visitor.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    visitor.close()
+                    while page._visits:  # of "/events" the next sample finds that the visitor is gone
+                        sampler.take()
+                        await asyncio.sleep(0)
+
+    with caplog.at_level("DEBUG"):
+        for run in (asyncio.run, run_async):  # loops differ in what they raise for a socket that is closed
+            run(main())
+    told = [record.getMessage() for record in caplog.records]
+    assert [line for line in told if not line.startswith(("page: http", "Using selector"))] == []
 
 
 async def long_line(reader: asyncio.StreamReader) -> bytes:
