@@ -77,7 +77,12 @@ _NAMED = 3
     "anew",
     multiple=True,
     metavar="NODE",
-    help="Begin this operator anew. Repeat for several.",
+    help="This node has changed, or is gone: discard its state. Repeat for several; new nodes need no option.",
+)
+@click.option(
+    "--after-drain",
+    is_flag=True,
+    help="Go on behind a drain from the same positions, with operators that begin empty.",
 )
 def run(
     graph: Path,
@@ -95,6 +100,7 @@ def run(
     watch: bool,
     dead_letters: str | None,
     anew: tuple[str, ...],
+    after_drain: bool,
 ) -> int:
     """Run a graph of yours: over traces to their end, or live, until Ctrl-C or SIGTERM.
 
@@ -124,9 +130,19 @@ def run(
             msg = "run: --out, --time, --unit and --policy are for traces; live, give --sink NAME=parquet:DIR"
             raise UsageError(msg)
         return _live(
-            graph, sources, sinks, checkpoint, every, dead_letters, anew, page, drain=drain, watch=watch
+            graph,
+            sources,
+            sinks,
+            checkpoint,
+            every,
+            dead_letters,
+            anew,
+            page,
+            drain=drain,
+            watch=watch,
+            after_drain=after_drain,
         )
-    if sinks or checkpoint or drain or dead_letters or anew or page is not None or watch:
+    if sinks or checkpoint or drain or after_drain or dead_letters or anew or page is not None or watch:
         msg = "run: traces have an end, and no checkpoint: leave out the options of live sources, and give --out FILE"
         raise UsageError(msg)
     from oop_engine.cli.running.at_rest import at_rest
@@ -146,6 +162,7 @@ def _live(
     *,
     drain: bool,
     watch: bool,
+    after_drain: bool,
 ) -> int:
     from oop_engine.cli.running.graph_of import graph_of, named_nodes
     from oop_engine.connectors.by_name import sink_of, source_of
@@ -170,6 +187,7 @@ def _live(
                 drain=drain,
                 dead_letters=None if dead_letters is None else sink_of(dead_letters),
                 without_state_of=anew,
+                after_drain=after_drain,
                 page=page,
                 watch=show,
             )

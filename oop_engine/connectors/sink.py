@@ -41,6 +41,7 @@ class LiveSink:
     async def open(self, schema: Schema, run: str, prepared: Collection[Prepared]) -> None:
         """Get ready for pages of ``schema``; ``run``: the name of this checkpoint, and of no other.
 
+        A service without a checkpoint has a new name each time that it starts.
         ``prepared`` are those that may still be committed; anything else that an earlier process of the same ``run``
         has prepared belongs to no checkpoint, and can be thrown away.
         """
@@ -55,6 +56,9 @@ class LiveSink:
 
     async def commit(self, prepared: Prepared) -> None:
         """Make the results of a prepared epoch visible; do nothing if that was done before."""
+
+    async def forget(self) -> None:
+        """Remove the marks of this ``run``: it had no checkpoint and has ended, so no process repeats its commits."""
 
     async def close(self) -> None:
         """Let go of connections; called at the end, also after an error."""

@@ -115,14 +115,21 @@ class Changes:
     def save(self) -> dict[str, Any]:
         """Return everything for a snapshot, but the operators."""
         return {
-            "reached": [one.largest for one in self._reached.values()],
+            "reached": {_edge(*edge): one.largest for edge, one in self._reached.items()},
             "versions": self._versions,
         }
 
-    def load(self, saved: Saved, operators: dict[str, Operator]) -> None:
-        """Restore a snapshot; ``operators`` are those that run."""
-        reached, versions = saved.part("reached"), saved.part("versions")
-        for number, one in enumerate(self._reached.values()):
-            one.largest = reached.integer(number)
-        self._versions = {name: versions.integer(name) for name in versions}
+    def load(self, saved: Saved, operators: dict[str, Operator], fresh: Collection[str] = ()) -> None:
+        """Restore a snapshot; ``operators`` are those that run.  With ``fresh`` nodes edges may be new, which begin."""
+        reached, versions = (saved.part(name) if saved else Saved() for name in ("reached", "versions"))
+        for number, ((stream, node), one) in enumerate(self._reached.items()):
+            name = _edge(stream, node) if number not in reached else number  # earlier snapshots had a list
+            if name in reached or not fresh:
+                one.largest = reached.integer(name)
+        known = [name for name in versions if name not in fresh and (name in self._now or not fresh)]
+        self._versions = {name: versions.integer(name) for name in known}
         self._now = {name: operators[name] for name in self._now}
+
+
+def _edge(stream: Stream, node: str) -> str:
+    return f"{stream} -> {node}"

@@ -6,6 +6,7 @@ precedes its cause.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from oop_engine.core.graphs.graph import Plan
@@ -24,7 +25,8 @@ class Clocks:
     """
 
     def __init__(self, plan: Plan) -> None:
-        self.open_ports = {node.name: set(range(len(node.inputs))) for node in plan.nodes}
+        self._inputs = {node.name: [stream.node for stream in node.inputs] for node in plan.nodes}
+        self.open_ports = {name: set(range(len(inputs))) for name, inputs in self._inputs.items()}
         self._ticks = {node.name: [NEVER] * len(node.inputs) for node in plan.nodes}
         self._clock = dict.fromkeys(self._ticks, NEVER)
         self._latest = dict.fromkeys(self._ticks, NEVER)
@@ -66,15 +68,26 @@ class Clocks:
             "latest": self._latest,
         }
 
-    def load(self, saved: Saved) -> None:
-        """Restore a snapshot; raises ``SnapshotError`` if it is of other nodes, and changes nothing then."""
+    def load(self, saved: Saved, fresh: Collection[str] = (), ended: Collection[str] = ()) -> None:
+        """Restore a snapshot; raises ``SnapshotError`` if it is of other nodes, and changes nothing then.
+
+        Nodes that are ``fresh`` begin anew: of their ports those are open that no stream feeds that has ``ended``.
+        ``ended``: the sources that have.
+        """
         ports, ticks = saved.part("open_ports"), saved.part("ticks")
         clock, latest = saved.part("clock"), saved.part("latest")
-        open_ports, each_tick = dict[str, set[int]](), dict[str, list[int]]()
-        for name, there in self._ticks.items():
-            still, ticked, most = ports.part(name), ticks.part(name), len(there) - 1
-            open_ports[name] = {still.integer(i, least=0, most=most) for i in still}
-            each_tick[name] = [ticked.integer(i) for i in range(len(there))]
-        clocks = {name: clock.integer(name) for name in each_tick}
-        latests = {name: latest.integer(name) for name in each_tick}
+        over, open_ports, each_tick = set(ended), dict[str, set[int]](), dict[str, list[int]]()
+        clocks, latests = dict[str, int](), dict[str, int]()
+        for name, inputs in self._inputs.items():
+            count = len(inputs)
+            if name in fresh:
+                open_ports[name] = {port for port, node in enumerate(inputs) if node not in over}
+                each_tick[name], clocks[name], latests[name] = [NEVER] * count, NEVER, NEVER
+            else:
+                still, ticked = ports.part(name), ticks.part(name)
+                open_ports[name] = {still.integer(i, least=0, most=count - 1) for i in still}
+                each_tick[name] = [ticked.integer(i) for i in range(count)]
+                clocks[name], latests[name] = clock.integer(name), latest.integer(name)
+            if inputs and not open_ports[name]:
+                over.add(name)
         self.open_ports, self._ticks, self._clock, self._latest = open_ports, each_tick, clocks, latests

@@ -14,7 +14,7 @@ another task has it too.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
@@ -252,9 +252,16 @@ class Local:
             raise self._fault
         return states.captured("Local", self.operators, self._save())
 
-    def restore(self, saved: Mapping[str, bytes]) -> None:
-        """Take over a snapshot of the same graph, as ``Inline.restore`` does, before the block is entered."""
-        states.restore(self.plan.name, "Local", self.operators, saved, self._load)
+    def restore(self, saved: Mapping[str, bytes], fresh: Collection[str] = ()) -> None:
+        """Take over a snapshot of the same graph, as ``Inline.restore`` does, before the block is entered.
+
+        ``fresh``: nodes that begin empty; the snapshot need not know them, and may know others.
+        """
+
+        def load(own: Saved) -> None:
+            self._load(own, fresh)
+
+        states.restore(self.plan.name, "Local", self.operators, saved, load, fresh)
         for name, operator in self.operators.items():
             self.statistics.operators[name].before = operator.counts()
 
@@ -285,13 +292,15 @@ class Local:
         own = self._clocks.save() | {"now": self._now, "ended": sorted(self._ended)}
         return own | ({"changes": self._changes.save()} if self._changes else {})
 
-    def _load(self, saved: Saved) -> None:
+    def _load(self, saved: Saved, fresh: Collection[str]) -> None:
         now, ended = saved.part("now"), set(saved.part("ended").values())
-        times = {name: now.integer(name) for name in self._now}
-        self._clocks.load(saved)
+        times = {name: NEVER if name in fresh else now.integer(name) for name in self._now}
+        self._clocks.load(saved, fresh, ended)
         self._now, self._ended = times, ended & set(times)
         if self._changes:
-            self._changes.load(saved.part("changes"), self.operators)
+            self._changes.load(
+                saved.part("changes") if "changes" in saved else Saved(), self.operators, fresh
+            )
 
     async def _end_all(self) -> None:
         for source in [name for name in self._now if name not in self._ended]:

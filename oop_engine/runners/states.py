@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
@@ -42,16 +42,18 @@ def restore(
     operators: Mapping[str, Operator],
     states: Mapping[str, bytes],
     load: Callable[[Saved], None],
+    fresh: Collection[str] = (),
 ) -> None:
-    """Give operators their states, and ``load`` that of the runner.
+    """Give operators their states, and ``load`` that of the runner; the ``fresh`` ones stay as they were opened.
 
     Raises ``SnapshotError`` if they are of another graph, or damaged; all operators are then as they were opened.
     """
     try:
-        if missing := {*operators, RUNNER} - states.keys():
+        restored = {name: operator for name, operator in operators.items() if name not in fresh}
+        if missing := {*restored, RUNNER} - states.keys():
             msg = f"graph {graph!r}: a snapshot must have the states of {sorted(missing)}"
             raise SnapshotError(msg)
-        for name, operator in operators.items():
+        for name, operator in restored.items():
             operator.restore(states[name])
         load(unpack(runner, states[RUNNER]))
     except SnapshotError:

@@ -6,12 +6,13 @@ Restoring goes by the names of nodes.  A checkpoint that does not fit is found h
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from oop_engine.core.errors import SnapshotError, UsageError
 from oop_engine.core.graphs.fingerprint import difference
+from oop_engine.service.why import kept_by
 
 __all__ = [
     "FORMAT",
@@ -19,6 +20,7 @@ __all__ = [
     "StateFile",
     "check_graph",
     "check_names",
+    "discards",
     "read_manifest",
     "write_manifest",
 ]
@@ -111,20 +113,30 @@ def check_graph(
     nodes: Mapping[str, list[str]],
     versions: Mapping[str, range],
     without_state_of: Collection[str],
+    *,
+    after_drain: bool = False,
 ) -> None:
-    """Raise ``UsageError`` unless a graph can go on from a manifest: its nodes are those of then, one by one.
+    """Raise ``UsageError`` unless a graph can go on from a manifest: its nodes are those of then, or are new.
 
     ``versions``: those of the states that each operator can take, its own last.  Nodes whose state is of an older one
     are compared by words and inputs, for the class has changed.  ``without_state_of``: nodes that may have changed,
-    or come or gone; they begin anew.
+    or gone; they begin anew.  ``after_drain``: all operators do, and sources go on behind the drain.
     """
     check_names(place, [*nodes, *manifest.nodes], without_state_of)
     if graph != manifest.graph:
         msg = f"{place}: is of graph {manifest.graph!r}; got {graph!r}: give it a folder of its own"
         raise UsageError(msg)
-    if manifest.over:
-        msg = f"{place}: its streams have ended, and all results are out: give another folder to begin anew"
+    if manifest.over and not after_drain:
+        msg = (
+            f"{place}: its streams have ended, and all results are out: go on from the same positions, with operators "
+            "that begin empty, by --after-drain (after_drain=True), or give another folder to begin anew"
+        )
         raise UsageError(msg)
+    if after_drain and not manifest.over:
+        msg = f"{place}: was not drained, and has the state of open windows: leave out --after-drain (after_drain)"
+        raise UsageError(msg)
+    if manifest.over:
+        return
     for name, readable in versions.items():
         was_version = manifest.states[name].version if name in manifest.states else readable[-1]
         if was_version not in readable and name not in without_state_of:
@@ -132,22 +144,32 @@ def check_graph(
             msg = (
                 f"{place}: the state of {name!r} is of version {was_version}, {why}; this program's is {readable[-1]}: "
                 f"use the version that wrote it, or begin this node anew with --without-state-of {name} "
-                "(without_state_of)"
+                f"(without_state_of), {discards(manifest, [name])}"
             )
             raise UsageError(msg)
     older = {n for n, state in manifest.states.items() if n in versions and state.version < versions[n][-1]}
     changed = {}
-    for name in {**nodes, **manifest.nodes}:
-        was, now = manifest.nodes.get(name), nodes.get(name)
+    for name, was in manifest.nodes.items():
+        now = nodes.get(name)
         seen = slice(2) if name in older else slice(None)
-        same = was is not None and now is not None and was[seen] == now[seen]
-        if not same and name not in without_state_of:
+        if (now is None or was[seen] != now[seen]) and name not in without_state_of:
             changed[name] = difference(name, was, now)
     if changed:
         these = "this node" if len(changed) == 1 else "these nodes"
         options = " ".join(f"--without-state-of {name}" for name in changed)
         msg = (
-            f"{place}: the graph has changed: {'; '.join(changed.values())}: run the graph of then, or begin {these} "
-            f"anew with {options} (without_state_of)"
+            f"{place}: the graph has changed: {'; '.join(changed.values())}: run the previous graph, or begin {these} "
+            f"anew with {options} (without_state_of), {discards(manifest, changed)}"
         )
         raise UsageError(msg)
+
+
+def discards(manifest: CheckpointManifest, nodes: Iterable[str]) -> str:
+    """Return in words the states of some nodes, and the results of sinks that may not be visible yet."""
+    kept = []
+    for name in nodes:
+        if words := kept_by(manifest.standing, name):
+            kept.append(f"{words} of {name!r}")
+        if name in manifest.prepared:
+            kept.append(f"the last results of sink {name!r}, which may not be visible yet")
+    return f"which discards {'; '.join(kept)}" if kept else "which discards no state"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from typing import Any
 from zlib import crc32
 
-from oop_engine.connectors.link import ServerLink, again
+from oop_engine.connectors.link import ServerLink, UnreachableError, again
 from oop_engine.connectors.sink import LiveSink, Prepared
 from oop_engine.connectors.sinks.callback import Callback
 from oop_engine.core.errors import SetupError, UsageError
@@ -51,6 +51,11 @@ class Outlets:
         self.epoch, self.stop, self._held = 0, asyncio.Event(), held
 
     @property
+    def names(self) -> list[str]:
+        """The names of all sinks, that of dead letters too."""
+        return [*self._sinks]
+
+    @property
     def links(self) -> dict[str, ServerLink]:
         """The ways of all sinks to their servers."""
         return {name or "dead letters": sink.link for name, sink in self._sinks.items()}
@@ -85,13 +90,15 @@ class Outlets:
     async def commit(self, prepared: Mapping[str, Prepared]) -> None:
         """Let sinks commit."""
         for name, found in prepared.items():
-            if name not in self._sinks:
-                words = _words(name)
-                msg = f"the checkpoint has results for {words} that are not visible yet: give that sink once more"
-                raise UsageError(msg)
             sink = self._sinks[name]
             with _told(name, sink):
                 await again(sink.link, partial(sink.commit, found), self.stop, self._held)
+
+    async def forget(self) -> None:
+        """Let sinks remove the marks of a run that nobody goes on from; a server that is away keeps them."""
+        for sink in self._sinks.values():
+            with suppress(UnreachableError, OSError, *sink.failures):
+                await sink.forget()
 
     async def close(self) -> None:
         """Close all sinks."""

@@ -30,6 +30,7 @@ async def serve(
     drain: bool = False,
     dead_letters: LiveSink | None = None,
     without_state_of: Collection[str] = (),
+    after_drain: bool = False,
     stop: asyncio.Event | None = None,
     signals: bool = True,
     check: bool = False,
@@ -44,7 +45,9 @@ async def serve(
     neither lost nor repeated where sources can be read again, whenever the process dies.  Without one, a restart
     begins anew. ``every_s``: seconds between checkpoints, and so between the moments when results of a
     ``PartFiles`` become visible. ``dead_letters``: a sink of rows that cannot be read (``DEAD_LETTERS``).
-    ``without_state_of``: operators that may have changed since the checkpoint, and begin anew.
+    ``without_state_of``: nodes that have changed since the checkpoint, or are gone: their state is discarded, and the
+    log shows how much; nodes that are new begin empty anyway.  ``after_drain``: go on behind a drain, or the end of all
+    streams, from the same positions, with operators that begin empty.
 
     ``page``: a port of loopback (0: any that is free), where a browser finds how far each edge is and why a window is
     still open, and Prometheus its figures at ``/metrics``; None: no page.  ``watch`` is called with the same, as plain
@@ -63,6 +66,7 @@ async def serve(
         every_s=every_s,
         dead_letters=dead_letters,
         without_state_of=without_state_of,
+        after_drain=after_drain,
         check=check,
         steady=steady,
     )

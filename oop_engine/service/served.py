@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from oop_engine.core.graphs.statistics import Statistics
+from oop_engine.service.inlet import Inlet
 
-__all__ = ["Kept", "Served"]
+__all__ = ["Kept", "Served", "served_of"]
 
 
 @dataclass(frozen=True)
@@ -41,3 +43,17 @@ class Kept:
     still_s: float
     took_s: float
     nbytes: int
+
+
+def served_of(
+    epochs: int,
+    over: bool,
+    inlets: Mapping[str, Inlet],
+    unreadable: dict[str, dict[str, int]],
+    statistics: Statistics,
+) -> Served:
+    """Return the work of a service, by the counts of its sources."""
+    tuples = {name: inlet.tuples for name, inlet in inlets.items()}
+    nulls = {name: inlet.nulls for name, inlet in inlets.items()}
+    unknown = {name: inlet.unknown for name, inlet in inlets.items()}
+    return Served(epochs, over, tuples, unreadable, nulls, unknown, statistics)

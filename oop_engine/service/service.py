@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import asdict
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from oop_engine.connectors.link import LeftError
@@ -21,21 +22,26 @@ from oop_engine.connectors.sink import LiveSink
 from oop_engine.core.errors import SetupError, UsageError
 from oop_engine.core.graphs.fingerprint import described
 from oop_engine.core.graphs.graph import Graph, Stream
-from oop_engine.core.snapshot import readable
 from oop_engine.runners.faults import first_of
 from oop_engine.runners.local import Local
-from oop_engine.runners.states import RUNNER
 from oop_engine.service.arrival_clock import ArrivalClock
 from oop_engine.service.checkpoint_folder import CheckpointFolder
-from oop_engine.service.checkpoint_manifest import CheckpointManifest, check_graph, check_names
+from oop_engine.service.checkpoint_manifest import CheckpointManifest, check_names
 from oop_engine.service.dead_letters import DeadLetters
 from oop_engine.service.gate import Gate
 from oop_engine.service.hints import hints, lost_in_a_crash
 from oop_engine.service.inlet import Inlet
 from oop_engine.service.outlets import Outlets
-from oop_engine.service.served import Kept, Served
+from oop_engine.service.resuming import (
+    check_dead_letters,
+    check_states,
+    log_changes,
+    manifest_of,
+    restore,
+)
+from oop_engine.service.served import Kept, Served, served_of
 from oop_engine.service.stopping import any_of, cancelled
-from oop_engine.service.why import standing
+from oop_engine.service.why import windows_of
 from oop_engine.system.stopwatch import wall
 
 __all__ = ["Service"]
@@ -67,6 +73,7 @@ class Service:
         every_s: float = 10.0,
         dead_letters: LiveSink | None = None,
         without_state_of: Collection[str] = (),
+        after_drain: bool = False,
         check: bool = False,
         clock: Callable[[], float] = time.time,
         steady: Callable[[], float] | None = None,
@@ -76,7 +83,7 @@ class Service:
             msg = f"serve: every_s must be above 0 seconds; got {every_s}"
             raise UsageError(msg)
         self._folder, self._every_s, self._clock, self._aside = folder, every_s, clock, aside
-        self._steady, self._without = steady or clock, without_state_of
+        self._steady, self._without, self._after_drain = steady or clock, without_state_of, after_drain
         plan = graph.plan()
         self.gate = Gate()
         self.outlets = Outlets(plan, sinks, dead_letters, self.gate.held)
@@ -110,10 +117,9 @@ class Service:
             if over:
                 await self._in_time(self._end)
                 over = not self._left
-        tuples = {name: inlet.tuples for name, inlet in self.inlets.items()}
-        nulls = {name: inlet.nulls for name, inlet in self.inlets.items()}
-        unknown = {name: inlet.unknown for name, inlet in self.inlets.items()}
-        return Served(self.epochs, over, tuples, self.dead.counts, nulls, unknown, self.local.statistics)
+            if not self.durable:
+                await self.outlets.forget()
+        return served_of(self.epochs, over, self.inlets, self.dead.counts, self.local.statistics)
 
     async def _in_time(self, work: Callable[[], Awaitable[Any]]) -> None:
         """Await work with the sinks, or leave it to the next service: if stopped while a server of one is away."""
@@ -136,19 +142,33 @@ class Service:
     async def _begin(self) -> None:
         """Take over the checkpoint, and repeat the commit of its last epoch."""
         if self._folder is None:
-            await self.outlets.open("unrecorded", {}, 0)
+            await self.outlets.open(
+                os.urandom(6).hex(), {}, 0
+            )  # no sink takes its epochs for those of another life
             return
         folder = self._folder
+        windows_of(
+            self.local
+        )  # from now on operators know their newest row, so a checkpoint knows the open windows
         newest = await self._aside(folder.newest)
         if newest is None:
-            check_names(f"checkpoint {folder.place}", list(described(self.plan)), self._without)
-        if newest is not None and not newest.over:
+            check_names(self._place, list(described(self.plan)), self._without)
+        elif not newest.over or self._after_drain:
             self._check(newest)  # before the claim, which stops the process that has the checkpoint now
         manifest = await self._aside(folder.claim)
-        if manifest is not None and not manifest.over:
-            self._check(manifest)
-            self._restore(manifest, await self._aside(lambda: folder.states_of(manifest)))
-        prepared = manifest.prepared if manifest is not None else {}
+        prepared = dict[str, Any]()
+        if manifest is not None:
+            prepared = {
+                name: manifest.prepared[name] for name in self.outlets.names if name in manifest.prepared
+            }
+            if not manifest.over or self._after_drain:
+                self._check(manifest)
+                states = {} if manifest.over else await self._aside(lambda: folder.states_of(manifest))
+                self._restore(manifest, states)
+                log_changes(self._place, manifest, self.plan, self._without)
+        windows_of(
+            self.local
+        )  # from now on operators note their newest row, so a checkpoint can list open windows
         await self.outlets.open(folder.run, prepared, folder.number + 1)
         if manifest is not None:
             await self._acknowledge(manifest.positions)
@@ -225,32 +245,35 @@ class Service:
         return epoch, states, self._manifest()
 
     async def _finish_now(self) -> None:
-        await self._finish(*await self._take())
+        await self._finish(*await self._take(), last=True)
 
     async def _end(self) -> None:
-        await self._keep(await self.outlets.prepare(self.outlets.epoch), over=True)
+        await self._finish(self.outlets.epoch, {}, self._manifest(over=True), last=True)
 
-    async def _finish(self, epoch: int, states: States, manifest: CheckpointManifest) -> int:
+    async def _finish(
+        self, epoch: int, states: States, manifest: CheckpointManifest, *, last: bool = False
+    ) -> int:
+        """Record, commit, acknowledge, collect: so a crash at any moment does no harm.  Return the states' bytes.
+
+        The ``last`` one is recorded once more, with nothing to commit: then a sink may be left out by the next service.
+        """
         prepared = await self.outlets.prepare(epoch)
-        return await self._record(manifest, states, prepared)
-
-    async def _keep(self, prepared: dict[str, Any], *, over: bool) -> None:
-        await self._record(self._manifest(over=over), {}, prepared)
-
-    async def _record(self, manifest: CheckpointManifest, states: States, prepared: dict[str, Any]) -> int:
-        """Record, commit, acknowledge, collect: so a crash at any moment does no harm.  Return the states' bytes."""
-        manifest.prepared.update(prepared)
         packed = await self._aside(lambda: {name: pack() for name, pack in states.items()})
+        await self._record(replace(manifest, prepared=prepared), packed)
+        await self.outlets.commit(prepared)
+        await self._acknowledge(manifest.positions)
+        self.epochs += 1
+        if last and prepared:
+            await self._record(manifest, packed)
+        if (folder := self._folder) is not None:
+            await self._aside(folder.collect)
+        return sum(map(len, packed.values()))
+
+    async def _record(self, manifest: CheckpointManifest, packed: dict[str, bytes]) -> None:
         if (folder := self._folder) is not None:
             operators = self.local.operators
             kinds = {name: (type(op).__name__, op.state_version) for name, op in operators.items()}
             await self._aside(lambda: folder.record(manifest, packed, kinds))
-        await self.outlets.commit(prepared)
-        await self._acknowledge(manifest.positions)
-        self.epochs += 1
-        if folder is not None:
-            await self._aside(folder.collect)
-        return sum(map(len, packed.values()))
 
     async def _acknowledge(self, positions: Mapping[str, Any]) -> None:
         for name, inlet in self.inlets.items():
@@ -258,43 +281,19 @@ class Service:
                 await inlet.source.acknowledge(positions[name])
 
     def _manifest(self, *, over: bool = False) -> CheckpointManifest:
-        inlets = self.inlets.items()
-        counts = {
-            name: {"tuples": inlet.tuples, "unreadable": sum(self.dead.counts[name].values())}
-            for name, inlet in inlets
-        }
-        return CheckpointManifest(
-            graph=self.plan.name,
-            nodes=described(self.plan),
-            states={},
-            positions={name: inlet.position for name, inlet in inlets},
-            ended=[name for name, inlet in inlets if inlet.ended],
-            standing=asdict(standing(self.local)),
-            counts=counts,
-            over=over,
-        )
+        return manifest_of(self.local, self.inlets, self.dead, over=over)
 
     def _check(self, manifest: CheckpointManifest) -> None:
-        assert self._folder is not None
-        versions = {
-            name: readable(op.state_version, op.migrations) for name, op in self.local.operators.items()
-        }
-        place = f"checkpoint {self._folder.place}"
-        check_graph(place, manifest, self.plan.name, described(self.plan), versions, self._without)
+        check_states(self._place, manifest, self.local, self._without, after_drain=self._after_drain)
+        check_dead_letters(self._place, manifest, self.outlets.names)
 
     def _restore(self, manifest: CheckpointManifest, states: dict[str, bytes]) -> None:
-        fresh = {
-            name: operator.snapshot()
-            for name, operator in self.local.operators.items()
-            if name in self._without or name not in states
-        }
-        wanted = {name: states[name] for name in (*self.local.operators, RUNNER) if name in states}
-        self.local.restore(wanted | fresh)
-        for name, inlet in self.inlets.items():
-            inlet.position, inlet.ended = manifest.positions.get(name), name in manifest.ended
-        for edge, below in manifest.standing.get("bounds", {}).items():
-            if edge in self.local.statistics.edges:
-                self.local.statistics.edges[edge].below = below
+        restore(manifest, states, self.local, self.inlets, self._without)
+
+    @property
+    def _place(self) -> str:
+        assert self._folder is not None
+        return f"checkpoint {self._folder.place}"
 
     async def _took(self) -> None:
         await self.outlets.bury(self.dead.take())

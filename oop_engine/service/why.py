@@ -17,10 +17,11 @@ from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.units import instant, lasting
 
 __all__ = [
-    "Reason", "RunningGraph", "Standing", "held_back", "sentences", "slowest", "source_of", "standing", "why",
+    "Reason", "RunningGraph", "Standing", "held_back", "kept_by", "sentences", "slowest", "source_of", "standing",
+    "why", "windows_of",
 ]  # fmt: skip
 
-_GROUPS = 10
+_GROUPS, _DEFINITIONS = 10, 20
 
 
 class RunningGraph(Protocol):
@@ -38,6 +39,8 @@ class Standing:
     ``inputs``: by node the edges that lead to it, each with the node it comes from; ``bounds``: by edge, of the whole
     stream; ``units``: by edge; ``state``: by operator (``State``); ``waits``: the output of an operator that waits;
     ``groups``: by such an operator its groups that are furthest behind, as text, each with its bound.
+    ``windows``: by operator, of each definition how many windows are open (None: unknown), and the first start and the
+    last end (None: unknown), in words; only in checkpoints.
     """
 
     inputs: dict[str, list[tuple[str, str]]]
@@ -46,6 +49,7 @@ class Standing:
     state: dict[str, tuple[int, int, int, int]]
     waits: dict[str, str]
     groups: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
+    windows: dict[str, list[tuple[int | None, str | None, str | None]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,38 @@ def standing(runs: RunningGraph) -> Standing:
         {name: operator.waits for name, operator in operators if operator.waits is not None},
         {name: [(_named(keys), below) for keys, below in found] for name, found in groups.items() if found},
     )
+
+
+def windows_of(runs: RunningGraph) -> dict[str, list[tuple[int | None, str | None, str | None]]]:
+    """Return the open windows of a running graph (``Standing.windows``).  O(groups)."""
+    found = {}
+    for name, operator in runs.operators.items():
+        if listed := operator.open_windows(_DEFINITIONS):
+            unit = runs.plan.inputs(name)[0].unit
+            found[name] = [
+                (
+                    one.number,
+                    instant(one.oldest[0], unit) if one.oldest else None,
+                    instant(one.newest[1], unit) if one.newest else None,
+                )
+                for one in listed
+            ]
+    return found
+
+
+def kept_by(found: Mapping[str, Any], node: str) -> str:
+    """Return in words the state of an operator, by the standing in a checkpoint; empty: none."""
+    state = State(*found.get("state", {}).get(node, ()))
+    if not any(state.in_use):
+        return ""
+    windows = [_window_words(*each) for each in found.get("windows", {}).get(node, ()) if each[0] != 0]
+    return _words(state) + (f" in {', '.join(windows)}" if windows else "")
+
+
+def _window_words(number: int | None, first: str | None, last: str | None) -> str:
+    counted = "open windows" if number is None else f"{number:,} open window{'s' * (number != 1)}"
+    since = "" if first is None else f" from {first}"
+    return f"{counted}{since}{'' if last is None else f' to {last}'}"
 
 
 def why(runs: RunningGraph) -> list[str]:

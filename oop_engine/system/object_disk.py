@@ -86,9 +86,15 @@ class ObjectDisk(Disk):
         return sorted({key.rstrip("/").rpartition("/")[2] for key in keys})
 
     def remove(self, path: Path) -> None:
-        """Remove an object, if it is there."""
+        """Remove an object, if it is there; a folder, which only a store on a disk has, stays."""
+        from obstore.exceptions import GenericError
+
         with suppress(FileNotFoundError), _as_of_a_disk():
-            self._store.delete(path.as_posix())
+            try:
+                self._store.delete(path.as_posix())
+            except GenericError as error:
+                if "Is a directory" not in str(error):
+                    raise
 
 
 def disk_of(where: str | Path) -> tuple[Disk, Path]:

@@ -120,18 +120,18 @@ def oracle(log: list[Any], queue: list[Any]) -> object:
 class AcknowledgesFirst(Service):
     """Acknowledges before the record."""
 
-    async def _record(self, manifest: CheckpointManifest, states: Any, prepared: Any) -> int:
+    async def _record(self, manifest: CheckpointManifest, packed: dict[str, bytes]) -> None:
         await self._acknowledge(manifest.positions)
-        return await super()._record(manifest, states, prepared)
+        await super()._record(manifest, packed)
 
 
 class ForgetsProgress(Service):
     """Restores operators without the progress of their inputs."""
 
     def _restore(self, manifest: CheckpointManifest, states: dict[str, bytes]) -> None:
-        super()._restore(
-            manifest, {n: s for n, s in states.items() if n not in ("log-edge", "queue-edge", "both")}
-        )
+        self._without = ("log-edge", "queue-edge", "both")
+        super()._restore(manifest, states)
+        self._without = ()
 
 
 class LooksNoFurther(CheckpointFolder):

@@ -115,6 +115,10 @@ class PostgresTable(LiveSink):
                 msg = f"{self._place}: results of epoch {epoch} that a checkpoint has recorded are gone"
                 raise SnapshotError(msg)
 
+    async def forget(self) -> None:
+        """Remove the number of the last epoch."""
+        await self._do("delete from {epochs} where run = %s and place = %s", [self._run, self._table])
+
     async def close(self) -> None:
         """Disconnect."""
         if self._connection is not None:

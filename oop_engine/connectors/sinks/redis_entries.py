@@ -59,7 +59,7 @@ class RedisEntries(HeldSink):
             raise UnreachableError(msg) from error
 
     async def _add(self, run: str, epoch: int, messages: list[Keyed]) -> None:
-        done = f"oop-engine:{{{self._stream}}}:{run}"  # of one slot in a cluster, by the braces
+        done = self._mark_of(run)
         async with self._client.pipeline(transaction=True) as pipe:
             while True:
                 try:
@@ -74,6 +74,13 @@ class RedisEntries(HeldSink):
                 except self._errors.WatchError:  # an older process repeats the same commit
                     continue
                 return
+
+    async def forget(self) -> None:
+        """Remove the number of the last epoch."""
+        await self._client.delete(self._mark_of(self._run))
+
+    def _mark_of(self, run: str) -> str:
+        return f"oop-engine:{{{self._stream}}}:{run}"  # of one slot in a cluster, by the braces
 
     async def close(self) -> None:
         """Disconnect."""
