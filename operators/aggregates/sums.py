@@ -18,11 +18,9 @@ from oop_engine.operators.aggregates.base import (
     of_words,
     stored,
 )
-from oop_engine.operators.aggregates.wide import divided, floats
+from oop_engine.operators.aggregates.wide import FITTING, SumOverflowError, beyond, divided, floats, unwrapped
 
 __all__ = ["Avg", "Sum"]
-
-_FITTING = 28  # digits of decimals of which ten thousand million fit 128 bits
 
 
 class _Added(OfColumn):
@@ -44,9 +42,8 @@ class _Added(OfColumn):
 class Sum(_Added):
     """Sum: of integers int64, of uint64 uint64, of floats float64 (IEEE: NaN and infinities stay), of durations theirs.
 
-    That of decimals is decimal128(38, their scale).  All but floats are checked: a sum that leaves its 64 bits or 38
-    digits raises ``ContractError``, it never wraps, not even if later values would bring it back (so near the
-    limit the order can tell).
+    The sum of decimals is decimal128(38, their scale).  Sums of all but floats are exact, in any order of arrival: a
+    result that fits neither 64 bits nor 38 digits raises ``ContractError``.  Sums on the way to a result may be larger.
     """
 
     def _type(self, kind: pa.DataType) -> pa.DataType:
@@ -57,19 +54,22 @@ class Sum(_Added):
         return pa.float64() if pa.types.is_floating(kind) else pa.int64()
 
     def parts(self, schema: Schema) -> tuple[Part, ...]:
-        wide = self._wide(schema)
-        part = (
-            wide._replace(kind="checked") if wide.types else Part("sum", self.column, self._floating(schema))
-        )
+        part = Part("sum", self.column, floating=True) if self._floating(schema) else self._wide(schema)
+        if part.kind == "total":
+            part = part._replace(kind="checked" if part.types else "carried")
         return part, Part("count", self.column)
+
+    def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
+        total = unwrapped(states[0])
+        if len(total) > 1 and (rows := beyond(total, kind)).size:
+            raise SumOverflowError(self.column, int(rows[0]))
+        return super().result([total, *states[1:]], kind)
 
 
 class Avg(_Added):
     """Mean: float64 for numbers, for decimals and durations of their type, a half rounded away from zero.
 
-    Integers of 32 bits or less are added up in 64 bits, others, decimals and durations in 128: so nothing overflows
-    (of 32 bits, not before four thousand million values) and the order of values never matters; floats follow IEEE.
-    The sum of decimals of more than 28 digits is checked as that of ``Sum``.
+    Sums of all but floats are exact, and never overflow, so the order of arrival does not matter; floats follow IEEE.
     """
 
     def _type(self, kind: pa.DataType) -> pa.DataType:
@@ -79,7 +79,7 @@ class Avg(_Added):
         if self._floating(schema):
             return Part("sum", self.column, floating=True), Part("count", self.column)
         wide, kind = self._wide(schema), schema.type_of(self.column)
-        if pa.types.is_decimal(kind) and kind.precision > _FITTING:
+        if pa.types.is_decimal(kind) and kind.precision > FITTING:
             wide = wide._replace(kind="checked")
         return wide, Part("count", self.column)
 

@@ -1,28 +1,64 @@
-"""Wide integers: those of 128 bits as two int64 columns, the lower 64 bits, unsigned, and the upper 64.
+"""Wide integers: those of 128 or 192 bits as two or three int64 columns (words), the lowest first, the last one signed.
 
-States are combined in such columns (``kernels.monoids.Total``); here they become results.  Where all fit 64 bits,
-as they mostly do, that is a step or two of NumPy; others take a step in Python each.
+States are combined in such columns (``Total`` and ``Triple`` of ``kernels.monoids``), or as ``Carried`` has them, which
+``unwrapped`` makes words; here they become results.  Where all fit 64 bits, as they mostly do, that is a step or two of
+NumPy; others take a step in Python each.
 """
 
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.operators.aggregates.base import Arrays
 
-__all__ = ["deviations", "divided", "fits", "floats"]
+__all__ = ["FITTING", "SumOverflowError", "beyond", "deviations", "divided", "fits", "floats", "unwrapped"]
 
 Integers = NDArray[np.int64]
 
+FITTING = 28
+"""Digits of decimals of which ten thousand million fit 128 bits; those with more are added up in 192."""
 _SMALL = 1 << 62
+_DIGITS = 10**38  # of decimal128
+
+
+class SumOverflowError(Exception):
+    """A sum of ``column`` does not fit its type ``at`` a row, a step or a run; of ``fold_rows`` in ``group``."""
+
+    def __init__(self, column: str | None, at: int, group: int = 0) -> None:
+        super().__init__(column, at, group)
+        self.column, self.at, self.group = column, at, group
+
+
+def unwrapped(state: Arrays) -> Arrays:
+    """Return sums as they are, or those of ``kernels.monoids.Carried`` in words: in one where all fit it.
+
+    These are int64, and int32 how often each wrapped upwards.
+    """
+    if len(state) != 2 or state[1].dtype != np.int32:
+        return state
+    low, wraps = state
+    return (low, wraps + (low >> 63)) if wraps.any() else (low,)
 
 
 def fits(wide: Arrays) -> NDArray[np.bool_]:
     """Tell which of some integers fit int64."""
-    low, high = wide
-    found: NDArray[np.bool_] = (low >> 63) == high
+    sign = wide[0] >> 63
+    found: NDArray[np.bool_] = wide[1] == sign
+    for word in wide[2:]:
+        found &= word == sign
     return found
+
+
+def beyond(wide: Arrays, kind: pa.DataType) -> Integers:
+    """Return which rows of some integers do not fit ``kind``: int64, uint64, a duration or a decimal of 38 digits."""
+    if pa.types.is_uint64(kind):
+        return np.flatnonzero(wide[1])
+    large = np.flatnonzero(~fits(wide))
+    if not large.size or not pa.types.is_decimal(kind):
+        return large
+    return large[[abs(one) >= _DIGITS for one in _exact(wide, large)]]
 
 
 def floats(wide: Arrays) -> NDArray[np.float64]:
@@ -34,8 +70,8 @@ def floats(wide: Arrays) -> NDArray[np.float64]:
 
 
 def divided(wide: Arrays, number: Integers) -> Arrays:
-    """Return integers divided by some at least 1, rounded to the nearest integer, a half away from zero."""
-    low, high = (word.copy() for word in wide)
+    """Return integers divided by some at least 1, rounded to the nearest integer, a half away from zero, in 2 words."""
+    low, high = (word.copy() for word in wide[:2])
     small = fits(wide) & (low > -_SMALL) & (low < _SMALL) & (number < _SMALL)
     size = np.abs(low[small])
     quotient, rest = np.divmod(size, number[small])
@@ -67,8 +103,10 @@ def deviations(total: Arrays, squares: Arrays, number: Integers) -> NDArray[np.f
 
 def _exact(wide: Arrays, rows: Integers) -> list[int]:
     """Return some integers as those of Python."""
-    low, high = (word[rows].tolist() for word in wide)
-    return [(h << 64) + (w & (1 << 64) - 1) for w, h in zip(low, high, strict=True)]
+    *lower, found = (word[rows].tolist() for word in wide)
+    for words in reversed(lower):
+        found = [(high << 64) + (low & (1 << 64) - 1) for low, high in zip(words, found, strict=True)]
+    return list(found)
 
 
 def _words(number: int) -> tuple[int, int]:

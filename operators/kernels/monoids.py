@@ -22,28 +22,19 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import int64, njit, types
+from numba import int32, int64, njit, types
 from numba.extending import intrinsic, overload
 
 from oop_engine.operators.kernels.panes import row_of
 from oop_engine.operators.kernels.slices import ALONE
 
 __all__ = [
-    "Checked", "Counted", "Decimals", "Largest", "LargestCounted", "Loops", "Moments", "Monoid", "Multiplied",
-    "Narrow", "Smallest", "SmallestCounted", "Squares", "Summed", "Total", "Unsigned", "Weighted", "Words", "loops",
+    "Carried", "Checked", "Counted", "Largest", "LargestCounted", "Loops", "Moments", "Monoid", "Multiplied", "Narrow",
+    "Smallest", "SmallestCounted", "Squares", "Summed", "Total", "Triple", "Weighted", "Words", "loops",
 ]  # fmt: skip
 
 _LEAST_NARROW, _MOST_NARROW = -(2**31), 2**31 - 1
 _TOP = np.int64(np.iinfo(np.int64).min)
-
-
-def _words(number: int) -> tuple[np.int64, np.int64]:
-    """Return the lower and the upper 64 bits of an integer of 128, as int64."""
-    low = number & (1 << 64) - 1
-    return np.int64(low - (1 << 64) if low >> 63 else low), np.int64(number >> 64)
-
-
-_MOST, _LEAST = _words(10**38 - 1), _words(1 - 10**38)
 
 
 class Monoid(NamedTuple):
@@ -114,6 +105,28 @@ class Narrow(Checked):
         return -int64((both[0] < _LEAST_NARROW) | (both[0] > _MOST_NARROW))
 
 
+class Carried(Monoid):
+    """Exact sum of integers of 64 bits: int64, which wraps, and how often it wrapped upwards, int32, mostly 0.
+
+    The sum is ``state[0] + 2**64 * state[1]``.  Loops that add tuples write the second column only where one wraps.
+    """
+
+    def lift(self, given):
+        return int64(given[0]), int32(0)
+
+    def combine(self, a, b):
+        one, other = int64(a[0]), int64(b[0])
+        low = one + other
+        wrapped = ((low ^ one) & (low ^ other)) >> 63
+        return low, int32(a[1] + b[1] + (wrapped & ((other >> 63) | 1)))
+
+    def without(self, a, b):
+        one, other = int64(a[0]), int64(b[0])
+        low = one - other
+        wrapped = ((one ^ other) & (low ^ one)) >> 63
+        return low, int32(a[1] - b[1] - (wrapped & ((other >> 63) | 1)))
+
+
 class Total(Monoid):
     """Sum of integers in 128 bits: the lower 64, unsigned, and the upper 64, both as int64."""
 
@@ -144,22 +157,23 @@ class Words(Total):
         return given
 
 
-class Unsigned(Words):
-    """The same, which must fit 64 bits, unsigned."""
+class Triple(Monoid):
+    """Sum of integers that are given in two words, in three: 192 bits."""
 
-    def wraps(self, b, both):
-        return -int64(both[1] != 0)
+    def lift(self, given):
+        return given[0], given[1], given[1] >> 63
 
+    def combine(self, a, b):
+        low, middle = a[0] + b[0], a[1] + b[1]
+        carry = int64((low ^ _TOP) < (a[0] ^ _TOP))
+        more = middle + carry
+        over = int64((middle ^ _TOP) < (a[1] ^ _TOP)) + int64((more ^ _TOP) < (middle ^ _TOP))
+        return low, more, a[2] + b[2] + over
 
-class Decimals(Words):
-    """The same, which must have at most 38 digits."""
-
-    def wraps(self, b, both):
-        low, high = both[0] ^ _TOP, both[1]
-        fits = (high < _MOST[1]) | ((high == _MOST[1]) & (low <= _MOST[0] ^ _TOP))
-        fits &= (high > _LEAST[1]) | ((high == _LEAST[1]) & (low >= _LEAST[0] ^ _TOP))
-        a = both[1] - b[1] - (low < (b[0] ^ _TOP))
-        return -1 if not fits else (both[1] ^ a) & (both[1] ^ b[1])
+    def without(self, a, b):
+        middle, borrow = a[1] - b[1], int64((a[0] ^ _TOP) < (b[0] ^ _TOP))
+        over = int64((a[1] ^ _TOP) < (b[1] ^ _TOP)) + int64((middle ^ _TOP) < (borrow ^ _TOP))
+        return a[0] - b[0], middle - borrow, a[2] - b[2] - over
 
 
 class Smallest(Monoid):
@@ -375,6 +389,49 @@ def _put(typing, columns, row, state):
 
 
 @intrinsic
+def _cell(typing, monoid, columns, row):
+    """Return the state in a row that a tuple is to be added to; how often a ``Carried`` wrapped is not read, but 0."""
+    kinds = [column.dtype for column in columns]
+    read = 1 if monoid.instance_class is Carried else len(kinds)
+
+    def code(context, builder, signature, values):
+        items = [context.get_constant(kind, 0) for kind in kinds]
+        for i, column in enumerate(list(columns)[:read]):
+            get = context.get_function(operator.getitem, column.dtype(column, row))
+            items[i] = get(builder, (builder.extract_value(values[1], i), values[2]))
+        return context.make_tuple(builder, signature.return_type, items)
+
+    return types.Tuple(kinds)(monoid, columns, row), code
+
+
+@intrinsic
+def _fill(typing, monoid, columns, row, state):
+    """Write such a state back with a tuple added; the second column of ``Carried`` gets a carry, if any, added."""
+    carried = monoid.instance_class is Carried
+
+    def put(context, builder, i, column, kind, values):
+        array = builder.extract_value(values[1], i)
+        value = context.cast(builder, builder.extract_value(values[3], i), kind, column.dtype)
+        if carried and i:
+            get = context.get_function(operator.getitem, column.dtype(column, row))
+            value = builder.add(value, get(builder, (array, values[2])))
+        write = context.get_function(operator.setitem, types.void(column, row, column.dtype))
+        write(builder, (array, values[2], value))
+
+    def code(context, builder, signature, values):
+        for i, (column, kind) in enumerate(zip(columns, state, strict=True)):
+            if carried and i:
+                wrapped = builder.extract_value(values[3], i)
+                with builder.if_then(builder.icmp_signed("!=", wrapped, wrapped.type(0)), likely=False):
+                    put(context, builder, i, column, kind, values)
+            else:
+                put(context, builder, i, column, kind, values)
+        return context.get_dummy_value()
+
+    return types.void(monoid, columns, row, state), code
+
+
+@intrinsic
 def _chosen(typing, other, a, b):
     """Return the state ``b`` if ``other``, else ``a``, without a branch."""
 
@@ -458,11 +515,11 @@ def add_rows(monoid, state, rows, given, valid):
     known = len(valid) == 0
     for i in range(len(rows)):
         if known or valid[i]:
-            changed, held = _more(monoid, _at(state, rows[i]), _at(given, i))
+            changed, held = _more(monoid, _cell(monoid, state, rows[i]), _at(given, i))
             if changed < 0:
                 return i
             if changed:
-                _put(state, rows[i], held)
+                _fill(monoid, state, rows[i], held)
     return -1
 
 
@@ -474,11 +531,11 @@ def update(monoid, state, rows, starts, lo, hi, given, valid):
         if known or valid[i]:
             value = _at(given, i)
             for k in range(starts[i], starts[i + 1]):
-                changed, held = _more(monoid, _at(state, rows[k]), value)
+                changed, held = _more(monoid, _cell(monoid, state, rows[k]), value)
                 if changed < 0:
                     return rows[k]
                 if changed:
-                    _put(state, rows[k], held)
+                    _fill(monoid, state, rows[k], held)
     return -1
 
 

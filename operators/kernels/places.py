@@ -306,14 +306,14 @@ def _wake(geometry, spans, counts, turns, slots, panes, fresh):
 
 
 @njit(cache=True, nogil=True)
-def place_sums(geometry, grid, tuples, known, slots, times, given, sums, limit):
+def place_sums(geometry, grid, tuples, known, slots, times, given, sums, carries, limit):
     """Count the tuples of a page without groups in their panes, all of which the ring has, and add up one column.
 
     ``grid``: the page's first pane, when it begins, how long each is, and of how many there are tuples: at most
     ``PAGE_PANES``.  ``known``: spans, counts and turns as in ``place``.  given integers (n,) are added to sums int64
-    (room,); both (0,): there is nothing to add up.  Returns how many panes are new, how many tuples are done, and the
-    cell of a sum that does not fit, or -1.  It stops before values that are too large to share a number with a count,
-    panes that are too long, and a cell with more tuples than ``limit``.  O(tuples + panes for each stretch of them).
+    (room,); both (0,): there is nothing to add up.  ``carries`` as in ``sum_times``.  Returns how many panes are new,
+    and how many tuples are done.  It stops before values that are too large to share a number with a count, panes that
+    are too long, and a cell with more tuples than ``limit``.  O(tuples + panes for each stretch of them).
     """
     first, begin, slide, wide = grid
     totals, cells = np.empty((_LANES, wide), np.int64), np.empty(BLOCK, np.int64)
@@ -339,11 +339,11 @@ def place_sums(geometry, grid, tuples, known, slots, times, given, sums, limit):
                 panes[new] = pane
                 new += 1
             tuples[cell] += count
-            if len(given) and _add(sums, cell, totals[0, at] >> _BITS):
-                return new, done, cell
+            if len(given):
+                _add(sums, carries, cell, totals[0, at] >> _BITS)
         done = stop
     _wake(geometry, *known, slots, panes, fresh[:new])
-    return new, done, np.int64(-1)
+    return new, done
 
 
 @njit(cache=True, nogil=True)
@@ -421,11 +421,12 @@ def _in_lanes(times, begin, slide, given, totals, cells):
 
 
 @njit(cache=True, nogil=True)
-def sum_times(geometry, begin, slide, times, given, sums):
-    """Add ``given`` integers (n,) to ``sums`` int64 (room,) of the panes of one group; return where one does not fit.
+def sum_times(geometry, begin, slide, times, given, sums, carries):
+    """Add ``given`` integers (n,) to ``sums`` int64 (room,) of the panes of one group.
 
+    ``carries`` int32 (room,): how often each sum wrapped upwards (``monoids.Carried``); (0,): none can wrap.
     Pane ``low`` of the ring begins at ``begin``, each is ``slide`` long, and all times are in a pane that it has.
-    Returns -1 where all fit.  O(tuples).
+    O(tuples).
     """
     totals, cells = np.empty((_LANES, WIDE), np.int64), np.empty(BLOCK, np.int64)
     low = geometry.low
@@ -438,23 +439,18 @@ def sum_times(geometry, begin, slide, times, given, sums):
             tally(some, begin, slide, its, totals, cells) if bits < _SAFE else (np.int64(0), np.int64(0))
         )
         for at in range(wide):
-            cell = row_of(geometry, low + first + at)
-            if _add(sums, cell, totals[0, at]):
-                return cell
+            _add(sums, carries, row_of(geometry, low + first + at), totals[0, at])
         if wide == 0:
             for i in range(len(its)):
                 cell = row_of(geometry, low + (some[i] - begin) // slide)
-                if _add(sums, cell, np.int64(its[i])):
-                    return cell
-    return np.int64(-1)
+                _add(sums, carries, cell, np.int64(its[i]))
 
 
 @njit(cache=True, nogil=True)
-def _add(sums, cell, value):
-    """Add a value to a cell, unless the sum does not fit; tell whether it does not."""
+def _add(sums, carries, cell, value):
+    """Add a value to a cell; count where the sum wraps."""
     held = sums[cell]
     both = held + value
-    if (both ^ held) & (both ^ value) < 0:
-        return True
     sums[cell] = both
-    return False
+    if (both ^ held) & (both ^ value) < 0 and len(carries):
+        carries[cell] += (value >> 63) | 1

@@ -15,7 +15,7 @@ from numba import njit
 __all__ = [
     "LANES",
     "add",
-    "add_checked",
+    "add_integers",
     "begins",
     "capped",
     "count_false",
@@ -61,17 +61,13 @@ def add(values, starts, ends, lanes, held, out):
 
 
 @njit(cache=True, nogil=True)
-def add_checked(values, starts, ends, carry, out):
-    """Add up int64 ``values``, the first run from ``carry`` on; return the run that would wrap, or -1."""
+def add_integers(values, starts, ends, carry, out):
+    """Add up ``values`` of at most 32 bits in int64, the first run from ``carry`` on."""
     for i in range(len(starts)):
         total = carry if i == 0 else 0
         for value in values[starts[i] : ends[i]]:
-            more = total + value
-            if ((more ^ total) & (more ^ value)) < 0:
-                return i
-            total = more
+            total += value
         out[i] = total
-    return -1
 
 
 @njit(cache=True, nogil=True)

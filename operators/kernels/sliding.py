@@ -13,16 +13,16 @@ __all__ = ["bisect", "over_ranges", "subtract_on_evict"]
 
 
 @njit(cache=True, nogil=True)
-def subtract_on_evict(panes, at, length, total, ring, out, first, step):
+def subtract_on_evict(panes, wraps, at, length, total, ring, ring_wraps, out, out_wraps):
     """Write the sum of the last ``length`` of ``panes``, in order, at the end of each: by what comes and what goes.
 
     panes, out int64 (n,).  The first pane goes to ``at`` of ``ring``, which has ``length`` cells (fewer before it has
     gone round once, or more); what has not come yet counts as 0.
-    total int64 (2,) is updated: the sum is ``total[0] + 2**64 * total[1]``.  Of the results,
-    those from ``first`` on, every ``step``-th, are of windows: they have to fit 64 bits.  Returns
-    at, and the first result that does not, or -1.
+    total int64 (2,) is updated: the sum is ``total[0] + 2**64 * total[1]``.  Of each result the first goes to ``out``,
+    the second to ``out_wraps`` int32 (n,); (0,): no sum can wrap.  ``wraps``, as long as panes, and ``ring_wraps`` are
+    the same of panes; (0,): none has wrapped.  Returns ``at``.
     """
-    low, turns, wrong, begin = total[0], total[1], -1, 0
+    low, turns, begin = total[0], total[1], 0
     while begin < len(panes):
         count = min(length - at, len(panes) - begin)
         new, some, old = panes[begin : begin + count], out[begin : begin + count], ring[at : at + count]
@@ -34,11 +34,14 @@ def subtract_on_evict(panes, at, length, total, ring, out, first, step):
             if ((low ^ less) & (low ^ new[k])) < 0:
                 turns += 1 if new[k] >= 0 else -1
             some[k], old[k] = low, new[k]
-            if turns != 0 and wrong < 0 and begin + k >= first and (begin + k - first) % step == 0:
-                wrong = begin + k
+            if len(wraps):
+                turns += wraps[begin + k] - ring_wraps[at + k]
+                ring_wraps[at + k] = wraps[begin + k]
+            if len(out_wraps):
+                out_wraps[begin + k] = turns
         begin, at = begin + count, (at + count) % length
     total[0], total[1] = low, turns
-    return at, wrong
+    return at
 
 
 @njit(cache=True, nogil=True)

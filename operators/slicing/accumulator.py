@@ -23,6 +23,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.registry import Registry
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
+from oop_engine.operators.aggregates.wide import SumOverflowError
 from oop_engine.operators.kernels.panes import Geometry, row_of, step_levels
 from oop_engine.operators.kernels.slices import ALONE
 from oop_engine.operators.slicing.window_states import narrow
@@ -42,14 +43,6 @@ __all__ = [
 ]
 
 _AS_IEEE = np.errstate(invalid="ignore", over="ignore")  # infinities are combined without a word
-
-
-class SumOverflowError(Exception):
-    """A checked sum of ``column`` would wrap ``at`` a row, a step or a run, as asked; of ``fold_rows`` in ``group``."""
-
-    def __init__(self, column: str | None, at: int, group: int = 0) -> None:
-        super().__init__(column, at, group)
-        self.column, self.at, self.group = column, at, group
 
 
 class Running(NamedTuple):
@@ -72,6 +65,7 @@ class Accumulator(ABC):
     they fit.
     ``compiled``: all is done in loops; others take a Python step to put windows together.
     ``ragged``: states are lists, in a ``Ragged`` column; stores of cells of one size leave them to others.
+    ``has_added``: an older version saved states without their last column.
     """
 
     identity: tuple[np.generic, ...]
@@ -82,6 +76,7 @@ class Accumulator(ABC):
     by_times: bool = False
     compiled: ClassVar[bool] = False
     ragged: ClassVar[bool] = False
+    has_added: bool = False
 
     def __init__(self, part: Part) -> None:
         self.part = part
@@ -96,7 +91,18 @@ class Accumulator(ABC):
 
     def loaded(self, saved: Saved, rows: int) -> Arrays:
         """Return so many rows that ``saved`` returned."""
-        return tuple(saved.numbers(i, (rows,), value.dtype) for i, value in enumerate(self.identity))
+        return self.read(saved, (rows,))
+
+    def read(self, saved: Saved, shape: tuple[int | None, ...]) -> Arrays:
+        """Return the columns of a snapshot, of its own or of a version before the last one of them was added."""
+        least = len(self.identity) - self.has_added
+        kinds = self.identity[:least] if self.has_added and len(saved) == least else self.identity
+        found = tuple(saved.numbers(i, shape, value.dtype) for i, value in enumerate(kinds))
+        return found if len(kinds) > least or not self.has_added else (*found, self.added(found))
+
+    def added(self, columns: Arrays) -> NDArray[Any]:
+        """Return the last column of states that an older version saved without it; asked if it ``has_added`` one."""
+        raise NotImplementedError
 
     def arrow_types(self) -> list[pa.DataType]:
         """Return the types of the columns in which states travel."""

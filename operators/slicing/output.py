@@ -22,6 +22,7 @@ from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation, Arrays, Count, Part
 from oop_engine.operators.aggregates.base import column_of
+from oop_engine.operators.aggregates.wide import SumOverflowError
 from oop_engine.operators.kernels.lists import words
 from oop_engine.operators.kernels.slices import UNITS, needed
 from oop_engine.operators.slicing.checks import MOST_WINDOWS, check_overlap
@@ -86,7 +87,7 @@ class Output:
         self, definitions: Mapping[str, Definition], aggregates: Mapping[str, Aggregation], schema: Schema,
         by: tuple[str, ...], stamp: Stamp, place: str, *, named: bool = False,
     ) -> None:  # fmt: skip
-        self.place, self.stamp, self.grouped = place, stamp, bool(by)
+        self.place, self.stamp, self.grouped, self._by = place, stamp, bool(by), by
         self.names, self.definitions = list[str](), list[Definition]()
         self._aggregates, self._named = dict(aggregates), named
         self.add(definitions)
@@ -206,12 +207,12 @@ class Output:
     ) -> ContractError:
         """Return the error that a sum passed 64 bits, or 38 digits, in the window ``[start, end)`` of a group."""
         group = {name: values_of(key[:1])[0] for name, key in keys.items()}
-        sums = {i for i, p in enumerate(self.parts) if p.column == column and p.kind in ("sum", "checked")}
-        asked = zip(self._aggregates.values(), self._of, strict=True)
-        name = next((type(one).__name__ for one, of in asked if sums.intersection(of)), "Sum")
+        sums = {
+            i for i, p in enumerate(self.parts) if p.column == column and p.kind in ("carried", "checked")
+        }
         decimal = any(pa.types.is_decimal(kind) for i in sums for kind in self.parts[i].types)
         msg = (
-            f"{self.place}: {name}({column!r}) must fit {'38 digits' if decimal else '64 bits'}; it does not in window "
+            f"{self.place}: Sum({column!r}) must fit {'38 digits' if decimal else '64 bits'}; it does not in window "
             f"[{start}, {end}){f' of group {group}' if group else ''}: cast the column to float64 before"
         )
         return ContractError(msg)
@@ -267,9 +268,15 @@ class Output:
 
     def _with_results(self, columns: list[pa.Array], states: Sequence[Arrays]) -> list[pa.Array]:
         """Return columns with the aggregates behind."""
+        results = list[pa.Array]()
         for aggregate, kind, parts in zip(self._aggregates.values(), self._kinds, self._of, strict=True):
-            columns.append(aggregate.result(list(map(states.__getitem__, parts)), kind))
-        return columns
+            try:
+                results.append(aggregate.result(list(map(states.__getitem__, parts)), kind))
+            except SumOverflowError as error:
+                start, end = (side[error.at].cast(pa.int64()).as_py() for side in columns[-2:])
+                keys = {name: key[error.at :] for name, key in zip(self._by, columns, strict=False)}
+                raise self.overflow(error.column, start, end, keys) from None
+        return columns + results
 
     def _page(self, columns: list[pa.Array]) -> Page:
         batch = pa.RecordBatch.from_arrays(columns, schema=self.schema.fields)

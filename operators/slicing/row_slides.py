@@ -210,7 +210,7 @@ class RowSlide:
             )
 
     def _loaded(self, saved: Saved, cells: int | None) -> Arrays:
-        return tuple(saved.numbers(i, (cells,), value.dtype) for i, value in enumerate(self._identity))
+        return self._cast(self.of.read(saved, (cells,)))
 
     def _cast(self, states: Iterable[NDArray[Any]]) -> Arrays:
         kept = zip(states, self._identity, strict=True)

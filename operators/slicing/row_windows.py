@@ -38,6 +38,7 @@ from oop_engine.operators.windows import Extents
 __all__ = ["RowWindows"]
 
 _INT64 = pa.int64()
+_NO_WRAPS = np.empty(0, np.int32)
 _MOST = 1 << 61  # tuples: more than can ever come
 _NATIVE = (pa.int32(), pa.int64(), pa.float32(), pa.float64())  # columns that kernels read as they are
 
@@ -166,7 +167,7 @@ class FloatSum(RowSlide):
 
 
 class IntegerSum(RowSlide):
-    """Sums of integers, checked: a window's sum that does not fit 64 bits is an error, never another sum."""
+    """Sums of integers of at most 32 bits."""
 
     def __init__(self, of: Compiled, given: pa.DataType, panes: RowPanes) -> None:
         super().__init__(of, given, panes)
@@ -177,9 +178,7 @@ class IntegerSum(RowSlide):
         if self.panes.of_one:
             return self._slide((values,), passed)
         panes = np.empty(passed.panes + 1, np.int64)
-        wrong = runs.add_checked(values, passed.starts, passed.ends, int(self._open[0][0]), panes)
-        if wrong >= 0:
-            raise SumOverflowError(self.of.part.column, self.panes.window_of(passed.pane + wrong))
+        runs.add_integers(values, passed.starts, passed.ends, int(self._open[0][0]), panes)
         self._open = (panes[-1:].copy(),)
         return self._slide((panes[:-1],), passed)
 
@@ -188,13 +187,29 @@ class IntegerSum(RowSlide):
             return panes
         self._make_room(panes[0].size)
         out = np.empty(panes[0].size, np.int64)
-        step, [ring] = self.panes.step, self._ring
-        self._at, wrong = sliding.subtract_on_evict(
-            fixed(panes[0]), self._at, self.panes.length, self.own["total"], ring, out, passed.first, step
+        pane_wraps, ring_wraps = [*panes[1:], _NO_WRAPS][0], [*self._ring[1:], _NO_WRAPS][0]
+        wraps = np.empty(out.size if ring_wraps.size else 0, np.int32)
+        sums = self._at, self.panes.length, self.own["total"], self._ring[0], ring_wraps, out, wraps
+        self._at = sliding.subtract_on_evict(fixed(panes[0]), fixed(pane_wraps), *sums)
+        states = (out, wraps)[: len(self._ring)]
+        step = self.panes.step
+        return states if step == 1 else tuple(column[passed.first :: step].copy() for column in states)
+
+
+class CarriedSum(IntegerSum):
+    """Sums of integers of 64 bits."""
+
+    def add(self, page: Page, passed: Passed, number: int) -> Arrays:
+        return (
+            super().add(page, passed, number)
+            if self.panes.of_one
+            else RowSlide.add(self, page, passed, number)
         )
-        if wrong >= 0:
-            raise SumOverflowError(self.of.part.column, passed.window + (wrong - passed.first) // step)
-        return (out if step == 1 else out[passed.first :: step].copy(),)
+
+    def _slide(self, panes: Arrays, passed: Passed) -> Arrays:
+        if self.panes.length == 1 and len(panes) == 1:
+            return panes[0], np.zeros(panes[0].size, np.int32)
+        return super()._slide(panes, passed)
 
 
 class RowCount(IntegerSum):
@@ -234,6 +249,7 @@ class RowCount(IntegerSum):
 
 
 _SLIDES: dict[type[Any], type[RowSlide]] = {
+    monoids.Carried: CarriedSum,
     monoids.Counted: RowCount,
     monoids.Checked: IntegerSum,
     monoids.Summed: FloatSum,

@@ -97,15 +97,15 @@ def held(driver: Driver) -> tuple[int, int]:
 
 
 def test_a_group_is_lazy_until_it_has_more_than_its_partial_aggregate_takes():
-    driver = adaptive()  # sum and count, key and cell are 56 bytes; a tuple is 20
-    driver.feed(0, keyed([1, 2, 3], [7, 8, 7]))
-    assert held(driver) == (3, 0)
+    driver = adaptive()  # sum and count, key and cell are 60 bytes; a tuple is 20
+    driver.feed(0, keyed([1, 2, 3, 3], [7, 8, 7, 7]))
+    assert held(driver) == (4, 0)
     driver.feed(0, keyed([4], [7]))
     assert held(driver) == (1, 1)
     driver.feed(0, keyed([5] * 9, [7] * 9))
     assert held(driver) == (1, 1)
     driver.feed(0, Linear(10))
-    assert [(r["k"], r["s"]) for r in driver.rows()] == [(7, 12), (8, 1)]
+    assert [(r["k"], r["s"]) for r in driver.rows()] == [(7, 13), (8, 1)]
     assert held(driver) == (0, 0)
 
 

@@ -315,9 +315,6 @@ def sums(*values: int):
 
 def test_a_sum_that_leaves_64_bits_is_refused_where_it_does():
     told = r"Sum\('v'\) must fit .* in window \[-10, 10\) of group {'k': 'a'}"
-    first, _, page = sums(2**62, 2**62)
-    with pytest.raises(ContractError, match=rf"PartialAggregate: {told}"):
-        first.feed(0, page)
     first, second, page = sums(2**62, 2**62)
     for row in (0, 1):
         for _, partial in first.feed(0, page.slice(row, row + 1)):

@@ -148,8 +148,9 @@ def test_memory_is_that_of_open_sessions():
 def test_a_sum_that_does_not_fit_names_the_session():
     driver = Driver(WindowAggregate(Session(10), {"s": Sum("v")}, ("k",)), KEYED)
     driver.feed(0, keyed(5, "a", 2**62))
+    driver.feed(0, keyed(9, "a", 2**62))
     with pytest.raises(ContractError, match=r"\[5, 19\) of group \{'k': 'a'\}"):
-        driver.feed(0, keyed(9, "a", 2**62))
+        driver.feed(0, Linear(30))
 
 
 def test_a_sum_that_does_not_fit_once_narrower_sessions_have_left_names_the_wider_one():
@@ -157,8 +158,9 @@ def test_a_sum_that_does_not_fit_once_narrower_sessions_have_left_names_the_wide
     driver = Driver(WindowAggregate(named, {"s": Sum("v")}, ("k",)), KEYED)
     driver.feed(0, keyed(0, "a", 2**62))
     driver.feed(0, keyed(5, "a", 2**62))
+    driver.feed(0, Linear(9))
     with pytest.raises(ContractError, match=r"\[0, 15\) of group \{'k': 'a'\}"):
-        driver.feed(0, Linear(9))
+        driver.feed(0, Linear(30))
 
 
 @pytest.mark.parametrize("gap", [0, -1, "1 fortnight", 2**61])

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from oop_engine.core.page import Page
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.aggregates.order_codes import codes_of, least, words_of
+from oop_engine.operators.aggregates.wide import FITTING
 from oop_engine.operators.kernels import monoids
 from oop_engine.operators.slicing.accumulator import register_accumulator
 from oop_engine.operators.slicing.compiled import Compiled, fixed, known, numbers, values
@@ -47,15 +51,29 @@ class _Sum(Compiled):
         self.invertible = self.by_times = not part.floating
 
     def add_narrow(self, state: Arrays, rows: Integers, inputs: Arrays) -> int:
-        at = self._loops.add_rows(_NARROW, state, rows, inputs[:-1], inputs[-1])
-        return int(rows.size if at < 0 else at)
+        return _add_narrow(state, rows, inputs)
+
+
+@register_accumulator("carried")
+class _Carried(Compiled):
+    """Integers of 64 bits, exactly."""
+
+    of_column = invertible = by_times = has_added = True
+    monoid = monoids.Carried()
+    identity = np.int64(0), np.int32(0)
+
+    def added(self, columns: Arrays) -> NDArray[Any]:
+        return np.zeros(columns[0].shape, np.int32)
+
+    def add_narrow(self, state: Arrays, rows: Integers, inputs: Arrays) -> int:
+        return _add_narrow(state, rows, inputs)
 
 
 @register_accumulator("total", "checked", "total_of_squares")
 class _Total(Compiled):
-    """Integers in 128 bits; ``checked``: a sum of decimals or uint64 that must fit those."""
+    """Integers and decimals in 128 bits, decimals of more than 28 digits in 192; ``checked``: a sum of these."""
 
-    identity = np.int64(0), np.int64(0)
+    identity: tuple[np.generic, ...] = np.int64(0), np.int64(0)
     invertible = True
 
     def __init__(self, part: Part) -> None:
@@ -63,10 +81,14 @@ class _Total(Compiled):
         self.of_column = not part.types
         self.monoid = monoids.Squares() if part.kind == "total_of_squares" else monoids.Total()
         if part.types:
-            decimal = pa.types.is_decimal(part.types[0])
-            checked = monoids.Decimals() if decimal else monoids.Unsigned()
-            self.monoid = checked if part.kind == "checked" else monoids.Words()
-            self.invertible = part.kind != "checked"
+            self.monoid = monoids.Words()
+            if pa.types.is_decimal(part.types[0]) and part.types[0].precision > FITTING:
+                self.monoid, self.identity = monoids.Triple(), (np.int64(0),) * 3
+                self.has_added = True
+
+    def added(self, columns: Arrays) -> NDArray[Any]:
+        sign: NDArray[Any] = columns[1] >> 63
+        return sign
 
     def prepare(self, page: Page, times: Integers) -> Arrays:
         if not self.part.types:
@@ -154,6 +176,12 @@ class _Often(_Choice):
         super().__init__(part)
         self.monoid = monoids.LargestCounted() if part.kind in _GREATEST else monoids.SmallestCounted()
         self.identity = (np.int64(0), *self.identity)
+
+
+def _add_narrow(state: Arrays, rows: Integers, inputs: Arrays) -> int:
+    """Add tuples to sums of 32 bits until one does not fit; return how many."""
+    at = monoids.loops(_NARROW).add_rows(_NARROW, state[:1], rows, inputs[:-1], inputs[-1])
+    return int(rows.size if at < 0 else at)
 
 
 def _nothing(part: Part, *, greatest: bool) -> tuple[np.generic, ...]:

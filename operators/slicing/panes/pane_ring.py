@@ -71,6 +71,7 @@ _LEAST, _GREATEST = np.minimum.reduce, np.maximum.reduce  # without the Python o
 _NONE = np.empty(0, np.int64)
 _NOTHING = np.empty(0, np.int64)
 _NOTHING.flags.writeable = False
+_NO_CARRIES = np.empty(0, np.int32)
 _UNTURNED = np.empty((_TURNS, 0), np.int64)
 _Known = tuple[Integers, Integers, Integers]  # spans, counts, turns
 
@@ -193,13 +194,19 @@ class PaneRing:
             state = self._widened(i)
         of.add(state, cells, inputs)
 
+    def as_kept(self, i: int) -> Accumulator:
+        """Return how the first column of a part is read: sums of narrow cells fit 64 bits."""
+        of = self.accumulators[i]
+        return accumulator(Part("sum", of.part.column)) if self._narrow[i] else of
+
     def _widened(self, i: int, *, wide: bool = True) -> Arrays:
         """Return the states of a part, no more narrow if they must be ``wide``."""
         state = self.columns[i]
         assert state is not None
         if self._narrow[i] and wide:
             self._narrow[i] = False
-            self.columns[i] = state = tuple(column.astype(np.int64) for column in state)
+            identity = self.accumulators[i].identity
+            self.columns[i] = state = tuple(c.astype(of.dtype) for c, of in zip(state, identity, strict=True))
             self._measure()
         return state
 
@@ -225,26 +232,23 @@ class PaneRing:
         """
         (slots, where), (origin, slide), (low, high) = placed, grid, reach
         own = [
-            (of, self._widened(i)[0], of.prepare(page, times)[0])
+            (of.prepare(page, times)[0], *self._widened(i), _NO_CARRIES)[:3]
             for i, of in enumerate(self.accumulators)
             if self._apart[i]
         ]
-        _, sums, given = own[0] if own else (None, _NONE, _NOTHING)
-        done, at = 0, -1
+        first = own[0] if own else (_NOTHING, _NONE, _NO_CARRIES)
+        done = 0
         if high - low < PAGE_PANES:
             stretch = low, origin + low * slide, slide, high - low + 1
             limit = _SHORT if self._kind is np.int16 else _MOST
-            alike = self.geometry, stretch, self.tuples, known, slots, where, given, sums, limit
-            new, done, at = place_sums(*alike)
+            new, done = place_sums(self.geometry, stretch, self.tuples, known, slots, where, *first, limit)
             self.used += new
         grid = origin + self.low * slide, slide
-        if at < 0 and done < where.size:
+        if done < where.size:
             self._count(known, grid, (slots[done:], where[done:], _NONE))
-        for of, sums, given in own:
-            if at < 0 and done < where.size:
-                at = sum_times(self.geometry, *grid, where[done:], given[done:], sums)
-            if at >= 0:
-                raise self._too_large(of.part.column, at)
+        for given, sums, carries in own:
+            if done < where.size:
+                sum_times(self.geometry, *grid, where[done:], given[done:], sums, carries)
             done = 0  # the other ones have not been added yet
 
     def _too_large(self, column: str | None, cell: int) -> WindowOverflowError:
@@ -401,10 +405,12 @@ class PaneRing:
         places = [(as_slice(held), slice(0, behind)), (cells + backs, slice(behind, None))]
         for where, of in places:
             self.tuples[where] = tuples[of]
-        for i, state in enumerate(states):
-            for number, value in enumerate(self.accumulators[i].identity if self._apart[i] else ()):
-                values = state.narrow_numbers(number, tuples.shape, value.dtype)
-                column = self._widened(i, wide=values.itemsize > 4)[number]
+        for i, (kept, state) in enumerate(zip(self.accumulators, states, strict=True)):
+            read = list(map(narrow, kept.read(state, tuples.shape))) if self._apart[i] else []
+            wide = any(
+                of.itemsize > value.itemsize for of, value in zip(read, self._nothing(i), strict=False)
+            )
+            for column, values in zip(self._widened(i, wide=wide) if read else (), read, strict=True):
                 for where, of in places:
                     column[where] = values[of]
 
@@ -422,7 +428,7 @@ class PaneRing:
     def _nothing(self, i: int) -> tuple[np.generic, ...]:
         """Return the state of no values of a part, in the types of its columns."""
         nothing = self.accumulators[i].identity
-        return tuple(map(np.int32, nothing)) if self._narrow[i] else nothing
+        return (np.int32(0), np.int8(0))[: len(nothing)] if self._narrow[i] else nothing
 
     def _measure(self) -> None:
         """Note the measures of the rectangle and of its columns, which have changed."""

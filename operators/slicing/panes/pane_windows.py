@@ -197,10 +197,15 @@ def _in_cells(
             states.append((counts,))
         else:
             pairs = zip(column, of.identity, strict=True)
-            states.append(
-                tuple(values.take(cells).astype(value.dtype, copy=False) for values, value in pairs)
-            )
+            states.append(tuple(_wide(values, cells, value.dtype) for values, value in pairs))
     return states
+
+
+def _wide(column: NDArray[Any], cells: Integers, kind: np.dtype[Any]) -> NDArray[Any]:
+    """Return some cells; none of 8 bits is other than 0 (``PaneRing``)."""
+    if column.dtype == np.int8:
+        return np.zeros(cells.size, kind)
+    return column.take(cells).astype(kind, copy=False)
 
 
 def _nothing(ring: PaneRing, number: int) -> WindowStates:
@@ -310,9 +315,10 @@ class PaneSweep:
         slides = ring.length > 1
         self._counted = np.zeros(self._groups, max(self._tuples.dtype, _COUNT))
         self._reach = np.array([ring.low, ring.low])  # the panes that are counted
+        self._accumulators = [ring.as_kept(i) for i in range(len(ring.accumulators))]
         self._running = [
             of.running(self._groups, ring.low) if slides and of.invertible and columns is not None else None
-            for of, columns in zip(ring.accumulators, ring.columns, strict=True)
+            for of, columns in zip(self._accumulators, ring.columns, strict=True)
         ]
 
     @property
@@ -386,12 +392,14 @@ class PaneSweep:
 
     def _states(self, i: int, columns: Arrays, slots: Integers, windows: _Windows) -> Arrays:
         """Return the states of windows, for the part ``i``."""
-        of, running = self._ring.accumulators[i], self._running[i]
+        of, running = self._accumulators[i], self._running[i]
         if running is None:
             return self._by_stacks(of, columns, slots, windows)
         out = tuple(np.empty(slots.size, value.dtype) for value in of.identity)
-        of.totals(self._geometry, columns, windows.first, windows.ends, slots, running, out)
-        return out
+        kept = columns[: len(out)]
+        of.totals(self._geometry, kept, windows.first, windows.ends, slots, running, out)
+        rest = self._ring.accumulators[i].identity[len(out) :]
+        return *out, *(np.zeros(slots.size, value.dtype) for value in rest)
 
     def _by_stacks(self, of: Accumulator, columns: Arrays, slots: Integers, part: _Windows) -> Arrays:
         """Put all windows of a block of groups together, block after block, and take those that have a tuple."""

@@ -150,8 +150,11 @@ class SliceWindows:
         for state in ring.columns:
             taken.append((tuples,))
             if state is not None:
-                taken[-1] = (np.empty(ends.size, np.int64),)
-                if not sums(state[0], mask, slices, sides, *taken[-1]):
+                added, *carries = state
+                taken[-1] = (np.empty(ends.size, np.int64), *(np.zeros(ends.size, c.dtype) for c in carries))
+                if any(column.any() for column in carries) or not sums(
+                    added, mask, slices, sides, taken[-1][0]
+                ):
                     return None
         return [WindowStates(np.zeros(ends.size, np.int64), ends, taken, numbers, starts, in_order=True)]
 
@@ -224,7 +227,8 @@ class SliceWindows:
                 d, wid, span = windows[:, made.window_of(error.at)].tolist()
                 slot = int(slots[span + error.group])
                 raise WindowOverflowError(error.column, slot, *self._slicing.extent(d, wid)) from None
-            taken.append(tuple(_wide(column.ravel().take(at)) for column in results))
+            results = tuple(column.ravel().take(at) for column in results)
+            taken.append(tuple(map(_wide, results)) if state is None else results)
         return WindowStates(of, self._slicing.moment(ends), taken, number, in_order=cells is None)
 
 

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels.slice_plans import climb, descend
 from oop_engine.operators.kernels.slices import closing, measure, plan
-from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError, filled, result_of
+from oop_engine.operators.slicing.accumulator import Accumulator, filled, result_of
 from oop_engine.operators.slicing.accumulators import accumulator
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.values.columns import Integers, bytes_of
@@ -104,8 +104,10 @@ class Stacks(NamedTuple):
 
 
 def summable(parts: Sequence[Accumulator]) -> bool:
-    """Tell whether all are one integer that can be taken away again."""
-    return all(of.invertible and [v.dtype.kind for v in of.identity] == ["i"] for of in parts)
+    """Tell whether all are an integer, or a carried sum, that can be taken away again."""
+    return all(
+        of.invertible and (of.by_times or [v.dtype.kind for v in of.identity] == ["i"]) for of in parts
+    )
 
 
 class RunningSums(NamedTuple):
@@ -130,17 +132,20 @@ class RunningSums(NamedTuple):
         return self.slices.size + 1
 
     def folded(self, of: Accumulator, state: Arrays, block: Block) -> Arrays:
-        """Return a column (windows, groups), as ``Stacks``."""
-        values = block.rows(state[0])
+        """Return columns (windows, groups), as ``Stacks``: sums, and where it is kept how often each wrapped."""
+        values, *carries = map(block.rows, state)
         if block.cells is None:
-            values = values[self.slices, block.begin : block.begin + block.wide]
-        if float(np.abs(values, dtype=np.float64).sum(axis=0).max(initial=0)) >= _SAFE:
-            lower = self._differences(values & _LOWER)
-            upper = self._differences(values >> 32) + (lower >> 32)
-            if (wrong := np.argwhere((upper < -(1 << 31)) | (upper >= 1 << 31))).size:
-                at, group = wrong[0].tolist()
-                raise SumOverflowError(of.part.column, at, group)
-        return (self._differences(values),)
+            some = self.slices, slice(block.begin, block.begin + block.wide)
+            values, *carries = values[some], *(column[some] for column in carries)
+        sums = self._differences(values)
+        if not carries:
+            return (sums,)
+        [wraps] = carries
+        if not wraps.any() and float(np.abs(values, dtype=np.float64).sum(axis=0).max(initial=0)) < _SAFE:
+            return sums, np.zeros(sums.shape, wraps.dtype)
+        upper = self._differences((values >> 32) + (wraps.astype(np.int64) << 32))  # in units of 2**32
+        upper += self._differences(values & _LOWER) >> 32
+        return sums, ((upper - (sums >> 32)) >> 32).astype(wraps.dtype)
 
     def _differences(self, values: Integers) -> Integers:
         running = np.zeros((values.shape[0] + 1, values.shape[1]), np.int64)
