@@ -47,11 +47,10 @@ from oop_engine.core.punctuation import NEVER, Joint, Linear, Punctuation, Wants
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.core.snapshot import changing
-from oop_engine.operators.joining.as_of import join_state
 from oop_engine.operators.joining.bands import AsOf, Bands
 from oop_engine.operators.joining.bounds import with_highest
 from oop_engine.operators.joining.index import with_tuples_in_order
-from oop_engine.operators.joining.speculative import CHANGE
+from oop_engine.operators.joining.speculative import CHANGE, join_state
 from oop_engine.operators.joining.terms import JoinTerms, Residual
 from oop_engine.operators.ordering.due_rows import DueRows, check_flush
 from oop_engine.operators.revisions.joined import joined_changes, with_changes

@@ -32,9 +32,9 @@ from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.core.snapshot import changing
 from oop_engine.operators.in_order.sorted_rows import SortedRows
-from oop_engine.operators.joining.as_of import join_state
 from oop_engine.operators.joining.bands import Bands
 from oop_engine.operators.joining.index import PAGE_ROWS, with_tuples_in_order
+from oop_engine.operators.joining.speculative import join_state
 from oop_engine.operators.joining.terms import JoinTerms, Residual
 from oop_engine.operators.ordering.time_sorted import last_time
 

@@ -1,15 +1,16 @@
 """The state of an as-of join: left tuples wait until the latest right tuple before them is known.
 
 That is when a bound of the right input has passed them, which is where a left tuple of any
-join is purged.  A right tuple goes when no left tuple can have it for its latest: when it is too long ago
-for the band, or one of its key is between it and all left tuples to come.
-
-A speculative one does not wait: a left tuple leaves with the latest right one so far, which a later one replaces.
+join is purged.  A right tuple is dropped when no left tuple of its key, stored or to come, can have it for its latest:
+it is too long ago for the band, the key has ended, or a later one of the key is not after any of these left tuples.
+The first two follow from the messages that raise a bound of the key or emit its left tuples (``_asking``), at once;
+the third one, and all that a linear bound decides, at a sweep each time the right tuples have doubled.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,19 +18,20 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import GroupWise, Punctuation, passed
+from oop_engine.core.plain import no_rows
+from oop_engine.core.progress import Progress
+from oop_engine.core.punctuation import NEVER, GroupWise, Linear, Punctuation, passed
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
-from oop_engine.operators.joining.bands import AsOf
 from oop_engine.operators.joining.index import Found, JoinIndex
 from oop_engine.operators.joining.matches import Matches, together
 from oop_engine.operators.joining.output import in_pages
-from oop_engine.operators.joining.run import SortedRun
-from oop_engine.operators.joining.speculative import SpeculativeState
+from oop_engine.operators.joining.purging import Asking, purge_keys
+from oop_engine.operators.joining.run import Marks, SortedRun
 from oop_engine.operators.joining.state import JoinState
-from oop_engine.operators.joining.terms import JoinTerms
+from oop_engine.operators.joining.terms import JoinTerms, all_valid
 
-__all__ = ["AsOfState", "SpeculativeAsOfState", "join_state"]
+__all__ = ["AsOfState", "LatestMatches"]
 
 _FEW = 512
 """Right tuples, among which it is not worth while to look for those that later ones have replaced."""
@@ -38,17 +40,7 @@ Ints = NDArray[np.int64]
 Rows = NDArray[np.int32]
 
 
-def join_state(
-    terms: JoinTerms, inputs: tuple[Schema, ...], *, speculative: bool = False, late: Schema | None = None
-) -> JoinState:
-    """Return the state of a join of these terms; ``late``: as of ``JoinState``."""
-    if speculative:
-        of = SpeculativeAsOfState if isinstance(terms.band, AsOf) else SpeculativeState
-        return of(terms, inputs)
-    return AsOfState(terms, inputs) if isinstance(terms.band, AsOf) else JoinState(terms, inputs, late)
-
-
-class _Latest:
+class LatestMatches:
     """Of left tuples whether they have a match, bool (rows,), and its time ``at``, int64 (rows,), where they do."""
 
     def __init__(self, rows: int) -> None:
@@ -66,21 +58,18 @@ class AsOfState(JoinState):
 
     def advance(self, port: int, punctuation: Punctuation) -> Iterator[pa.RecordBatch | Punctuation]:
         """Take a punctuation as any join does; right tuples go behind the left ones that waited for them."""
+        asking = self._asking(port, punctuation)
         yield from super().advance(port, punctuation)
-        self.purge_right(self._next_left())
+        self._sides[1].purge(self.keep_right(self._next_left()))
+        if asking is not None:
+            self._purge_of_keys(asking)
+        if self._sides[1].tuples > 2 * self._looked_at:
+            self._drop_unneeded()
+            self._looked_at = max(self._sides[1].tuples, _FEW)
 
     def purge(self, side: int, keep_from: int) -> Iterator[pa.RecordBatch]:
         """Return the left tuples below ``keep_from`` with the right ones they match; right ones go in ``advance``."""
         return super().purge(side, keep_from) if side == 0 else iter(())
-
-    def purge_right(self, next_left: int) -> Iterator[pa.RecordBatch]:
-        """Drop the right tuples that no left tuple from ``next_left`` on can match."""
-        right = self._sides[1]
-        right.purge(self.keep_right(next_left))
-        if right.tuples > 2 * self._looked_at:
-            self._drop_replaced(next_left)
-            self._looked_at = max(right.tuples, _FEW)
-        return iter(())
 
     def save(self) -> dict[str, Any]:
         """Return all for a snapshot."""
@@ -89,11 +78,78 @@ class AsOfState(JoinState):
     def load(self, saved: Saved) -> None:
         """Take the state that ``save`` returned."""
         super().load(saved)
-        self._looked_at = saved.integer("looked_at", least=_FEW)
+        self._looked_at = saved.integer("looked_at", least=0)
 
     def _next_left(self) -> int:
         """Return the least left timestamp that is still to be joined."""
         return min(self.bounds.linear[0], self._sides[0].first)
+
+    def _kept_from(self, codes: Ints, left: Ints, emitted: Ints) -> Ints:
+        """Return the least right timestamp that left tuples of each key can match.
+
+        ``left``: the bound of the left input; ``emitted``: no stored left tuple of the key is below.
+        """
+        kept: Ints = self.bounds.rule.keep_from(1, np.minimum(left, self._sides[0].earliest(codes, emitted)))
+        return kept
+
+    def _asking(self, port: int, punctuation: Punctuation) -> Asking | None:
+        """Return the keys of which right tuples may be of no use once a punctuation is taken, before it is."""
+        if isinstance(punctuation, Linear) and port == 1 and self.bounds.groups:
+            return self._emitted(self._sides[0].before(punctuation.below))
+        if not isinstance(punctuation, GroupWise) or not self.bounds.is_on_keys(port, punctuation):
+            return None
+        keys, below = self.bounds.by_position(port, punctuation.groups), punctuation.below
+        if keys.num_columns < self._codes.columns:
+            keys, below = self._stored_keys(GroupWise(keys, below))
+        columns = self._by_place(keys)
+        valid = all_valid(columns, len(below))
+        if not valid.all():
+            keys, below = keys.filter(pa.array(valid)), below[valid]
+            columns = self._by_place(keys)
+        codes = self._codes.of(columns, len(below), source=-1)
+        left, emitted = (self.bounds.of(side, keys) for side in (0, 1))
+        before = self._kept_from(codes, left, emitted)
+        raised = np.maximum(emitted if port else left, below)
+        left, emitted = (left, raised) if port else (raised, emitted)
+        return Asking(columns, codes, left, emitted, before)
+
+    def _by_place(self, keys: pa.RecordBatch) -> list[pa.Array]:
+        return [keys.column(str(place)) for place in range(self._codes.columns)]
+
+    def _stored_keys(self, punctuation: GroupWise) -> tuple[pa.RecordBatch, Ints]:
+        """Return the keys of stored right tuples that are in groups of some of the key columns, with their bounds."""
+        runs, numbers, entries, codes, _ = self._sides[1].living()
+        rows = np.unique(codes, return_index=True)[1]
+        columns = self._keys_of(runs, numbers[rows], entries[rows])
+        names = [str(place) for place in range(len(columns))]
+        keys = pa.RecordBatch.from_arrays(columns, names=names)
+        alone = Progress(remember_ended=True)
+        alone.advance(0, punctuation)
+        below = alone.bounds(keys)
+        return keys.filter(pa.array(below > NEVER)), below[below > NEVER]
+
+    def _emitted(self, found: list[Found]) -> Asking | None:
+        """Return the keys of left tuples that are about to be emitted: of each, until its next tuple asks."""
+        if not (batches := list(self._taken(found))):
+            return None
+        page = Page(self._inputs[0], pa.concat_batches(batches))
+        codes, times = self._codes_of(0, page), page.times
+        order = np.lexsort((times, codes))
+        ends = np.flatnonzero(np.append(codes[order][1:] != codes[order][:-1], True))
+        first, last = order[np.append(0, ends[:-1] + 1)], order[ends]
+        keys = page.batch.take(pa.array(last))
+        left = self.bounds.of(0, self.bounds.by_position(0, keys))
+        before = self.bounds.rule.keep_from(1, np.minimum(left, times[first]))
+        return Asking(self._key_columns(0, keys), codes[last], left, times[last] + 1, before)
+
+    def _purge_of_keys(self, asking: Asking) -> None:
+        kept = self._kept_from(asking.codes, asking.left, asking.emitted)
+        grown = kept > asking.before
+        columns = [column.filter(pa.array(grown)) for column in asking.columns]
+        of_right = partial(self._key_columns, 1)
+        purge_keys(
+            self._sides[1].purge_entries, columns, asking.before[grown], kept[grown], self._codes, of_right
+        )
 
     def _arrive(self, side: int, page: Page, keep_from: int) -> Iterator[pa.RecordBatch]:
         valid = self._valid(side, page)
@@ -101,12 +157,25 @@ class AsOfState(JoinState):
             if side == 0:
                 yield from self._without_match(page.batch.filter(pa.array(~valid)))
             page = page.filter(valid)
-        if side == 1:  # bounds of left keys do not count: tuples of theirs may wait
-            stays = ~passed(page.times, min(self.keep_right(self._next_left()), keep_from))
+        if side == 1:
+            stays = self._right_stays(page, keep_from)
         else:
             stays = self._stays(0, page, keep_from)
             yield from self._resolved(page.batch.filter(pa.array(~stays)))
         yield from self._keep(side, page if stays.all() else page.filter(stays))
+
+    def _right_stays(self, page: Page, keep_from: int) -> Marks:
+        """Tell of each right tuple whether a left one that is stored, or to come, can match it."""
+        stays = ~passed(page.times, min(self.keep_right(self._next_left()), keep_from))
+        if self.bounds.groups and len(page):
+            keys = self.bounds.by_position(1, page.batch)
+            behind = np.flatnonzero(stays & passed(page.times, self.bounds.own(1, keys)))
+            if behind.size:  # the bound of its key has passed it; a left tuple may wait all the same
+                some = page.take(behind)
+                keys, codes = keys.take(pa.array(behind)), self._codes_of(1, some)
+                kept = self._kept_from(codes, *(self.bounds.of(port, keys) for port in (0, 1)))
+                stays[behind] = ~passed(some.times, kept)
+        return stays
 
     def _keep(self, side: int, page: Page) -> Iterator[pa.RecordBatch]:
         """Store tuples that can match something later; yield the rows that leave with them, which are none here."""
@@ -126,11 +195,13 @@ class AsOfState(JoinState):
     def _resolved(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield left tuples with the latest right one of each, which is known by now."""
         page = Page(self._inputs[0], batch)
-        latest = _Latest(len(page))
+        latest = LatestMatches(len(page))
         yield from (joined for _, joined in self._latest(self._sides[1], page, latest))
         yield from self._without_match(batch.filter(pa.array(~latest.matched)))
 
-    def _latest(self, index: JoinIndex, page: Page, latest: _Latest) -> Iterator[tuple[Rows, pa.RecordBatch]]:
+    def _latest(
+        self, index: JoinIndex, page: Page, latest: LatestMatches
+    ) -> Iterator[tuple[Rows, pa.RecordBatch]]:
         """Yield the pairs of left tuples and the latest right ones in an index, with the rows of the left ones."""
         low, high = self.bounds.rule.reach(0, page.times)
         codes, high = self._codes_of(0, page), high.copy()
@@ -154,21 +225,30 @@ class AsOfState(JoinState):
         if batch.num_rows and self.kind.alone[0]:
             yield self._output.alone(0, batch)
 
-    def _drop_replaced(self, next_left: int) -> None:
-        """Drop right tuples that have a later one of their key before all left tuples to come.  O(n log n)."""
+    def _drop_unneeded(self) -> None:
+        """Drop right tuples that are too long ago for all left tuples of their key, or that a later one replaces.
+
+        O(n log n) of n right tuples; called when their number has doubled.
+        """
         runs, numbers, entries, codes, times = self._sides[1].living()
-        known = np.flatnonzero(times <= next_left)
-        if not known.size:
-            return
+        keys = self._keys_of(runs, numbers, entries) if self.bounds.groups or not self._codes.exact else []
+        if self.bounds.groups:
+            of_keys = pa.RecordBatch.from_arrays(keys, names=[str(place) for place in range(len(keys))])
+            left, emitted = (self.bounds.of(port, of_keys) for port in (0, 1))
+        else:
+            left, emitted = (np.full(times.size, bound) for bound in self.bounds.linear)
+        next_left = np.minimum(left, self._sides[0].earliest(codes, emitted))
+        gone = passed(times, self.bounds.rule.keep_from(1, next_left))
+        known = np.flatnonzero((times <= next_left) & ~gone)
         order = known[np.lexsort((times[known], codes[known]))]
-        ends = np.append(codes[order][1:] != codes[order][:-1], True)  # the last of each code
+        ends = np.append(codes[order][1:] != codes[order][:-1], True)[: order.size]  # the last of each code
         last = order[np.flatnonzero(ends)[np.cumsum(ends) - ends]]
         replaced = times[order] < times[last]
-        gone, by = order[replaced], last[replaced]
-        if not self._codes.exact:
-            mine, others = (self._keys_of(runs, numbers[which], entries[which]) for which in (gone, by))
-            gone = gone[self._codes.equal(mine, others)]
-        of_run = {id(run): entries[gone[numbers[gone] == number]] for number, run in enumerate(runs)}
+        if keys:
+            mine, others = ([column.take(pa.array(at)) for column in keys] for at in (order, last))
+            replaced &= self._codes.equal(mine, others)
+        gone[order[replaced]] = True
+        of_run = {id(run): entries[gone & (numbers == number)] for number, run in enumerate(runs)}
         self._sides[1].purge_entries(lambda run: of_run[id(run)])
 
     def _keys_of(self, runs: list[SortedRun], numbers: Ints, entries: Rows) -> list[pa.Array]:
@@ -176,73 +256,5 @@ class AsOfState(JoinState):
         order = np.argsort(numbers, kind="stable")
         parts = [run.take(entries[numbers == number]) for number, run in enumerate(runs)]
         back = pa.array(np.argsort(order, kind="stable"))
-        together = pa.concat_batches(parts)
+        together = pa.concat_batches(parts) if parts else no_rows(self._inputs[1].fields)
         return [column.take(back) for column in self._key_columns(1, together)]
-
-
-class SpeculativeAsOfState(SpeculativeState, AsOfState):
-    """An ``AsOfState`` that matches left tuples at once, and again when a later right tuple comes for them.
-
-    A left tuple that waits has left with the latest right tuple of all that are there; these stay as long as it waits.
-    So nothing but a mark is kept for it.  O(left tuples of its key that wait from then on) a right tuple.
-    """
-
-    def __init__(self, terms: JoinTerms, inputs: tuple[Schema, ...]) -> None:
-        super().__init__(terms, inputs)
-        width, kind = self.bounds.rule.width, self.kind
-        self._sides = [JoinIndex(width, alone=kind.alone[0], marks=kind.marks[0]), JoinIndex(width)]
-
-    def _keep(self, side: int, page: Page) -> Iterator[pa.RecordBatch]:
-        if not len(page):
-            return
-        codes, stays = self._codes_of(side, page), np.ones(len(page), np.bool_)
-        latest = _Latest(len(page))
-        if side == 1:
-            yield from self._better(page, codes)
-        else:
-            yield from (joined for _, joined in self._latest(self._sides[1], page, latest))
-            if self.kind.alone[0]:
-                yield from self._unmatched(0, page, stays, latest.matched)
-        self._store(side, page, codes, stays, latest.matched)
-
-    def _better(self, page: Page, codes: Ints) -> Iterator[pa.RecordBatch]:
-        """Match the left tuples that wait with the right ones of a page, where these are later than all before."""
-        new = JoinIndex(self.bounds.rule.width)
-        new.add(page.batch, np.arange(len(page), dtype=np.int32), codes, page.times)
-        for _, run, entries in self._sides[0].matches(*self._stretches(codes, page.times)):
-            if (worth := self._worth_while(run, entries, new)).size:
-                yield from self._exchanged(run, worth, new)
-
-    def _stretches(self, codes: Ints, times: Ints) -> tuple[Ints, Ints, Ints]:
-        """Return each code once, with the first and the last left time that right tuples of it can match."""
-        order = np.lexsort((times, codes))
-        codes, times = codes[order], times[order]
-        ends = np.append(codes[1:] != codes[:-1], True)
-        first = np.append(True, ends[:-1])
-        _, high = self.bounds.rule.reach(1, times[ends])
-        return codes[first], times[first], high
-
-    def _worth_while(self, run: SortedRun, entries: Rows, new: JoinIndex) -> Rows:
-        """Return those of some left tuples for which a ``new`` right one may not be before the old ones."""
-        codes, times = run.keys(entries).T.copy()
-        low, high = self.bounds.rule.reach(0, times)
-        best, found = new.latest(codes, low, high)
-        if self._codes.exact:  # else the old one may be of another key
-            old, there = self._sides[1].latest(codes, low, high)
-            found &= ~there | (best >= old)
-        return entries[found]
-
-    def _exchanged(self, run: SortedRun, entries: Rows, new: JoinIndex) -> Iterator[pa.RecordBatch]:
-        """Yield the pairs of left tuples with ``new`` right ones that are not before the old; take back the old."""
-        page = Page(self._inputs[0], run.take(entries))
-        before, now = _Latest(len(page)), _Latest(len(page))
-        old = list(self._latest(self._sides[1], page, before))
-        pairs = list(self._latest(new, page, now))
-        later = now.matched & (~before.matched | (now.at > before.at))
-        leave = later | (now.matched & before.matched & (now.at == before.at))
-        if self.kind.alone[0]:
-            first = entries[now.matched & ~before.matched]
-            self._met(0, run, first)
-            run.mark(first)
-        self._back += [joined.filter(pa.array(later[rows])) for rows, joined in old]
-        yield from (joined.filter(pa.array(leave[rows])) for rows, joined in pairs)

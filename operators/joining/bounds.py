@@ -85,6 +85,10 @@ class JoinBounds:
                 least.append(np.maximum(bounds, raised[port]) if raised and port in raised else bounds)
         return self._kept_from(side, np.minimum.reduce(least))
 
+    def of(self, port: int, keys: pa.RecordBatch) -> Ints:
+        """Return the bound of input ``port`` of each row of keys, by position, as a left timestamp."""
+        return self._left.bounds(keys, port=port)
+
     def on_left(self, port: int, below: Bound) -> Bound:
         """Return the least left timestamp that tuples of input ``port`` can match by a bound of theirs."""
         return below if port == 0 else self.rules[port - 1].keep_from(0, below)

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.saved import Saved
-from oop_engine.operators.joining.run import FEW, Living, Marks, SortedRun, is_full, joined
+from oop_engine.operators.joining.run import FEW, Marks, SortedRun
+from oop_engine.operators.joining.taking import Living, is_full, joined
 from oop_engine.operators.kernels import join_index
 
 __all__ = ["PAGE_ROWS", "Found", "JoinIndex", "Match", "with_tuples_in_order"]
@@ -110,6 +111,18 @@ class JoinIndex:
         for run in self._reached(low, high):
             run.latest(codes, low, high, best, found)
         return best, found
+
+    def earliest(self, codes: Ints, low: Ints) -> Ints:
+        """Return the least time of each code from ``low`` on, ``FOREVER`` where there is none; dead tuples count."""
+        best = np.full(codes.size, FOREVER)
+        for run in self._reached(low, best):
+            run.earliest(codes, low, best)
+        return best
+
+    def before(self, keep_from: int) -> list[Found]:
+        """Return the tuples that ``purge`` would drop now."""
+        found = [(run, run.before(keep_from)) for run in self._runs]
+        return [(run, run.living_of(entries)) for run, entries in found if entries.size]
 
     def living(self) -> tuple[list[SortedRun], Ints, Rows, Ints, Ints]:
         """Return all tuples: runs, and of each tuple the run's number, the entry, the code and the time."""

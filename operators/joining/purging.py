@@ -1,8 +1,9 @@
-"""Purging one side of a window join by group-wise punctuation."""
+"""Purging one side of a window join by group-wise punctuation, or by the tuples of the other side that are emitted."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,7 @@ from oop_engine.operators.joining.run import SortedRun
 from oop_engine.operators.joining.terms import all_valid
 from oop_engine.operators.keys.key_codes import KeyCodes
 
-__all__ = ["purge_groups"]
+__all__ = ["Asking", "purge_groups", "purge_keys"]
 
 Ints = NDArray[np.int64]
 Rows = NDArray[np.int32]
@@ -24,6 +25,20 @@ Taker = Callable[[Callable[[SortedRun], Rows]], list[Found]]
 """Takes of each run the entries that a function finds in it: ``JoinIndex.purge_entries``, or ``lone`` to look only."""
 KeysOf = Callable[[pa.RecordBatch], Sequence[pa.Array]]
 """The key columns of tuples of the side."""
+
+
+class Asking(NamedTuple):
+    """Some keys of an as-of join of which right tuples may be dropped, once a punctuation is taken.
+
+    ``columns``: the key columns, and ``codes`` of them.  ``left``: the bound of the left input; ``emitted``: stored
+    left tuples below are emitted; ``before``: right tuples below are dropped.  All int64 (keys,).
+    """
+
+    columns: list[pa.Array]
+    codes: Ints
+    left: Ints
+    emitted: Ints
+    before: Ints
 
 
 def purge_groups(
@@ -48,13 +63,16 @@ def purge_groups(
     groups = [punctuation.groups.column(name) for name in names]
     grown &= all_valid(groups, len(punctuation))
     groups = [column.filter(pa.array(grown)) for column in groups]
-    return _purge_keys(take, groups, before[grown], keep_from[grown], codes, keys_of)
+    return purge_keys(take, groups, before[grown], keep_from[grown], codes, keys_of)
 
 
-def _purge_keys(
+def purge_keys(
     take: Taker, groups: list[pa.Array], before: Ints, keep_from: Ints, codes: KeyCodes, keys_of: KeysOf
 ) -> list[Found]:
-    """Drop the tuples of groups with ``before <= time < keep_from``."""
+    """Drop the tuples of groups, all different, with ``before <= time < keep_from``.
+
+    Returns the tuples that leave alone.  O(log tuples) a group and run, O(1) a tuple.
+    """
     if not before.size:
         return []
     of_groups = codes.of(groups, len(before), source=-1)

@@ -8,7 +8,7 @@ with others soon, has numbers: to copy a few rows costs more.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -19,13 +19,24 @@ from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.saved import Saved
 from oop_engine.core.sizes import owned
-from oop_engine.operators.joining.taking import narrowed, taken, taken_values, widened
+from oop_engine.operators.joining.taking import (
+    Living,
+    Marks,
+    Rows,
+    dense,
+    is_full,
+    joined,
+    narrowed,
+    taken,
+    taken_values,
+    widened,
+)
 from oop_engine.operators.kernels import join_index
 from oop_engine.operators.kernels.join_index import Entries
 from oop_engine.operators.kernels.time_order import time_order
 from oop_engine.operators.keys.key_codes import Flat
 
-__all__ = ["FEW", "Living", "Marks", "Rows", "SortedRun", "is_full", "joined"]
+__all__ = ["FEW", "Marks", "Rows", "SortedRun"]
 
 _NO_MARKS = np.empty(0, np.bool_)
 _NO_TUPLES = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32)
@@ -36,9 +47,6 @@ FEW = 16_384
 """Entries that are counted in less time than they are sorted, and copied in less than there is room for them."""
 
 Ints = NDArray[np.int64]
-Rows = NDArray[np.int32]
-Marks = NDArray[np.bool_]
-Living = tuple[pa.RecordBatch, Rows, Ints, Ints, Marks | None]
 
 
 class SortedRun:
@@ -85,7 +93,7 @@ class SortedRun:
         cls, batch: pa.RecordBatch, rows: Rows, codes: Ints, times: Ints, matched: Marks | None
     ) -> Self:
         """Make a run that others will soon be made of, which holds few bytes that it does not need."""
-        batch, rows = _dense(batch, rows)
+        batch, rows = dense(batch, rows)
         return cls(owned(batch), rows, codes, times, matched, young=True)
 
     @property
@@ -127,6 +135,10 @@ class SortedRun:
         """Raise ``best`` to the largest time of each code from ``low`` to ``high``, and note where there is one."""
         join_index.latest(codes, low, high, self._first, self._entries, self._base, self._bits, best, found)
 
+    def earliest(self, codes: Ints, low: Ints, best: Ints) -> None:
+        """Lower ``best`` to the least time of each code from ``low`` on, dead or alive."""
+        join_index.earliest(codes, low, self._first, self._entries, self._base, self._bits, best)
+
     def matches(self, codes: Ints, low: Ints, high: Ints, most: int) -> Iterator[tuple[Rows, Rows]]:
         """Yield the entries of each code with ``low <= time <= high``: which probe, which entry.
 
@@ -153,9 +165,13 @@ class SortedRun:
 
     def lone(self, entries: Rows) -> Rows:
         """Return those of some entries that are alive and have matched nothing, each once."""
-        entries = occurring(entries.astype(np.int64), len(self._entries)).astype(np.int32)
-        lone = self.times(entries) >= self._extent[0] if self._alive is None else self._alive[entries]
-        return entries[lone if self._matched is None else lone & ~self._matched[entries]]
+        entries = self.living_of(occurring(entries.astype(np.int64), len(self._entries)).astype(np.int32))
+        return entries if self._matched is None else entries[~self._matched[entries]]
+
+    def living_of(self, entries: Rows) -> Rows:
+        """Return those of some entries that are alive."""
+        living = self.times(entries) >= self._extent[0] if self._alive is None else self._alive[entries]
+        return entries[living]
 
     def between(self, low: int, high: int) -> Rows:
         """Return the entries, alive or dead, with ``low <= time < high``.  O(log n + found), once sorted by time."""
@@ -212,7 +228,7 @@ class SortedRun:
         """Return a young run of the live entries and of more tuples: that of ``joined``, in a few calls.  O(rows)."""
         if not is_full(self.live, self.batch.num_rows):
             return SortedRun(*joined([self.living(), (batch, rows, codes, times, matched)]), young=True)
-        batch, rows = _dense(batch, rows)
+        batch, rows = dense(batch, rows)
         # Copies may be written to: the kernel is compiled for those alone.
         more = codes.copy(), times.copy(), rows + np.int32(self.batch.num_rows)
         _, rows, codes, times, marks = self.living(more)
@@ -274,26 +290,3 @@ class SortedRun:
         """Tell which entries are not older than a time."""
         found: Marks = self._entries[:, 1] >= int(time) - self._base
         return found
-
-
-def joined(living: Sequence[Living]) -> Living:
-    """Return the entries of several runs, as ``SortedRun.living`` gives them, as those of one."""
-    batches, rows = zip(*(_dense(batch, rows) for batch, rows, *_ in living), strict=True)
-    before = np.cumsum([0, *(batch.num_rows for batch in batches[:-1])])
-    moved = [(part + start).astype(np.int32) for part, start in zip(rows, before, strict=True)]
-    codes, times = (np.concatenate([part[at] for part in living]) for at in (2, 3))
-    marks = [part[4] for part in living if part[4] is not None]
-    matched = np.concatenate(marks) if marks else None
-    return pa.concat_batches(batches), np.concatenate(moved), codes, times, matched
-
-
-def is_full(live: int, rows: int) -> bool:
-    """Tell whether so many live tuples among ``rows`` stay where they are: so a tuple is copied four times at most."""
-    return 5 * live > 4 * rows
-
-
-def _dense(batch: pa.RecordBatch, rows: Rows) -> tuple[pa.RecordBatch, Rows]:
-    """Return the same tuples, copied if a fifth of the batch are others."""
-    if is_full(len(rows), batch.num_rows):
-        return batch, rows
-    return batch.take(pa.array(rows)), np.arange(len(rows), dtype=np.int32)

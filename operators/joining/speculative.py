@@ -12,13 +12,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, GroupWise, Linear, Punctuation, Watermark, passed
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
+from oop_engine.operators.joining.as_of import AsOfState, LatestMatches
+from oop_engine.operators.joining.bands import AsOf
 from oop_engine.operators.joining.bounds import JoinBounds
-from oop_engine.operators.joining.index import Found
+from oop_engine.operators.joining.index import Found, JoinIndex
 from oop_engine.operators.joining.output import in_pages
 from oop_engine.operators.joining.purging import purge_groups
 from oop_engine.operators.joining.run import Marks, Rows, SortedRun
@@ -26,7 +29,9 @@ from oop_engine.operators.joining.state import JoinState
 from oop_engine.operators.joining.taking import taken
 from oop_engine.operators.joining.terms import JoinTerms
 
-__all__ = ["CHANGE", "SpeculativeState", "with_change"]
+__all__ = ["CHANGE", "SpeculativeAsOfState", "SpeculativeState", "join_state", "with_change"]
+
+Ints = NDArray[np.int64]
 
 CHANGE = "change"
 """The column of changes, the last one of the output."""
@@ -126,6 +131,84 @@ class SpeculativeState(JoinState):
         due = [(run, entries[~self._is_out(side, run, entries)]) for run, entries in lone]
         for batch in super()._alone(side, due):
             yield with_change(batch, 1)
+
+
+class SpeculativeAsOfState(SpeculativeState, AsOfState):
+    """An ``AsOfState`` that matches left tuples at once, and again when a later right tuple comes for them.
+
+    A left tuple that waits has left with the latest right tuple of all that are there; these stay as long as it waits.
+    So nothing but a mark is kept for it.  O(left tuples of its key that wait from then on) a right tuple.
+    """
+
+    def __init__(self, terms: JoinTerms, inputs: tuple[Schema, ...]) -> None:
+        super().__init__(terms, inputs)
+        width, kind = self.bounds.rule.width, self.kind
+        self._sides = [JoinIndex(width, alone=kind.alone[0], marks=kind.marks[0]), JoinIndex(width)]
+
+    def _keep(self, side: int, page: Page) -> Iterator[pa.RecordBatch]:
+        if not len(page):
+            return
+        codes, stays = self._codes_of(side, page), np.ones(len(page), np.bool_)
+        latest = LatestMatches(len(page))
+        if side == 1:
+            yield from self._better(page, codes)
+        else:
+            yield from (joined for _, joined in self._latest(self._sides[1], page, latest))
+            if self.kind.alone[0]:
+                yield from self._unmatched(0, page, stays, latest.matched)
+        self._store(side, page, codes, stays, latest.matched)
+
+    def _better(self, page: Page, codes: Ints) -> Iterator[pa.RecordBatch]:
+        """Match the left tuples that wait with the right ones of a page, where these are later than all before."""
+        new = JoinIndex(self.bounds.rule.width)
+        new.add(page.batch, np.arange(len(page), dtype=np.int32), codes, page.times)
+        for _, run, entries in self._sides[0].matches(*self._stretches(codes, page.times)):
+            if (worth := self._worth_while(run, entries, new)).size:
+                yield from self._exchanged(run, worth, new)
+
+    def _stretches(self, codes: Ints, times: Ints) -> tuple[Ints, Ints, Ints]:
+        """Return each code once, with the first and the last left time that right tuples of it can match."""
+        order = np.lexsort((times, codes))
+        codes, times = codes[order], times[order]
+        ends = np.append(codes[1:] != codes[:-1], True)
+        first = np.append(True, ends[:-1])
+        _, high = self.bounds.rule.reach(1, times[ends])
+        return codes[first], times[first], high
+
+    def _worth_while(self, run: SortedRun, entries: Rows, new: JoinIndex) -> Rows:
+        """Return those of some left tuples for which a ``new`` right one may not be before the old ones."""
+        codes, times = run.keys(entries).T.copy()
+        low, high = self.bounds.rule.reach(0, times)
+        best, found = new.latest(codes, low, high)
+        if self._codes.exact:  # else the old one may be of another key
+            old, there = self._sides[1].latest(codes, low, high)
+            found &= ~there | (best >= old)
+        return entries[found]
+
+    def _exchanged(self, run: SortedRun, entries: Rows, new: JoinIndex) -> Iterator[pa.RecordBatch]:
+        """Yield the pairs of left tuples with ``new`` right ones that are not before the old; take back the old."""
+        page = Page(self._inputs[0], run.take(entries))
+        before, now = LatestMatches(len(page)), LatestMatches(len(page))
+        old = list(self._latest(self._sides[1], page, before))
+        pairs = list(self._latest(new, page, now))
+        later = now.matched & (~before.matched | (now.at > before.at))
+        leave = later | (now.matched & before.matched & (now.at == before.at))
+        if self.kind.alone[0]:
+            first = entries[now.matched & ~before.matched]
+            self._met(0, run, first)
+            run.mark(first)
+        self._back += [joined.filter(pa.array(later[rows])) for rows, joined in old]
+        yield from (joined.filter(pa.array(leave[rows])) for rows, joined in pairs)
+
+
+def join_state(
+    terms: JoinTerms, inputs: tuple[Schema, ...], *, speculative: bool = False, late: Schema | None = None
+) -> JoinState:
+    """Return the state of a join of these terms; ``late``: as of ``JoinState``."""
+    if speculative:
+        of = SpeculativeAsOfState if isinstance(terms.band, AsOf) else SpeculativeState
+        return of(terms, inputs)
+    return AsOfState(terms, inputs) if isinstance(terms.band, AsOf) else JoinState(terms, inputs, late)
 
 
 def with_change(batch: pa.RecordBatch, change: int) -> pa.RecordBatch:

@@ -7,6 +7,7 @@ for nulls and at the bounds of rows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,16 @@ from numpy.typing import NDArray
 
 from oop_engine.operators.kernels.join_index import take
 
-__all__ = ["MANY", "narrowed", "taken", "taken_column", "taken_values", "widened"]
+__all__ = [
+    "MANY", "Living", "Marks", "Rows", "dense", "is_full", "joined", "narrowed", "taken", "taken_column",
+    "taken_values", "widened",
+]  # fmt: skip
 
 Rows = NDArray[np.int32]
+Ints = NDArray[np.int64]
+Marks = NDArray[np.bool_]
+Living = tuple[pa.RecordBatch, Rows, Ints, Ints, Marks | None]
+"""A batch, and rows of it with their codes and times, and which of them have matched something."""
 
 MANY = 1024
 """Rows: for fewer one call of Arrow costs less than one of a kernel for each column."""
@@ -71,3 +79,26 @@ def narrowed(rows: Rows, most: int) -> Rows | NDArray[np.uint16]:
 def widened(rows: Rows | NDArray[np.uint16]) -> Rows:
     """Return the same numbers as they were."""
     return rows.astype(np.int32, copy=False)
+
+
+def joined(living: Sequence[Living]) -> Living:
+    """Return the entries of several runs, as ``SortedRun.living`` gives them, as those of one."""
+    batches, rows = zip(*(dense(batch, rows) for batch, rows, *_ in living), strict=True)
+    before = np.cumsum([0, *(batch.num_rows for batch in batches[:-1])])
+    moved = [(part + start).astype(np.int32) for part, start in zip(rows, before, strict=True)]
+    codes, times = (np.concatenate([part[at] for part in living]) for at in (2, 3))
+    marks = [part[4] for part in living if part[4] is not None]
+    matched = np.concatenate(marks) if marks else None
+    return pa.concat_batches(batches), np.concatenate(moved), codes, times, matched
+
+
+def is_full(live: int, rows: int) -> bool:
+    """Tell whether so many live tuples among ``rows`` stay where they are: so a tuple is copied four times at most."""
+    return 5 * live > 4 * rows
+
+
+def dense(batch: pa.RecordBatch, rows: Rows) -> tuple[pa.RecordBatch, Rows]:
+    """Return the same tuples, copied if a fifth of the batch are others."""
+    if is_full(len(rows), batch.num_rows):
+        return batch, rows
+    return batch.take(pa.array(rows)), np.arange(len(rows), dtype=np.int32)

@@ -1,7 +1,5 @@
 """Kernels of the window joins' index: tuples by bucket of their key, large buckets by key and time."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -9,7 +7,8 @@ from numpy.typing import NDArray
 from oop_engine.operators.kernels.time_order import time_order
 
 __all__ = [
-    "CROWD", "Entries", "by_other", "come", "gathered", "indexed", "latest", "match", "spans", "take", "times_of",
+    "CROWD", "Entries", "by_other", "come", "earliest", "gathered", "indexed", "latest", "match", "spans", "take",
+    "times_of",
 ]  # fmt: skip
 
 CROWD = 16
@@ -238,6 +237,21 @@ def latest(
             time = entries[k, 1] + base
             if entries[k, 0] == code and low[i] <= time <= high[i] and not (found[i] and best[i] >= time):
                 best[i], found[i] = time, True
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def earliest(codes, low, first, entries, base, bits, best):  # type: ignore[no-untyped-def]
+    """Lower ``best``, int64 (probes,), to the least time of each probe's code from ``low`` on."""
+    for i in range(codes.size):
+        code, bucket = codes[i], _bucket(codes[i], bits)
+        at, stop = np.uint64(first[bucket]), np.uint64(first[bucket + _ONE])
+        if stop - at > _CROWD:
+            at = _lower(entries, base, at, stop, code, low[i])  # the first one of the code is the earliest
+            stop = min(at + _ONE, stop)
+        for k in range(at, stop):
+            time = entries[k, 1] + base
+            if entries[k, 0] == code and low[i] <= time < best[i]:
+                best[i] = time
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import ExitStack
+from itertools import product
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oop_engine import FOREVER, GraphError, GroupWise, Linear, Page, Schema
+from oop_engine import FOREVER, GraphError, GroupWise, Linear, Page, Punctuation, Schema
 from oop_engine.core.graphs.contract import EdgeContract
 from oop_engine.operators import AsOf, OAJoin
 from oop_engine.operators.joining import as_of as state_of
@@ -108,6 +112,107 @@ def test_pairs_leave_when_they_are_known_and_not_later(
         known = [r for r in seen[0] if r["k"] is None or r["ts"] < max(linear, of_keys.get(r["k"], linear))]
         expected = as_of(kind, known, seen[1], ON_K, (SCHEMA.names, SCHEMA.names), within)
         assert multiset(d.rows()) == multiset(expected)
+
+
+def needed(
+    left: list[dict[str, Any]], right: list[dict[str, Any]], bounds: list[Bounds], within: int | None
+) -> int:
+    """Return how many right rows a left one that waits, or is to come, can match; no punctuation has ended all."""
+    found = 0
+    for row in right:
+        of_left, of_right = (bound.of(row["k"]) for bound in bounds)
+        waiting = [r["ts"] for r in left if r["k"] == row["k"] and r["ts"] >= of_right]
+        next_left = min([of_left, *waiting])
+        others = [r["ts"] for r in right if r["k"] == row["k"] and row["ts"] < r["ts"] <= next_left]
+        ended = next_left == FOREVER or (within is not None and row["ts"] < next_left - within)
+        found += row["k"] is not None and not ended and not others
+    return found
+
+
+class Bounds:
+    """The bounds of an input, for all keys and for each."""
+
+    def __init__(self) -> None:
+        self.linear, self.of_keys = -(10**9), dict[Any, int]()
+
+    def take(self, message: object) -> None:
+        if isinstance(message, Linear):
+            self.linear = max(self.linear, message.below)
+        elif isinstance(message, GroupWise) and message.attributes == ("k",):
+            for group, below in zip(message.groups.to_pylist(), message.below.tolist(), strict=True):
+                self.of_keys[group["k"]] = max(self.of(group["k"]), below)
+
+    def of(self, key: Any) -> int:
+        return max(self.linear, self.of_keys.get(key, self.linear))
+
+
+@given(
+    st.data(), st.sampled_from([None, 0, 3]), st.sampled_from(["inner", "left"]), st.booleans(), st.booleans()
+)
+def test_a_right_tuple_stays_while_a_left_one_can_match_it(
+    data: st.DataObject, within: int | None, kind: str, speculative: bool, one_code: bool
+) -> None:
+    rows = [data.draw(row_lists(SCHEMA)), data.draw(row_lists(SCHEMA))]
+    script = data.draw(scripts((SCHEMA, SCHEMA), rows, keys=[["k"], ["k"]]))
+    seen: list[list[dict[str, Any]]] = [[], []]
+    bounds = [Bounds(), Bounds()]
+    with ExitStack() as patches:
+        patches.enter_context(patch.object(state_of, "_FEW", 0))
+        if one_code:
+            same = patch.object(
+                KeyCodes, "of", lambda self, columns, rows, source=0: np.zeros(rows, np.int64)
+            )
+            patches.enter_context(same)
+        d = Driver(OAJoin(ON_K, AsOf(within), kind=kind, speculative=speculative), SCHEMA, SCHEMA)
+        for port, message in as_messages(script, (SCHEMA, SCHEMA)):
+            if isinstance(message, Page):
+                seen[port] += message.to_pylist()
+            else:
+                bounds[port].take(message)
+            d.operator._held._looked_at = 0  # type: ignore[attr-defined]
+            d.feed(port, message)
+            if isinstance(message, Linear) and not one_code:
+                right = d.operator._held._sides[1]  # type: ignore[attr-defined]
+                assert right.tuples <= needed(seen[0], seen[1], bounds, within)
+    known = [r for r in seen[0] if r["k"] is None or r["ts"] < bounds[1].of(r["k"])]
+    expected = as_of(kind, known, seen[1], ON_K, (SCHEMA.names, SCHEMA.names), within)
+    if not speculative:
+        assert multiset(d.rows()) == multiset(expected)
+
+
+PUNCTUATION: dict[str, Callable[[int, list[str]], Punctuation]] = {
+    "all": lambda time, keys: Linear(time + 1),
+    "each key": lambda time, keys: GroupWise.of({"k": keys, "of": [time] * 3}, [time + 1] * 3),
+    "end of each key": lambda time, keys: GroupWise.of({"k": keys, "of": [time] * 3}, [FOREVER] * 3),
+    "end of some columns": lambda time, keys: GroupWise.of({"of": [time]}, [FOREVER]),
+}
+ENDS = ["end of each key", "end of some columns"]
+
+
+@pytest.mark.parametrize(("kind", "speculative"), [("inner", False), ("left", False), ("inner", True)])
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize(("left", "right"), list(product(["all", *ENDS], PUNCTUATION)))
+def test_what_is_stored_does_not_grow_with_the_keys_that_are_over(
+    left: str, right: str, first: int, kind: str, speculative: bool
+) -> None:
+    schema = Schema({"ts": pa.int64(), "k": pa.string(), "of": pa.int64()}, "ts", "s")
+    join = OAJoin([("k", "k"), ("of", "of")], AsOf(20), kind=kind, speculative=speculative)
+    d, stored = Driver(join, schema, schema), []
+    for time in range(0, 240, 10):
+        keys = [f"{time}-{number}" for number in range(3)]
+        for port in (first, 1 - first):
+            d.feed(port, Page.of(schema, {"ts": [time] * 3, "k": keys, "of": [time] * 3}))
+        for port in (first, 1 - first):
+            d.feed(port, PUNCTUATION[(left, right)[port]](time, keys))
+        if time in (70, 230):
+            state = d.operator.state()
+            stored.append((state.tuples, state.groups, len(d.operator.snapshot())))
+    assert sum(page.rows for page in d.pages()) == 72
+    (few, few_groups, small), (tuples, groups, size) = stored
+    assert tuples <= few + 6
+    if left == right:  # else a key that has ended on one side alone has a bound of its own there
+        assert groups <= few_groups + 6
+        assert size <= 1.5 * small
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ from oop_engine import FOREVER, Graph, GroupWise, Page, Schema, State, replay
 from oop_engine.core.snapshot import pack, unpack
 from oop_engine.operators import Band, BoundedDisorder, OAJoin, Punctuate
 from oop_engine.operators.joining.index import JoinIndex
-from oop_engine.operators.joining.run import SortedRun, joined
+from oop_engine.operators.joining.run import SortedRun
+from oop_engine.operators.joining.taking import joined
 from oop_engine.testing import Driver, multiset
 
 Tuples = list[tuple[int, int]]
