@@ -41,6 +41,7 @@ from oop_engine import (
     Watermark,
 )
 from oop_engine.core.groups.group_index import occurring
+from oop_engine.core.groups.zeros import with_unsigned_zeros, zeros_in
 from oop_engine.core.punctuation import passed
 from oop_engine.core.saved import Saved
 from oop_engine.core.snapshot import changing
@@ -109,6 +110,7 @@ class Distinct(Operator):
     def open(self) -> None:
         [schema] = self.schemas_out
         self._names = [n for n in schema.names if n != schema.progressing]
+        self._zeros = zeros_in(schema, self._names)
         self._index = GroupIndex([schema.type_of(n) for n in self._names], KeyTable)
         self._hold(np.empty(0, np.int64), np.empty(0, np.int64))
         self._net = None if schema.change is None else NetRows(schema)
@@ -116,7 +118,7 @@ class Distinct(Operator):
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         [schema] = self.schemas_out
-        keys = page.with_batch(schema, page.batch.select(schema.names))
+        keys = with_unsigned_zeros(page.with_batch(schema, page.batch.select(schema.names)), self._zeros)
         if self._net is not None:
             if (revised := self._net.distinct(keys)) is not None:
                 yield 0, revised

@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from oop_engine.core.errors import GraphError
 from oop_engine.core.groups.group_index import GroupIndex
+from oop_engine.core.groups.zeros import with_unsigned_zeros, zeros_in
 from oop_engine.core.operator import Emission, Operator, State
 from oop_engine.core.page import Page, concat
 from oop_engine.core.punctuation import FOREVER, NEVER, Linear, Punctuation
@@ -88,9 +89,10 @@ class Latest(Operator):
     def open(self) -> None:
         [schema] = self.schemas_in
         self._held, self._counting, self._below = ReorderBuffer(schema), Page.empty(schema), NEVER
+        self._zeros = zeros_in(schema, self.by)
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
-        self._held.add(page)
+        self._held.add(with_unsigned_zeros(page, self._zeros))
         yield from ()
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:

@@ -25,6 +25,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from oop_engine.core.errors import GraphError
+from oop_engine.core.groups.zeros import with_unsigned_zeros, zeros_in
 from oop_engine.core.operator import Emission, Operator, State
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import Punctuation, Wants
@@ -123,9 +124,10 @@ class MultiJoin(Operator):
         keys = [[key[port] for key in self.keys] for port in range(len(self.inputs))]
         rules = [terms.band.fitted(self.schemas_in[0], terms.operator) for terms in self._terms]
         self._held = StarState(self.schemas_in, keys, rules)
+        self._zeros = list(map(zeros_in, self.schemas_in, keys))
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
-        [schema] = self.schemas_out
+        [schema], page = self.schemas_out, with_unsigned_zeros(page, self._zeros[port])
         for batches in self._held.arrive(port, self._held.bounds.timely(port, page)):
             columns = [column for batch in batches for column in batch.columns]
             joined = pa.RecordBatch.from_arrays(columns, schema=schema.fields)

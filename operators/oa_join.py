@@ -41,6 +41,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from oop_engine.core.errors import GraphError
+from oop_engine.core.groups.zeros import with_unsigned_zeros, zeros_in_keys
 from oop_engine.core.operator import Emission, Operator, State
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER, Joint, Linear, Punctuation, Wants
@@ -167,6 +168,7 @@ class OAJoin(Operator):
         late = None if self._changes else self.schemas_out[0]
         self._held = join_state(self.terms, self.schemas_in, speculative=self.speculative, late=late)
         self.foresees = self._held.foresees
+        self._zeros = zeros_in_keys(self.schemas_in, self.terms.keys)
         self._due = None if self.flush is None else DueRows(self.schemas_out[0], self.flush)
         self._right_time = self.terms.right_progressing(*self.schemas_in)
         self._right_out = NEVER
@@ -176,7 +178,7 @@ class OAJoin(Operator):
         self._held.foresee(port, pages)
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
-        answer = self._of_page(port, page)
+        answer = self._of_page(port, with_unsigned_zeros(page, self._zeros[port]))
         return answer if self._due is None else self._asked(self._due.behind_page(answer, len(page)))
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:

@@ -18,6 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.core.errors import ContractError
+from oop_engine.core.groups.zeros import unsigned_zeros
 
 __all__ = [
     "EVERYTHING",
@@ -58,6 +59,9 @@ class GroupWise:
     below: NDArray[np.int64]
 
     def __post_init__(self) -> None:
+        plain = list(map(unsigned_zeros, self.groups.columns))
+        if any(one is not other for one, other in zip(plain, self.groups.columns, strict=True)):
+            object.__setattr__(self, "groups", pa.RecordBatch.from_arrays(plain, schema=self.groups.schema))
         names = self.groups.schema.names
         if len(set(names)) != max(len(names), 1):
             msg = f"group-wise punctuation: there must be an attribute, and none twice; got {names}"

@@ -25,6 +25,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from oop_engine.core.groups.zeros import with_unsigned_zeros, zeros_in_keys
 from oop_engine.core.operator import Emission, Operator, State
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER, Linear, Punctuation
@@ -91,6 +92,7 @@ class OPIBJoin(Operator):
         return True
 
     def open(self) -> None:
+        self._zeros = zeros_in_keys(self.schemas_in, self.terms.keys)
         self._right = join_state(self.terms, self.schemas_in)  # its left side stays empty
         self._left = SortedRows(self.schemas_in[0])
         self._held = SortedRows(self.schemas_out[0])  # of a full join
@@ -99,6 +101,7 @@ class OPIBJoin(Operator):
         self._at_once = _AT_FIRST
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
+        page = with_unsigned_zeros(page, self._zeros[port])
         reached = last_time(page, self._right.bounds.linear[port], f"OPIBJoin: input {self.inputs[port]!r}")
         if port == 0:
             alone = self._right.kind.alone[0]

@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from oop_engine.core.groups.zeros import with_unsigned_zeros, zeros_in_keys
 from oop_engine.core.operator import Emission, Operator, State
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import Linear, Punctuation
@@ -84,10 +85,12 @@ class OPOBJoin(Operator):
         return True
 
     def open(self) -> None:
+        self._zeros = zeros_in_keys(self.schemas_in, self.terms.keys)
         self._held = join_state(self.terms, self.schemas_in)
         self._results = SortedRows(self.schemas_out[0])
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
+        page = with_unsigned_zeros(page, self._zeros[port])
         reached = last_time(page, self._held.bounds.linear[port], f"OPOBJoin: input {self.inputs[port]!r}")
         for joined in self._held.arrive(port, page):
             self._results.add(Page(self.schemas_out[0], joined))

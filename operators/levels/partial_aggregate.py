@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from oop_engine.core.groups.zeros import with_unsigned_zeros, zeros_in
 from oop_engine.core.operator import Emission, Operator, State
 from oop_engine.core.page import Page
 from oop_engine.core.progress import Progress
@@ -85,8 +86,10 @@ class PartialAggregate(Operator):
     def open(self) -> None:
         self._rows = self._rows_of(self.schemas_in[0])
         self._progress = Progress()
+        self._zeros = zeros_in(self.schemas_in[0], self.by)
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
+        page = with_unsigned_zeros(page, self._zeros)
         if len(page) and (rows := self._rows.of_page(page)) is not None:
             yield 0, rows
 

@@ -27,6 +27,7 @@ from oop_engine.core.errors import SnapshotError
 from oop_engine.core.groups.few_texts import FewTexts
 from oop_engine.core.groups.in_python import counted
 from oop_engine.core.groups.integer_table import IntegerTable
+from oop_engine.core.groups.zeros import unsigned_zeros
 from oop_engine.core.saved import Saved
 
 __all__ = ["GroupIndex", "comparable", "occurring"]
@@ -126,7 +127,7 @@ class GroupIndex:
             first = np.empty(size - known, np.int64)
             new = np.flatnonzero(slots >= known)[::-1]
             first[slots[new] - known] = new  # written backwards, so the first sight stays
-            self._remember([column.take(pa.array(first)) for column in columns], size)
+            self._remember([unsigned_zeros(column.take(pa.array(first))) for column in columns], size)
         return slots
 
     def encode_integers(self, values: NDArray[Any]) -> NDArray[np.int64]:
