@@ -262,6 +262,33 @@ def test_runs_far_back_are_found_in_sorted_pages(keys):
     assert driver.operator.state().in_use == (0, 0, 0)
 
 
+@pytest.mark.parametrize("keys", [1, 3])
+@pytest.mark.parametrize("size", [1, 100, 20_000])
+def test_tuples_find_their_runs_among_very_many_that_come_and_go(keys, size):
+    rng = np.random.default_rng(keys)
+    schema = Schema({"ts": pa.int64(), "k": pa.int64()}, "ts", "s")
+    driver = Driver(WindowAggregate({"w": Session(9)}, {"n": Count()}, by=("k",)), schema)
+    given, low = [], 0
+    for turn in range(60):
+        spread = [60_000, 8_000][turn % 2]  # evenly, and close together
+        ts, ks = low + rng.integers(0, spread, 400), rng.integers(0, keys, 400)
+        given.append((ks, ts))
+        for first in range(0, 400 if size > 1 else 40, size):
+            some = slice(first, first + size if size > 1 or first < 39 else 400)
+            driver.feed(0, Page.of(schema, {"ts": ts[some], "k": ks[some]}))
+        if turn % 10 == 9:
+            low += 5_000
+            driver.feed(0, Linear(low))
+    driver.feed(0, Linear(FOREVER))
+    ks, ts = (np.concatenate(column) for column in zip(*given, strict=True))
+    order = np.lexsort((ts, ks))
+    ks, ts = ks[order], ts[order]
+    first = np.flatnonzero(np.append(True, (ks[1:] != ks[:-1]) | (ts[1:] > ts[:-1] + 9)))
+    counts = np.diff(np.append(first, ts.size))
+    expected = {*zip(ks[first].tolist(), ts[first].tolist(), counts.tolist(), strict=True)}
+    assert {(row["k"], row["window_start"], row["n"]) for row in driver.rows()} == expected
+
+
 @pytest.mark.parametrize("room", [1, 40, 1 << 20])
 def test_windows_leave_in_parts_where_there_is_no_room_for_all(monkeypatch, room):
     monkeypatch.setattr(session_store, "_ROOM", room)

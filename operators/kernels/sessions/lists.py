@@ -1,3 +1,4 @@
+# Long: a loop is kept on disk with those that it calls.
 """Open runs of sessions in lists, where each group has its runs from the newest to the oldest.
 
 Common arguments: ``slots`` int64 (n,) of groups; ``gaps`` int64 (definitions,), the narrowest first; ``table``, the
@@ -22,8 +23,11 @@ __all__ = [
     "FULL",
     "OPEN",
     "USED",
+    "WALKED",
+    "Fingers",
     "RunLists",
     "earliest",
+    "fingers_of",
     "least",
     "leave",
     "listed",
@@ -33,9 +37,11 @@ __all__ = [
 ]
 
 Integers = NDArray[np.int64]
-USED, OPEN, FOUND, FULL, FREE = range(5)
+USED, OPEN, FOUND, FULL, FREE, WALKED = range(6)
 _NONE = -1  # ``left`` of a free run
 _BLOCK = 256  # tuples
+_NEAR = 8  # steps along a list before the fingers are searched
+_APART = 16  # runs from one finger to the next
 _FOREVER = np.iinfo(np.int64).max
 
 
@@ -44,8 +50,9 @@ class RunLists(NamedTuple):
 
     ``until`` int64: no open window of the group ends before.  ``times`` int64 (runs, 2): the first and the last of a
     run; ``of`` int32: its group; ``left`` int16: how many definitions have put it out, the narrowest first, -1 where it
-    is free.  ``counts`` int64 (5,): runs in use; groups with runs; pairs that ``place`` has found; whether it stopped
-    for want of free runs; the first free run, whose ``older`` is the next one.
+    is free.  ``counts`` int64 (6,): runs in use; groups with runs; pairs that ``place`` has found; whether it stopped
+    for want of free runs; the first free run, whose ``older`` is the next one; the steps that ``place`` has taken along
+    lists.
     """
 
     heads: NDArray[np.int32]
@@ -57,14 +64,65 @@ class RunLists(NamedTuple):
     counts: Integers
 
 
+class Fingers(NamedTuple):
+    """Every ``_APART``-th run of all lists, by group, the newest first, as the lists were at some moment.
+
+    ``slots`` int32, ``times`` int64 (the first time), ``runs`` int32, all (fingers,).  A run may have been freed since,
+    used again, or have got an earlier first time, so a finger counts only if its run is as it must be (``_finger``).
+    """
+
+    slots: NDArray[np.int32]
+    times: Integers
+    runs: NDArray[np.int32]
+
+
 @njit(cache=True, nogil=True)
-def place(table, slots, times, gap, begin, most, of, pairs):
+def fingers_of(table):
+    """Return the fingers of all lists as they are now.  O(groups + runs)."""
+    heads, older, spans = table.heads, table.older, table.times
+    size = (table.counts[USED] + len(heads)) // _APART + 1
+    slots, times, runs = np.empty(size, np.int32), np.empty(size, np.int64), np.empty(size, np.int32)
+    seen, found = np.int64(0), np.int64(0)
+    for slot in range(len(heads)):
+        run = heads[slot]
+        while run >= 0:
+            seen += 1
+            if seen % _APART == 0:
+                slots[found], times[found], runs[found] = slot, spans[run, 0], run
+                found += 1
+            run = older[run]
+    return slots[:found], times[:found], runs[:found]
+
+
+@njit(cache=True, nogil=True)
+def _finger(table, fingers, slot, time, gap):
+    """Return a run of a group that is newer than a time by more than a gap, near it in the list; -1: none is known."""
+    slots, times, runs = fingers
+    low, high = 0, len(slots)
+    while low < high:
+        middle = (low + high) >> 1
+        if slots[middle] < slot or (slots[middle] == slot and times[middle] - gap > time):
+            low = middle + 1
+        else:
+            high = middle
+    for at in range(low - 1, max(low - 1 - _NEAR, -1), -1):
+        run = runs[at]
+        if slots[at] != slot:
+            return np.int32(-1)
+        if table.of[run] == slot and table.left[run] >= 0 and table.times[run, 0] - gap > time:
+            return run
+    return np.int32(-1)
+
+
+@njit(cache=True, nogil=True)
+def place(table, slots, times, gap, begin, most, of, pairs, fingers):
     """Put each tuple into the run it is at most ``gap``, the least, away from, else a new one; write it into ``of``.
 
     slots, times, of int64 (n,), from ``begin`` on.  Where a tuple joins two runs the older one ends: ``pairs`` int64
     (3, n) takes the run that stays, the older one, and the one that stays; runs that end are not used again here.
     Returns the tuple at which there are no free runs, or more than ``most`` steps a tuple were taken along lists, or
-    n.  A tuple of the same group as the one before it that is not later goes on from there.
+    n.  A tuple of the same group as the one before it that is not later goes on from there; others begin at the newest
+    run, and after ``_NEAR`` steps at the nearest finger.  O(log fingers) a tuple, and O(runs behind its finger).
     """
     heads, until, older, spans, owner, left, counts = table
     used, opened, found, free, steps = counts[USED], counts[OPEN], counts[FOUND], counts[FREE], -1024
@@ -74,12 +132,18 @@ def place(table, slots, times, gap, begin, most, of, pairs):
         for i in rest[: _in_newest(table, slots, times, gap, block, of, rest)]:
             if slots[i] != slot or times[i] > time:
                 slot, newer, run = slots[i], -1, heads[slots[i]]
-            time = times[i]
+            time, near = times[i], 0
             while run >= 0 and spans[run, 0] - gap > time:
-                newer, run, steps = run, older[run], steps + 1
+                newer, run, near = run, older[run], near + 1
+                if near == _NEAR and len(fingers.runs):
+                    nearer = _finger(table, fingers, slot, time, gap)
+                    if nearer >= 0 and spans[nearer, 0] < spans[newer, 0]:
+                        newer, run = nearer, older[nearer]
+            steps += near
             counts[FULL] = free < 0
             if counts[FULL] or steps > most * (i - begin + 1):
                 counts[USED], counts[OPEN], counts[FOUND], counts[FREE] = used, opened, found, free
+                counts[WALKED] += steps + 1024
                 return i
             if run < 0 or time > spans[run, 1] + gap:
                 new, free, used = free, older[free], used + 1
@@ -97,10 +161,12 @@ def place(table, slots, times, gap, begin, most, of, pairs):
                     spans[run, 0], other = time, older[run]
                     if other >= 0 and time <= spans[other, 1] + gap:
                         spans[run, 0], older[run] = spans[other, 0], older[other]
+                        owner[other] = -1  # no finger leads there
                         pairs[0, found], pairs[1, found], pairs[2, found] = run, other, run
                         found += 1
             of[i] = run
     counts[USED], counts[OPEN], counts[FOUND], counts[FREE] = used, opened, found, free
+    counts[WALKED] += steps + 1024
     return len(slots)
 
 

@@ -1,8 +1,11 @@
 """Session lists: open runs of sessions in a list a group (``kernels/sessions/lists.py``), wherever in time they are.
 
-A tuple looks from the newest run of its group on, so most take one step, with no sort.  Where a page would walk far,
-as a stream without groups and with very many open runs would, the rest of it is sorted: then a list is walked
-through once.  What a page joins is combined behind its tuples, in the order in which they were joined.
+A tuple looks from the newest run of its group on, so most take one step, with no sort.  Where tuples walk far, as in a
+group with very many open runs, every 16th run becomes a *finger*, at which a tuple begins that is not near the newest
+run.  Fingers are made anew when as many steps have been taken as that costs; in between, a page that walks far is
+sorted, so that a list is walked through once.
+
+What a page joins is combined behind its tuples, in the order in which they were joined.
 
 A bound looks at one number a group, before which none of its windows ends, and walks along the lists of those groups
 alone that may have a complete one.
@@ -26,8 +29,11 @@ from oop_engine.operators.kernels.sessions.lists import (
     FULL,
     OPEN,
     USED,
+    WALKED,
+    Fingers,
     RunLists,
     earliest,
+    fingers_of,
     least,
     leave,
     listed,
@@ -48,6 +54,7 @@ __all__ = ["OpenRuns", "SessionLists"]
 _LEAST = 16  # runs there is room for
 _STEPS = 8  # a tuple along a list, on the average, before the rest of a page is sorted
 _ANY = 1 << 40
+_NO_FINGERS = Fingers(np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int32))
 
 
 class OpenRuns(NamedTuple):
@@ -78,10 +85,10 @@ class SessionLists:
         until = np.full(groups, NEVER)
         heads[slots[begins]] = begins
         older[begins - 1] = -1  # the oldest of the group before, and of the last one
-        counts = np.array([slots.size, begins.size, 0, 0, -1])
+        counts = np.array([slots.size, begins.size, 0, 0, -1, 0])
         columns = slots.astype(np.int32), left.astype(np.int16)
         self._table = RunLists(heads, until, older, times, *columns, counts)
-        self.states.columns = states
+        self.states.columns, self._fingers = states, _NO_FINGERS
         self._grow()
 
     def _grow(self) -> None:
@@ -115,7 +122,7 @@ class SessionLists:
     @property
     def nbytes(self) -> int:
         """Bytes of the lists and states, with the room there is for more."""
-        held = sum(column.nbytes for column in self._table)
+        held = sum(column.nbytes for column in (*self._table, *self._fingers))
         return held + self.states.row_bytes * self._table.left.size
 
     @property
@@ -143,9 +150,14 @@ class SessionLists:
         slots, times = fixed(slots), fixed(times)
         gap, counts = int(self._gaps[0]), self._table.counts
         counts[FOUND], done, order, most, into = 0, 0, None, _STEPS, of
-        while (done := place(self._table, slots, times, gap, done, most, into, pairs)) < times.size:
+        fingers = self._fingers
+        while (done := place(self._table, slots, times, gap, done, most, into, pairs, fingers)) < times.size:
             if counts[FULL]:
                 self._grow()
+                continue
+            if 4 * counts[WALKED] > len(self) + self._table.heads.size:
+                self._fingers = fingers = Fingers(*fingers_of(self._table))
+                counts[WALKED] = 0
                 continue
             order, most = done + order_of(slots[done:], -times[done:]), _ANY
             slots, times = fixed(slots[order]), fixed(times[order])
@@ -223,6 +235,7 @@ class SessionLists:
         self.room(slots.size)
         heads, until = self._table.heads[kept], self._table.until[kept]
         self._table = self._table._replace(heads=heads, until=until)
+        self._fingers = _NO_FINGERS
 
     def save(self) -> dict[str, Any]:
         slots, times, left, states = self.runs()
