@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager, ExitStack, aclosing
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from oop_engine.connectors.sources.pace import Pace
 from oop_engine.core.errors import SetupError
 from oop_engine.system.stopwatch import wall
 
@@ -114,12 +115,20 @@ async def again(
 
 async def read_on(source: LiveSource, position: Position) -> AsyncIterator[tuple[Any, Position]]:
     """Yield all of a source from ``position`` on, also behind a time in which its server was away."""
+    pace = Pace(source)
     while True:
         try:
             async with aclosing(source.read(position)) as pieces:  # type: ignore[type-var]
+                pace.ask()
                 async for data, behind in pieces:
+                    known = not pace.turned and wall() < pace.due
+                    alone = not known and pace.came()
                     yield data, behind
                     position = behind
+                    if alone:
+                        await pace.give_way()
+                    if not known or pace.turned:
+                        pace.ask()
             return
         except UnreachableError as error:
             source.link.gone(error.__cause__ or error)

@@ -34,6 +34,7 @@ class LiveSource:
     ``by_lines``: its data are cut at the ends of lines, so its format must have lines.
     ``gathers``: it is read when all before has gone in, and gives all that has come meanwhile together; from others
     the service reads on while the graph is busy, and gathers their data itself.
+    ``moves``: it goes on on a thread once ``blocks`` is set, as its data hold up the event loop.
     ``adds``: columns that it adds to rows by itself, which a schema need not have.
     ``unreadable`` is set by the service: a source calls it with rows that it cannot read itself.
     ``link``: a source tells it whether its server is there (``here``, ``gone``).
@@ -42,6 +43,8 @@ class LiveSource:
     replayable: ClassVar[bool] = False
     by_lines: ClassVar[bool] = False
     gathers: ClassVar[bool] = False
+    moves: ClassVar[bool] = False
+    blocks: bool = False
     adds: tuple[str, ...] = ()
     format: str = "rows"
     unreadable: Unreadable | None = None
@@ -62,6 +65,10 @@ class LiveSource:
 
     async def acknowledge(self, position: Position) -> None:
         """Learn that all up to ``position`` is in a checkpoint, or, without one, in the sinks.  May be repeated."""
+
+    def rest(self) -> list[tuple[Any, Position]]:
+        """Return data that came and that ``read`` had not yielded when it was closed, each with its position."""
+        return []
 
     def headed(self) -> bytes:
         """Return the line of column names that stands before all data (CSV); by default none."""

@@ -8,7 +8,7 @@ source that gathers its data by itself needs one task, and its data are answered
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 from oop_engine.connectors.formats import MESSAGE_FORMATS
 from oop_engine.connectors.link import ServerLink, read_on
 from oop_engine.connectors.source import LiveSource, Position
-from oop_engine.connectors.sources.generated import Generated
+from oop_engine.connectors.sources.generated import Generated, is_feed
 from oop_engine.core.errors import UsageError
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
@@ -43,7 +43,7 @@ class _RefusedError(Exception):
 
 
 class Inlet:
-    """Source ``name`` of a graph; ``given``: a ``LiveSource``, or an asynchronous iterable.
+    """Source ``name`` of a graph; ``given``: a ``LiveSource``, or a feed (``Generated``).
 
     ``position``: behind the last data that went in; ``ended``: nothing more comes; ``tuples``: how many came;
     ``nulls``: by column, how many of them had no value in it; ``unknown``: by name, how many rows had a column that the
@@ -55,11 +55,11 @@ class Inlet:
     def __init__(
         self, name: str, given: Any, schema: Schema, dead: DeadLetters, local: Local, took: Callable[[], Awaitable[Any]]
     ) -> None:  # fmt: skip
-        if isinstance(given, AsyncIterable) and not isinstance(given, LiveSource):
-            given = Generated(given)
         if not isinstance(given, LiveSource):
-            msg = f"source {name!r}: must be a LiveSource or an asynchronous iterable; got {type(given).__name__}"
-            raise UsageError(msg)
+            if not is_feed(given):
+                msg = f"source {name!r}: must be a LiveSource or an iterable of rows; got {type(given).__name__}"
+                raise UsageError(msg)
+            given = Generated(given)
         if given.format not in MESSAGE_FORMATS:
             msg = f"source {name!r}: unknown message format {given.format!r}: use one of {', '.join(MESSAGE_FORMATS)}"
             raise UsageError(msg)
@@ -137,6 +137,14 @@ class Inlet:
                 if self._over and not self._waiting:
                     await self._local.end(self.name)
                     self.ended = True
+
+    async def finish(self) -> None:
+        """Push all that came before the source was closed."""
+        before = self._waiting[-1][2] if self._waiting else self.position
+        for data, behind in self.source.rest():
+            self._waiting.append((data, before, behind))
+            before = behind
+        await self.put()
 
     async def put(self) -> None:
         """Push all that waits; nobody else does so meanwhile."""

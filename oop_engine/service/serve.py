@@ -39,12 +39,13 @@ async def serve(
 ) -> Served:
     """Run ``graph`` over live ``sources`` into ``sinks``, until the sources end or it is stopped.
 
-    ``sources``: for each source of the graph a ``LiveSource``, or an asynchronous iterable of pages, punctuation,
-    Arrow data or dictionaries.  ``sinks``: for each sink a ``LiveSink``, or a function that is called with each
-    page. ``checkpoint``: a folder; a service that finds a checkpoint there goes on from it, and then results are
-    neither lost nor repeated where sources can be read again, whenever the process dies.  Without one, a restart
-    begins anew. ``every_s``: seconds between checkpoints, and so between the moments when results of a
-    ``PartFiles`` become visible. ``dead_letters``: a sink of rows that cannot be read (``DEAD_LETTERS``).
+    ``sources``: for each source of the graph a ``LiveSource``, or an iterable of pages, punctuation, Arrow data or
+    rows: asynchronous, or a plain one, such as a generator that may block, which is read on a thread (``Generated``).
+    ``sinks``: for each sink a ``LiveSink``, or a function that is called with each page.
+    ``checkpoint``: a folder; a service that finds a checkpoint there goes on from it, and then results are neither lost
+    nor repeated where sources can be read again, whenever the process dies.  Without one, a restart begins anew.
+    ``every_s``: seconds between checkpoints, and so between the moments when results of a ``PartFiles`` become visible.
+    ``dead_letters``: a sink of rows that cannot be read (``DEAD_LETTERS``).
     ``without_state_of``: nodes that have changed since the checkpoint, or are gone: their state is discarded, and the
     log shows how much; nodes that are new begin empty anyway.  ``after_drain``: go on behind a drain, or the end of all
     streams, from the same positions, with operators that begin empty.

@@ -194,7 +194,7 @@ class Service:
                 self.gate.close()
                 await cancelled({*readers, *tickers})
                 for inlet in self.inlets.values():
-                    await inlet.put()
+                    await inlet.finish()
                 over = not self._left and (drain or all(inlet.ended for inlet in self.inlets.values()))
                 if not over:
                     if not self._left:

@@ -2,51 +2,105 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable
-from typing import Any
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable
+from contextlib import aclosing
+from typing import Any, TypeAlias
 
 from oop_engine.connectors.source import LiveSource, Position
+from oop_engine.connectors.sources.on_thread import ThreadReader
 from oop_engine.core.errors import UsageError
+from oop_engine.core.page import Page
+from oop_engine.core.plain import is_arrow
+from oop_engine.core.punctuation import Punctuation
 
-__all__ = ["Generated", "Replayed"]
+__all__ = ["Feed", "Generated", "Replayed", "is_feed"]
+
+Feed: TypeAlias = AsyncIterable[Any] | Iterable[Any]
 
 
-class Generated(LiveSource):
-    """Whatever ``feed`` yields: pages, punctuation, Arrow data, dictionaries, or bytes of another ``format``.
+class _OfFeed(LiveSource):
+    """The base of sources that read a feed; ``_left`` are its items that were read and not yielded before a stop."""
 
+    moves = True
+    _count = 0
+    _reader: ThreadReader | None = None
+
+    async def _numbered(self, feed: Feed, count: int) -> AsyncGenerator[tuple[Any, int]]:
+        """Yield each item with its number; those of a plain feed, or of one that blocks the event loop, on a thread."""
+        if isinstance(feed, AsyncIterable):
+            items = aiter(feed)
+            try:
+                async for item in items:
+                    count += 1
+                    yield item, count
+                    if self.blocks:
+                        break
+                else:
+                    return
+            finally:
+                if not self.blocks and hasattr(items, "aclose"):
+                    await items.aclose()
+            feed = items
+        elif is_arrow(feed) or isinstance(feed, Page | Punctuation | dict | list | tuple):
+            for item in feed if isinstance(feed, list | tuple) else (feed,):
+                count += 1
+                yield item, count
+            return
+        self._reader, self._count = ThreadReader(self.link.name, feed), count
+        async with aclosing(self._reader.items()) as found:
+            async for item in found:
+                self._count += 1
+                yield item, self._count
+
+    def rest(self) -> list[tuple[Any, Position]]:
+        """Return the items that a thread has read and that were not yielded, each with its number."""
+        if self._reader is None:
+            return []
+        items = [*self._reader.left]
+        self._reader.left.clear()
+        first = self._count + 1
+        self._count += len(items)
+        return list(zip(items, range(first, self._count + 1), strict=True))
+
+
+class Generated(_OfFeed):
+    """Whatever ``feed`` yields: pages, punctuation, Arrow data, rows, or bytes of another ``format``.
+
+    ``feed``: an iterable, which is read on a thread, as it may block; or an asynchronous one, read in the event loop of
+    the service, and on a thread once it has blocked that for 50 ms and awaited nothing so far.
     It cannot be read again: after a crash it goes on with the next item.
     """
 
-    def __init__(self, feed: AsyncIterable[Any], format: str = "rows") -> None:
+    def __init__(self, feed: Feed, format: str = "rows") -> None:
         self._feed, self.format = feed, format
 
-    async def read(self, position: Position) -> AsyncIterator[tuple[Any, Position]]:
+    def read(self, position: Position) -> AsyncIterator[tuple[Any, Position]]:
         """Yield each item; the position is how much has come in this process and those before."""
-        count = int(position or 0)
-        async for data in self._feed:
-            count += 1
-            yield data, count
-        if hasattr(self._feed, "aclose"):
-            await self._feed.aclose()
+        return self._numbered(self._feed, int(position or 0))
 
 
-class Replayed(LiveSource):
-    """The items of ``make(count)``, an asynchronous iterable that goes on behind the first ``count`` items.
+class Replayed(_OfFeed):
+    """The items of ``make(count)``, an iterable of either kind (``Generated``) that begins behind ``count`` items.
 
     It can be read again, so nothing is lost with a process, and nothing is counted twice.
     """
 
     replayable = True
 
-    def __init__(self, make: Callable[[int], AsyncIterable[Any]], format: str = "rows") -> None:
+    def __init__(self, make: Callable[[int], Feed], format: str = "rows") -> None:
         self._make, self.format = make, format
 
-    async def read(self, position: Position) -> AsyncIterator[tuple[Any, Position]]:
+    def read(self, position: Position) -> AsyncIterator[tuple[Any, Position]]:
         """Yield items, each with how many there were up to it."""
         if not isinstance(position, int | None):
             msg = f"a replayed source goes on from a number of items; got {position!r}: is the checkpoint another's?"
             raise UsageError(msg)
         count = position or 0
-        async for data in self._make(count):
-            count += 1
-            yield data, count
+        return self._numbered(self._make(count), count)
+
+
+def is_feed(given: object) -> bool:
+    """Tell whether an object is a feed: an iterable of items, or one item as a whole."""
+    return (isinstance(given, AsyncIterable | Iterable) and not isinstance(given, str | bytes)) or is_arrow(
+        given
+    )

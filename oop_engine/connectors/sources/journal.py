@@ -16,7 +16,7 @@ import asyncio
 import logging
 import struct
 from bisect import bisect_right
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
 from itertools import pairwise
@@ -27,7 +27,7 @@ from zlib import crc32
 from oop_engine.connectors.link import read_on
 from oop_engine.connectors.packed import UNPACKABLE, lasting, packer, unpacked
 from oop_engine.connectors.source import LiveSource, Position
-from oop_engine.connectors.sources.generated import Generated
+from oop_engine.connectors.sources.generated import Feed, Generated
 from oop_engine.core.errors import TraceError, UsageError
 from oop_engine.system.disk import Disk
 
@@ -46,12 +46,12 @@ async def _on_thread(work: Callable[[], T]) -> T:
 class Journal(LiveSource):
     """The data of ``source``, which are written to ``folder`` before they are handed on.
 
-    ``source``: one that cannot be read again (``TcpLines``, ``WebSocket``, ``Mqtt`` with QoS 0), or an asynchronous
-    iterable.  The position is an offset into the journal; segments of ``segment_bytes`` go, but for the last two, once
-    a checkpoint is behind them.  After a restart the journal is read from the checkpoint on, to its end, then the
-    source.  Nothing is lost that was handed on, whether the process is killed or the power fails; data that the
-    process had received and not written yet are, less than come while the disk syncs.  ``source`` may forget data
-    (``acknowledge``) as soon as they are in the journal.
+    ``source``: one that cannot be read again (``TcpLines``, ``WebSocket``, ``Mqtt`` with QoS 0), or an iterable of
+    either kind (``Generated``).  The position is an offset into the journal; segments of ``segment_bytes`` go, but for
+    the last two, once a checkpoint is behind them.  After a restart the journal is read from the checkpoint on, to its
+    end, then the source.  Nothing is lost that was handed on, whether the process is killed or the power fails; data
+    that the process had received and not written yet are, less than come while the disk syncs.  ``source`` may forget
+    data (``acknowledge``) as soon as they are in the journal.
 
     ``folder`` is of one source and on this machine; one process at a time has it.  Raises ``UsageError`` if another
     one has it, ``TraceError`` if the position is no longer there or a segment is damaged, ``OSError`` if the disk is
@@ -62,7 +62,7 @@ class Journal(LiveSource):
 
     def __init__(
         self,
-        source: LiveSource | AsyncIterable[Any],
+        source: LiveSource | Feed,
         folder: str | Path,
         *,
         segment_bytes: int = _SEGMENT,
@@ -153,9 +153,8 @@ class Journal(LiveSource):
                 self._before = pieces[-1][1]
             yield [(data, offset) for data, _, offset in pieces if offset > at]
         if not known:
-            await self._aside(
-                lambda: [self._segment_of(start, None) for start in starts[-1:]]
-            )  # to know its end
+            # to know its end
+            await self._aside(lambda: [self._segment_of(start, None) for start in starts[-1:]])
             raise self._gone(at, starts)
 
     def _gone(self, at: int, starts: list[int]) -> TraceError:
@@ -222,6 +221,8 @@ class Journal(LiveSource):
         finally:
             reading.cancel()
             await asyncio.gather(reading, *([writing] if writing else []), return_exceptions=True)
+            for given, position in self._source.rest():
+                self._keep(packer(), given, position, waiting)
             if (rest := waiting.take()).data and not (writing and writing.exception()):
                 await self._aside(partial(self._append, rest))  # it comes with the next start
 
@@ -229,17 +230,20 @@ class Journal(LiveSource):
         pack = packer()
         async with aclosing(read_on(self._source, self._before)) as pieces:  # type: ignore[type-var]
             async for given, position in pieces:
-                data = lasting(given)
-                try:
-                    packed = pack([data, position])
-                except UNPACKABLE as error:
-                    if self.unreadable is None:
-                        raise
-                    self.unreadable(f"cannot be kept: {error}", repr(data)[:1000], 1)
-                    continue
-                waiting.put(data, packed, position)
+                self._keep(pack, given, position, waiting)
                 if len(waiting.group.body) >= _MOST:
                     await waiting.emptied.wait()
+
+    def _keep(self, pack: Callable[[Any], bytes], given: Any, position: Position, waiting: _Waiting) -> None:
+        data = lasting(given)
+        try:
+            packed = pack([data, position])
+        except UNPACKABLE as error:
+            if self.unreadable is None:
+                raise
+            self.unreadable(f"cannot be kept: {error}", repr(data)[:1000], 1)
+        else:
+            waiting.put(data, packed, position)
 
     def _append(self, group: _Group) -> int:
         """Write a group; return the offset at which its pieces begin."""

@@ -242,7 +242,7 @@ def test_data_that_wait_when_the_reading_stops_are_kept(tmp_path: Path) -> None:
 
         reading = asyncio.create_task(some(Journal(feed(), tmp_path, aside=aside)))
         await writing.wait()
-        for _ in range(5):
+        for _ in range(20):
             await asyncio.sleep(0)
         reading.cancel()
         go.set()

@@ -165,7 +165,6 @@ def checked(**changes: object) -> None:
             r"'in' .*; node 'count' .*these nodes anew with --without-state-of in --without-state-of count \(",
         ),
         ({"nodes": {"in": NODES["in"]}}, "'count' is no longer there"),
-        ({"nodes": {**NODES, "more": ["x", "", ""]}}, "'more' was not there"),
         (
             {"versions": {"count": range(3, 4)}},
             "version 2, from which there is no migration; this program's is 3",

@@ -353,7 +353,7 @@ def test_a_heartbeat_goes_by_the_clock_of_the_machine(monkeypatch: pytest.Monkey
 
     async def main() -> None:
         service = Service(
-            counts(policy=policy), {"in": endless(rows(0, 3), asyncio.Event())}, {"out": sink}, folder=None
+            counts(policy=policy), {"in": endless([rows(0, 3)], asyncio.Event())}, {"out": sink}, folder=None
         )
         seen = service.outlets.take
 
@@ -516,7 +516,7 @@ def test_the_error_of_a_source_comes_out_as_it_was_raised() -> None:
     [
         ({}, {"out": print}, "has the sources in; got none"),
         ({"in": Generated(None), "more": 1}, {"out": print}, "has the sources in; got in, more"),  # type: ignore[arg-type]
-        ({"in": 1}, {"out": print}, "must be a LiveSource or an asynchronous iterable; got int"),
+        ({"in": 1}, {"out": print}, "must be a LiveSource or an iterable of rows; got int"),
         ({"in": Generated(None, "xml")}, {"out": print}, "unknown message format 'xml'"),  # type: ignore[arg-type]
         ({"in": Generated(None)}, {}, "has the sinks out; got none"),  # type: ignore[arg-type]
         ({"in": Generated(None)}, {"out": 1}, "must be a LiveSink or a function"),  # type: ignore[arg-type]
