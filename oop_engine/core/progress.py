@@ -25,6 +25,7 @@ from oop_engine.core.saved import Saved
 __all__ = ["Progress"]
 
 Bounds = NDArray[np.int64]
+_NOTHING = np.empty(0, np.int64)
 
 
 class Progress:
@@ -67,9 +68,9 @@ class Progress:
     def advance(self, port: int, punctuation: Punctuation) -> list[Punctuation]:
         """Take a punctuation of input ``port``; return the punctuation of all inputs together that follows newly.
 
-        O(groups kept x inputs) for a linear one, O(its groups x inputs) for a
-        group-wise one.  A joint one passes when there is a single input, else it
-        is dropped, which is always sound.  Of a watermark that of all inputs together follows.
+        O(its groups x inputs) for a group-wise one; for a linear one O(groups x inputs) of those groups that it brings
+        further or passes.  Amortised, O(log groups) more for each.  A joint one passes when there is a single input, else
+        it is dropped, which is always sound.  Of a watermark that of all inputs together follows.
         """
         if isinstance(punctuation, Linear):  # as mostly
             soft = [] if self._expected is None else self._expected._advance_linear(port, punctuation)
@@ -102,7 +103,7 @@ class Progress:
             out.append(punctuation if linear == below else Linear(linear))
             self.linear = linear
         if self._tables:
-            out += self._over_groups()
+            out += self._over_groups(port)
         if self.groups:
             self._count_groups()
         return out
@@ -188,12 +189,14 @@ class Progress:
             self._expected.load(saved.part("expected"))
             self.groups += self._expected.groups
 
-    def _over_groups(self) -> list[Punctuation]:
+    def _over_groups(self, port: int) -> list[Punctuation]:
         """Return the punctuation of groups that a larger bound of an input brings; forget those that are passed."""
         out = list[Punctuation]()
         for table in self._tables.values():
-            out += table.propagate(self._linear, self.linear, np.arange(len(table)))
-            table.prune(self._linear, remember_ended=self._remember_ended)
+            slots = table.passed_by(port, self._linear)
+            if slots.size:
+                out += table.propagate(self._linear, self.linear, slots)
+                table.settle(self._linear, slots, remember_ended=self._remember_ended)
         self._tables = {names: table for names, table in self._tables.items() if len(table)}
         return out
 
@@ -208,9 +211,11 @@ class Progress:
         table = self._tables[names]
         touched = table.raise_to(port, punctuation)
         out = table.propagate(self._linear, self.linear, touched)
-        if not self._remember_ended and (punctuation.below == FOREVER).any():
+        if self._remember_ended or not (punctuation.below == FOREVER).any():
+            table.watch(self._linear, touched)
+        else:
             self._end(names, table.ended(self._linear, touched))
-            table.prune(self._linear, remember_ended=False)
+            table.settle(self._linear, touched, remember_ended=False)
         return out
 
     def _end(self, names: tuple[str, ...], groups: pa.RecordBatch) -> None:
@@ -218,7 +223,7 @@ class Progress:
         for finer, table in self._tables.items():
             if groups.num_rows and set(names) < set(finer):
                 table.end(groups)
-                table.prune(self._linear, remember_ended=False)
+                table.settle(self._linear, _NOTHING, remember_ended=False)
 
 
 def _sorted_by_name(punctuation: GroupWise) -> GroupWise:

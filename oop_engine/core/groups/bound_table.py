@@ -1,4 +1,9 @@
-"""Bound tables: the bounds of groups on several inputs, in columns; ``Progress`` has one a set of attributes."""
+"""Bound tables: the bounds of groups on several inputs, in columns; ``Progress`` has one a set of attributes.
+
+The minimum over the inputs for a group grows when a bound of the group does, or when a whole input passes the bound that
+the minimum is *stuck* at: that of one input, the lowest.  So a table of many groups has a timer for each, on the input
+where it is stuck, and a linear bound looks at those groups alone whose timer it passes.  Few groups are all looked at.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.core.groups.group_index import GroupIndex, occurring
+from oop_engine.core.groups.timers import Timers
 from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Punctuation
 from oop_engine.core.saved import Saved
 
@@ -16,6 +22,8 @@ __all__ = ["BoundTable"]
 
 Bounds = NDArray[np.int64]
 _MANY = 1024  # groups
+_NOWHERE = -1
+_MANY_ENDINGS = 16  # groups there may be for each that waits to be ended
 
 
 class BoundTable:
@@ -26,6 +34,11 @@ class BoundTable:
         self._index = GroupIndex(schema.types)
         self._grouped = np.full((0, inputs), NEVER)  # (capacity, inputs)
         self._out = np.full(0, NEVER)  # (capacity,)  bounds passed on
+        self._over = np.zeros(0, np.bool_)  # (capacity,)  groups to forget
+        self._gone = 0  # how many are over
+        self._stuck = np.full(0, _NOWHERE, np.int16)  # (capacity,)  the input that a group has a timer on
+        self._timers: list[Timers] | None = None  # of each input, where there are many groups
+        self._endings: list[pa.RecordBatch] = []  # groups of fewer attributes that are over
 
     def __len__(self) -> int:
         return len(self._index)
@@ -38,7 +51,9 @@ class BoundTable:
     @property
     def nbytes(self) -> int:
         """Bytes of keys and bounds, with the room there is for more."""
-        return self._index.nbytes + self._grouped.nbytes + self._out.nbytes
+        columns = (self._grouped, self._out, self._over, self._stuck)
+        timers = sum(timers.nbytes for timers in self._timers or ())
+        return self._index.nbytes + sum(column.nbytes for column in columns) + timers
 
     def raise_to(self, port: int, punctuation: GroupWise) -> NDArray[np.int64]:
         """Take new bounds; return the slots of their groups."""
@@ -50,7 +65,19 @@ class BoundTable:
             bounds[slots] = np.maximum(bounds[slots], punctuation.below)
         else:  # an operator of one's own may name a group twice
             np.maximum.at(bounds, slots, punctuation.below)
+        if self._gone:
+            self._gone -= int(np.count_nonzero(self._over[touched]))
+            self._over[touched] = False
         return touched
+
+    def passed_by(self, port: int, linear: Bounds) -> NDArray[np.int64]:
+        """Return the groups that a larger bound of a whole input may change; all of few."""
+        if self._timers is None:
+            return np.arange(len(self))
+        slots = self._timers[port].due_at(int(linear[port]))
+        slots = occurring(slots[(self._stuck[slots] == port) & ~self._over[slots]], len(self))
+        self._stuck[slots] = _NOWHERE
+        return slots
 
     def minimum(self, linear: Bounds, slots: NDArray[np.int64]) -> Bounds:
         """Return the minimum of the bounds of all inputs for some groups."""
@@ -80,10 +107,10 @@ class BoundTable:
         """Return the bound of each row's group, on one input or on all; ``NEVER`` where it is not known."""
         slots = self._index.find([columns.column(n) for n in self._schema.names])
         if port is None:
-            of_groups = self.minimum(linear, np.arange(len(self)))
+            of_rows = self.minimum(linear, slots)
         else:
-            of_groups = np.maximum(linear[port], self._grouped[: len(self), port])
-        return np.where(slots >= 0, of_groups[slots], NEVER)
+            of_rows = np.maximum(linear[port], self._grouped[slots, port])
+        return np.where(slots >= 0, of_rows, NEVER)
 
     def ended(self, linear: Bounds, slots: NDArray[np.int64]) -> pa.RecordBatch:
         """Return those of some groups that no input has anything of any more."""
@@ -91,30 +118,76 @@ class BoundTable:
         return pa.RecordBatch.from_arrays(self._index.keys(over), schema=self._schema)
 
     def end(self, groups: pa.RecordBatch) -> None:
-        """Learn that groups of fewer attributes are over, and so all that are part of them.  O(groups kept)."""
-        index = GroupIndex(groups.schema.types)
-        index.encode(groups.columns)
-        columns = dict(zip(self._schema.names, self._index.keys(np.arange(len(self))), strict=True))
-        slots = np.flatnonzero(index.find([columns[name] for name in groups.schema.names]) >= 0)
-        self._grouped[slots] = self._out[slots] = FOREVER
+        """Learn that groups of fewer attributes are over, and so all that are part of them.
 
-    def prune(self, linear: Bounds, *, remember_ended: bool) -> None:
-        """Forget the groups whose bound on no input is larger than that of the whole stream.
+        Finding the parts takes a walk over all groups, so of many it waits for more endings; until then the parts stay,
+        which does no harm: no tuple of theirs comes.
+        """
+        self._endings.append(groups)
+        if len(self) <= _MANY or sum(each.num_rows for each in self._endings) >= len(self) // _MANY_ENDINGS:
+            self._end_parts()
+
+    def _end_parts(self) -> None:
+        keys = self._index.keys(np.arange(len(self)))
+        columns = dict(zip(self._schema.names, keys, strict=True))
+        for schema in {each.schema for each in self._endings}:
+            index = GroupIndex(schema.types)
+            for groups in self._endings:
+                if groups.schema == schema:
+                    index.encode(groups.columns)
+            self._forget(np.flatnonzero(index.find([columns[name] for name in schema.names]) >= 0))
+        self._endings = []
+
+    def _forget(self, slots: NDArray[np.int64]) -> None:
+        """Let some groups be over."""
+        self._gone += int(np.count_nonzero(~self._over[slots]))
+        self._over[slots] = True
+
+    def settle(self, linear: Bounds, slots: NDArray[np.int64], *, remember_ended: bool) -> None:
+        """Forget those of some groups whose bound on no input is beyond that of the whole; watch the others.
 
         Forgetting costs a new index, so of many groups half must go to make it worth while.
         """
-        grouped = self._grouped[: len(self)]
+        grouped = self._grouped[slots]
         kept = (grouped > linear).any(axis=1)
         if not remember_ended:
             kept &= (np.maximum(grouped, linear) < FOREVER).any(axis=1)
-        slots = np.flatnonzero(kept)
-        if len(slots) > (len(self) // 2 if len(self) > _MANY else len(self) - 1):
+        if not kept.all():
+            self._forget(slots[~kept])
+        if self._gone > (len(self) // 2 if len(self) > _MANY else 0):
+            left = np.flatnonzero(~self._over[: len(self)])
+            self._index.keep(left)
+            self._grouped, self._out = self._grouped[left], self._out[left]
+            self._over, self._gone = np.zeros(left.size, np.bool_), 0
+            self._stuck, self._timers = np.full(left.size, _NOWHERE, np.int16), None
+            slots = left[:0]
+        self.watch(linear, slots)
+
+    def watch(self, linear: Bounds, slots: NDArray[np.int64]) -> None:
+        """Set timers for those of some groups that have none on the input where they are stuck now."""
+        if len(self) <= _MANY:
             return
-        self._index.keep(slots)
-        self._grouped, self._out = self._grouped[slots], self._out[slots]
+        inputs = self._grouped.shape[1]
+        if self._timers is None or sum(map(len, self._timers)) > 2 * len(self):
+            self._timers = [Timers() for _ in range(inputs)]
+            self._stuck[:] = _NOWHERE
+            slots = np.arange(len(self))
+        if inputs == 1:
+            slots = slots[self._stuck[slots] == _NOWHERE]
+        slots = slots[~self._over[slots]]
+        bounds = np.maximum(linear, self._grouped[slots])
+        ports = bounds.argmin(axis=1)
+        anew = self._stuck[slots] != ports
+        slots, ports, times = slots[anew], ports[anew], bounds[anew].min(axis=1, initial=FOREVER)
+        self._stuck[slots] = ports
+        for port, timers in enumerate(self._timers):
+            here = ports == port
+            timers.set(times[here], slots[here])
 
     def save(self) -> dict[str, Any]:
         """Return the bounds for a snapshot."""
+        if self._endings:
+            self._end_parts()
         size = len(self)
         keys = pa.RecordBatch.from_arrays(self._index.keys(np.arange(size)), schema=self._schema)
         return {"keys": keys, "grouped": self._grouped[:size], "out": self._out[:size]}
@@ -127,6 +200,7 @@ class BoundTable:
         size = len(np.unique(table._index.encode(keys.columns)))
         table._grouped = saved.integers("grouped", (size, inputs))
         table._out = saved.integers("out", (size,))
+        table._over, table._stuck = np.zeros(size, np.bool_), np.full(size, _NOWHERE, np.int16)
         return table
 
     def _grow(self, size: int) -> None:
@@ -136,3 +210,5 @@ class BoundTable:
         inputs = self._grouped.shape[1]
         self._grouped = np.vstack([self._grouped, np.full((more, inputs), NEVER)])
         self._out = np.concatenate([self._out, np.full(more, NEVER)])
+        self._over = np.concatenate([self._over, np.zeros(more, np.bool_)])
+        self._stuck = np.concatenate([self._stuck, np.full(more, _NOWHERE, np.int16)])

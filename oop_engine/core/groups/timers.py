@@ -1,0 +1,98 @@
+"""Timers: what is asleep, by the time at which it must be looked at again.
+
+A bound must cost what it completes, not what there is.  Whoever keeps groups, keys or windows sets a timer for each and
+asks for those that a bound has passed; the others are never touched.  The queue is log-structured: sorted runs, each
+less than half as long as the one before it, so an array of timers is set by one sort and a few merges, and a bound
+looks at the front of each run.
+
+A timer is not moved or taken back.  Where a time has changed meanwhile, its owner sees that when the timer is due, and
+sets another: a group whose bound grows with each message has one timer, and pays for it when the stream has passed the
+bound that it had then.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Timers"]
+
+Integers = NDArray[np.int64]
+_NONE = 2**63 - 1
+_NOTHING = np.empty(0, np.int64)
+
+
+class Timers:
+    """Timers of slots, int64; ``least``: the earliest time, or ``2**63 - 1``.
+
+    >>> timers = Timers()
+    >>> timers.set(np.array([30, 10, 20]), np.array([0, 1, 2]))
+    >>> timers.due(30), timers.least, len(timers)
+    (array([1, 2]), 30, 1)
+    """
+
+    def __init__(self) -> None:
+        self._runs: list[tuple[Integers, Integers]] = []  # times ascending, and their slots
+        self.least = _NONE
+
+    def __len__(self) -> int:
+        return sum(times.size for times, _ in self._runs)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all timers."""
+        return 16 * len(self)
+
+    def set(self, times: Integers, slots: Integers) -> None:
+        """Set a timer for each of some slots; amortised O(log n) each."""
+        if not times.size:
+            return
+        order = np.argsort(times, kind="stable")
+        run = times[order], slots[order]
+        self.least = min(self.least, int(run[0][0]))
+        while self._runs and self._runs[-1][0].size < 2 * run[0].size:
+            run = _merged(self._runs.pop(), run)
+        self._runs.append(run)
+
+    def due(self, below: int) -> Integers:
+        """Return the slots whose time is before ``below``, in no order, and forget these timers.
+
+        O(log n) where none is; a slot with several timers may come several times.
+        """
+        if below <= self.least:
+            return _NOTHING
+        found, left = [], []
+        for times, slots in self._runs:
+            many = int(times.searchsorted(below))
+            found.append(slots[:many])
+            if many < times.size:
+                left.append((times[many:], slots[many:]))
+        self._runs = left
+        self._settle()
+        self.least = min((int(times[0]) for times, _ in self._runs), default=_NONE)
+        return np.concatenate(found)
+
+    def due_at(self, now: int) -> Integers:
+        """Return the slots whose time is ``now`` or before it, likewise."""
+        if now < self.least:
+            return _NOTHING
+        if now < _NONE:
+            return self.due(now + 1)
+        found, self._runs, self.least = [slots for _, slots in self._runs], [], _NONE
+        return np.concatenate(found) if found else _NOTHING
+
+    def _settle(self) -> None:
+        """Merge runs until each is less than half as long as the one before it, and drop the room of those that are over."""
+        runs, self._runs = self._runs, []
+        for run in runs:
+            while self._runs and self._runs[-1][0].size < 2 * run[0].size:
+                run = _merged(self._runs.pop(), run)
+            if run[0].base is not None and 2 * run[0].size < run[0].base.size:
+                run = run[0].copy(), run[1].copy()
+            self._runs.append(run)
+
+
+def _merged(one: tuple[Integers, Integers], other: tuple[Integers, Integers]) -> tuple[Integers, Integers]:
+    times, slots = np.concatenate([one[0], other[0]]), np.concatenate([one[1], other[1]])
+    order = np.argsort(times, kind="stable")  # of two sorted runs: a merge
+    return times[order], slots[order]
