@@ -10,8 +10,9 @@ progressing attribute no punctuation could ever purge the state, so it is always
                passed its time.
     Propagate  linear; group-wise, joint ones and watermarks about columns that are compared.
     Cost       O(rows) a page: a hash lookup in Arrow and one in a kernel, and in Python
-               once for each value of ``by`` that differs within the page.  O(keys held) a
-               punctuation.
+               once for each value of ``by`` that differs within the page.  A punctuation costs
+               the keys that it lets go, amortised: they are dropped together, once they are
+               half of those that are held.  One about fewer columns than ``by`` looks at all.
 
 Source: J. Li, "Window Queries over Data Streams" (2008), ch. 4; duplicate elimination of
 Tucker et al., TKDE 15(3), 2003.
@@ -23,10 +24,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine import (
-    NEVER,
+    FOREVER,
     Emission,
     GraphError,
     GroupIndex,
@@ -41,12 +43,14 @@ from oop_engine import (
     Watermark,
 )
 from oop_engine.core.groups.group_index import occurring
+from oop_engine.core.groups.timers import Timers
 from oop_engine.core.groups.zeros import with_unsigned_zeros, zeros_in
 from oop_engine.core.punctuation import passed
 from oop_engine.core.saved import Saved
 from oop_engine.core.snapshot import changing
 from oop_engine.operators.kernels.hashing import add_pairs
 from oop_engine.operators.keys.behind import Behind, with_bounds
+from oop_engine.operators.keys.group_match import matching
 from oop_engine.operators.keys.key_table import KeyTable
 from oop_engine.operators.revisions.net_rows import NetRows
 
@@ -54,6 +58,8 @@ __all__ = ["Distinct"]
 
 _FREE = -1
 _LEAST = 64
+_FEW = 1024
+"""So few pairs are looked at for each bound that may pass one."""
 
 
 def _with_bounds(state: dict[Any, Any]) -> dict[Any, Any]:
@@ -112,7 +118,7 @@ class Distinct(Operator):
         self._names = [n for n in schema.names if n != schema.progressing]
         self._zeros = zeros_in(schema, self._names)
         self._index = GroupIndex([schema.type_of(n) for n in self._names], KeyTable)
-        self._hold(np.empty(0, np.int64), np.empty(0, np.int64))
+        self._start(np.empty(0, np.int64), np.empty(0, np.int64))
         self._net = None if schema.change is None else NetRows(schema)
         self._behind = Behind() if self._net is None else self._net.behind
 
@@ -125,11 +131,15 @@ class Distinct(Operator):
             return
         keys = self._behind.timely(keys)
         slots = self._index.encode([keys.column(n) for n in self._names], rows=len(keys))
+        self._count_lives()
+        lives = self._life[slots]
         self._reserve(len(keys))
-        new = add_pairs(self._slots, self._times, slots, keys.times)
+        new = add_pairs(self._lives, self._times, lives, keys.times)
         count = int(np.count_nonzero(new))
         self._held += count
         if count:
+            np.add.at(self._pairs_of, lives[new], 1)
+            self._timers.set(keys.times[new], lives[new])
             yield 0, keys if count == len(keys) else keys.filter(new)
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
@@ -140,10 +150,11 @@ class Distinct(Operator):
                 self._net.forget(punctuation)
             case Linear(below):
                 self._behind.hear(punctuation)
-                self._purge(np.full(len(self._index), below))
+                over = self._timers.due(below)
+                self._let_go(self._held if below == FOREVER else over.size)
             case GroupWise() if set(punctuation.attributes) <= set(self._names):
                 self._behind.hear(punctuation)
-                self._purge(self._bounds(punctuation))
+                self._let_go(self._passed_in(punctuation))
             case Joint() | Watermark() if self.schemas_out[0].has(punctuation.attributes):
                 pass
             case _:
@@ -153,7 +164,8 @@ class Distinct(Operator):
     def state(self) -> State:
         if self._net is not None:
             return self._net.state()
-        held = self._slots.nbytes + self._times.nbytes + self._index.nbytes
+        pairs = self._lives.nbytes + self._times.nbytes + self._timers.nbytes
+        held = pairs + self._life.nbytes + self._pairs_of.nbytes + self._index.nbytes
         return State(tuples=self._held, groups=len(self._index), nbytes=held)
 
     def counts(self) -> dict[str, int]:
@@ -162,7 +174,10 @@ class Distinct(Operator):
     def save(self) -> dict[str, Any]:
         if self._net is not None:
             return {"net": self._net.save()}
-        slots, times = self._pairs()
+        if self._due:
+            self._purge()
+        lives, times = self._pairs()
+        slots = self._slots_of_lives()[lives]
         return {"index": self._index.save(), "slots": slots, "times": times, "behind": self._behind.save()}
 
     def load(self, state: Saved) -> None:
@@ -172,45 +187,83 @@ class Distinct(Operator):
         self._behind.load(state.part("behind"))
         self._index.load(state.part("index"))
         slots = state.integers("slots", (None,), least=0, below=len(self._index))
-        self._hold(slots, state.integers("times", slots.shape))
+        self._start(slots, state.integers("times", slots.shape))
 
     def describe(self) -> str:
         return "Distinct" if self.by is None else f"Distinct by {', '.join(self.by) or 'time'}"
 
-    def _bounds(self, punctuation: GroupWise) -> NDArray[np.int64]:
-        """Return the bound for each slot, int64 (slots,)."""
-        named = GroupIndex(punctuation.groups.schema.types)
-        named.encode(punctuation.groups.columns)
-        keys = dict(zip(self._names, self._index.keys(np.arange(len(self._index))), strict=True))
-        row = named.find([keys[n] for n in punctuation.attributes])
-        bounds = np.full(len(self._index), NEVER)
-        bounds[row >= 0] = punctuation.below[row[row >= 0]]
-        return bounds
+    def _start(self, slots: NDArray[np.int64], times: NDArray[np.int64]) -> None:
+        """Hold these pairs alone.  The first life of each slot has its number."""
+        self._life = np.arange(len(self._index))  # (slots,)
+        self._pairs_of = np.bincount(slots, minlength=len(self._index))  # (lives,)
+        self._timers, self._due = Timers(), 0
+        self._timers.set(times, slots)
+        self._hold(slots, times)
 
-    def _purge(self, bounds: NDArray[np.int64]) -> None:
-        """Forget the pairs below the bound of their slot, and slots when most have none left."""
-        slots, times = self._pairs()
-        kept = ~passed(times, bounds[slots])
-        if kept.all():
-            return
+    def _count_lives(self) -> None:
+        """Give slots that are new a life."""
+        if (more := len(self._index) - self._life.size) > 0:
+            lives = np.arange(self._pairs_of.size, self._pairs_of.size + more)
+            self._life = np.concatenate([self._life, lives])
+            self._pairs_of = np.concatenate([self._pairs_of, np.zeros(more, np.int64)])
+
+    def _passed_in(self, punctuation: GroupWise) -> int:
+        """Return how many pairs at most a group-wise bound passes; a group that ends begins a new life.
+
+        A group that was ended may begin anew, so the pairs of its last life must not be found by then.
+        """
+        slots, of = matching(self._index, self._names, punctuation)
+        many = int(self._pairs_of[self._life[slots]].sum())
+        ended = slots[punctuation.below[of] == FOREVER]
+        if ended.size:
+            self._life[ended] = np.arange(self._pairs_of.size, self._pairs_of.size + ended.size)
+            self._pairs_of = np.concatenate([self._pairs_of, np.zeros(ended.size, np.int64)])
+        return many
+
+    def _let_go(self, more: int) -> None:
+        """Forget the pairs that bounds have passed, once they may be half of all."""
+        self._due += more
+        if self._due and (self._held <= _FEW or 2 * self._due >= self._held):
+            self._purge()
+
+    def _purge(self) -> None:
+        """Forget all pairs that bounds have passed, and slots when most have none left."""
+        lives, times = self._pairs()
+        slots = self._slots_of_lives()[lives]
+        there = slots >= 0
+        slots, times = slots[there], times[there]
+        kept = ~passed(times, self._bounds()[slots])
         slots, times = slots[kept], times[kept]
         used = occurring(slots, len(self._index))
         if 2 * used.size <= len(self._index):
             self._index.keep(used)
             slots = np.searchsorted(used, slots)
-        self._hold(slots, times)
+        self._start(slots, times)
+
+    def _slots_of_lives(self) -> NDArray[np.int64]:
+        """Return the slot of each life, int64 (lives,); of those that are over -1."""
+        slots = np.full(self._pairs_of.size, _FREE)
+        slots[self._life] = np.arange(self._life.size)
+        return slots
+
+    def _bounds(self) -> NDArray[np.int64]:
+        """Return the bound of each slot, int64 (slots,)."""
+        if self._behind.highest <= self._behind.linear:
+            return np.full(len(self._index), self._behind.linear)
+        keys = pa.RecordBatch.from_arrays(self._index.keys(np.arange(len(self._index))), names=self._names)
+        return self._behind.bounds_of(keys)
 
     def _pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        taken = self._slots != _FREE
-        return self._slots[taken], self._times[taken]
+        taken = self._lives != _FREE
+        return self._lives[taken], self._times[taken]
 
     def _reserve(self, more: int) -> None:
-        if 2 * (self._held + more) > self._slots.size:
+        if 2 * (self._held + more) > self._lives.size:
             self._hold(*self._pairs(), more)
 
-    def _hold(self, slots: NDArray[np.int64], times: NDArray[np.int64], more: int = 0) -> None:
+    def _hold(self, lives: NDArray[np.int64], times: NDArray[np.int64], more: int = 0) -> None:
         """Make a table of these pairs, at most half full with ``more`` to come."""
-        capacity = 1 << max(2 * (slots.size + more), _LEAST).bit_length()
-        self._slots, self._times = np.full(capacity, _FREE), np.empty(capacity, np.int64)
-        add_pairs(self._slots, self._times, slots, times)
-        self._held = slots.size
+        capacity = 1 << max(2 * (lives.size + more), _LEAST).bit_length()
+        self._lives, self._times = np.full(capacity, _FREE), np.empty(capacity, np.int64)
+        add_pairs(self._lives, self._times, lives, times)
+        self._held = lives.size

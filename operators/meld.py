@@ -10,8 +10,8 @@ stream (linear) and for each group (group-wise).
     Propagate  linear      min over inputs i of  linear[i]
                group-wise  min over inputs i of  max(linear[i], grouped[g, i])
                each only when it has grown.  Joint punctuation: only with a single input.
-    Cost       O(1) a page; O(groups x inputs) a linear punctuation, O(its groups x inputs)
-               a group-wise one.  Order needed: none.
+    Cost       O(1) a page; a group-wise punctuation costs its groups, a linear one the groups
+               whose bound it raises or passes, O(inputs + log groups) each.  Order needed: none.
     Source     thesis 8.2, fig. 8-2; group-wise, the same for each group.  ``Merge`` is the
                in-order twin, which buffers and sorts.
 """

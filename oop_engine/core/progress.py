@@ -68,9 +68,9 @@ class Progress:
     def advance(self, port: int, punctuation: Punctuation) -> list[Punctuation]:
         """Take a punctuation of input ``port``; return the punctuation of all inputs together that follows newly.
 
-        O(its groups x inputs) for a group-wise one; for a linear one O(groups x inputs) of those groups that it brings
-        further or passes.  Amortised, O(log groups) more for each.  A joint one passes when there is a single input, else
-        it is dropped, which is always sound.  Of a watermark that of all inputs together follows.
+        O(its groups x inputs) for a group-wise one; a linear one costs the groups whose bound it raises or passes,
+        O(inputs + log groups) each, amortised.  A joint one passes when there is a single input, else it is dropped,
+        which is always sound.  Of a watermark that of all inputs together follows.
         """
         if isinstance(punctuation, Linear):  # as mostly
             soft = [] if self._expected is None else self._expected._advance_linear(port, punctuation)

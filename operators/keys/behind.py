@@ -57,10 +57,15 @@ class Behind:
             return page
         bounds: int | Integers = self.linear
         if self.highest > self.linear:
-            bounds = np.maximum(self._of_groups.bounds(page.batch), self.linear)
+            bounds = self.bounds_of(page.batch)
         behind = passed(times, bounds)
         self.count += int(behind.sum())
         return page.filter(~behind) if behind.any() else page
+
+    def bounds_of(self, columns: pa.RecordBatch) -> Integers:
+        """Return the bound for each of some rows, int64 (rows,)."""
+        bounds: Integers = np.maximum(self._of_groups.bounds(columns), self.linear)
+        return bounds
 
     def save(self) -> dict[str, Any]:
         """Return all for a snapshot."""

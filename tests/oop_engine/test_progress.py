@@ -9,10 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, NEVER, GroupWise, Joint, Linear, Progress, Punctuation
+from oop_engine.core.groups import bound_table
 from oop_engine.core.snapshot import pack, unpack
 from tests.naive.kernel import FIRST, GROUPS, TIMES, Group, Promise
 
 INPUTS = 3
+
+
+@pytest.fixture(params=[0, 3, bound_table._MANY], ids=lambda many: f"many={many}")
+def many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set from how many groups on a bound does not look at all of them."""
+    monkeypatch.setattr(bound_table, "_MANY", request.param)
+
+
 BOUNDS = st.sampled_from([NEVER, *TIMES, TIMES.stop, FOREVER])
 ALL = pa.record_batch({"k": pa.array([g[0] for g in GROUPS], pa.string())})
 Script = list[tuple[int, Punctuation]]
@@ -54,6 +63,7 @@ def clipped(bounds: np.ndarray[Any, Any]) -> list[int]:
     return np.clip(bounds, FIRST, TIMES.stop).tolist()
 
 
+@pytest.mark.usefixtures("many")
 @pytest.mark.parametrize("remember_ended", [True, False])
 @pytest.mark.parametrize("inputs", [1, 2, INPUTS])
 def test_together_inputs_promise_exactly_what_each_of_them_does(inputs: int, remember_ended: bool) -> None:
@@ -231,3 +241,51 @@ def test_the_end_of_a_group_ends_what_is_part_of_it(inputs):
             said = progress.advance(port, GroupWise.of({"k": [k]}, [FOREVER]))
             assert said == ([GroupWise.of({"k": [k]}, [FOREVER])] if port == inputs - 1 else [])
         assert progress.groups == 0
+
+
+@pytest.mark.parametrize("inputs", [1, 2, 4])
+def test_a_bound_looks_only_at_groups_that_it_changes(monkeypatch: pytest.MonkeyPatch, inputs: int) -> None:
+    monkeypatch.setattr(bound_table, "_MANY", 100)
+    looked = list[int]()
+    whole = bound_table.BoundTable.propagate
+
+    def counted(table: Any, linear: Any, linear_out: int, slots: Any) -> Any:
+        looked.append(slots.size)
+        return whole(table, linear, linear_out, slots)
+
+    monkeypatch.setattr(bound_table.BoundTable, "propagate", counted)
+    progress = Progress(inputs)
+    for port in range(inputs):
+        progress.advance(port, GroupWise.of({"k": list(range(1000))}, [1000 + of for of in range(1000)]))
+    looked.clear()
+    for below in range(0, 1400, 10):
+        for port in range(inputs):
+            progress.advance(port, Linear(below))
+    assert sum(looked) <= 400 * (inputs + 1)  # each group once an input, in place of 1000 for each bound
+    assert progress.groups == 1000  # less than half are passed
+    progress.advance(0, Linear(1700))
+    for port in range(1, inputs):
+        progress.advance(port, Linear(1700))
+    assert progress.groups == 299
+
+
+def test_groups_that_no_input_is_ahead_of_go_though_one_input_is_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bound_table, "_MANY", 10)
+    progress = Progress(2)
+    for first in range(0, 5000, 50):
+        progress.advance(0, GroupWise.of({"k": [first + of for of in range(50)]}, [first + 50] * 50))
+        progress.advance(0, Linear(first))
+        assert progress.groups <= 200
+
+
+def test_parts_of_groups_that_are_over_go_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bound_table, "_MANY", 10)
+    progress = Progress(1)
+    pairs = [(host, port) for host in range(100) for port in range(4)]
+    both = {"host": [host for host, _ in pairs], "port": [port for _, port in pairs]}
+    progress.advance(0, GroupWise.of(both, [5] * 400))
+    for host in range(100):
+        progress.advance(0, GroupWise.of({"host": [host]}, [FOREVER]))
+    assert progress.groups < 100

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, GraphError, GroupWise, Joint, Linear, Page, Schema
+from oop_engine.operators import distinct as module
 from oop_engine.operators.distinct import Distinct
 from oop_engine.testing import Driver, as_messages, multiset, row_lists, rows_of, scripts
 from tests.naive.stateless import distinct
@@ -23,6 +24,14 @@ def page_of(**columns):
     return Page.of(SCHEMA, {"n": [1] * len(columns["ts"])} | columns)
 
 
+@pytest.fixture(params=[0, module._FEW], ids=lambda few: f"few={few}")
+def few(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Up to how many pairs a bound looks at all of them."""
+    monkeypatch.setattr(module, "_FEW", request.param)
+
+
+@pytest.mark.usefixtures("few")
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data(), st.sampled_from([None, ("k",), ("n", "ts"), ()]), st.integers(1, 5))
 def test_each_combination_comes_once(data, by, page_rows):
     rows = data.draw(row_lists(SCHEMA, FEW, most=15))
@@ -126,3 +135,30 @@ def test_columns_that_cannot_be(by):
 def test_a_column_that_is_not_there():
     with pytest.raises(GraphError, match="no column 'z'"):
         Distinct(("z",)).output_schemas((SCHEMA,))
+
+
+def test_keys_that_a_bound_passes_are_dropped_together_once_they_are_half():
+    driver, looked = Driver(Distinct(("n",)), SCHEMA), []
+    many = 3 * module._FEW
+    numbers = np.arange(many)
+    driver.feed(0, Page.of(SCHEMA, {"k": ["a"] * many, "ts": numbers, "n": numbers.astype(np.int32)}))
+    for below in range(0, many + 1, 16):
+        driver.feed(0, Linear(below))
+        looked.append(driver.operator.state().tuples)
+        assert looked[-1] <= max(2 * (many - below), module._FEW)
+    assert len(set(looked[: many // 32])) <= 2  # they were not looked at for each bound
+    assert looked[-1] == 0
+
+
+def test_a_group_that_ended_may_begin_anew_though_its_keys_are_still_held():
+    driver = Driver(Distinct(("n",)), SCHEMA)
+    many = 2 * module._FEW
+    numbers = np.arange(many).astype(np.int32)
+    driver.feed(0, Page.of(SCHEMA, {"k": ["a"] * many, "ts": [5] * many, "n": numbers}))
+    driver.feed(0, GroupWise.of({"n": pa.array([7], pa.int32())}, [FOREVER]))
+    assert driver.operator.state().tuples == many
+    out = driver.feed(0, page_of(ts=[5, 5, 5], k=["a", "a", "a"], n=[7, 7, 8]))
+    assert [(row["ts"], row["n"]) for _, page in out for row in page.to_pylist()] == [(5, 7)]
+    driver.move()
+    assert driver.feed(0, page_of(ts=[5, 5], k=["a", "a"], n=[7, 9])) == []
+    assert driver.operator.state().tuples == many

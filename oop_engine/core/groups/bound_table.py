@@ -1,8 +1,10 @@
 """Bound tables: the bounds of groups on several inputs, in columns; ``Progress`` has one a set of attributes.
 
-The minimum over the inputs for a group grows when a bound of the group does, or when a whole input passes the bound that
-the minimum is *stuck* at: that of one input, the lowest.  So a table of many groups has a timer for each, on the input
-where it is stuck, and a linear bound looks at those groups alone whose timer it passes.  Few groups are all looked at.
+The minimum over the inputs for a group grows when a bound of the group does, or when a whole input passes the bound
+that the minimum is *stuck* at: that of one input, the lowest.  A group is over when each whole input is past its bound,
+so while one input is not, no other matters.  A table of many groups has a timer for each group on the input where it is
+stuck, and one on an input where it is *ahead* of the whole stream: two watched inputs, as solvers of SAT watch two
+literals.  A linear bound looks at those groups alone whose timer it passes.  Of few groups it looks at all.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ __all__ = ["BoundTable"]
 Bounds = NDArray[np.int64]
 _MANY = 1024  # groups
 _NOWHERE = -1
+_MOST_TIMERS = 3  # for each group, before they are set anew
 _MANY_ENDINGS = 16  # groups there may be for each that waits to be ended
 
 
@@ -36,7 +39,9 @@ class BoundTable:
         self._out = np.full(0, NEVER)  # (capacity,)  bounds passed on
         self._over = np.zeros(0, np.bool_)  # (capacity,)  groups to forget
         self._gone = 0  # how many are over
-        self._stuck = np.full(0, _NOWHERE, np.int16)  # (capacity,)  the input that a group has a timer on
+        self._on = np.full(
+            (0, 2), _NOWHERE, np.int16
+        )  # (capacity, 2)  inputs with a timer: where stuck, where ahead
         self._timers: list[Timers] | None = None  # of each input, where there are many groups
         self._endings: list[pa.RecordBatch] = []  # groups of fewer attributes that are over
 
@@ -51,7 +56,7 @@ class BoundTable:
     @property
     def nbytes(self) -> int:
         """Bytes of keys and bounds, with the room there is for more."""
-        columns = (self._grouped, self._out, self._over, self._stuck)
+        columns = (self._grouped, self._out, self._over, self._on)
         timers = sum(timers.nbytes for timers in self._timers or ())
         return self._index.nbytes + sum(column.nbytes for column in columns) + timers
 
@@ -75,9 +80,11 @@ class BoundTable:
         if self._timers is None:
             return np.arange(len(self))
         slots = self._timers[port].due_at(int(linear[port]))
-        slots = occurring(slots[(self._stuck[slots] == port) & ~self._over[slots]], len(self))
-        self._stuck[slots] = _NOWHERE
-        return slots
+        on = self._on[slots]
+        here = on == port
+        on[here] = _NOWHERE
+        self._on[slots] = on
+        return occurring(slots[here.any(axis=1) & ~self._over[slots]], len(self))
 
     def minimum(self, linear: Bounds, slots: NDArray[np.int64]) -> Bounds:
         """Return the minimum of the bounds of all inputs for some groups."""
@@ -106,11 +113,8 @@ class BoundTable:
     def bounds(self, columns: pa.RecordBatch, linear: Bounds, port: int | None) -> Bounds:
         """Return the bound of each row's group, on one input or on all; ``NEVER`` where it is not known."""
         slots = self._index.find([columns.column(n) for n in self._schema.names])
-        if port is None:
-            of_rows = self.minimum(linear, slots)
-        else:
-            of_rows = np.maximum(linear[port], self._grouped[slots, port])
-        return np.where(slots >= 0, of_rows, NEVER)
+        of_one = None if port is None else np.maximum(linear[port], self._grouped[slots, port])
+        return np.where(slots >= 0, self.minimum(linear, slots) if of_one is None else of_one, NEVER)
 
     def ended(self, linear: Bounds, slots: NDArray[np.int64]) -> pa.RecordBatch:
         """Return those of some groups that no input has anything of any more."""
@@ -159,30 +163,49 @@ class BoundTable:
             self._index.keep(left)
             self._grouped, self._out = self._grouped[left], self._out[left]
             self._over, self._gone = np.zeros(left.size, np.bool_), 0
-            self._stuck, self._timers = np.full(left.size, _NOWHERE, np.int16), None
+            self._on, self._timers = np.full((left.size, 2), _NOWHERE, np.int16), None
             slots = left[:0]
         self.watch(linear, slots)
 
     def watch(self, linear: Bounds, slots: NDArray[np.int64]) -> None:
-        """Set timers for those of some groups that have none on the input where they are stuck now."""
+        """Set timers for those of some groups that have none on the input where they are stuck now, or are ahead."""
         if len(self) <= _MANY:
             return
         inputs = self._grouped.shape[1]
-        if self._timers is None or sum(map(len, self._timers)) > 2 * len(self):
+        if self._timers is None or sum(map(len, self._timers)) > _MOST_TIMERS * len(self):
             self._timers = [Timers() for _ in range(inputs)]
-            self._stuck[:] = _NOWHERE
+            self._on[:] = _NOWHERE
             slots = np.arange(len(self))
-        if inputs == 1:
-            slots = slots[self._stuck[slots] == _NOWHERE]
         slots = slots[~self._over[slots]]
-        bounds = np.maximum(linear, self._grouped[slots])
-        ports = bounds.argmin(axis=1)
-        anew = self._stuck[slots] != ports
-        slots, ports, times = slots[anew], ports[anew], bounds[anew].min(axis=1, initial=FOREVER)
-        self._stuck[slots] = ports
-        for port, timers in enumerate(self._timers):
-            here = ports == port
-            timers.set(times[here], slots[here])
+        if inputs == 1:
+            slots = slots[self._on[slots, 0] == _NOWHERE]
+            self._set(0, slots, self._grouped[slots, 0])
+            self._on[slots, 0] = 0
+            return
+        grouped = self._grouped[slots]
+        ahead, bounds = grouped > linear, np.maximum(linear, grouped)
+        stuck = bounds.argmin(axis=1).astype(np.int16)
+        first = ahead.argmax(axis=1).astype(np.int16)
+        rows = np.arange(slots.size)
+        anchored = np.where(ahead[rows, stuck], stuck, first)
+        kept = self._on[slots, 1]  # an input that it is ahead of still does
+        anchored = np.where((kept >= 0) & ahead[rows, kept], kept, anchored)
+        self._set_at(slots, stuck, bounds, self._on[slots, 0] != stuck)
+        self._on[slots, 0] = stuck
+        self._set_at(slots, anchored, bounds, (kept != anchored) & (anchored != stuck))
+        self._on[slots, 1] = anchored
+
+    def _set_at(
+        self, slots: NDArray[np.int64], ports: NDArray[np.int16], bounds: Bounds, anew: NDArray[np.bool_]
+    ) -> None:
+        """Set a timer for some groups, ``anew``, each on an input of its own."""
+        for port in range(bounds.shape[1]):
+            rows = np.flatnonzero(anew & (ports == port))
+            self._set(port, slots[rows], bounds[rows, port])
+
+    def _set(self, port: int, slots: NDArray[np.int64], times: Bounds) -> None:
+        assert self._timers is not None
+        self._timers[port].set(times, slots)
 
     def save(self) -> dict[str, Any]:
         """Return the bounds for a snapshot."""
@@ -200,7 +223,7 @@ class BoundTable:
         size = len(np.unique(table._index.encode(keys.columns)))
         table._grouped = saved.integers("grouped", (size, inputs))
         table._out = saved.integers("out", (size,))
-        table._over, table._stuck = np.zeros(size, np.bool_), np.full(size, _NOWHERE, np.int16)
+        table._over, table._on = np.zeros(size, np.bool_), np.full((size, 2), _NOWHERE, np.int16)
         return table
 
     def _grow(self, size: int) -> None:
@@ -211,4 +234,4 @@ class BoundTable:
         self._grouped = np.vstack([self._grouped, np.full((more, inputs), NEVER)])
         self._out = np.concatenate([self._out, np.full(more, NEVER)])
         self._over = np.concatenate([self._over, np.zeros(more, np.bool_)])
-        self._stuck = np.concatenate([self._stuck, np.full(more, _NOWHERE, np.int16)])
+        self._on = np.vstack([self._on, np.full((more, 2), _NOWHERE, np.int16)])

@@ -1,13 +1,14 @@
-"""Timers: what is asleep, by the time at which it must be looked at again.
+"""Timers: slots by the event time at which their owner must look at them again.
 
-A bound must cost what it completes, not what there is.  Whoever keeps groups, keys or windows sets a timer for each and
-asks for those that a bound has passed; the others are never touched.  The queue is log-structured: sorted runs, each
-less than half as long as the one before it, so an array of timers is set by one sort and a few merges, and a bound
-looks at the front of each run.
+A bound must cost the windows it closes and the keys it frees, not all that are stored.  The owner of groups, keys or
+windows sets a timer for each slot and asks for the timers that a bound has passed; it touches no other slot.
 
-A timer is not moved or taken back.  Where a time has changed meanwhile, its owner sees that when the timer is due, and
-sets another: a group whose bound grows with each message has one timer, and pays for it when the stream has passed the
-bound that it had then.
+The queue is log-structured: sorted runs, each less than half as long as the run before it.  Setting an array of timers
+takes one sort and a few merges; a bound reads the front of each run.
+
+Timers are neither moved nor cancelled.  If the time of a slot has grown, its owner finds that when the timer is due,
+and sets another.  A group whose bound grows with each message so has one timer, and pays for it once, when the stream
+has passed the bound that the group had when the timer was set.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class Timers:
         return np.concatenate(found) if found else _NOTHING
 
     def _settle(self) -> None:
-        """Merge runs until each is less than half as long as the one before it, and drop the room of those that are over."""
+        """Merge runs until each is less than half as long as the one before it; drop the memory of timers past."""
         runs, self._runs = self._runs, []
         for run in runs:
             while self._runs and self._runs[-1][0].size < 2 * run[0].size:
