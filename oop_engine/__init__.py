@@ -50,6 +50,7 @@ if TYPE_CHECKING:  # to use
         SnapshotError as SnapshotError,
         TraceError as TraceError,
         UnitError as UnitError,
+        UnknownNameError as UnknownNameError,
         UsageError as UsageError,
     )
     from oop_engine.core.graphs.graph import Graph as Graph, Stream as Stream
@@ -77,6 +78,7 @@ if TYPE_CHECKING:  # to use
     from oop_engine.operators.rewrites.in_order import in_order as in_order
     from oop_engine.core.halves import consolidated as consolidated
     from oop_engine.runners.dispatch import Result as Result
+    from oop_engine.runners.feeds.bad_rows import BadRow as BadRow
     from oop_engine.runners.local import Local as Local
     from oop_engine.runners.outcome import Outcome as Outcome
     from oop_engine.runners.replay import arun as arun, replay as replay

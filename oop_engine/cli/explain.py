@@ -13,7 +13,7 @@ import click
 from oop_engine.cli.options import check_folder, json_option, order_option, scenario_argument, set_option
 from oop_engine.cli.output import only_json, print_json, write_whole
 from oop_engine.core.errors import UsageError
-from oop_engine.runners.door import RING
+from oop_engine.runners.feeds.forms import RING
 
 if TYPE_CHECKING:
     from oop_engine.core.graphs.graph import Plan

@@ -9,6 +9,7 @@
     ├── TraceError      a file cannot be read as declared: mend the data
     ├── SnapshotError   bytes that are no snapshot of this operator
     ├── UsageError      an unknown scenario, parameter, format: mend the command
+    │   └── UnknownNameError  a KeyError, too: results of a sink that the graph has not
     └── SetupError      a requirement of a runner is missing or too old: mend the machine
 
 Every message names the place, what must hold, the value got with its unit, and the
@@ -28,6 +29,7 @@ __all__ = [
     "SnapshotError",
     "TraceError",
     "UnitError",
+    "UnknownNameError",
     "UsageError",
     "not_installed",
 ]
@@ -70,6 +72,12 @@ class SnapshotError(EngineError, ValueError):
 
 class UsageError(EngineError, ValueError):
     """A command or call names something that does not exist."""
+
+
+class UnknownNameError(UsageError, KeyError):
+    """Something was looked up by a name that it has not."""
+
+    __str__ = Exception.__str__  # that of KeyError is a repr
 
 
 class SetupError(EngineError):

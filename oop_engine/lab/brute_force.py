@@ -36,7 +36,7 @@ from oop_engine.operators.project import Project
 from oop_engine.operators.select import Select
 from oop_engine.operators.values.expressions import evaluate, filled
 from oop_engine.operators.window_aggregate import WindowAggregate
-from oop_engine.runners.door import messages
+from oop_engine.runners.feeds.forms import Intake
 
 __all__ = ["NoTruthError", "memberships", "true_answer"]
 
@@ -79,7 +79,7 @@ class _Definitions:
 
     def _of(self, node: Node) -> pa.Table:
         if node.schema is not None:
-            return _collected(node.schema, self._feeds[node.name])
+            return _collected(f"source {node.name!r}", node.schema, self._feeds[node.name])
         define = _DEFINITIONS.get(type(node.operator))
         if define is None:
             msg = f"node {node.name!r} ({type(node.operator).__name__}) is not evaluated by brute force"
@@ -96,8 +96,12 @@ class _Definitions:
         return node.schema is not None or (type(node.operator) in _IN_LINE and self._arrived(node.inputs[0]))
 
 
-def _collected(schema: Schema, feed: Iterable[Message]) -> pa.Table:
-    pages = [message for message in messages(schema, feed) if isinstance(message, Page) and len(message)]
+def _collected(place: str, schema: Schema, feed: Iterable[Message]) -> pa.Table:
+    pages = [
+        message
+        for message in Intake(place, schema).messages(feed)
+        if isinstance(message, Page) and len(message)
+    ]
     table = pa.Table.from_batches([page.batch for page in pages], schema=schema.fields)
     if any(page.arrival is None for page in pages):
         return table

@@ -11,8 +11,7 @@ the first has waited for ``max_delay_s``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import itemgetter
+from collections.abc import Sequence
 from reprlib import repr as _short
 from typing import Any, NoReturn
 
@@ -22,28 +21,14 @@ from oop_engine.core.errors import ContractError
 from oop_engine.core.fitted import fitted, once_each
 from oop_engine.core.late.late_page import packed_rows
 from oop_engine.core.operator import Message
-from oop_engine.core.page import Page, pages
-from oop_engine.core.plain import is_arrow
+from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation, Watermark
 from oop_engine.core.schema import Schema
+from oop_engine.runners.feeds.forms import MESSAGES, RING
+from oop_engine.runners.feeds.rows import BadRowError, RowReader
 from oop_engine.system.stopwatch import wall
 
-__all__ = ["RING", "RowLane", "admitted", "messages"]
-
-RING = 1024
-"""The most rows that wait: a page of so many costs a third of a microsecond a row, and some milliseconds at most."""
-
-_MESSAGES = Page, Linear, GroupWise, Joint, Watermark
-
-
-def messages(schema: Schema, feed: Iterable[Any]) -> Iterator[Message]:
-    """Yield the messages of a feed: Arrow data in it, or that it is as a whole, as pages of ``schema``."""
-    given: Any
-    for given in (feed,) if is_arrow(feed) else feed:
-        if is_arrow(given) and not isinstance(given, Page):
-            yield from pages(schema, given)
-        else:
-            yield given
+__all__ = ["RowLane", "admitted"]
 
 
 def admitted(place: str, schema: Schema, message: object) -> Message:
@@ -53,7 +38,7 @@ def admitted(place: str, schema: Schema, message: object) -> Message:
     punctuation about its columns with bounds that are int64.  Group-wise ones get the types of the columns, and
     have each group once (``fitted``).
     """
-    if not isinstance(message, _MESSAGES):
+    if not isinstance(message, MESSAGES):
         got = f"got a {type(message).__name__} ({' '.join(_short(message).split())})"
         _refuse(place, f"a message must be a Page or a punctuation; {got}: make a page of it")
     if isinstance(message, Page):
@@ -68,9 +53,7 @@ class RowLane:
 
     def __init__(self, place: str, schema: Schema, max_delay_s: float | None = None) -> None:
         self._place, self._schema, self._max_delay_s = place, schema, max_delay_s
-        self._width = len(schema.names)
-        of = itemgetter(*schema.names)
-        self._of = of if self._width > 1 else lambda row: (of(row),)
+        self._width, self._read = len(schema.names), RowReader(schema).values
         self._rows: list[Sequence[Any]] = []
         self._arrivals: list[int] = []
         self._since = 0.0
@@ -78,15 +61,16 @@ class RowLane:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def add(self, row: Mapping[str, Any] | Sequence[Any], arrival: int | None = None) -> bool:
-        """Let one more row wait, a dictionary or the values in the order of the columns; tell whether all must go now.
+    def add(self, row: Any, arrival: int | None = None) -> bool:
+        """Let one more row wait, of any kind that ``RowReader`` reads; tell whether all must go now.
 
-        Raises ``ContractError`` for a row without a value for each column, or if only some rows have arrivals.
+        Raises ``ContractError`` for an object that is no row of the columns, or if only some rows have arrivals.
         """
-        rows, width = self._rows, self._width
-        values = row if row.__class__ is tuple else self._values(row)
-        if len(values) != width:
-            self._refuse(row)
+        rows = self._rows
+        if row.__class__ is tuple and len(row) == self._width:
+            values: Sequence[Any] = row
+        else:
+            values = self._values(row)
         if arrival is not None or self._arrivals:
             self._arrive(arrival)
         rows.append(values)
@@ -95,20 +79,13 @@ class RowLane:
             return len(rows) >= RING or wall() - self._since >= self._max_delay_s
         return len(rows) >= RING
 
-    def _values(self, row: Mapping[str, Any] | Sequence[Any]) -> Sequence[Any]:
+    def _values(self, row: Any) -> Sequence[Any]:
         """Return the values of a row in the order of the columns."""
         try:
-            named = row.__class__ is dict or isinstance(row, Mapping)  # the second takes long
-            values: Any = self._of(row) if named else row
-            len(values)
-        except (KeyError, TypeError):
-            self._refuse(row)
-        found: Sequence[Any] = values
-        return found
-
-    def _refuse(self, row: object) -> NoReturn:
-        msg = f"{self._place}: a row must have {', '.join(self._schema.names)}; got {row!r:.200}"
-        raise ContractError(msg)
+            return self._read(row)
+        except BadRowError as error:
+            msg = f"{self._place}: push_row: {error}; got {row!r:.200}"
+            raise ContractError(msg) from None
 
     def _arrive(self, arrival: int | None) -> None:
         """Note when the next row arrived, as all that wait or none."""

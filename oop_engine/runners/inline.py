@@ -9,7 +9,7 @@ first come, first served.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from heapq import heappop, heappush
 from typing import Any
@@ -24,6 +24,7 @@ from oop_engine.core.saved import Saved
 from oop_engine.runners import states
 from oop_engine.runners.dispatch import Result, Signal, Watch, not_open, statistics_of
 from oop_engine.runners.door import RowLane, admitted
+from oop_engine.runners.feeds.forms import MESSAGES, Intake
 from oop_engine.runners.worker import Agenda, Delivery, InlineRoute, Worker
 from oop_engine.system.memory import keep_freed
 from oop_engine.system.stopwatch import wall
@@ -91,8 +92,8 @@ class Inline:
         """The largest time that has passed any edge to an operator that takes changes."""
         return self._changes.largest
 
-    def push(self, source: str, message: Message, now: int | None = None) -> None:
-        """Queue a message of a source.
+    def push(self, source: str, message: Any, now: int | None = None) -> None:
+        """Queue a message of a source, or rows in any form of ``feeds.forms``.
 
         A page's moments are its arrivals; a punctuation of the source itself came at ``now``
         (default: with the page before it).
@@ -104,7 +105,12 @@ class Inline:
         if isinstance(message, Change):
             self._push_change(source, message, now)
             return
-        message = admitted(f"graph {self.plan.name!r}, source {source!r}", self._schemas[source], message)
+        place = f"graph {self.plan.name!r}, source {source!r}"
+        if not isinstance(message, MESSAGES):
+            for made in Intake(place, self._schemas[source], "push").messages(message):
+                self.push(source, made, now)
+            return
+        message = admitted(place, self._schemas[source], message)
         last = self._last[source]
         moment = until = last if now is None else now
         if isinstance(message, Page):
@@ -114,14 +120,12 @@ class Inline:
                 moment, until = int(message.arrival[0]), int(message.arrival[-1])
         self._send(source, message, moment, until)
 
-    def push_row(
-        self, source: str, row: Mapping[str, Any] | Sequence[Any], arrival: int | None = None
-    ) -> None:
-        """Queue one row of a source, a dictionary or the values in the order of its columns.
+    def push_row(self, source: str, row: Any, arrival: int | None = None) -> None:
+        """Queue one row of a source: a dictionary, dataclass, named tuple, or the values in the order of its columns.
 
         Rows wait until ``drain``, until there are ``RING`` of them, or until another message of their source; they are
-        one page then.  A microsecond a row.  Raises ``ContractError`` if the row has not a value for each column; a
-        value of a wrong type is an error when the page is made.
+        one page then.  A microsecond a row.  Raises ``ContractError`` if it is no row of the columns (``feeds.rows``);
+        a value of a wrong type is an error when the page is made.
         """
         lane = self._lanes.get(source)
         if lane is None or source in self._ended:

@@ -14,11 +14,9 @@ from typing import Any
 
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
-from oop_engine.core.plain import is_arrow
 from oop_engine.core.punctuation import NEVER
-from oop_engine.core.schema import Schema
 from oop_engine.core.ticks import Ticks
-from oop_engine.runners.door import messages
+from oop_engine.runners.feeds.forms import Intake
 from oop_engine.runners.local import Local
 from oop_engine.runners.schedule import check_arrivals, cut_page
 
@@ -38,23 +36,44 @@ class Live:
         self._clock = None if ticks is None else Ticks(ticks)
         self._clock_moves = asyncio.Lock()
 
-    async def read(self, feeds: Mapping[str, tuple[Schema, Any]]) -> None:
-        """Run the graph to the end of all feeds, each given with the schema of its source.
+    async def read(self, feeds: Mapping[str, tuple[Intake, Any]]) -> None:
+        """Run the graph to the end of all feeds, each given with the intake of its source.
 
         Raises the first error, after all tasks have ended and asynchronous feeds have been closed.
         """
         async with self._runner, asyncio.TaskGroup() as readers:
-            for source, (schema, feed) in feeds.items():
-                readers.create_task(self._read(source, schema, feed), name=f"feed {source}")
+            for source, (intake, feed) in feeds.items():
+                readers.create_task(self._read(source, intake, feed, readers), name=f"feed {source}")
 
-    async def _read(self, source: str, schema: Schema, feed: Any) -> None:
-        last = NEVER
+    async def _read(self, source: str, intake: Intake, feed: Any, tasks: asyncio.TaskGroup) -> None:
+        """Push all that comes; rows wait for each other until the feed waits for more."""
+        one_at_a_time, last, soon = asyncio.Lock(), NEVER, False
+
+        async def push(ready: Iterable[Message]) -> None:
+            nonlocal last
+            for message in ready:
+                last = await self._push(source, message, last)
+
+        async def push_rows() -> None:
+            nonlocal soon
+            async with one_at_a_time:
+                soon = False
+                await push(intake.flush())
+
         async with AsyncExitStack() as stack:
             if hasattr(feed, "aclose"):
                 stack.push_async_callback(feed.aclose)
-            async for given in _each(feed):
-                for message in messages(schema, (given,)):
-                    last = await self._push(source, message, last)
+            if not isinstance(feed, AsyncIterable):
+                await push(intake.messages(feed))
+                feed = _nothing()
+            async for given in feed:
+                if ready := intake.add(given):
+                    async with one_at_a_time:
+                        await push(ready)
+                if intake.waiting and not soon:
+                    soon = True
+                    tasks.create_task(push_rows(), name=f"rows of {source}")
+        await push_rows()
         await self._runner.end(source)
 
     async def _push(self, source: str, message: Message, last: int) -> int:
@@ -83,11 +102,6 @@ class Live:
                 await self._runner.clock(tick)
 
 
-async def _each(feed: AsyncIterable[Any] | Iterable[Any]) -> AsyncIterator[Any]:
-    """Yield the items of a feed of either kind; Arrow data as a whole."""
-    if isinstance(feed, AsyncIterable):
-        async for given in feed:
-            yield given
-        return
-    for given in (feed,) if is_arrow(feed) else feed:
-        yield given
+async def _nothing() -> AsyncIterator[Any]:
+    return
+    yield

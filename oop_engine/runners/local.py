@@ -14,7 +14,7 @@ another task has it too.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
@@ -33,6 +33,7 @@ from oop_engine.runners.clocks import Clocks
 from oop_engine.runners.dispatch import Result, Signal, not_open, statistics_of
 from oop_engine.runners.door import RowLane, admitted
 from oop_engine.runners.faults import FAULTS, first_of
+from oop_engine.runners.feeds.forms import MESSAGES, Intake
 from oop_engine.runners.station import Inbox, LocalRoute, Station, Way
 from oop_engine.system.memory import keep_freed
 from oop_engine.system.stopwatch import wall
@@ -130,10 +131,8 @@ class Local:
         """How often some operator wants ``clock``; None: never."""
         return min((op.clock_every for op in self.operators.values() if op.clock_every), default=None)
 
-    async def push(
-        self, source: str, message: Message, now: int | None = None, *, at_once: bool = False
-    ) -> None:
-        """Send a message of a source; waits while the queues behind it are full.
+    async def push(self, source: str, message: Any, now: int | None = None, *, at_once: bool = False) -> None:
+        """Send a message of a source, or rows in any form of ``feeds.forms``; waits while the queues are full.
 
         ``at_once``: operators that are idle handle a small message before this returns, a turn of the event loop sooner
         than by their own tasks; who pushes so must not be cancelled meanwhile.
@@ -147,18 +146,21 @@ class Local:
             return
         if self._lanes[source] or self._in_turn[source].locked():
             await self._rows_in(source)
+        if not isinstance(message, MESSAGES):
+            place = f"graph {self.plan.name!r}, source {source!r}"
+            for made in Intake(place, self._schemas[source], "push").messages(message):
+                await self.push(source, made, now, at_once=at_once)
+            return
         await self._push(source, message, now, alone=at_once)
         if at_once:
             self._rested.set()
 
-    async def push_row(
-        self, source: str, row: Mapping[str, Any] | Sequence[Any], arrival: int | None = None
-    ) -> None:
-        """Send one row of a source, a dictionary or the values in the order of its columns; it may wait for others.
+    async def push_row(self, source: str, row: Any, arrival: int | None = None) -> None:
+        """Send one row of a source: a dictionary, dataclass, named tuple, or the values in the order of its columns.
 
-        All rows that wait go in as one page when the pusher next waits for anything, when there are ``RING`` of them,
-        or before any other message of the source.  A microsecond a row.  Raises ``ContractError`` if the row has not a
-        value for each column; a value of a wrong type is an error of the run.
+        Rows wait for each other: all go in as one page when the pusher next waits for anything, when there are ``RING``
+        of them, or before any other message of the source.  A microsecond a row.  Raises ``ContractError`` if it is no
+        row of the columns (``feeds.rows``); a value of a wrong type is an error of the run.
         """
         if self._fault is not None or source in self._ended or source not in self._lanes:
             self._check(source)

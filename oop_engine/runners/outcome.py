@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from oop_engine.core.errors import UnknownNameError
 from oop_engine.core.graphs.html import table_html
 from oop_engine.core.graphs.statistics import LateTuples, Statistics
 from oop_engine.core.groups.group_index import GroupIndex
@@ -17,16 +18,35 @@ from oop_engine.core.groups.in_python import rows_of
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 from oop_engine.runners.dispatch import Result
+from oop_engine.system.close_names import did_you_mean
+from oop_engine.system.shown import shown
 
-__all__ = ["Collector", "Outcome"]
+__all__ = ["BySink", "Collector", "Outcome", "in_a_table"]
 
 T = TypeVar("T", bound=np.generic)
+V = TypeVar("V")
 _SHOWN = 20  # rows in a notebook
+_SINKS, _REASONS, _NAME, _LINE = 20, 5, 40, 100  # the most sinks and reasons that are printed, and characters
 
 
-@dataclass
+class BySink(dict[str, V]):
+    """A value for each sink; another name is an ``UnknownNameError`` with the names there are.
+
+    >>> BySink({"counts": 1})["count"]
+    Traceback (most recent call last):
+    oop_engine.core.errors.UnknownNameError: there is no sink 'count'; the sinks are 'counts': did you mean 'counts'?
+    """
+
+    def __missing__(self, name: object) -> NoReturn:
+        hint = did_you_mean(name, self)
+        names = ", ".join(map(repr, self)) or "none: results were handed over as they came"
+        msg = f"there is no sink {name!r}; the sinks are {names}"
+        raise UnknownNameError(f"{msg}: {hint}" if hint else msg)
+
+
+@dataclass(repr=False)
 class Outcome:
-    """The results and figures of a run.
+    """The results and figures of a run; printed, a table of its sinks.
 
     ``results``: a table a sink, rows in the order they came.  ``emitted``: for each row the
     virtual time when it came, int64, in the unit of the attribute.  Behind an operator of several inputs it is,
@@ -35,6 +55,8 @@ class Outcome:
     the wall seconds since the punctuation that released it was made.  ``tuples``: how many went in.
     ``wall_s`` and ``cpu_s`` are the graph's own, without reading the feeds and compiling kernels; with
     asynchronous feeds (``arun``) the waiting for them is in ``wall_s``.  ``schemas``: of the sinks.
+    ``refused``: by source and reason, how many rows were left out (see ``bad_rows`` of ``replay``).
+    A name that is no sink's is a ``UsageError``, and a ``KeyError``, with the names there are.
     """
 
     results: dict[str, pa.Table]
@@ -45,6 +67,11 @@ class Outcome:
     wall_s: float
     cpu_s: float
     schemas: Mapping[str, Schema] = field(default_factory=dict)
+    refused: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        """Return a table of the sinks, with late and refused rows and the seconds."""
+        return in_a_table("Outcome", self.results, self.tuples, self.wall_s, self.late, self.refused)
 
     @property
     def late(self) -> LateTuples:
@@ -100,17 +127,25 @@ class Collector:
             self._emitted[result.sink].append(np.full(len(page), result.now))
             self._waited[result.sink].append(np.full(len(page), result.waited_s))
 
-    def outcome(self, statistics: Statistics, tuples: int, wall_s: float, cpu_s: float) -> Outcome:
+    def outcome(
+        self,
+        statistics: Statistics,
+        tuples: int,
+        wall_s: float,
+        cpu_s: float,
+        refused: dict[str, dict[str, int]],
+    ) -> Outcome:
         """Return the results, and the figures of the run.  O(rows)."""
         return Outcome(
-            {name: _table(schema, self._pages[name]) for name, schema in self._schemas.items()},
-            {name: _joined(parts, np.int64) for name, parts in self._emitted.items()},
-            {name: _joined(parts, np.float64) for name, parts in self._waited.items()},
+            BySink({name: _table(schema, self._pages[name]) for name, schema in self._schemas.items()}),
+            BySink({name: _joined(parts, np.int64) for name, parts in self._emitted.items()}),
+            BySink({name: _joined(parts, np.float64) for name, parts in self._waited.items()}),
             statistics,
             tuples,
             wall_s,
             cpu_s,
-            self._schemas,
+            BySink(self._schemas),
+            refused,
         )
 
 
@@ -120,3 +155,35 @@ def _table(schema: Schema, pages: list[Page]) -> pa.Table:
 
 def _joined(parts: list[NDArray[T]], dtype: type[T]) -> NDArray[T]:
     return np.concatenate(parts) if parts else np.empty(0, dtype)
+
+
+def in_a_table(
+    title: str,
+    results: Mapping[str, Any],
+    rows: int,
+    wall_s: float,
+    late: LateTuples,
+    refused: Mapping[str, Mapping[str, int]],
+) -> str:
+    """Return the sinks of a run with their rows, and the rows that are late or refused; at most 3,000 characters."""
+    lines = [f"{title}: {rows:,} rows in {wall_s:.3g} s"]
+    cut = {_cut(name, _NAME): table for name, table in list(results.items())[:_SINKS]}
+    width = max(map(len, ["sink", *cut]))
+    if cut:
+        lines.append(f"  {'sink':{width}}  {'rows':>12}  columns")
+    for name, table in cut.items():
+        lines.append(f"  {name:{width}}  {table.num_rows:>12,}  {_cut(', '.join(table.column_names), 60)}")
+    if len(results) > _SINKS:
+        lines.append(f"  and {len(results) - _SINKS} more sinks")
+    lines.append(f"  late: {late.total:,}" + (f" ({_cut(str(late), _LINE)})" if late.total else ""))
+    total = sum(sum(reasons.values()) for reasons in refused.values())
+    lines.append(f"  refused: {total:,}")
+    reasons = [(source, *each) for source, found in refused.items() for each in found.items()]
+    for source, reason, count in sorted(reasons, key=lambda each: -each[2])[:_REASONS]:
+        lines.append(f"    {count:,} of {_cut(source, _NAME)}: {_cut(reason, _LINE)}")
+    return "\n".join(lines)
+
+
+def _cut(text: str, most: int) -> str:
+    text = shown(text).replace("\n", " ")
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -11,27 +11,25 @@ from __future__ import annotations
 from asyncio import sleep as sleep_async
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Iterator, Mapping
 from inspect import iscoroutinefunction
-from os import PathLike
-from time import perf_counter, sleep
+from time import sleep
 from typing import Any, Literal
 
 from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.graph import Graph, Stream
 from oop_engine.core.graphs.statistics import Statistics
 from oop_engine.core.graphs.waiting import MissingPunctuation
-from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.units import TIME_UNITS
 from oop_engine.runners.dispatch import Result, Signal, Watch
-from oop_engine.runners.door import messages
 from oop_engine.runners.event_loop import in_loop, run_async
+from oop_engine.runners.feeds.bad_rows import BadRows, Refusals
+from oop_engine.runners.feeds.given import check_feeds, intakes
+from oop_engine.runners.feeds.reading import Counted, Pace
 from oop_engine.runners.inline import Inline
 from oop_engine.runners.live import Live
 from oop_engine.runners.local import Local
 from oop_engine.runners.outcome import Collector, Outcome
 from oop_engine.runners.schedule import Step, schedule
-from oop_engine.system import stopwatch
 
 __all__ = ["arun", "replay"]
 
@@ -50,11 +48,12 @@ def replay(
     on_tuples: Callable[[int], None] | None = None,
     on_result: Callable[[Result], None] | None = None,
     watch: Watch | None = None,
+    bad_rows: BadRows | None = None,
 ) -> Outcome:
-    """Run ``graph`` over ``feeds``: for each source its messages, in arrival order.
+    """Run ``graph`` over ``feeds``: for each source its rows and messages, in arrival order.
 
-    A feed, or anything in it, may be Arrow data: a data frame, table, record batch, relation or reader goes in as
-    pages of the source's schema (see ``page.pages``).
+    A feed is a trace, Arrow data, a data frame, a dictionary of columns, or an iterable of rows (dictionaries,
+    dataclasses, named tuples), of messages and of all of these (``runners/feeds/forms.py`` has the table).
     Feeds are read side by side, as they are needed: by their arrivals, or a message of each by turns where
     they have none (see ``schedule``).  They may be endless: nothing of the past is kept, if ``on_result`` takes
     the results.
@@ -67,14 +66,29 @@ def replay(
     nothing is collected and ``results`` is empty).  If much has come of a source without punctuation, and no operator
     makes any of it, that is logged (``waiting``): results then wait for its end.
     ``watch``, inline only, looks on.
+    ``bad_rows``: ``"refuse"``, a row that has no time or does not fit its columns is a ``ContractError``;
+    ``"count"``, it is left out and counted in ``Outcome.refused``; a function, the same, and it is called with each
+    ``BadRow``.  None: rows of a trace are counted, as ``open_trace`` does, and others refused.
     Raises ``UsageError`` if the feeds are not the graph's sources, or need an event loop, ``ContractError`` if the
-    arrivals of a feed go back.
+    arrivals of a feed go back, or something in a feed has none of its forms.
+
+    >>> import pyarrow as pa
+    >>> from oop_engine import Graph, Schema
+    >>> graph = Graph("nothing to do")
+    >>> graph.sink("out", graph.source("in", Schema({"ts": pa.int64()}, "ts", "s")))
+    >>> outcome = replay(graph, {"in": [{"ts": 1}, {"ts": None}, {"ts": 2}]}, bad_rows="count")
+    >>> outcome.results["out"].num_rows, outcome.refused
+    (2, {'in': {'ts is null': 1}})
     """
     if on == "local":
         _check_no_loop(graph.name)
-        options: dict[str, Any] = {"check": check, "on_tuples": on_tuples, "on_result": on_result}
-        return run_async(arun(graph, feeds, speed=speed, flat_out=flat_out, **options))
-    replayed = _Replay(graph, feeds, speed, flat_out, on_tuples)
+        return run_async(
+            arun(
+                graph, feeds, speed=speed, flat_out=flat_out, check=check, on_tuples=on_tuples, on_result=on_result,
+                bad_rows=bad_rows,
+            )
+        )  # fmt: skip
+    replayed = _Replay(graph, feeds, speed, flat_out, on_tuples, Refusals("replay", bad_rows))
     replayed.check_runs_without_a_loop(on_result)
     runner = Inline(graph, on_result or replayed.collector, check=check, watch=watch)
     _run_inline(runner, replayed.steps(runner.clock_every), replayed.pace)
@@ -90,12 +104,13 @@ async def arun(
     check: bool = False,
     on_tuples: Callable[[int], None] | None = None,
     on_result: Callable[[Result], Awaitable[None] | None] | None = None,
+    bad_rows: BadRows | None = None,
 ) -> Outcome:
     """Run ``graph`` over ``feeds`` inside a running event loop, on ``Local``; else like ``replay``.
 
-    A feed may also be an asynchronous iterable.  If one of them is, all are live: each is read by a task of its own,
-    and goes in as it comes; the arrival clock shows the latest arrival that has come from any of them.  So nobody
-    waits for a feed that is silent.  Otherwise they are merged by arrival.
+    A feed may also be an asynchronous iterable of the same things.  If one of them is, all are live: each is read by a
+    task of its own, and goes in as it comes; the arrival clock shows the latest arrival that has come from any of them.
+    So nobody waits for a feed that is silent.  Otherwise they are merged by arrival.
     ``on_result`` may be asynchronous: while it waits, the operators before its sink wait too, back to the feeds.  It
     is called for results of one sink one after the other.
     A feed is read no further than the queues have room.  When a run fails or is cancelled, no task is left, and
@@ -109,13 +124,14 @@ async def arun(
     >>> graph = Graph("nothing to do")
     >>> graph.sink("out", graph.source("in", schema))
     >>> async def feed():
-    ...     yield Page.of(schema, {"ts": [1, 2]})
+    ...     yield {"ts": 1}
+    ...     yield Page.of(schema, {"ts": [2]})
     >>> async def main():
     ...     return await arun(graph, {"in": feed()})
     >>> asyncio.run(main()).results["out"].num_rows
     2
     """
-    replayed = _Replay(graph, feeds, speed, flat_out, on_tuples)
+    replayed = _Replay(graph, feeds, speed, flat_out, on_tuples, Refusals("arun", bad_rows))
     runner = Local(graph, on_result or replayed.collector, check=check, exact=True)
     if replayed.live:
         await replayed.read_live(runner)
@@ -143,17 +159,20 @@ class _Replay:
         speed: float | None,
         flat_out: bool,
         on_tuples: Callable[[int], None] | None,
+        refusals: Refusals,
     ) -> None:
         plan = graph.plan()
+        self._refusals = refusals
         self._graph, self._feeds, self._flat_out = graph.name, feeds, flat_out
         self._schemas = {node.name: plan.schema(Stream(node.name)) for node in plan.of_kind("source")}
-        _check_feeds(feeds, list(self._schemas), graph.name)
+        check_feeds(refusals.call, graph.name, feeds, list(self._schemas))
+        self._intakes = intakes(graph.name, self._schemas, refusals)
         self.live = any(isinstance(feed, AsyncIterable) for feed in feeds.values())
         per_s = None if speed is None else self._units_per_s(speed)
         self._cut_every = None if per_s is None else max(1, int(_STEP_S * per_s))
-        self.pace = None if per_s is None else _Pace(per_s)
+        self.pace = None if per_s is None else Pace(per_s)
         self.collector = Collector({node.name: plan.schema(node.inputs[0]) for node in plan.of_kind("sink")})
-        self._counted = _Counted(on_tuples, MissingPunctuation(plan))
+        self._counted = Counted(on_tuples, MissingPunctuation(plan))
 
     def _units_per_s(self, speed: float) -> float:
         unit = next(iter(self._schemas.values())).unit
@@ -179,7 +198,10 @@ class _Replay:
     def steps(self, ticks: int | None) -> Iterator[Step]:
         """Yield the steps of the feeds; the clock ticks every ``ticks``."""
         ticks = None if self._flat_out else ticks
-        feeds = {name: messages(schema, self._feeds[name]) for name, schema in self._schemas.items()}
+        feeds = {
+            name: intake.messages(self._feeds[name])
+            for name, intake in intakes(self._graph, self._schemas, self._refusals).items()
+        }
         steps = schedule(feeds, [every for every in (self._cut_every, ticks) if every], ticks)
         return self._counted.each(map(_without_clock, steps) if self._flat_out else steps)
 
@@ -188,25 +210,20 @@ class _Replay:
         ticks = None if self._flat_out else runner.clock_every
         live = Live(runner, ticks, self._counted.see, arrivals=not self._flat_out)
         self._counted.start()
-        await live.read({name: (schema, self._feeds[name]) for name, schema in self._schemas.items()})
+        await live.read(
+            {
+                name: (intake, self._feeds[name])
+                for name, intake in intakes(self._graph, self._schemas, self._refusals).items()
+            }
+        )
 
     def outcome(self, statistics: Statistics) -> Outcome:
         """Return the results and counts."""
-        return self.collector.outcome(statistics, self._counted.tuples, *self._counted.spent())
+        refused = self._refusals.counts
+        return self.collector.outcome(statistics, self._counted.tuples, *self._counted.spent(), refused)
 
 
-def _check_feeds(feeds: Mapping[str, Any], sources: list[str], name: str) -> None:
-    files = [feeds] if not isinstance(feeds, Mapping) else feeds.values()
-    for wrong in (feed for feed in files if feed is feeds or isinstance(feed, str | bytes | PathLike)):
-        of = f"pages or Arrow data by source, such as {{{sources[0]!r}: open_trace(path, time=...)}}"
-        msg = f"replay: feeds must be {of}; got {wrong if isinstance(wrong, str) else type(wrong).__name__}"
-        raise UsageError(msg)
-    if set(feeds) != set(sources):
-        msg = f"replay: graph {name!r} has the sources {', '.join(sources)}; got feeds for {', '.join(feeds) or 'none'}"
-        raise UsageError(msg)
-
-
-def _run_inline(runner: Inline, steps: Iterable[Step], pace: _Pace | None) -> None:
+def _run_inline(runner: Inline, steps: Iterable[Step], pace: Pace | None) -> None:
     for source, message, now, until, _ in steps:
         if pace is not None and (wait := pace.seconds_until(now)) > 0:
             sleep(wait)
@@ -220,7 +237,7 @@ def _run_inline(runner: Inline, steps: Iterable[Step], pace: _Pace | None) -> No
     runner.drain()
 
 
-async def _run_local(runner: Local, steps: Iterable[Step], pace: _Pace | None) -> None:
+async def _run_local(runner: Local, steps: Iterable[Step], pace: Pace | None) -> None:
     settles = not runner.in_step
     async with runner:
         for source, message, now, until, _ in steps:
@@ -234,62 +251,6 @@ async def _run_local(runner: Local, steps: Iterable[Step], pace: _Pace | None) -
                 await runner.push(source, message, now)
             if settles and until is not None:
                 await runner.settle()
-
-
-class _Pace:
-    """Maps the arrival clock to the wall clock, from the first arrival on."""
-
-    def __init__(self, units_per_s: float) -> None:
-        self._units_per_s = units_per_s
-        self._start: tuple[int, float] | None = None
-
-    def seconds_until(self, now: int) -> float:
-        if now in (NEVER, FOREVER):
-            return 0.0
-        if self._start is None:
-            self._start = (now, perf_counter())
-        first, began = self._start
-        return began + (now - first) / self._units_per_s - perf_counter()
-
-
-class _Counted:
-    """Counts the tuples that go by, and the time that it takes to read them."""
-
-    def __init__(self, on_tuples: Callable[[int], None] | None, missing: MissingPunctuation) -> None:
-        self._on_tuples, self._missing = on_tuples, missing
-        self.tuples = 0
-        self.start()
-
-    def start(self) -> None:
-        """Let the time begin now."""
-        self._wall_s, self._cpu_s = -stopwatch.wall(), -stopwatch.cpu()
-
-    def each(self, steps: Iterator[Step]) -> Iterator[Step]:
-        """Yield steps; the time to read them counts for nobody."""
-        self.start()
-        while (step := self._read(steps)) is not None:
-            yield step
-            if not isinstance(step.message, Signal):
-                self.see(step.source, step.message)
-
-    def see(self, source: str, message: Message) -> None:
-        """Count a message of a source that has gone in."""
-        self._missing.see(source, message)
-        if isinstance(message, Page):
-            self.tuples += len(message)
-            if self._on_tuples is not None:
-                self._on_tuples(len(message))
-
-    def spent(self) -> tuple[float, float]:
-        """Return the seconds since the start, by the wall and of this process, without reading."""
-        return stopwatch.wall() + self._wall_s, stopwatch.cpu() + self._cpu_s
-
-    def _read(self, steps: Iterator[Step]) -> Step | None:
-        wall, cpu = stopwatch.wall(), stopwatch.cpu()
-        step = next(steps, None)
-        self._wall_s += wall - stopwatch.wall()
-        self._cpu_s += cpu - stopwatch.cpu()
-        return step
 
 
 def _without_clock(step: Step) -> Step:

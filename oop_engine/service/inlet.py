@@ -23,7 +23,7 @@ from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
 from oop_engine.core.schema import Schema
-from oop_engine.runners.door import RING
+from oop_engine.runners.feeds.forms import RING
 from oop_engine.runners.local import Local
 from oop_engine.service.dead_letters import DeadLetters
 from oop_engine.service.gate import Gate

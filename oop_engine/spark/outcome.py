@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from oop_engine.core.change import Change
 from oop_engine.core.graphs.statistics import LateTuples, Statistics
+from oop_engine.runners.outcome import in_a_table
 from oop_engine.spark.plan.balance import Move
 from oop_engine.spark.plan.pieces import Cut
 
@@ -47,14 +48,15 @@ class ShardDone:
     spent_s: float
 
 
-@dataclass
+@dataclass(repr=False)
 class SparkOutcome:
     """The outcome of a run on Spark.
 
     ``results``: a table for each sink of the graph if they were kept in ``Memory``, else empty.
     ``tuples``: how many came in since the query was first started.  ``batches``: one by one; the first also
     pays for the modules that Spark and its Python workers load once.  ``start_s``: wall seconds until Spark was there.
-    ``moves``: when key groups were moved between shards.
+    ``moves``: when key groups were moved between shards.  ``refused``: as that of ``Outcome``, where feeds were spooled
+    by this call.
     """
 
     results: dict[str, pa.Table]
@@ -65,6 +67,11 @@ class SparkOutcome:
     wall_s: float
     cut: Cut = field(repr=False)
     moves: list[Move] = field(default_factory=list)
+    refused: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        """Return a table of the sinks, with late and refused rows and the seconds."""
+        return in_a_table("SparkOutcome", self.results, self.tuples, self.wall_s, self.late, self.refused)
 
     @property
     def late(self) -> LateTuples:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from oop_engine.core.graphs.graph import Graph, Stream
 from oop_engine.core.graphs.leading import leading_to_changing
+from oop_engine.runners.feeds.bad_rows import BadRows, Refusals
+from oop_engine.runners.outcome import BySink
 from oop_engine.spark.io.feeds import Feed, check_feeds, schemas_of, segments_of
 from oop_engine.spark.io.frames import check_frames, is_frame
 from oop_engine.spark.io.segments import SEGMENT_ROWS, Segments
@@ -60,6 +62,7 @@ def run_on_spark(
     quick: bool = False,
     on_batch: Callable[[BatchDone], None] | None = None,
     settings: Mapping[str, Any] | None = None,
+    bad_rows: BadRows | None = None,
 ) -> SparkOutcome:
     """Run ``graph`` over ``feeds`` on Spark, with the results that it has everywhere.
 
@@ -91,6 +94,10 @@ def run_on_spark(
         store, which takes longer and which tools of Spark know.
     segments_per_batch, segment_rows
         How many segments a source gives to a micro-batch, and how many tuples are in a segment that is spooled.
+    on_batch
+        Called with each micro-batch when it is done.
+    bad_rows
+        As in ``replay``, for feeds that are spooled: given as rows, columns, Arrow data, messages.
 
     Raises ``GraphError`` for a graph that cannot be cut up or sent to tasks, ``UsageError`` for feeds that do
     not fit it and for a checkpoint of another graph, ``SetupError`` for a missing Java or package, all before
@@ -105,6 +112,7 @@ def run_on_spark(
         asked = _Asked(
             graph, feeds, kept, sink or Memory(), batch=batch, groups=groups, score=score, rates=rates, split=split,
             balance=balance, state=state, segments_per_batch=segments_per_batch, segment_rows=segment_rows,
+            refusals=Refusals("run_on_spark", bad_rows),
         )  # fmt: skip
         asked.check()
         sources = asked.sources()
@@ -140,6 +148,7 @@ class _Asked:
     state: StatePlace
     segments_per_batch: int
     segment_rows: int
+    refusals: Refusals
 
     @cached_property
     def frames(self) -> dict[str, DataFrame]:
@@ -163,7 +172,7 @@ class _Asked:
     def sources(self) -> dict[str, Segments]:
         """Return the other feeds in segments."""
         others = {name: feed for name, feed in self.feeds.items() if name not in self.frames}
-        return segments_of(self.graph.plan(), others, self.kept.folder, self.segment_rows)
+        return segments_of(self.graph.plan(), others, self.kept.folder, self.segment_rows, self.refusals)
 
     def query(
         self,
@@ -199,7 +208,7 @@ class _Asked:
 
     def outcome(self, query: SparkQuery, start_s: float, wall_s: float) -> SparkOutcome:
         """Return the outcome of the query."""
-        results = self.sink.results() if isinstance(self.sink, Memory) else {}
+        results = BySink(self.sink.results() if isinstance(self.sink, Memory) else {})
         totals = query.totals
         return SparkOutcome(
             results,
@@ -210,4 +219,5 @@ class _Asked:
             wall_s,
             query.cut,
             query.moves,
+            self.refusals.counts,
         )

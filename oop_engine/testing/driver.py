@@ -15,6 +15,7 @@ from oop_engine.core.punctuation import NEVER, Punctuation, Watermark
 from oop_engine.core.schema import Schema
 from oop_engine.runners.dispatch import handle
 from oop_engine.runners.door import admitted
+from oop_engine.runners.feeds.forms import MESSAGES, Intake
 
 __all__ = ["END", "Driver", "as_bytes", "multiset", "net_content"]
 
@@ -36,8 +37,14 @@ class Driver:
         self.operator = operator.opened(*inputs)
         self.out: list[list[Message]] = [[] for _ in operator.outputs]
 
-    def feed(self, port: int, message: Message | str) -> list[tuple[int, Message]]:
-        """Hand over one message (or ``END``), as a runner does; return the emissions, and remember them."""
+    def feed(self, port: int, message: Any) -> list[tuple[int, Message]]:
+        """Hand over a message (or ``END``), as a runner does; return the emissions, and remember them.
+
+        Rows may have any form that ``run`` takes.  Raises ``ContractError`` for other objects.
+        """
+        if not isinstance(message, (*MESSAGES, Change, str)):
+            intake = Intake(self.operator.inputs[port], self.operator.schemas_in[port], "feed")
+            return [each for made in intake.messages(message) for each in self.feed(port, made)]
         match message:
             case Page():
                 emissions = list(self.operator.on_page(port, message))
@@ -54,7 +61,7 @@ class Driver:
         """Let the arrival clock show ``now``."""
         return self._note(list(self.operator.on_clock(now)))
 
-    def run(self, events: Iterable[tuple[int, Message | str]]) -> Driver:
+    def run(self, events: Iterable[tuple[int, Any]]) -> Driver:
         """Feed many messages, then end every port that was not ended."""
         ended = set()
         for port, message in events:

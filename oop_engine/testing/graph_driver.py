@@ -9,14 +9,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from oop_engine.core.change import Change
-from oop_engine.core.errors import ContractError, UsageError
+from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.operator import Message, Operator, State
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import Punctuation
 from oop_engine.core.schema import Schema
 from oop_engine.runners.dispatch import Result
+from oop_engine.runners.feeds.forms import Intake
 from oop_engine.runners.inline import Inline
 from oop_engine.testing.case import Row
 from oop_engine.testing.driver import Driver, multiset
@@ -58,15 +61,19 @@ class GraphDriver:
         self._schema = {n.name: n.schema for n in graph.plan().of_kind("source") if n.schema is not None}
         self._inline = self._opened()
 
-    def feed(self, source: str, message: Message | Sequence[Row], now: int | None = None) -> None:
-        """Send a page, a punctuation, a change, or tuples as dictionaries; ``now``: the arrival of all of it.
+    def feed(self, source: str, message: Any, now: int | None = None) -> None:
+        """Send a message, or rows in any form that ``run`` takes; ``now``: the arrival of all of it.
 
         Raises ``UsageError`` if there is no such source or it has ended, ``ContractError`` if the tuples do not
         fit its schema.
         """
-        if not isinstance(message, Page | Punctuation | Change) and source in self._schema:
-            message = _page(self._schema[source], message, now)
-        self._inline.push(source, message, now)  # type: ignore[arg-type]  # refused there if it is none
+        if isinstance(message, Page | Punctuation | Change) or source not in self._schema:
+            self._inline.push(source, message, now)
+        else:
+            intake = Intake(f"GraphDriver: source {source!r}", self._schema[source], "feed")
+            for made in intake.messages(message):
+                timed = isinstance(made, Page) and made.arrival is None and now is not None
+                self._inline.push(source, _arrived(made, now) if timed else made, now)
         self._inline.drain()
 
     def clock(self, now: int) -> None:
@@ -154,10 +161,5 @@ def pushed_by_row(operator: Operator, inputs: Sequence[Schema], script: Script) 
     return driver
 
 
-def _page(schema: Schema, rows: Sequence[Row], now: int | None) -> Page:
-    for row in rows:
-        if row.keys() != set(schema.names):
-            msg = f"GraphDriver: a tuple must have the columns {', '.join(schema.names)}; got {row}"
-            raise ContractError(msg)
-    columns = {name: [row[name] for row in rows] for name in schema.names}
-    return Page.of(schema, columns, arrival=None if now is None else [now] * len(rows))
+def _arrived(page: Any, now: int | None) -> Page:
+    return Page(page.schema, page.batch, np.full(len(page), now))

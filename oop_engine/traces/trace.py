@@ -50,8 +50,22 @@ class Trace:
         self._on_refused = on_refused
 
     def __iter__(self) -> Iterator[Message]:
+        return self._read(self._on_refused)
+
+    def read(self, on_refused: Refuse) -> Iterator[Message]:
+        """Yield the messages, as an iteration does; ``on_refused`` is called, too, where rows are refused."""
+        own = self._on_refused
+
+        def both(number: int, rows: pa.RecordBatch, reason: str) -> None:
+            if own is not None:
+                own(number, rows, reason)
+            on_refused(number, rows, reason)
+
+        return self._read(both)
+
+    def _read(self, on_refused: Refuse | None) -> Iterator[Message]:
         columns = wanted(self._reader.fields, self.schema, self.arrival)
-        validation = Validation(self.path, self.schema, columns, self.arrival, self._on_refused)
+        validation = Validation(self.path, self.schema, columns, self.arrival, on_refused)
         self.refused = validation.refused
         page_rows = max(min(self._page_rows, _CELLS // len(columns)), 1)
         for record in self._reader.read(plain(columns), page_rows):

@@ -18,8 +18,8 @@ COLUMNS = {"ts": [0, 61], "other": [0, 600]}
 OTHER_TYPE = Schema({"ts": pa.int64(), "other": pa.int32()}, "ts", "s")
 
 WRONG: dict[str, tuple[Any, str]] = {
-    "text": ("hello", r"must be a Page or a punctuation; got a str \('hello'\)"),
-    "nothing": (None, r"must be a Page or a punctuation; got a NoneType \(None\)"),
+    "text": ("hello", r"row \d: a feed of \w+ takes a Page, .*, tuples of values; got 'hello' \(str\)"),
+    "nothing": (None, r"row \d: a feed of \w+ takes a Page, .*, tuples of values; got None \(NoneType\)"),
     "unit": (
         Page.of(Schema(S.fields, "ts", "ms"), COLUMNS),
         "must be by 'ts' in 's'; got one by 'ts' in 'ms'",

@@ -171,7 +171,7 @@ def test_a_feed_that_lies_is_caught() -> None:
 )
 def test_a_feed_is_no_file_and_feeds_have_names(feeds: Any, got: str) -> None:
     with pytest.raises(
-        UsageError, match=rf"pages or Arrow data by source, such as .*open_trace.*; got {got}$"
+        UsageError, match=rf"feeds must be rows by source, such as .*open_trace.*; got {got}$"
     ):
         replay(merged(0), feeds)
 
@@ -221,7 +221,7 @@ class Wall:
 def wall_of(patch: pytest.MonkeyPatch) -> Wall:
     """A wall clock for replays, and for nobody else in this process: other threads sleep too."""
     clock, module = Wall(), import_module("oop_engine.runners.replay")
-    patch.setattr(module, "perf_counter", lambda: clock.now)
+    patch.setattr(import_module("oop_engine.runners.feeds.reading"), "perf_counter", lambda: clock.now)
     patch.setattr(module, "sleep", clock.sleep)
     patch.setattr(module, "sleep_async", clock.sleep_async)
     return clock

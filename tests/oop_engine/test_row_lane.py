@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from oop_engine import Linear, Page
 from oop_engine.core.errors import ContractError, UsageError
 from oop_engine.runners import door
-from oop_engine.runners.door import RING, RowLane
+from oop_engine.runners.door import RowLane
 from oop_engine.runners.event_loop import run_async
+from oop_engine.runners.feeds.forms import RING
 from oop_engine.runners.inline import Inline
 from oop_engine.runners.local import Local
 from tests.oop_engine.test_local_behind import GRAPHS, Pushed, inline, pushes, rows
@@ -120,9 +121,14 @@ def test_the_first_row_waits_no_longer_than_the_delay(monkeypatch: pytest.Monkey
 
 def test_a_row_must_have_a_value_for_each_column() -> None:
     lane = RowLane("graph 'g', source 's'", SCHEMA)
-    for row in ({"ts": 1}, (1,), 5):
-        with pytest.raises(ContractError, match="graph 'g', source 's': a row must have ts, id; got"):
-            lane.add(row)  # type: ignore[arg-type]
+    wrong = {
+        "ts is null": {"id": 1},
+        r"must have 2 values \(ts, id\); got 1": (1,),
+        "a row must be a dict": 5,
+    }
+    for words, row in wrong.items():
+        with pytest.raises(ContractError, match=f"graph 'g', source 's': push_row: {words}"):
+            lane.add(row)
     lane.add((1, 1), 5)
     with pytest.raises(ContractError, match="must all have arrivals, or none; got None"):
         lane.add((2, 2))

@@ -68,7 +68,7 @@ def at_rest(
     schema = plan.schema(plan.input(sink, 0))
     if out is not None:
         check_writable(out, schema)
-    outcome = run_graph(built, opened)
+    outcome = run_graph(built, opened, bad_rows="count")
     for name, table in outcome.results.items():
         print(
             f"{name}: {table.num_rows:,} rows of {outcome.tuples:,} tuples; {outcome.late}", file=sys.stderr

@@ -9,9 +9,7 @@ from typing import Any, TypeAlias
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.connectors.sources.on_thread import ThreadReader
 from oop_engine.core.errors import UsageError
-from oop_engine.core.page import Page
-from oop_engine.core.plain import is_arrow
-from oop_engine.core.punctuation import Punctuation
+from oop_engine.runners.feeds.forms import is_whole
 
 __all__ = ["Feed", "Generated", "Replayed", "is_feed"]
 
@@ -41,7 +39,7 @@ class _OfFeed(LiveSource):
                 if not self.blocks and hasattr(items, "aclose"):
                     await items.aclose()
             feed = items
-        elif is_arrow(feed) or isinstance(feed, Page | Punctuation | dict | list | tuple):
+        elif is_whole(feed) or isinstance(feed, list | tuple):
             for item in feed if isinstance(feed, list | tuple) else (feed,):
                 count += 1
                 yield item, count
@@ -101,6 +99,6 @@ class Replayed(_OfFeed):
 
 def is_feed(given: object) -> bool:
     """Tell whether an object is a feed: an iterable of items, or one item as a whole."""
-    return (isinstance(given, AsyncIterable | Iterable) and not isinstance(given, str | bytes)) or is_arrow(
-        given
+    return is_whole(given) or (
+        isinstance(given, AsyncIterable | Iterable) and not isinstance(given, str | bytes)
     )

@@ -104,7 +104,7 @@ class Statistics:
     operators: dict[str, OperatorStatistics] = field(default_factory=dict)
     state: State = State()
     peak: State = State()
-    series: list[Sample] = field(default_factory=list)
+    series: list[Sample] = field(default_factory=list, repr=False)
     _apart: int = 0
 
     def observe(self, name: str, state: State, now: int, busy_s: float) -> None:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.graph import Plan, Stream
-from oop_engine.core.operator import Message
 from oop_engine.core.schema import Schema
 from oop_engine.runners.changes import Changes
+from oop_engine.runners.feeds.bad_rows import Refusals
 from oop_engine.spark.io.segments import Files, Segments
 from oop_engine.spark.io.spool import spool
 
 __all__ = ["Feed", "check_feeds", "schemas_of", "segments_of"]
 
 Feed: TypeAlias = Any
-"""A source: ``Segments``, the path of a trace or of a folder of traces, messages (``Iterable[Message]``, which are
-spooled first), or a DataFrame of Spark."""
+"""A source: ``Segments``, the path of a trace or of a folder of traces, a DataFrame of Spark, or anything that
+``replay`` takes (which is spooled first)."""
 
 
 def check_feeds(plan: Plan, feeds: Mapping[str, Feed]) -> None:
@@ -30,11 +30,13 @@ def check_feeds(plan: Plan, feeds: Mapping[str, Feed]) -> None:
         raise UsageError(msg)
 
 
-def segments_of(plan: Plan, feeds: Mapping[str, Feed], folder: Path, rows: int) -> dict[str, Segments]:
-    """Return every feed in segments; those given as messages are spooled together, below ``folder``."""
+def segments_of(
+    plan: Plan, feeds: Mapping[str, Feed], folder: Path, rows: int, refusals: Refusals | None = None
+) -> dict[str, Segments]:
+    """Return every feed in segments; those given as rows and messages are spooled together, below ``folder``."""
     schemas = schemas_of(plan)
     found: dict[str, Segments] = {}
-    messages: dict[str, Iterable[Message]] = {}
+    messages: dict[str, Any] = {}
     for name, feed in feeds.items():
         match feed:
             case str() | Path():
@@ -45,7 +47,7 @@ def segments_of(plan: Plan, feeds: Mapping[str, Feed], folder: Path, rows: int) 
                 messages[name] = feed
     if messages:
         of_them = {name: schemas[name] for name in messages}
-        found |= spool(messages, of_them, folder / "feeds", rows, Changes(plan))
+        found |= spool(messages, of_them, folder / "feeds", rows, Changes(plan), refusals)
     return {name: found[name] for name in schemas if name in found}
 
 

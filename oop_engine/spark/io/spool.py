@@ -6,7 +6,7 @@ import hashlib
 import heapq
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +18,9 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
 from oop_engine.core.schema import Schema
 from oop_engine.runners.changes import Changes
-from oop_engine.runners.door import admitted, messages
+from oop_engine.runners.door import admitted
+from oop_engine.runners.feeds.bad_rows import Refusals
+from oop_engine.runners.feeds.forms import Intake
 from oop_engine.spark.io.segments import SEGMENT_ROWS
 from oop_engine.traces.trace import open_trace, write_trace
 
@@ -79,22 +81,24 @@ class Spooled:
 
 
 def spool(
-    feeds: Mapping[str, Iterable[Message]],
+    feeds: Mapping[str, Any],
     schemas: Mapping[str, Schema],
     folder: Path,
     rows: int = SEGMENT_ROWS,
     changes: Changes | None = None,
+    refusals: Refusals | None = None,
 ) -> dict[str, Spooled]:
     """Write ``feeds`` to ``folder`` in segments of about ``rows`` tuples, all cut at the same arrivals.
 
     So a segment of a slow source goes with a segment of a fast one.  A change in a feed is for all of them, before all
     that comes later; ``changes`` admits it or raises the error.  Without ``changes`` it is a ``ContractError``.
+    ``refusals`` gets bad rows; None: they are errors.
 
     Segments that ``folder`` has from an earlier run are taken as they are.  Memory is bounded by a segment.
     """
     index = folder / _INDEX
     if not index.exists():
-        known = _Spool(folder, schemas, rows, changes).write(feeds)
+        known = _Spool(folder, schemas, rows, changes, refusals or Refusals("spool", None)).write(feeds)
         unfinished = index.with_suffix(".part")
         unfinished.write_text(json.dumps(known))
         unfinished.replace(index)
@@ -134,8 +138,14 @@ class _Spool:
     """Writes segments while it reads feeds."""
 
     def __init__(
-        self, folder: Path, schemas: Mapping[str, Schema], rows: int, changes: Changes | None
+        self,
+        folder: Path,
+        schemas: Mapping[str, Schema],
+        rows: int,
+        changes: Changes | None,
+        refusals: Refusals,
     ) -> None:
+        self._refusals = refusals
         self._folder, self._schemas, self._rows, self._door = folder, schemas, rows, changes
         self._changes = dict[int, list[Any]]()  # by the segment that they come before
         self._clocks: list[list[int] | None] = []
@@ -144,13 +154,13 @@ class _Spool:
         self._first: int | None = None
         self._last = NEVER
 
-    def write(self, feeds: Mapping[str, Iterable[Message]]) -> dict[str, Any]:
+    def write(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
         """Write all segments; return their clocks, and which sources have arrivals."""
         for name in feeds:
             shutil.rmtree(self._folder / name, ignore_errors=True)
             (self._folder / name).mkdir(parents=True)
         merged = heapq.merge(
-            *(_parts(name, self._schemas[name], feed) for name, feed in feeds.items()),
+            *(_parts(name, self._schemas[name], feed, self._refusals) for name, feed in feeds.items()),
             key=lambda part: part[:2],
         )
         waiting: list[_Part] = []
@@ -199,10 +209,13 @@ class _Spool:
         self._clocks.append(None if self._first is None else [self._first, until])
 
 
-def _parts(name: str, schema: Schema, feed: Iterable[Message]) -> Iterator[_Part]:
-    now = NEVER
-    for turn, given in enumerate(messages(schema, feed)):
-        message = given if isinstance(given, Change) else admitted(f"feed {name!r}", schema, given)
+def _parts(name: str, schema: Schema, feed: Any, refusals: Refusals) -> Iterator[_Part]:
+    now, place = NEVER, f"feed {name!r}"
+    intake = Intake(
+        place, schema, f"a feed of {refusals.call}", refusals.of(name, place), refusals.of_trace(name, place)
+    )
+    for turn, given in enumerate(intake.messages(feed)):
+        message = given if isinstance(given, Change) else admitted(place, schema, given)
         if not isinstance(message, Page):
             yield _Part(now, turn, now, name, message)
             continue

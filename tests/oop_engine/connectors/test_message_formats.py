@@ -13,7 +13,7 @@ import msgpack
 import pyarrow as pa
 import pytest
 
-from oop_engine import GraphError, GroupWise, Linear, Page, Schema, TraceError, UsageError
+from oop_engine import GraphError, GroupWise, Linear, Page, Schema, TraceError
 from oop_engine.connectors.formats import MESSAGE_FORMATS
 from oop_engine.connectors.formats.payloads import PAYLOADS, check_payloads, payloads_of
 from oop_engine.connectors.message_format import shown
@@ -171,10 +171,12 @@ def test_rows_of_python() -> None:
     page = Page.of(SCHEMA, {"ts": [1], "key": ["a"], "n": [1.0]})
     rows = [{"ts": 2}, {"ts": "x"}, {"ts": 3, "key": "b"}]
     found, told = read("rows", page, Linear(1), rows, pa.table({"ts": [4], "key": ["a"], "n": [1.0]}), [page])
-    assert [m if m == Linear(1) else m[0] for m in found] == [[1], Linear(1), [2], [3], [4], [1]]
+    assert [m if m == Linear(1) else m[0] for m in found] == [[1], Linear(1), [2, 3], [4], [1]]
     assert [rows for _, rows in told] == [1]
-    with pytest.raises(UsageError, match="got int"):
-        read("rows", 1)
+    assert read("rows", 1)[1][0][0].endswith("tuples of values; got 1 (int)")
+    assert read("rows", pa.table({"ts": [1]}))[1] == [
+        ("source 'in': there must be a column 'key'; got ts", 1)
+    ]
 
 
 def test_maps_of_msgpack() -> None:

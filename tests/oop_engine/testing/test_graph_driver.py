@@ -109,7 +109,11 @@ def test_punctuation_is_held_against_the_tuples() -> None:
     ("wrong", "error", "words"),
     [
         (lambda d: d.feed("north", [row(1)]), UsageError, "'north'"),
-        (lambda d: d.feed("east", [{"ts": 1}]), ContractError, "must have the columns ts, k; got {'ts': 1}"),
+        (
+            lambda d: d.feed("east", [{"ts": 1, "K": 5}]),
+            ContractError,
+            "no column 'K': did you mean 'k'",
+        ),
         (lambda d: d.rows("in"), UsageError, "has no sink 'in'; there are late, out"),
         (lambda d: d.counts("nobody"), UsageError, "has no operator 'nobody'; there are east-edge"),
     ],

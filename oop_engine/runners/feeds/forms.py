@@ -1,0 +1,286 @@
+"""Forms: all that a caller may give for a source becomes messages of its schema, here and nowhere else.
+
+    Page, punctuation, Change                       a message; {"punctuation": {...}}, as in JSON lines, too
+    Arrow data: table, batch, reader, data frame    rows; columns are found by their names, others are left out
+    mapping whose time is a list or an array        columns
+    other mapping, dataclass, named tuple           a row (see ``rows``)
+    tuple or list of plain values                   a row, in the order of the columns
+    list or tuple of these                          all of them, in their order
+    trace, other iterable                           the same, read as it is needed
+
+Where a runner reads feeds inside asyncio, an iterable may be an asynchronous one.
+Rows go in together, ``RING`` of them in a page, but they never pass another message.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from reprlib import repr as _short
+from typing import Any
+
+import pyarrow as pa
+
+from oop_engine.core.change import Change
+from oop_engine.core.errors import ContractError
+from oop_engine.core.groups.in_python import rows_of
+from oop_engine.core.late.late_page import FEW, packed_rows
+from oop_engine.core.operator import Message
+from oop_engine.core.page import Page, concat
+from oop_engine.core.plain import is_arrow
+from oop_engine.core.punctuation import GroupWise, Joint, Linear, Watermark
+from oop_engine.core.schema import Schema
+from oop_engine.runners.feeds.bad_rows import Refuse, refuse
+from oop_engine.runners.feeds.rows import BadRowError, RowReader, is_row
+from oop_engine.runners.feeds.tables import columns_in, fields_of_array, is_column, part, value_at
+from oop_engine.traces.punctuation_records import punctuation_of_body
+from oop_engine.traces.trace import Trace
+
+__all__ = ["MESSAGES", "RING", "Intake", "is_whole"]
+
+RING = 1024
+"""The most rows that wait: a page of so many costs a third of a microsecond a row, and some milliseconds at most."""
+
+MESSAGES = Page, Linear, GroupWise, Joint, Watermark
+_READY = (*MESSAGES, Change)
+_TAKEN = (
+    "a Page, punctuation, Arrow data, a data frame, columns ({'ts': [...]}), or rows: dictionaries, dataclasses, named "
+    "tuples, tuples of values"
+)
+_MARK = "punctuation"
+_NONE: tuple[Message, ...] = ()
+
+
+def is_whole(feed: Any) -> bool:
+    """Tell whether a feed is one thing, not an iterable of them: a message, Arrow data, columns."""
+    return isinstance(feed, (*_READY, Mapping)) or is_arrow(feed) or fields_of_array(feed) is not None
+
+
+class Intake:
+    """Makes messages of all that comes at one source; ``place`` names it in errors.
+
+    ``call``: the function or method of the caller, for errors.  ``refused`` is called with bad rows, ``refused_trace``
+    with those of traces (None: they are counted in the trace alone).  Without ``refused`` a bad row is a
+    ``ContractError``.
+
+    >>> import pyarrow as pa
+    >>> intake = Intake("here", Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s"))
+    >>> [message for message in intake.messages([{"ts": 1, "k": "a"}, (2, "b"), Linear(2), {"k": ["c"], "ts": [3]}])]
+    [Page(2 rows of ts, k), Linear(below=2), Page(1 rows of ts, k)]
+    """
+
+    def __init__(
+        self,
+        place: str,
+        schema: Schema,
+        call: str = "a feed",
+        refused: Refuse | None = None,
+        refused_trace: Refuse | None = None,
+        reader: RowReader | None = None,
+    ) -> None:
+        self._place, self._schema, self._call = place, schema, call
+        self._refused, self._refused_trace = refused or refuse(place), refused_trace
+        self._reader = reader or RowReader(schema)
+        self._width, self._of, self._of_class = (
+            len(schema.names),
+            self._reader.in_columns,
+            self._reader.of_class,
+        )
+        self._time = schema.names.index(schema.progressing)
+        self._scalars: set[type] = {int}  # classes of times, and of the first values of rows
+        self._waiting: list[Sequence[Any]] = []
+        self._skipped: list[int] = []  # how many rows waited when a bad one came
+        self._row = 0  # rows before those that wait
+
+    @property
+    def waiting(self) -> int:
+        """How many rows wait for ``flush``."""
+        return len(self._waiting)
+
+    def messages(self, feed: Any) -> Iterator[Message]:
+        """Yield the messages of a whole feed, of any form.
+
+        Raises ``ContractError`` for anything that has no form of these, and as ``refused`` does.
+        """
+        if is_whole(feed) or isinstance(feed, Trace) or is_row(feed):
+            yield from self.add(feed)
+        elif isinstance(feed, str | bytes) or not isinstance(feed, Iterable):
+            msg = f"{self._place}: {self._call} takes {_TAKEN}, or an iterable of these; got {_shown(feed)}"
+            raise ContractError(msg)
+        else:
+            for given in feed:
+                if (ready := self.add(given)) is not _NONE:
+                    yield from ready
+        yield from self.flush()
+
+    def add(self, given: Any) -> Iterable[Message]:
+        """Return the messages that are ready now that one more thing has come; they are read before the next comes.
+
+        A row waits for others until there are ``RING``, until another message comes, or until ``flush``.
+        """
+        kind, values = given.__class__, None
+        if kind is dict:
+            if len(given) == self._width:
+                try:
+                    values = self._of(given)
+                except KeyError:
+                    values = None
+        elif kind is tuple:
+            if len(given) == self._width and given[0].__class__ in self._scalars:
+                values = given
+        elif kind in self._of_class:
+            values = self._of_class[kind](given)
+        if values is not None and values[self._time].__class__ in self._scalars:  # a row like some before
+            self._waiting.append(values)
+            return self.flush() if len(self._waiting) >= RING else _NONE
+        if isinstance(given, _READY):
+            ready = [*self.flush(), given]
+            self._row += len(given) if isinstance(given, Page) else 0
+            return ready
+        return self._row_or_more(given)
+
+    def flush(self) -> Sequence[Message]:
+        """Return the rows that wait, as a page; none if no row waits, or all are bad."""
+        rows, skipped, before = self._waiting, self._skipped, self._row
+        self._waiting, self._skipped, self._row = [], [], before + len(rows) + len(skipped)
+        if not rows:
+            return _NONE
+
+        def made(start: int, stop: int) -> Page:
+            some = rows[start:stop]
+            few = packed_rows(self._schema, some) if stop - start <= FEW else None
+            if few is not None:
+                return few
+            columns = zip(*some, strict=True)
+            return Page.of(self._schema, dict(zip(self._schema.names, columns, strict=True)))
+
+        def row(at: int) -> tuple[int, dict[str, Any]]:
+            number = before + at + bisect_right(skipped, at) + 1
+            return number, dict(zip(self._schema.names, rows[at], strict=True))
+
+        return self._good(made, row, len(rows))
+
+    def _row_or_more(self, given: Any) -> Iterable[Message]:
+        try:
+            if self._is_row(given):
+                values = self._reader.values(given)
+                self._scalars |= {values[self._time].__class__, values[0].__class__} - {list, tuple, dict}
+                self._waiting.append(values)
+                return self.flush() if len(self._waiting) >= RING else _NONE
+            if self._is_punctuation(given):
+                punctuation = self._punctuation(given[_MARK])
+                return [*self.flush(), punctuation]
+            if not (is_whole(given) or isinstance(given, Trace | list | tuple)):
+                msg = f"{self._call} takes {_TAKEN}; got {_shown(given)}"
+                raise BadRowError(msg)
+        except BadRowError as error:
+            self._refused(self._row + len(self._waiting) + len(self._skipped) + 1, str(error), given)
+            self._skipped.append(len(self._waiting))
+            return _NONE
+        if isinstance(given, list | tuple):
+            return list(chain.from_iterable(map(self.add, given)))
+        return chain(self.flush(), self._pages(given))
+
+    def _is_row(self, given: Any) -> bool:
+        if isinstance(given, Mapping):
+            return not (self._is_columns(given) or self._is_punctuation(given))
+        if is_row(given):
+            return not is_arrow(given)
+        return isinstance(given, list | tuple) and len(given) > 0 and _is_value(given[0])
+
+    def _is_columns(self, given: Mapping[Any, Any]) -> bool:
+        """Tell whether a mapping has columns: its progressing attribute is a list or an array, or it is empty."""
+        time = self._schema.progressing
+        return is_column(given[time]) if time in given else all(map(is_column, given.values()))
+
+    def _is_punctuation(self, given: Any) -> bool:
+        """Tell whether a mapping is punctuation, as in JSON lines."""
+        return isinstance(given, Mapping) and set(given) == {_MARK} and _MARK not in self._schema.names
+
+    def _punctuation(self, body: Any) -> Message:
+        try:
+            return punctuation_of_body(body, self._schema.fields)
+        except ValueError as error:
+            raise BadRowError(str(error)) from error
+
+    def _pages(self, given: Any) -> Iterator[Message]:
+        """Yield the pages of rows that are given together: a trace, columns, Arrow data."""
+        if isinstance(given, Trace):
+            yield from self._of_trace(given)
+            return
+        for columns in columns_in(given, self._schema, self._place):
+            yield from self._slice(columns)
+
+    def _of_trace(self, trace: Trace) -> Iterator[Message]:
+        refused = self._refused_trace
+
+        def on_refused(number: int, rows: pa.RecordBatch, reason: str) -> None:
+            assert refused is not None
+            for at, record in enumerate(rows_of(rows)):
+                refused(None if at else number, reason, record)
+
+        return iter(trace) if refused is None else trace.read(on_refused)
+
+    def _slice(self, columns: Mapping[str, Any]) -> Sequence[Message]:
+        """Return the page of some columns of a page's length, without its bad rows."""
+        before, count = self._row, len(columns[self._schema.progressing])
+
+        def made(start: int, stop: int) -> Page:
+            return Page.of(
+                self._schema, {name: part(column, start, stop) for name, column in columns.items()}
+            )
+
+        def row(at: int) -> tuple[int, dict[str, Any]]:
+            return before + at + 1, {name: value_at(column, at) for name, column in columns.items()}
+
+        self._row += count
+        try:
+            return [made(0, count)]
+        except ContractError:
+            self._check_types(made)
+        return self._good(made, row, count)
+
+    def _check_types(self, made: Callable[[int, int], Page]) -> None:
+        """Raise ``ContractError`` if a column is of a wrong type, whatever values are in it."""
+        try:
+            made(0, 0)
+        except ContractError as error:
+            msg = f"{self._place}: {str(error).removeprefix('page: ')}"
+            raise ContractError(msg) from error
+
+    def _good(
+        self, made: Callable[[int, int], Page], row: Callable[[int], tuple[int, dict[str, Any]]], count: int
+    ) -> Sequence[Message]:
+        """Return the page of rows that are good, of ``count``; ``row`` gives the number and the values of one."""
+
+        def pages(start: int, stop: int) -> list[Page]:
+            try:
+                return [made(start, stop)]
+            except ContractError as error:
+                if stop - start == 1:
+                    number, values = row(start)
+                    self._refused(number, self._reason(values, error), values)
+                    return []
+                middle = (start + stop) // 2
+                return pages(start, middle) + pages(middle, stop)
+
+        found = pages(0, count)
+        return found if len(found) == 1 else [concat(self._schema, found)] if found else _NONE
+
+    def _reason(self, values: Mapping[str, Any], error: ContractError) -> str:
+        for field in self._schema.fields:
+            if values[field.name] is None and (field.name == self._schema.progressing or not field.nullable):
+                return f"{field.name} is null"
+        return str(error).removeprefix("page: ")
+
+
+def _is_value(given: Any) -> bool:
+    """Tell whether something can be the first value of a row."""
+    inner = isinstance(given, (*_READY, Trace, list, tuple)) or is_row(given)
+    return not inner and not is_arrow(given) and fields_of_array(given) is None
+
+
+def _shown(given: Any) -> str:
+    way_out = ": call its collect()" if hasattr(given, "collect") else ""
+    return f"{' '.join(_short(given).split())} ({type(given).__name__}){way_out}"

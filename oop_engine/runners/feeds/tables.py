@@ -1,0 +1,103 @@
+"""Tables: rows that are given as columns, in a mapping, a structured array of NumPy, or Arrow data of any library."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from oop_engine.core.errors import ContractError
+from oop_engine.core.groups.in_python import values_of
+from oop_engine.core.page import PAGE_ROWS
+from oop_engine.core.plain import record_batches
+from oop_engine.core.schema import Schema
+from oop_engine.system.close_names import did_you_mean
+
+__all__ = ["columns_in", "fields_of_array", "is_column", "part", "value_at"]
+
+Columns = Mapping[Any, Any]
+
+
+def columns_in(given: Any, schema: Schema, place: str) -> Iterator[dict[str, Any]]:
+    """Yield the columns of ``schema`` in some data, cut to the length of a page, as they were given.
+
+    A table of no rows may lack columns.  Raises ``ContractError`` in the name of ``place`` if a column is missing, is
+    no column or of another length than the others, or if Arrow cannot read the data.
+    """
+    for columns in _tables(given, schema, place):
+        if not (rows := _length(columns, schema, place)):
+            continue
+        known = {name: columns[name] for name in schema.names}
+        for start in range(0, rows, PAGE_ROWS):
+            yield {name: part(column, start, start + PAGE_ROWS) for name, column in known.items()}
+
+
+def is_column(values: Any) -> bool:
+    """Tell whether some values are a column: a list, a tuple, an array, a series."""
+    if isinstance(values, list | tuple):
+        return True
+    sequence = hasattr(values, "__len__") and hasattr(values, "__getitem__")
+    return sequence and not isinstance(values, str | bytes | Mapping) and getattr(values, "ndim", 1) != 0
+
+
+def part(column: Any, start: int, stop: int) -> Any:
+    """Return some values of a column, by their places."""
+    return column.iloc[start:stop] if hasattr(column, "iloc") else column[start:stop]
+
+
+def value_at(column: Any, at: int) -> Any:
+    """Return a value of a column, by its place."""
+    one = part(column, at, at + 1)
+    return values_of(one)[0] if isinstance(one, pa.Array | pa.ChunkedArray) else next(iter(one))
+
+
+def fields_of_array(given: Any) -> tuple[str, ...] | None:
+    """Return the names of the columns of a structured array of NumPy; None: it is none."""
+    return getattr(getattr(given, "dtype", None), "names", None) if hasattr(given, "ndim") else None
+
+
+def _tables(given: Any, schema: Schema, place: str) -> Iterator[Columns]:
+    if isinstance(given, Mapping):
+        yield given
+    elif (fields := fields_of_array(given)) is not None:
+        yield {name: given[name] for name in fields}
+    else:
+        try:
+            for batch in record_batches(given):
+                yield dict(zip(batch.schema.names, batch.columns, strict=True))
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            if not hasattr(given, "columns") or not hasattr(given, "dtypes"):
+                msg = f"{place}: Arrow cannot read a {type(given).__name__} as a table: {error}"
+                raise ContractError(msg) from error
+            names = (
+                name for name in schema.names if name in given.columns
+            )  # a frame with cells of several types
+            yield {name: _cells(given[name]) for name in names}
+
+
+def _length(columns: Columns, schema: Schema, place: str) -> int:
+    """Return how many rows there are; 0 if no column has any."""
+    if all(is_column(column) and not len(column) for column in columns.values()):
+        return 0
+    for name in schema.names:
+        if name not in columns:
+            hint = did_you_mean(name, columns)
+            msg = f"{place}: there must be a column {name!r}; got {', '.join(map(str, columns))}"
+            raise ContractError(f"{msg}: {hint}" if hint else msg)
+        if not is_column(columns[name]):
+            got = f"{columns[name]!r:.80} ({type(columns[name]).__name__})"
+            msg = f"{place}: column {name!r} must be a list or an array, one value a row; got {got}"
+            raise ContractError(msg)
+    lengths = {name: len(columns[name]) for name in schema.names}
+    if len(set(lengths.values())) > 1:
+        got = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
+        msg = f"{place}: columns must have the same number of rows; got {got}"
+        raise ContractError(msg)
+    return lengths[schema.progressing]
+
+
+def _cells(column: Any) -> list[Any]:
+    """Return the cells of a column of a frame, missing ones as None."""
+    missing = column.isna() if hasattr(column, "isna") else [False] * len(column)
+    return [None if gone else cell for cell, gone in zip(column.to_list(), missing, strict=True)]

@@ -1,0 +1,350 @@
+"""Doors and forms: the same rows give the same results through every door, in whatever form they are given."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections import UserDict, namedtuple
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import make_dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from oop_engine import (
+    BadRow,
+    ContractError,
+    EngineError,
+    Gathered,
+    Graph,
+    Linear,
+    Local,
+    Page,
+    Schema,
+    UsageError,
+    arun,
+    open_trace,
+    replay,
+    run,
+    serve,
+)
+from oop_engine.core.operator import Operator
+from oop_engine.core.plain import is_arrow
+from oop_engine.lab.brute_force import true_answer
+from oop_engine.runners.event_loop import run_async
+from oop_engine.runners.feeds.forms import RING, Intake
+from oop_engine.runners.inline import Inline
+from oop_engine.spark.io.spool import spool
+from oop_engine.testing import Driver, GraphDriver
+
+SCHEMA = Schema({"ts": pa.int64(), "host": pa.string(), "ms": pa.float64()}, "ts", "s")
+ROWS: list[dict[str, Any]] = [
+    {"ts": 1, "host": "a", "ms": 0.5},
+    {"ts": 2, "host": None, "ms": 1.5},
+    {"ts": 1, "host": "c", "ms": None},
+]
+Tuple, Other = namedtuple("Tuple", SCHEMA.names), namedtuple("Other", ["more", *reversed(SCHEMA.names)])
+Data = make_dataclass("Data", SCHEMA.names)
+TABLE = pa.Table.from_pylist(ROWS, SCHEMA.fields)
+COLUMNS = TABLE.to_pydict()
+
+
+def database() -> sqlite3.Cursor:
+    connection = sqlite3.connect(":memory:", check_same_thread=False)
+    connection.row_factory = sqlite3.Row
+    rows = "union all select 2, null, 1.5 union all select 1, 'c', null"
+    return connection.execute(f"select 1 ts, 'a' host, 0.5 ms {rows}")
+
+
+def mixed() -> list[Any]:
+    return [ROWS[:1], Linear(0), TABLE.slice(1, 1), {"punctuation": {"below": 1}}, Data(**ROWS[2])]
+
+
+FORMS: dict[str, Callable[[], Any]] = {
+    "page": lambda: Page.of(SCHEMA, COLUMNS),
+    "pages": lambda: [Page.of(SCHEMA, COLUMNS).slice(at, at + 1) for at in range(3)],
+    "table": lambda: TABLE,
+    "table with more": lambda: TABLE.append_column("more", [[1, 2, 3]]),
+    "batch": lambda: TABLE.combine_chunks().to_batches()[0],
+    "reader": lambda: TABLE.to_reader(max_chunksize=2),
+    "pandas": lambda: pd.DataFrame(COLUMNS),
+    "pandas with an index": lambda: pd.DataFrame(COLUMNS).set_index("ts"),
+    "columns": lambda: COLUMNS,
+    "columns of arrays": lambda: {
+        "ms": pa.array(COLUMNS["ms"]),
+        "host": pd.Series(COLUMNS["host"]),
+        "ts": np.array([1, 2, 1]),
+    },
+    "dictionaries": lambda: ROWS,
+    "dictionaries in another order": lambda: [dict(reversed(row.items())) for row in ROWS],
+    "dictionaries without nulls": lambda: [{k: v for k, v in row.items() if v is not None} for row in ROWS],
+    "dictionaries with more": lambda: [row | {"more": 1} for row in ROWS],
+    "mappings": lambda: [UserDict(row) for row in ROWS],
+    "tuple of dictionaries": lambda: tuple(ROWS),
+    "iterator": lambda: iter(ROWS),
+    "generator": lambda: (row for row in ROWS),
+    "batches": lambda: [ROWS[:2], [], ROWS[2:]],
+    "dataclasses": lambda: [Data(**row) for row in ROWS],
+    "named tuples": lambda: [Tuple(**row) for row in ROWS],
+    "other named tuples": lambda: [Other(*[1, *reversed(row.values())]) for row in ROWS],
+    "tuples": lambda: [tuple(row.values()) for row in ROWS],
+    "lists": lambda: [list(row.values()) for row in ROWS],
+    "rows of a database": database,
+    "mixed": mixed,
+}
+if find_spec("polars"):
+    FORMS["polars"] = lambda: import_module("polars").DataFrame(COLUMNS)
+
+
+def passing() -> Graph:
+    graph = Graph("g")
+    graph.sink("out", graph.source("in", SCHEMA))
+    return graph
+
+
+async def asynchronous(feed: Any) -> AsyncIterator[Any]:
+    for item in [feed] if isinstance(feed, dict) or is_arrow(feed) else feed:
+        yield item
+
+
+def pushed(push: Callable[[Inline, Any], None]) -> list[Any]:
+    found: list[Any] = []
+    runner = Inline(passing(), lambda result: found.append(result.message))
+    push(runner, None)
+    runner.end("in")
+    runner.drain()
+    return [row for page in found if isinstance(page, Page) for row in page.to_pylist()]
+
+
+def through_local(feed: Any) -> list[Any]:
+    found: list[Any] = []
+
+    async def main() -> None:
+        async with Local(passing(), lambda result: found.append(result.message)) as local:
+            await local.push("in", feed)
+
+    run_async(main())
+    return [row for page in found if isinstance(page, Page) for row in page.to_pylist()]
+
+
+def served(feed: Any) -> list[Any]:
+    sink = Gathered()
+    run_async(serve(passing(), {"in": feed}, {"out": sink}, signals=False))
+    return sink.rows
+
+
+def through_graph_driver(feed: Any) -> list[Any]:
+    driver = GraphDriver(passing())
+    driver.feed("in", feed)
+    return driver.rows("out")
+
+
+def through_driver(feed: Any) -> list[Any]:
+    driver = Driver(Operator(), SCHEMA)
+    driver.feed(0, feed)
+    return driver.rows()
+
+
+def spooled(feed: Any, folder: Path) -> list[Any]:
+    found = spool({"in": feed}, {"in": SCHEMA}, folder)["in"]
+    messages = [message for number in range(found.count()) for message in found.read(number)]
+    return [row for page in messages if isinstance(page, Page) for row in page.to_pylist()]
+
+
+DOORS: dict[str, Callable[[Any, Path], list[Any]]] = {
+    "run": lambda feed, _: run(passing(), {"in": feed}).results["out"].to_pylist(),
+    "replay, local": lambda feed, _: replay(passing(), {"in": feed}, on="local").results["out"].to_pylist(),
+    "arun": lambda feed, _: asyncio.run(arun(passing(), {"in": feed})).results["out"].to_pylist(),
+    "arun, asynchronous": lambda feed, _: (
+        asyncio.run(arun(passing(), {"in": asynchronous(feed)})).results["out"].to_pylist()
+    ),
+    "serve": lambda feed, _: served(feed),
+    "serve, asynchronous": lambda feed, _: served(asynchronous(feed)),
+    "Local.push": lambda feed, _: through_local(feed),
+    "Inline.push": lambda feed, _: pushed(lambda runner, _: runner.push("in", feed)),
+    "GraphDriver": lambda feed, _: through_graph_driver(feed),
+    "Driver": lambda feed, _: through_driver(feed),
+    "Spark": spooled,
+    "brute force": lambda feed, _: true_answer(passing(), {"in": feed}).to_pylist(),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_the_same_rows_come_through_every_door_in_every_form(door: str, tmp_path: Path) -> None:
+    for number, (form, made) in enumerate(FORMS.items()):
+        assert DOORS[door](made(), tmp_path / str(number)) == ROWS, form
+
+
+@pytest.mark.parametrize(
+    "form", ["dictionaries", "dataclasses", "named tuples", "tuples", "rows of a database"]
+)
+def test_rows_that_are_pushed_one_by_one_may_be_of_every_kind(form: str) -> None:
+    def push(runner: Inline, _: Any) -> None:
+        for row in FORMS[form]():
+            runner.push_row("in", row)
+
+    assert pushed(push) == ROWS
+
+
+EMPTY: dict[str, Callable[[], Any]] = {
+    "list": list,
+    "generator": lambda: iter(()),
+    "no columns": dict,
+    "columns": lambda: {name: [] for name in SCHEMA.names},
+    "table": SCHEMA.fields.empty_table,
+    "table without columns": lambda: pa.table({}),
+    "frame": pd.DataFrame,
+    "frame with columns": lambda: pd.DataFrame(columns=SCHEMA.names),
+    "lists": lambda: [[], ()],
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_nothing_is_no_row_and_no_error(door: str, tmp_path: Path) -> None:
+    for number, (form, made) in enumerate(EMPTY.items()):
+        assert DOORS[door](made(), tmp_path / str(number)) == [], form
+
+
+BAD: dict[str, tuple[Any, str]] = {
+    "no time": ([*ROWS, {"ts": None, "host": "d"}], "row 4: ts is null"),
+    "time left out": ([*ROWS, {"host": "d"}], "row 4: ts is null"),
+    "fraction": ([*ROWS, {"ts": 1.5, "host": "d"}], "row 4: .*1.5"),
+    "text": ([*ROWS, (3, "d", "x")], "row 4: .*'x'"),
+    "misspelt": ([*ROWS, {"ts": 3, "hots": "d"}], "row 4: there is no column 'hots': did you mean 'host'"),
+    "few values": ([*ROWS, (3, "d")], r"row 4: must have 3 values \(ts, host, ms\); got 2"),
+    "no row": ([*ROWS, 5], r"row 4: .*takes a Page, .*; got 5 \(int\)"),
+    "no punctuation": ([*ROWS, {"punctuation": {"belo": 3}}], "row 4: a punctuation must read like"),
+    "null in a table": (pa.table(COLUMNS | {"ts": pa.array([1, None, 2])}), "row 2: ts is null"),
+    "null in a frame": (pd.DataFrame(COLUMNS | {"ts": [1, 2, None]}), "row 3: ts is null"),
+    "cell of a frame": (pd.DataFrame(COLUMNS | {"host": ["a", 7, "b"]}), "row 2: .*host.*7"),
+    "null in columns": (COLUMNS | {"ts": [None, 2, 3]}, "row 1: ts is null"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_bad_row_is_refused_with_its_number_or_is_a_dead_letter(door: str, tmp_path: Path) -> None:
+    for number, (what, (feed, words)) in enumerate(BAD.items()):
+        if door.startswith("serve"):
+            assert len(DOORS[door](feed, tmp_path)) == (3 if isinstance(feed, list) else 2), what
+            continue
+        with pytest.raises(ContractError, match=words):
+            DOORS[door](feed, tmp_path / str(number))
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_bad_rows_are_counted_or_handed_over_where_that_is_chosen(what: str) -> None:
+    feed, words = BAD[what]
+    bad: list[BadRow] = []
+    for outcome in (
+        run(passing(), {"in": feed}, bad_rows="count"),
+        replay(passing(), {"in": feed}, on="local", bad_rows=bad.append),
+        asyncio.run(arun(passing(), {"in": asynchronous(feed)}, bad_rows="count")),
+    ):
+        [(reason, count)] = outcome.refused["in"].items()
+        assert (count, outcome.results["out"].num_rows) == (1, 3 if isinstance(feed, list) else 2)
+        assert "refused: 1\n    1 of in: " in str(outcome)
+    assert [(row.source, row.reason) for row in bad] == [("in", reason)]
+    assert words.startswith(f"row {bad[0].position}: ")
+
+
+def test_bad_rows_of_a_trace_are_counted_unless_they_are_to_be_errors(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"ts": 1}\n{"ts": "x"}\n{"ts": "x"}\nno\n')
+    bad: list[BadRow] = []
+    for chosen in (None, "count", bad.append):
+        outcome = run(passing(), {"in": open_trace(path, SCHEMA)}, bad_rows=chosen)
+        assert outcome.refused == {"in": {"ts: cannot read 'x' as int64": 2, "the line is no JSON object": 1}}
+        assert outcome.results["out"].num_rows == 1
+    assert sorted(row.reason for row in bad) == [
+        *["the line is no JSON object"],
+        *["ts: cannot read 'x' as int64"] * 2,
+    ]
+    assert caplog.text.count("is left out") == 1
+    assert "source 'in': row 4 of the trace is left out: the line is no JSON object" in caplog.text
+    with pytest.raises(ContractError, match=r"source 'in': row 4: the line is no JSON object"):
+        run(passing(), {"in": [open_trace(path, SCHEMA)]}, bad_rows="refuse")
+    with pytest.raises(
+        UsageError, match="bad_rows must be 'refuse', 'count' or a function of a BadRow; got 'drop'"
+    ):
+        run(passing(), {"in": []}, bad_rows="drop")  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize(
+    ("feed", "words"),
+    [
+        (5, r"takes a Page, punctuation, .*, or an iterable of these; got 5 \(int\)"),
+        (
+            pa.table({"ts": [1], "hots": ["a"], "ms": [0.5]}),
+            "there must be a column 'host'; .*did you mean 'hots'",
+        ),
+        ({"ts": [1], "hots": ["a"], "ms": [0.5]}, "there must be a column 'host'; .*did you mean 'hots'"),
+        ({"ts": [1, 2], "host": ["a"], "ms": [0.5, 1]}, "the same number of rows; got ts 2, host 1, ms 2"),
+        ({"ts": [1], "host": "a", "ms": [0.5]}, "column 'host' must be a list or an array, .*got 'a'"),
+    ],
+)
+def test_what_has_no_form_is_refused_with_all_that_have(
+    door: str, feed: Any, words: str, tmp_path: Path
+) -> None:
+    if "asynchronous" in door and feed == 5:
+        return
+    if "serve" in door and feed != 5:
+        assert DOORS[door](feed, tmp_path) == []
+        return
+    words = "must be a LiveSource or an iterable of rows; got int" if "serve" in door else words
+    with pytest.raises(EngineError, match=words):
+        DOORS[door](feed, tmp_path)
+
+
+def test_rows_go_in_together_and_never_pass_punctuation() -> None:
+    intake = Intake("here", SCHEMA)
+    many = (ROWS[at % 3] if at != 2 * RING else Linear(0) for at in range(3 * RING))
+    assert [len(m) if isinstance(m, Page) else m for m in intake.messages(many)] == [
+        RING,
+        RING,
+        Linear(0),
+        RING - 1,
+    ]
+
+
+async def test_rows_of_a_live_feed_go_in_when_it_has_nothing_more() -> None:
+    seen: list[int] = []
+    more = asyncio.Event()
+
+    async def feed() -> AsyncIterator[Any]:
+        yield ROWS[0]
+        yield ROWS[1:]
+        await more.wait()
+        yield ROWS[0]
+
+    def note(rows: int) -> None:
+        seen.append(rows)
+        more.set()
+
+    outcome = await asyncio.wait_for(arun(passing(), {"in": feed()}, on_tuples=note), 60)
+    assert (seen, outcome.tuples) == ([3, 1], 4)
+
+
+def test_a_generator_is_read_no_further_than_needed() -> None:
+    def feed() -> Iterator[Any]:
+        for at in range(10 * RING):
+            read.append(at)
+            yield {"ts": at}
+
+    read: list[int] = []
+    stop = RuntimeError("enough")
+
+    def take(result: Any) -> None:
+        raise stop
+
+    with pytest.raises(Exception, match="enough"):
+        run(passing(), {"in": feed()}, on_result=take)
+    assert len(read) <= 2 * RING
