@@ -44,7 +44,7 @@ class Rows(MessageFormat):
             some: list[Any] = list(alike)
             yield from _together(some) if is_page else some
 
-    def _bad(self, position: int | None, reason: str, record: Any) -> None:
+    def _bad(self, position: int | None, reason: str, record: Any, text: str) -> None:
         self._refuse(reason, repr(record))
 
     def _others(self, names: Iterable[object]) -> None:

@@ -37,16 +37,16 @@ BadRows: TypeAlias = Literal["refuse", "count"] | Callable[[BadRow], object]
 """``"refuse"``: the first bad row ends the run with a ``ContractError``.  ``"count"``: bad rows are left out, and
 counted in ``Outcome.refused``.  A function: the same, and it is called with each ``BadRow``."""
 
-Refuse: TypeAlias = Callable[[int | None, str, Any], None]
-"""Called with each bad row: its number (None: not known), the reason, and the row."""
+Refuse: TypeAlias = Callable[[int | None, str, Any, str], None]
+"""Called with each bad row: its number (None: not known), the reason, the row, and the reason with a way out."""
 
 
 def refuse(place: str, way_out: str = "") -> Refuse:
     """Return the function that makes a bad row an error in the name of ``place``."""
 
-    def refused(position: int | None, reason: str, record: Any) -> NoReturn:
+    def refused(position: int | None, reason: str, record: Any, text: str) -> NoReturn:
         at = "a row" if position is None else f"row {position:,}"
-        msg = f"{place}: {at}: {reason}; the row is {record!r:.200}{way_out}"
+        msg = f"{place}: {at}: {text}; the row is {record!r:.200}{way_out}"
         raise ContractError(msg)
 
     return refused
@@ -80,16 +80,16 @@ class Refusals:
         if self._chosen is not None:
             return count
 
-        def warn(position: int | None, reason: str, record: Any) -> None:
+        def warn(position: int | None, reason: str, record: Any, text: str) -> None:
             if source not in self.counts:
                 line = "%s: row %s of the trace is left out: %s; Outcome.refused counts all, bad_rows='refuse' raises"
                 logging.getLogger("oop_engine").warning(line, place, position, reason)
-            count(position, reason, record)
+            count(position, reason, record, text)
 
         return warn
 
     def _counting(self, source: str) -> Refuse:
-        def count(position: int | None, reason: str, record: Any) -> None:
+        def count(position: int | None, reason: str, record: Any, text: str) -> None:
             counts = self.counts.setdefault(source, {})
             known = reason if reason in counts or len(counts) < _MOST_REASONS else "other reasons"
             counts[known] = counts.get(known, 0) + 1

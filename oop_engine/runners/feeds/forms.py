@@ -175,7 +175,9 @@ class Intake:
                 msg = f"{self._call} takes {_TAKEN}; got {_shown(given)}"
                 raise BadRowError(msg)
         except BadRowError as error:
-            self._refused(self._row + len(self._waiting) + len(self._skipped) + 1, str(error), given)
+            self._refused(
+                self._row + len(self._waiting) + len(self._skipped) + 1, str(error), given, str(error)
+            )
             self._skipped.append(len(self._waiting))
             return _NONE
         if isinstance(given, list | tuple):
@@ -218,7 +220,7 @@ class Intake:
         def on_refused(number: int, rows: pa.RecordBatch, reason: str) -> None:
             assert refused is not None
             for at, record in enumerate(rows_of(rows)):
-                refused(None if at else number, reason, record)
+                refused(None if at else number, reason, record, reason)
 
         return iter(trace) if refused is None else trace.read(on_refused)
 
@@ -260,7 +262,9 @@ class Intake:
             except ContractError as error:
                 if stop - start == 1:
                     number, values = row(start)
-                    self._refused(number, self._reason(values, error), values)
+                    text = str(error).removeprefix("page: ")
+                    reason = self._reason(values, text)
+                    self._refused(number, reason, values, reason if reason.endswith(" is null") else text)
                     return []
                 middle = (start + stop) // 2
                 return pages(start, middle) + pages(middle, stop)
@@ -268,11 +272,14 @@ class Intake:
         found = pages(0, count)
         return found if len(found) == 1 else [concat(self._schema, found)] if found else _NONE
 
-    def _reason(self, values: Mapping[str, Any], error: ContractError) -> str:
+    def _reason(self, values: Mapping[str, Any], text: str) -> str:
+        """Return the reason to refuse a row, in the words of a trace."""
         for field in self._schema.fields:
             if values[field.name] is None and (field.name == self._schema.progressing or not field.nullable):
                 return f"{field.name} is null"
-        return str(error).removeprefix("page: ")
+            if text.startswith(f"{field.name!r} must be {field.type};"):
+                return f"{field.name}: cannot read {values[field.name]!r:.60} as {field.type}"
+        return text
 
 
 def _is_value(given: Any) -> bool:
