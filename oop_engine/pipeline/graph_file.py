@@ -16,7 +16,7 @@ from oop_engine.core.errors import EngineError, UsageError
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.schema import Schema
 from oop_engine.operators.policies.running_bound import Policy
-from oop_engine.system.python_file import load_file
+from oop_engine.system.python_file import file_and_name, load_file
 
 __all__ = ["Build", "build", "load_build"]
 
@@ -24,15 +24,15 @@ Build: TypeAlias = Callable[[Mapping[str, Schema], Mapping[str, Policy]], Graph]
 
 
 def load_build(path: Path) -> Build:
-    """Return the function ``graph`` in a file; raises ``UsageError`` if there is none."""
-    module = load_file(path, "Python")
-    found = getattr(module, "graph", None)
-    if not callable(found):
-        msg = f"{path}: must define def graph(schemas, policies) -> Graph; got {found!r}"
-        raise UsageError(msg)
-    from pyspark import cloudpickle
+    """Return the function ``graph`` in a file, or that of another name: ``graph.py:hourly``.
 
-    cloudpickle.register_pickle_by_value(module)  # tasks cannot import it
+    Raises ``UsageError`` if there is none.
+    """
+    file, name = file_and_name(path)
+    found = getattr(load_file(file, "Python"), name, None)
+    if not callable(found):
+        msg = f"{path}: must define def {name}(schemas, policies) -> Graph; got {found!r}"
+        raise UsageError(msg)
     made: Build = found
     return made
 

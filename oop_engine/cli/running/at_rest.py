@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from oop_engine.cli.options import check_folder
+from oop_engine.cli.output import ProgressLine, terminal, watching
 from oop_engine.cli.running.graph_of import (
     check_takes,
     graph_or_function,
     made_graph,
     named_nodes,
+    named_or_alone,
+    of_any_name,
     takes_nothing,
 )
 from oop_engine.core.errors import UsageError
@@ -20,47 +23,76 @@ from oop_engine.core.errors import UsageError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from oop_engine.core.graphs.graph import Graph
+    from oop_engine.core.operator import Message
     from oop_engine.core.schema import Schema
     from oop_engine.operators.policies.running_bound import Policy
+    from oop_engine.traces.trace import Trace
 
-__all__ = ["at_rest"]
+__all__ = ["Opened", "at_rest", "opened"]
 
-_SCREEN = 20
+_ROWS = 10
+"""Of the results of a sink, the first and last so many are shown."""
+
+
+class Opened(NamedTuple):
+    """A graph, and the trace of each of its sources."""
+
+    graph: Graph
+    traces: dict[str, Trace]
+
+
+def opened(
+    path: Path, texts: tuple[str, ...], time: str | None, unit: str | None, policy: str | None
+) -> Opened:
+    """Return the graph in a file, and its traces; a single one needs no name.
+
+    A function ``graph(schemas, policies)`` is given the schemas of the traces, and a policy for each.
+    Raises ``UsageError`` where they do not belong together.
+    """
+    from oop_engine.traces.trace import open_trace
+
+    found = graph_or_function(path)
+    if not callable(found) or takes_nothing(found):
+        graph = made_graph(path, found) if callable(found) else found
+        schemas = {
+            node.name: node.schema for node in graph.plan().of_kind("source") if node.schema is not None
+        }
+        named = named_nodes("TRACE", texts, list(schemas))
+        _check_unused(schemas.values(), time, unit, policy)
+        return Opened(graph, {name: open_trace(text, schemas[name]) for name, text in named.items()})
+    check_takes(path, found, {}, {})
+    traces = {
+        name: open_trace(text, time=time, unit=unit)
+        for name, text in named_or_alone("TRACE", texts).items()
+    }
+    schemas = of_any_name({name: trace.schema for name, trace in traces.items()})
+    graph = made_graph(path, found, schemas, of_any_name(_policies(traces, policy)))
+    names = [node.name for node in graph.plan().of_kind("source")]
+    named = named_nodes("TRACE", texts, names)
+    return Opened(graph, {name: traces.get(name, traces.get("")) for name in named})
 
 
 def at_rest(
     path: Path,
-    traces: tuple[str, ...],
+    texts: tuple[str, ...],
     out: Path | None,
     time: str | None,
     unit: str | None,
     policy: str | None,
+    *,
+    as_json: bool,
 ) -> int:
-    """Run a graph over traces to their end; print the results as JSON lines, or write them into a file."""
+    """Run a graph over traces to their end; show the results, or write them into a file."""
     from oop_engine.face import run as run_graph
     from oop_engine.traces.format_registry import format_of
-    from oop_engine.traces.trace import check_writable, open_trace, write_trace
+    from oop_engine.traces.trace import check_writable, write_trace
 
     check_folder(out)
     if out is not None:
         format_of(out)
-    found = graph_or_function(path)
-    names = [node.name for node in found.plan().of_kind("source")] if not callable(found) else []
-    named = named_nodes("TRACE", traces, names)
-    if not callable(found) or takes_nothing(found):
-        built = made_graph(path, found) if callable(found) else found
-        schemas = {
-            node.name: node.schema for node in built.plan().of_kind("source") if node.schema is not None
-        }
-        named = named_nodes("TRACE", traces, list(schemas))
-        _check_unused(schemas.values(), time, unit, policy)
-        opened = {name: open_trace(text, schemas[name]) for name, text in named.items()}
-    else:
-        check_takes(path, found, {}, {})
-        opened = {name: open_trace(text, time=time, unit=unit) for name, text in named.items()}
-        schemas = {name: trace.schema for name, trace in opened.items()}
-        built = made_graph(path, found, schemas, _policies(opened, policy))
-    plan = built.plan()
+    graph, traces = opened(path, texts, time, unit, policy)
+    plan = graph.plan()
     [sink, *more] = plan.of_kind("sink")
     if more and out is not None:
         msg = f"{path}: --out takes the results of one sink; the graph has {', '.join(n.name for n in (sink, *more))}"
@@ -68,12 +100,14 @@ def at_rest(
     schema = plan.schema(plan.input(sink, 0))
     if out is not None:
         check_writable(out, schema)
-    outcome = run_graph(built, opened, bad_rows="count")
+    with watching() as watch:
+        watch.on_run(str(path), 0, 1)
+        outcome = run_graph(graph, {name: _watched(trace, watch) for name, trace in traces.items()})
     for name, table in outcome.results.items():
         print(
             f"{name}: {table.num_rows:,} rows of {outcome.tuples:,} tuples; {outcome.late}", file=sys.stderr
         )
-    for name, trace in opened.items():
+    for name, trace in traces.items():
         if trace.refused:
             reasons = "; ".join(f"{reason}: {rows:,}" for reason, rows in trace.refused.items())
             print(f"{name}: refused rows: {reasons}", file=sys.stderr)
@@ -83,8 +117,20 @@ def at_rest(
         write_trace(out, schema, pages(schema, outcome.results[sink.name]), arrival_column=None)
         return 0
     for name, table in outcome.results.items():
-        _print(table, name if more else None)
+        if as_json:
+            _print(table, name if more else None)
+        else:
+            _show(table, name)
     return 0
+
+
+def _watched(trace: Trace, watch: ProgressLine) -> Iterator[Message]:
+    from oop_engine.core.page import Page
+
+    for message in trace:
+        yield message
+        if isinstance(message, Page):
+            watch.on_tuples(len(message))
 
 
 def _check_unused(schemas: Iterable[Schema], time: str | None, unit: str | None, policy: str | None) -> None:
@@ -104,18 +150,21 @@ def _check_unused(schemas: Iterable[Schema], time: str | None, unit: str | None,
 
 
 def _print(table: pa.Table, sink: str | None) -> None:
-    """Print rows as JSON lines, by sink where there are several: all, or as many as a screen shows."""
+    """Print rows as JSON lines, by sink where there are several."""
     from oop_engine.core.groups.in_python import as_json, rows_of
+    from oop_engine.core.values.rfc3339 import with_moment_texts
 
-    shown = table.slice(0, _SCREEN) if _on_a_screen() else table
-    for row in rows_of(shown):
+    for row in rows_of(with_moment_texts(table)):
         print(as_json(row if sink is None else {sink: row}))
-    if shown.num_rows < table.num_rows:
-        print(f"and {table.num_rows - shown.num_rows:,} more: --out FILE takes them all", file=sys.stderr)
 
 
-def _on_a_screen() -> bool:
-    return sys.stdout.isatty()
+def _show(table: pa.Table, sink: str) -> None:
+    """Show the first and last rows as a table."""
+    from oop_engine.lab.report.table import result_table
+
+    terminal().print(result_table(sink, table, _ROWS))
+    if table.num_rows > 2 * _ROWS:
+        print(f"{sink}: all {table.num_rows:,} rows: --out FILE, or --json", file=sys.stderr)
 
 
 def _policies(opened: Mapping[str, Any], policy: str | None) -> dict[str, Policy]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from oop_engine.core.errors import EngineError, UsageError
+from oop_engine.system.close_names import did_you_mean
 
 if TYPE_CHECKING:
     from oop_engine.core.graphs.graph import Graph
@@ -19,10 +20,13 @@ __all__ = [
     "graph_or_function",
     "made_graph",
     "named_nodes",
+    "named_or_alone",
+    "of_any_name",
     "takes_nothing",
 ]
 
 _NAME = re.compile(r"[\w-]+")
+T = TypeVar("T")
 
 
 def named_nodes(option: str, given: tuple[str, ...], names: list[str]) -> dict[str, str]:
@@ -44,19 +48,47 @@ def named_nodes(option: str, given: tuple[str, ...], names: list[str]) -> dict[s
             raise UsageError(msg)
         found[name] = rest
     if names and {*names} != {*found}:
-        msg = f"{option}: the graph has {', '.join(names)}; got {', '.join(found) or 'none'}"
+        wrong = [(name, did_you_mean(name, {*names} - {*found})) for name in found if name not in names]
+        hint = next((f": {name!r}: {way}" for name, way in wrong if way), "")
+        msg = f"{option}: the graph has {', '.join(names)}; got {', '.join(found) or 'none'}{hint}"
         raise UsageError(msg)
     return found
 
 
-def graph_or_function(path: Path) -> Any:
-    """Return the value of ``graph`` in a file."""
-    from oop_engine.core.graphs.graph import Graph
-    from oop_engine.system.python_file import load_file
+def named_or_alone(option: str, given: tuple[str, ...]) -> dict[str, str]:
+    """Return texts by the names before their ``=``, before the names of the nodes are known.
 
-    found = getattr(load_file(path, "Python"), "graph", None)
+    A single text may come without a name, which is ``""`` then.
+    """
+    if len(given) == 1 and (Path(given[0]).exists() or not re.match(rf"{_NAME.pattern}=", given[0])):
+        return {"": given[0]}
+    return named_nodes(option, given, [])
+
+
+class _OfAnyName(dict[str, T]):
+    """One value for whatever name the graph has for its only source."""
+
+    def __missing__(self, name: str) -> T:
+        return next(iter(self.values()))
+
+
+def of_any_name(values: dict[str, T]) -> dict[str, T]:
+    """Return values by name; that of a trace without a name, ``""``, is given for all names."""
+    return _OfAnyName(values) if "" in values else values
+
+
+def graph_or_function(path: Path) -> Any:
+    """Return the value of ``graph`` in a file, or that of another name: ``graph.py:hourly``."""
+    from oop_engine.core.graphs.graph import Graph
+    from oop_engine.system.python_file import file_and_name, load_file
+
+    file, name = file_and_name(path)
+    module = load_file(file, "Python")
+    found = getattr(module, name, None)
     if not callable(found) and not isinstance(found, Graph):
-        msg = f"{path}: must have graph, a Graph or a function that returns one; got {found!r}"
+        others = [each for each, value in vars(module).items() if isinstance(value, Graph)]
+        hint = f"; it has the graphs {', '.join(others)}: {file}:{others[0]}" if others else ""
+        msg = f"{path}: must have {name}, a Graph or a function that returns one; got {found!r}{hint}"
         raise UsageError(msg)
     return found
 

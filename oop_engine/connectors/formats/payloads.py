@@ -19,6 +19,7 @@ from oop_engine.core.errors import GraphError
 from oop_engine.core.groups.in_python import as_json, rows_of, values_of
 from oop_engine.core.page import Page
 from oop_engine.core.registry import Registry
+from oop_engine.core.values.rfc3339 import rfc3339, with_moment_texts
 from oop_engine.traces.format import Marks, is_textual, plain, require_textual
 from oop_engine.traces.formats.json_lines import JsonWriter
 
@@ -44,7 +45,7 @@ def _json(rows: pa.RecordBatch) -> list[bytes]:
 def _csv(rows: pa.RecordBatch) -> list[bytes]:
     require_textual(rows.schema, "csv")
     options = pyarrow.csv.WriteOptions(include_header=False)
-    found = []
+    found, rows = [], with_moment_texts(rows)
     for at in range(rows.num_rows):  # one by one: a cell may have line feeds
         sink = pa.BufferOutputStream()
         pyarrow.csv.write_csv(rows.slice(at, 1), sink, options)
@@ -55,7 +56,7 @@ def _csv(rows: pa.RecordBatch) -> list[bytes]:
 def _msgpack(rows: pa.RecordBatch) -> list[bytes]:
     names, columns = rows.schema.names, [_values(column) for column in rows.columns]
     return [
-        msgpack.packb(dict(zip(names, row, strict=True)), default=str) for row in zip(*columns, strict=True)
+        msgpack.packb(dict(zip(names, row, strict=True)), default=rfc3339) for row in zip(*columns, strict=True)
     ]
 
 

@@ -14,6 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from oop_engine.core.values.rfc3339 import rfc3339, rfc3339_of
+
 __all__ = ["as_json", "counted", "rows_of", "values_of"]
 
 
@@ -41,19 +43,33 @@ def values_of(column: pa.Array | pa.ChunkedArray) -> list[Any]:
         values: list[Any] = column.to_pylist()
     except (ArithmeticError, ValueError):
         values = column.cast(_replaced(column.type, _legible)).to_pylist()
+        if "timestamp[ns" in str(column.type):
+            values = [_with_t(value, column.type) for value in values]
     return values
 
 
+def _with_t(value: Any, kind: pa.DataType) -> Any:
+    """Return a value of ``_legible`` types with its moments of nanoseconds, cast to texts, as RFC 3339 has them."""
+    types = pa.types
+    if value is None or not types.is_nested(kind):
+        return rfc3339_of(value) if types.is_timestamp(kind) and isinstance(value, str) else value
+    if types.is_struct(kind):
+        return {field.name: _with_t(value[field.name], field.type) for field in kind}
+    if types.is_map(kind):
+        return [(_with_t(key, kind.key_type), _with_t(item, kind.item_type)) for key, item in value]
+    return [_with_t(item, kind.value_type) for item in value]
+
+
 def as_json(row: Any) -> str:
-    """Return a row as a line of JSON, which has no word for NaN and infinity: they are texts, as in a trace.
+    """Return a row as a line of JSON: moments as RFC 3339 has them, NaN and infinity as texts, as in a trace.
 
     >>> as_json({"v": [0.5, float("nan")]})
     '{"v": [0.5, "nan"]}'
     """
     try:
-        return json.dumps(row, default=str, allow_nan=False)
+        return json.dumps(row, default=rfc3339, allow_nan=False)
     except ValueError:
-        return json.dumps(_finite(row), default=str)
+        return json.dumps(_finite(row), default=rfc3339)
 
 
 def _finite(value: Any) -> Any:

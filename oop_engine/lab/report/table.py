@@ -13,6 +13,7 @@ from rich.text import Text
 
 from oop_engine.core.graphs.statistics import EdgeStatistics, Statistics
 from oop_engine.core.groups.in_python import rows_of
+from oop_engine.core.values.rfc3339 import rfc3339
 from oop_engine.lab.compare import Comparison, Run
 from oop_engine.lab.report.columns import Figure, columns
 from oop_engine.lab.report.words import count, seconds, size, text
@@ -128,7 +129,7 @@ def _scenarios_of(source: str, scenarios: Sequence[Scenario]) -> Group:
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
-    return [f"{v:.6g}" if isinstance(v, float) else "null" if v is None else str(v) for v in row.values()]
+    return [f"{v:.6g}" if isinstance(v, float) else "null" if v is None else rfc3339(v) for v in row.values()]
 
 
 def _fitting(candidates: list[Figure], runs: Sequence[Run], width: int) -> tuple[list[Figure], list[str]]:

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from oop_engine.core.values.rfc3339 import rfc3339
+
 __all__ = ["UNKNOWN", "advised", "count", "label", "late_in", "plain", "ratio", "seconds", "size", "text"]
 
 UNKNOWN = "n/a"
@@ -136,4 +138,4 @@ def plain(value: Any) -> Any:
             return {str(key): plain(item) for key, item in value.items()}
         case Sequence() | set() | frozenset():
             return [plain(item) for item in value]
-    return str(value)
+    return rfc3339(value)

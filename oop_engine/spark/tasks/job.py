@@ -6,6 +6,7 @@ import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
 from oop_engine.core.errors import GraphError
 from oop_engine.core.graphs.graph import Plan
@@ -13,6 +14,7 @@ from oop_engine.spark.io.segments import Segments
 from oop_engine.spark.plan.key_groups import spread
 from oop_engine.spark.plan.pieces import SHARDS, Cut
 from oop_engine.spark.plan.routing import Addresses
+from oop_engine.system.python_file import user_modules
 from oop_engine.traces.format_registry import TraceFormat, foreign_formats, register_format
 
 __all__ = ["Job", "PackedJob", "addresses_of", "check_travels"]
@@ -41,9 +43,7 @@ class Job:
 
     def packed(self) -> PackedJob:
         """Return the job as it travels."""
-        from pyspark import cloudpickle
-
-        return PackedJob(base64.b64encode(cloudpickle.dumps(self)).decode())
+        return PackedJob(base64.b64encode(_pickled(self)).decode())
 
 
 @dataclass(frozen=True)
@@ -86,11 +86,9 @@ def addresses_of(cut: Cut, partitions: int) -> Addresses:
 
 def check_travels(plan: Plan) -> None:
     """Raise ``GraphError`` if an operator cannot be sent to another process."""
-    from pyspark import cloudpickle
-
     for node in plan.of_kind("operator"):
         try:
-            cloudpickle.dumps(node.operator)
+            _pickled(node.operator)
         except Exception as error:  # whatever an object of the user raises when it is pickled
             reason = " ".join(str(error).split()) or type(error).__name__
             msg = (
@@ -98,3 +96,13 @@ def check_travels(plan: Plan) -> None:
                 f"cannot be pickled ({reason}): let its functions use plain values, and open files and sockets inside"
             )
             raise GraphError(msg) from error
+
+
+def _pickled(value: Any) -> bytes:
+    """Return ``value`` as bytes, with the modules of the user that a task cannot import."""
+    from pyspark import cloudpickle
+
+    for module in user_modules():
+        cloudpickle.register_pickle_by_value(module)
+    packed: bytes = cloudpickle.dumps(value)
+    return packed

@@ -17,6 +17,7 @@ import pyarrow.csv
 
 from oop_engine.core.errors import TraceError
 from oop_engine.core.punctuation import Punctuation
+from oop_engine.core.values.rfc3339 import with_moment_texts
 from oop_engine.traces.casting import guess, guess_time
 from oop_engine.traces.format import Marks, Record, readable, require_textual
 
@@ -82,15 +83,16 @@ class CsvReader:
 
 
 class CsvWriter:
-    """Strings are quoted, so that an empty string is not null."""
+    """Strings and moments are quoted, so that an empty string is not null."""
 
     def __init__(self, sink: pa.NativeFile, fields: pa.Schema, marks: Marks) -> None:
         require_textual(fields, "csv")
-        self._writer = pa.csv.CSVWriter(sink, fields)
+        texts = with_moment_texts(fields.empty_table()).schema
+        self._writer = pa.csv.CSVWriter(sink, texts)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows."""
-        self._writer.write_batch(batch)
+        self._writer.write_batch(with_moment_texts(batch))
 
     def punctuation(self, punctuation: Punctuation) -> None:
         """Refuse: CSV has rows only."""

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from oop_engine.core.errors import TraceError
 from oop_engine.core.punctuation import GroupWise, Joint, Linear, Punctuation, Watermark
+from oop_engine.core.values.rfc3339 import moment_texts
 from oop_engine.traces.format import Marks, Record, readable, require_textual
 from oop_engine.traces.formats.json_rows import guessed, object_of, rows_of
 from oop_engine.traces.punctuation_records import punctuation_of_json
@@ -126,7 +127,7 @@ def _body(punctuation: Punctuation) -> dict[str, Any]:
             return {"below": below}
         case GroupWise(groups, bounds):
             keys = {n: groups.column(n) for n in groups.schema.names}
-            texts = {n: k.cast(pa.string()) if pa.types.is_temporal(k.type) else k for n, k in keys.items()}
+            texts = {n: _texts(k) if pa.types.is_temporal(k.type) else k for n, k in keys.items()}
             return {"groups": {n: k.to_pylist() for n, k in texts.items()}, "below": bounds.tolist()}
         case Joint(joint):
             return {"joint": dict(joint)}
@@ -137,7 +138,7 @@ def _body(punctuation: Punctuation) -> dict[str, Any]:
 def _cells(column: pa.Array) -> pa.Array:
     """Return the values as JSON."""
     kind = column.type
-    texts = column.cast(pa.string())
+    texts = _texts(column)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         texts = _quoted(_escaped(texts))
     elif pa.types.is_temporal(kind) or pa.types.is_decimal(
@@ -147,6 +148,10 @@ def _cells(column: pa.Array) -> pa.Array:
     elif pa.types.is_floating(kind):
         texts = pc.if_else(pc.is_finite(column), texts, _quoted(texts))
     return texts.fill_null("null")
+
+
+def _texts(column: pa.Array) -> pa.Array:
+    return moment_texts(column) if pa.types.is_timestamp(column.type) else column.cast(pa.string())
 
 
 def _escaped(texts: pa.Array) -> pa.Array:
