@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 import click
 
 from oop_engine.core.errors import EngineError, OperatorError
+from oop_engine.system.python_file import forget
 from oop_engine.system.shown import shown
 
 __all__ = ["app", "main"]
@@ -87,6 +88,8 @@ class App(click.Group):
         except EOFError as error:
             msg = "an end of file that nobody expected"
             raise RuntimeError(msg) from error
+        finally:
+            forget()
         return found
 
 

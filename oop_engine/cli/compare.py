@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from oop_engine.cli.options import check_folder, json_option, scenario_argument, set_option
+from oop_engine.cli.options import check_output, json_option, scenario_argument, scenario_file, set_option
 from oop_engine.cli.output import only_json, print_json, terminal, watching, write_whole
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def compare(scenario: str, settings: dict[str, str], report: Path | None, as_jso
     from oop_engine.lab.compare import compare as run
     from oop_engine.lab.scenario import load
 
-    check_folder(report)
+    check_output("--report", report, *scenario_file(scenario))
     with only_json(as_json):
         loaded = load(scenario)
         with watching() as watch:

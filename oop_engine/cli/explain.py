@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from oop_engine.cli.options import check_folder, json_option, order_option, scenario_argument, set_option
+from oop_engine.cli.options import (
+    check_output,
+    json_option,
+    order_option,
+    scenario_argument,
+    scenario_file,
+    set_option,
+)
 from oop_engine.cli.output import only_json, print_json, write_whole
 from oop_engine.core.errors import UsageError
 from oop_engine.runners.feeds.forms import RING
@@ -67,7 +74,7 @@ def explain(
     if runner is None and (balance or groups):
         msg = f"--{'balance' if balance else 'groups'} is for Spark: add --on spark, or leave it out"
         raise UsageError(msg)
-    check_folder(svg)
+    check_output("--svg", svg, *scenario_file(scenario))
     with only_json(as_json):
         of, variants = _of_graph(scenario) if _is_graph(scenario) else _of_scenario(scenario, settings)
         if _is_graph(scenario) and (settings or order):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from oop_engine.cli.options import check_folder, json_option
+from oop_engine.cli.options import check_output, json_option
 from oop_engine.cli.output import ProgressLine, print_json, watching
 from oop_engine.core.errors import UsageError
 from oop_engine.system.shown import shown
@@ -68,7 +68,7 @@ def generate(out: Path, links: str, lulls: tuple[str, ...], as_json: bool, **set
     from oop_engine.traces.disorder import Disorder
 
     format_of(out)
-    check_folder(out)
+    check_output("OUT", out)
     _unit_must_be_of_time(settings["unit"])
     settings |= {name: _in_units(settings[name]) for name in _LENGTHS}
     disorder = Disorder(_links(links, lulls), **settings)

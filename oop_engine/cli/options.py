@@ -11,13 +11,16 @@ import click
 from click.shell_completion import CompletionItem
 
 from oop_engine.core.errors import UsageError
+from oop_engine.system.apart import check_apart
+from oop_engine.system.python_file import file_and_name
 
 __all__ = [
-    "check_folder",
+    "check_output",
     "complete_scenario",
     "json_option",
     "order_option",
     "scenario_argument",
+    "scenario_file",
     "set_option",
 ]
 
@@ -27,6 +30,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 def scenario_argument(command: F) -> F:
     """Add SCENARIO: a name, or the path of a file."""
     return click.argument("scenario", metavar="SCENARIO", shell_complete=complete_scenario)(command)
+
+
+def scenario_file(scenario: str) -> list[tuple[str, Path]]:
+    """Return the file of a scenario or graph that was given by its path, and its reader: the command."""
+    path = file_and_name(Path(scenario))[0]
+    return [("the command", path)] if path.is_file() else []
 
 
 def complete_scenario(ctx: click.Context, option: click.Parameter, begun: str) -> list[CompletionItem]:
@@ -77,10 +86,14 @@ def order_option(command: F) -> F:
     )
 
 
-def check_folder(path: Path | None) -> None:
-    """Raise ``UsageError`` before any work if a file cannot come to be at ``path``."""
+def check_output(option: str, path: Path | None, *reads: tuple[str, str | Path]) -> None:
+    """Raise ``UsageError`` before any work if a file cannot come to be at ``path``, or is one of those that are read.
+
+    ``reads``: readers by name, and the path of a file or folder that each reads.
+    """
     if path is None:
         return
+    check_apart(reads, [(option, path)])
     if path.is_dir():
         msg = f"{path} is a folder: give the path of a file in it"
         raise UsageError(msg)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from oop_engine.cli.on_spark import Compared, OnSpark, spark_options
-from oop_engine.cli.options import check_folder, json_option, order_option, scenario_argument, set_option
+from oop_engine.cli.options import (
+    check_output,
+    json_option,
+    order_option,
+    scenario_argument,
+    scenario_file,
+    set_option,
+)
 from oop_engine.cli.output import only_json, print_json, terminal, watching
 from oop_engine.core.errors import UsageError
 
@@ -87,7 +94,7 @@ def replay(
     if flat_out and speed is not None:
         msg = "--flat-out has no clock, so it has no --speed: leave one of them out"
         raise UsageError(msg)
-    _check_output(output)
+    _check_output(output, *scenario_file(scenario))
     on_spark.check(
         runner, clock="--speed" if speed else "--flat-out" if flat_out else "--check" if check else ""
     )
@@ -97,7 +104,9 @@ def replay(
         chosen = choose(loaded, loaded.variants(values), variant, order)
 
         def feeds() -> dict[str, Iterator[Message]]:
-            return {name: limited(feed, limit) for name, feed in loaded.feeds(values).items()}
+            found = loaded.feeds(values)
+            _check_output(output, *_traces_of(found))
+            return {name: limited(feed, limit) for name, feed in found.items()}
 
         compared: Compared | None = None
         if runner == "spark":
@@ -152,12 +161,19 @@ def limited(feed: Iterable[Message], limit: int | None) -> Iterator[Message]:
             return
 
 
-def _check_output(output: Path | None) -> None:
+def _check_output(output: Path | None, *reads: tuple[str, str | Path]) -> None:
     if output is not None:
         from oop_engine.traces import format_of
 
         format_of(output)
-        check_folder(output)
+        check_output("--output", output, *reads)
+
+
+def _traces_of(feeds: Mapping[str, Any]) -> list[tuple[str, Path]]:
+    """Return the files of those feeds that are traces."""
+    from oop_engine.traces import Trace
+
+    return [(f"source {name!r}", feed.path) for name, feed in feeds.items() if isinstance(feed, Trace)]
 
 
 def _write_results(output: Path | None, variant: Variant, results: dict[str, pa.Table]) -> None:

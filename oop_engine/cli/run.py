@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from oop_engine.cli.running.rows_read import rows_read
 from oop_engine.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,15 +18,15 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
-_NAMED = 3
-"""Columns that the schema does not have, by name in the last line."""
-
 
 @click.command()
 @click.argument("graph", type=click.Path(path_type=Path), metavar="GRAPH")
 @click.argument("traces", nargs=-1, metavar="[TRACE]...")
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the results into this file."
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Traces: print each result as a line of JSON, and no table."
 )
 @click.option("--time", metavar="COL", help="Traces: the column that makes progress.")
 @click.option(
@@ -88,6 +89,7 @@ def run(
     graph: Path,
     traces: tuple[str, ...],
     out: Path | None,
+    as_json: bool,
     time: str | None,
     unit: str | None,
     policy: str | None,
@@ -104,13 +106,17 @@ def run(
 ) -> int:
     """Run a graph of yours: over traces to their end, or live, until Ctrl-C or SIGTERM.
 
-    GRAPH is a Python file that has "graph", a Graph or a function that returns one. Over traces the function may be
-    graph(schemas, policies): it is given a schema and a policy for each trace, by the name of its source.  Others are
-    shown by `oop-engine explain GRAPH`.
+    GRAPH is a Python file that has "graph", a Graph or a function that returns one; FILE.py:NAME is one of another
+    name. Over traces the function may be graph(schemas, policies): it is given a schema and a policy for each trace, by
+    the name of its source.  `oop-engine explain GRAPH` shows graphs.
 
     \b
-    Over a file at rest; the policy is chosen by its disorder:
+    Over a file at rest, results on the screen; one source needs no name:
+      oop-engine run graph.py logs.csv
+    The same for a graph(schemas, policies); the policy is chosen by the disorder of the file:
       oop-engine run graph.py requests=logs.csv --time ts --out result.parquet
+    Several files, results for another program:
+      oop-engine run join.py clicks=clicks.csv ads=ads.parquet --json | jq .
     Live, and again from where it was:
       oop-engine run graph.py --source requests=tail:access.jsonl --sink counts=parquet:out --checkpoint state
     The same, and a page that shows why a window is still open:
@@ -126,8 +132,8 @@ def run(
         msg = "run: give traces, or live sources with --source; not both, and not none"
         raise UsageError(msg)
     if sources:
-        if out or time or unit or policy:
-            msg = "run: --out, --time, --unit and --policy are for traces; live, give --sink NAME=parquet:DIR"
+        if out or time or unit or policy or as_json:
+            msg = "run: --out, --json, --time, --unit and --policy are for traces; live, give --sink NAME=parquet:DIR"
             raise UsageError(msg)
         return _live(
             graph,
@@ -147,7 +153,7 @@ def run(
         raise UsageError(msg)
     from oop_engine.cli.running.at_rest import at_rest
 
-    return at_rest(graph, traces, out, time, unit, policy)
+    return at_rest(graph, traces, out, time, unit, policy, as_json=as_json)
 
 
 def _live(
@@ -198,7 +204,17 @@ def _live(
 
 def _summary(served: Served, checkpoint: str | None) -> str:
     """Return the work of a service in a line: rows, those left out, checkpoints, and how it ended."""
-    parts = [", ".join(_rows(name, count, served) for name, count in served.tuples.items())]
+    parts = [
+        rows_read(
+            name,
+            count,
+            served.unreadable.get(name, {}),
+            served.nulls.get(name, {}),
+            served.unknown.get(name, {}),
+        )
+        for name, count in served.tuples.items()
+    ]
+    parts = [", ".join(parts)]
     parts.append(str(served.statistics.late))
     if checkpoint is not None:
         parts.append(f"{served.epochs:,} checkpoint{'' if served.epochs == 1 else 's'}")
@@ -209,25 +225,6 @@ def _summary(served: Served, checkpoint: str | None) -> str:
     else:
         parts.append("stopped; windows that were not complete are lost, for there is no --checkpoint")
     return "; ".join(parts)
-
-
-def _rows(source: str, count: int, served: Served) -> str:
-    refused = sum(served.unreadable.get(source, {}).values())
-    missing = [f"{number:,} without {column!r}" for column, number in served.nulls.get(source, {}).items()]
-    left = _unknown(served.unknown.get(source, {}))
-    return ", ".join(
-        [f"{count:,} rows of {source}", *([f"{refused:,} not readable"] if refused else []), *missing, *left]
-    )
-
-
-def _unknown(counts: dict[str, int]) -> list[str]:
-    """Return the columns that were left out in words: the most frequent ones by name."""
-    from oop_engine.connectors.unknown_columns import OTHERS
-
-    often = sorted((found for found in counts.items() if found[0] != OTHERS), key=lambda found: -found[1])
-    named = [f"{count:,} with {name!r}" for name, count in often[:_NAMED]]
-    more = f" and {len(often) - _NAMED:,} or more others" if len(often) > _NAMED else ""
-    return [f"{', '.join(named)}{more} (not in the schema, left out)"] if named else []
 
 
 def _watching(wanted: bool) -> AbstractContextManager[Any]:

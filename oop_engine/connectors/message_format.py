@@ -14,12 +14,12 @@ from typing import Any
 import pyarrow as pa
 
 from oop_engine.connectors.source import Unreadable
-from oop_engine.connectors.unknown_columns import UnknownColumns
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.registry import Registry
 from oop_engine.core.schema import Schema
 from oop_engine.traces.format import LINE, REFUSED
+from oop_engine.traces.unknown_columns import UnknownColumns
 from oop_engine.traces.validation import Validation
 
 __all__ = ["MESSAGE_FORMATS", "MessageFormat", "register_message_format", "shown"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from oop_engine.connectors.link import ServerLink
@@ -29,9 +30,11 @@ class LiveSink:
     while, until it is back; meanwhile no source is read.  The work may have been done before the connection broke.
     ``failures``: other errors of the place that it writes to, such as a full disk.  A service stops on one with a line,
     and its checkpoint has all that the next one needs; errors that are none of these keep their traceback.
+    ``writes``: the folder of this machine that it writes to: no other sink of the service may, and no source read it.
     """
 
     failures: tuple[type[Exception], ...] = ()
+    writes: Path | None = None
 
     @cached_property
     def link(self) -> ServerLink:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
 from oop_engine.connectors.link import ServerLink
@@ -36,6 +37,7 @@ class LiveSource:
     the service reads on while the graph is busy, and gathers their data itself.
     ``moves``: it goes on on a thread once ``blocks`` is set, as its data hold up the event loop.
     ``adds``: columns that it adds to rows by itself, which a schema need not have.
+    ``reads``: the file or folder of this machine that it reads, which no sink of the service may write to.
     ``unreadable`` is set by the service: a source calls it with rows that it cannot read itself.
     ``link``: a source tells it whether its server is there (``here``, ``gone``).
     """
@@ -46,6 +48,7 @@ class LiveSource:
     moves: ClassVar[bool] = False
     blocks: bool = False
     adds: tuple[str, ...] = ()
+    reads: Path | None = None
     format: str = "rows"
     unreadable: Unreadable | None = None
 

@@ -9,6 +9,7 @@ run       -> results, by window
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -38,6 +39,7 @@ from oop_engine.spark.run import BatchDone, pieces_of
 from oop_engine.spark.session.session import active_session, session
 from oop_engine.spark.session.settings import check_packages
 from oop_engine.spark.tasks.job import check_travels
+from oop_engine.system.apart import check_apart
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -108,6 +110,7 @@ class _Pipeline:
         self._layouts: list[FileLayout] = layouts(self._said, self._inputs)
         self._policy = wanted.policy or self._said.policy
         self._graph_file = wanted.graph or self._said.graph_file
+        _check_out(wanted.out, wanted.inputs)
         if wanted.until == "run":
             self._build = load_build(self._file_of_graph())  # which may register policies
         if self._policy:
@@ -268,3 +271,12 @@ def _silent(step: str) -> None:
 
 def _identity(file: Input) -> list[Any]:
     return [str(file.path), file.nbytes, file.path.stat().st_mtime_ns]
+
+
+def _check_out(out: Path, inputs: Sequence[Path]) -> None:
+    """Raise ``UsageError`` unless the folder of results is apart from the inputs, by any spelling or link."""
+    check_apart([("the pipeline", path) for path in inputs], [("out", out)])
+    for path in inputs:
+        if os.path.realpath(out) in map(str, Path(os.path.realpath(path)).parents):
+            msg = f"out: {out} holds {path}, which is read: give a folder of its own"
+            raise UsageError(msg)

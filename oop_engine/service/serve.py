@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from oop_engine.connectors.paths import check_paths
 from oop_engine.connectors.sink import LiveSink
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.service.arrival_clock import steady
@@ -59,6 +60,7 @@ async def serve(
     Raises ``UsageError`` if the sources or sinks are not the graph's, or the checkpoint is of another graph, or was
     taken over by another process; ``SnapshotError`` if it is damaged; and all that operators, sources and sinks raise.
     """
+    check_paths(sources, {**sinks, "dead letters": dead_letters}, checkpoint)
     service = Service(
         graph,
         sources,

@@ -32,6 +32,7 @@ from oop_engine.spark.session.waiting import terminable
 from oop_engine.spark.state.checkpoint import CHANGES, Checkpoint
 from oop_engine.spark.state.state_files import SOURCE_CHAINS, SUBTASKS
 from oop_engine.spark.tasks.job import Job, addresses_of, check_travels
+from oop_engine.system.apart import check_apart
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -105,6 +106,9 @@ def run_on_spark(
     """
     check_packages()
     check_feeds(graph.plan(), feeds)
+    reads = [(f"source {name!r}", feed) for name, feed in feeds.items() if isinstance(feed, str | Path)]
+    folders = (("sink", getattr(sink, "folder", None)), ("checkpoint", checkpoint))
+    check_apart(reads, [(of, path) for of, path in folders if isinstance(path, str | Path)])
     began = time.perf_counter()
     with ExitStack() as stack:
         stack.enter_context(terminable())

@@ -63,7 +63,7 @@ def forget() -> None:
 
 
 def user_modules() -> list[ModuleType]:
-    """Return the files that were loaded, and what the last one imported from its folder.
+    """Return the files that were loaded, and the neighbours that the last one imported.
 
     Another process cannot import them by their names.
     """

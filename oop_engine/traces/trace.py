@@ -17,6 +17,8 @@ from oop_engine.system.whole_file import whole_file
 from oop_engine.traces.casting import read_as
 from oop_engine.traces.format import Marks, Reader, Writer, plain
 from oop_engine.traces.format_registry import FORMATS, format_of
+from oop_engine.traces.formats.json_lines import JsonReader
+from oop_engine.traces.unknown_columns import UnknownColumns
 from oop_engine.traces.validation import Refuse, Validation, check_fields, check_names, some, wanted
 
 __all__ = ["Trace", "check_writable", "open_trace", "write_trace"]
@@ -29,7 +31,9 @@ class Trace:
 
     Pages have at most ``page_rows`` rows, and 16 million cells, and carry ``arrival``; punctuation comes where the
     file has it.  Memory is bounded by a page, or some blocks of text, and does not grow with the file.
-    ``refused`` counts by reason the rows that were diverted, up to where the iteration is.
+    Up to where the iteration is, ``refused`` counts by reason the rows that were diverted, ``nulls`` by column those
+    that have no value in it, and, with ``counts_unknown``, ``unknown`` by name those with a column that the schema does
+    not have: JSON lines with many such columns take up to twice as long to read then.
     """
 
     def __init__(
@@ -45,6 +49,9 @@ class Trace:
         self.schema = schema
         self.arrival = arrival
         self.refused: dict[str, int] = {}
+        self.nulls: dict[str, int] = {}
+        self.unknown: dict[str, int] = {}
+        self.counts_unknown = False
         self._reader = reader
         self._page_rows = page_rows
         self._on_refused = on_refused
@@ -66,16 +73,31 @@ class Trace:
     def _read(self, on_refused: Refuse | None) -> Iterator[Message]:
         columns = wanted(self._reader.fields, self.schema, self.arrival)
         validation = Validation(self.path, self.schema, columns, self.arrival, on_refused)
-        self.refused = validation.refused
+        self.refused, self.nulls = validation.refused, {}
+        unknown = UnknownColumns(columns.names)
+        self.unknown = unknown.counts
+        left_out: list[str] = []
+        if self.counts_unknown and isinstance(self._reader, JsonReader):
+            self._reader.other = unknown.add
+        elif self.counts_unknown:
+            left_out = [name for name in self._reader.fields.names if name not in unknown.known]
         page_rows = max(min(self._page_rows, _CELLS // len(columns)), 1)
         for record in self._reader.read(plain(columns), page_rows):
             if not isinstance(record, pa.RecordBatch):
                 yield validation.punctuation(record)
                 continue
+            for name in left_out:
+                unknown.add(name, record.num_rows)
             for start in range(0, record.num_rows, page_rows):
                 page = validation.page(record.slice(start, page_rows))
                 if page is not None:
+                    self._count_nulls(page)
                     yield page
+
+    def _count_nulls(self, page: Page) -> None:
+        for name, column in zip(page.schema.names, page.batch.columns, strict=True):
+            if column.null_count:
+                self.nulls[name] = self.nulls.get(name, 0) + column.null_count
 
     def pages(self) -> Iterator[Page]:
         """Yield the pages only."""

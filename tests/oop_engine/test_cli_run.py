@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,6 @@ from click.testing import CliRunner, Result
 
 from oop_engine import Replayed, serve
 from oop_engine.cli.app import app
-from oop_engine.cli.running import at_rest
 from oop_engine.runners.event_loop import run_async
 from oop_engine.system.python_file import load_file
 
@@ -91,9 +91,8 @@ def test_a_page_and_a_picture_in_the_terminal(
 
 
 def test_a_policy_may_be_given_and_results_shown(over_traces: Path, tmp_path: Path) -> None:
-    done = call(
-        over_traces, f"log={tmp_path / 'log.csv'}", "--time", "ts", "--unit", "s", "--policy", "Ordered()"
-    )
+    options = ("--time", "ts", "--unit", "s", "--policy", "Ordered()", "--json")
+    done = call(over_traces, f"log={tmp_path / 'log.csv'}", *options)
     assert done.exit_code == 0, done.stderr
     assert "by its profile" not in done.stderr
     assert "were late at 'edge'" in done.stderr
@@ -101,20 +100,64 @@ def test_a_policy_may_be_given_and_results_shown(over_traces: Path, tmp_path: Pa
     assert [row["window_start"] for row in rows] == [0, 10, 20, 30]
 
 
-def test_all_results_go_to_another_program_and_a_screen_says_how_many_more(
-    over_traces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_all_results_go_to_another_program_and_a_table_shows_the_first_and_last(
+    over_traces: Path, tmp_path: Path
 ) -> None:
     graph = tmp_path / "plain.py"
     text = OVER_TRACES.replace("return graph", 'graph.sink("all", edge)\n    return graph')
     graph.write_text(text)
     args = graph, f"log={tmp_path / 'log.csv'}", "--time", "ts", "--unit", "s"
-    said = [json.loads(line) for line in call(*args).stdout.splitlines()]
+    said = [json.loads(line) for line in call(*args, "--json").stdout.splitlines()]
     assert sum("all" in row for row in said) == 30
     assert sum(row["counts"]["n"] for row in said if "counts" in row) == 30
-    monkeypatch.setattr(at_rest, "_on_a_screen", lambda: True)
     done = call(*args)
-    assert done.stdout.count('"all"') == 20
-    assert "and 10 more: --out FILE takes them all" in done.stderr
+    assert "counts: 4 results" in done.stdout
+    assert done.stdout.count(" a ") == 20
+    assert "all: all 30 rows: --out FILE, or --json" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "text", [LIVE, OVER_TRACES, OVER_TRACES.replace('schemas["log"]', "*schemas.values()")]
+)
+def test_one_source_needs_no_name_and_a_graph_file_imports_its_neighbours(tmp_path: Path, text: str) -> None:
+    for folder, width in (("one", "10 s"), ("two", "20 s")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "helper.py").write_text(f"WIDTH = {width!r}\n")
+        (tmp_path / folder / "json.py").write_text("")  # hides no module of Python
+        named = (
+            text.replace('"10 s"', "WIDTH")
+            .replace("graph", "hourly")
+            .replace("Graph(", "made(")
+            .replace("import Graph", "import Graph as made")
+        )
+        (tmp_path / folder / "graph.py").write_text(f"from helper import WIDTH\n{named}")
+    trace = tmp_path / "log.csv"
+    trace.write_text("ts,host\n1,a\n12,a\n25,a\n")
+    unit = () if text == LIVE else ("--time", "ts", "--unit", "s")
+    for folder, windows in (("one", 3), ("two", 2), ("one", 3)):
+        done = call(f"{tmp_path / folder / 'graph.py'}:hourly", trace, *unit, "--json")
+        assert done.exit_code == 0, done.stderr
+        assert len(done.stdout.splitlines()) == windows
+        assert "helper" not in sys.modules
+        assert str(tmp_path / folder) not in sys.path
+    assert "it has the graphs hourly" in call(tmp_path / "one" / "graph.py", trace).stderr or text != LIVE
+
+
+@pytest.mark.parametrize("source", ["log.jsonl", "log.csv"])
+def test_rows_without_a_column_and_with_another_are_told_alike_at_rest_and_live(
+    tmp_path: Path, source: str
+) -> None:
+    graph, trace = tmp_path / "graph.py", tmp_path / source
+    graph.write_text(LIVE)
+    rows = '{"ts":1,"host":"a","m":1}\n{"ts":2,"m":[2]}\n{"ts":3,"m":3}\n{"ts":"x"}\n'
+    trace.write_text(rows if source == "log.jsonl" else "ts,host,m\n1,a,1\n2,,2\n3,,3\n")
+    live = call(graph, "--source", f"tail:{trace}?follow=no", "--sink", f"jsonl:{tmp_path / 'out'}").stderr
+    bad = ", 1 not readable" if source == "log.jsonl" else ""
+    told = (
+        f"3 rows of log{bad}, 2 without 'host', 3 with 'm' (not in the schema, left out); no tuples were late"
+    )
+    assert told in call(graph, trace).stderr
+    assert told in live or source == "log.csv", live
 
 
 @pytest.mark.parametrize(
@@ -211,7 +254,10 @@ def test_late_tuples_are_told_at_the_end_and_no_checkpoint_that_is_not_there(
     [
         ((), "give traces, or live sources with --source"),
         (("LOG", "--sink", "print:"), "traces have an end, and no checkpoint"),
-        (("--source", "tail:LOG", "--out", "x.csv"), "--out, --time, --unit and --policy are for traces"),
+        (
+            ("--source", "tail:LOG", "--out", "x.csv"),
+            "--out, --json, --time, --unit and --policy are for traces",
+        ),
         (("--source", "tail:LOG"), "--sink: the graph has counts; got none"),
         (("--source", "tail:LOG", "--source", "log=tail:LOG", "--sink", "print:"), "'log' is given twice"),
         (("--source", "wire:LOG", "--sink", "print:"), "there is no kind 'wire': use one of tail"),

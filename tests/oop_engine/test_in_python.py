@@ -37,7 +37,7 @@ kinds = [pa.timestamp("ns"), pa.timestamp("ns", "UTC"), pa.time64("ns"), pa.dura
 nested = [pa.list_(pa.time64("ns")), pa.map_(pa.string(), pa.struct([("a", pa.duration("ns"))]))]
 found = [values_of(pa.array([7, None], kind)) for kind in kinds]
 assert found == [
-    ["1970-01-01 00:00:00.000000007", None], ["1970-01-01 00:00:00.000000007Z", None], ["00:00:00.000000007", None],
+    ["1970-01-01T00:00:00.000000007", None], ["1970-01-01T00:00:00.000000007Z", None], ["00:00:00.000000007", None],
     [7, None],
 ], found
 assert values_of(pa.array([[7]], nested[0])) == [["00:00:00.000000007"]]
@@ -51,7 +51,7 @@ try:
     edge.check(page)
 except ContractError as error:
     assert "00.000000007" in str(error), error
-sys.argv = ["oop-engine", "run", "graph.py", "s=in.csv", "--time", "ts"]
+sys.argv = ["oop-engine", "run", "graph.py", "s=in.csv", "--time", "ts", "--json"]
 main()
 """
 GRAPH = """
@@ -96,7 +96,7 @@ def test_all_of_it_goes_without_pandas(tmp_path: Path) -> None:
         [sys.executable, "-c", WITHOUT_PANDAS], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout == '{"ts": "2024-01-01 00:00:00.123456789"}\n'
+    assert done.stdout == '{"ts": "2024-01-01T00:00:00.123456789"}\n'
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from oop_engine.cli.options import check_folder
+from oop_engine.cli.options import check_output, scenario_file
 from oop_engine.cli.output import ProgressLine, terminal, watching
 from oop_engine.cli.running.graph_of import (
     check_takes,
@@ -18,6 +18,7 @@ from oop_engine.cli.running.graph_of import (
     of_any_name,
     takes_nothing,
 )
+from oop_engine.cli.running.rows_read import rows_read
 from oop_engine.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -43,10 +44,16 @@ class Opened(NamedTuple):
 
 
 def opened(
-    path: Path, texts: tuple[str, ...], time: str | None, unit: str | None, policy: str | None
+    path: Path,
+    texts: tuple[str, ...],
+    time: str | None,
+    unit: str | None,
+    policy: str | None,
+    out: Path | None = None,
 ) -> Opened:
     """Return the graph in a file, and its traces; a single one needs no name.
 
+    ``out``: a file that is to be written, and so must be none of them.
     A function ``graph(schemas, policies)`` is given the schemas of the traces, and a policy for each.
     Raises ``UsageError`` where they do not belong together.
     """
@@ -59,18 +66,18 @@ def opened(
             node.name: node.schema for node in graph.plan().of_kind("source") if node.schema is not None
         }
         named = named_nodes("TRACE", texts, list(schemas))
+        check_output("--out", out, *named.items())
         _check_unused(schemas.values(), time, unit, policy)
         return Opened(graph, {name: open_trace(text, schemas[name]) for name, text in named.items()})
     check_takes(path, found, {}, {})
-    traces = {
-        name: open_trace(text, time=time, unit=unit)
-        for name, text in named_or_alone("TRACE", texts).items()
-    }
+    named = named_or_alone("TRACE", texts)
+    check_output("--out", out, *((name or "the graph", text) for name, text in named.items()))
+    traces = {name: open_trace(text, time=time, unit=unit) for name, text in named.items()}
     schemas = of_any_name({name: trace.schema for name, trace in traces.items()})
     graph = made_graph(path, found, schemas, of_any_name(_policies(traces, policy)))
     names = [node.name for node in graph.plan().of_kind("source")]
     named = named_nodes("TRACE", texts, names)
-    return Opened(graph, {name: traces.get(name, traces.get("")) for name in named})
+    return Opened(graph, {name: traces[name if name in traces else ""] for name in named})
 
 
 def at_rest(
@@ -88,10 +95,13 @@ def at_rest(
     from oop_engine.traces.format_registry import format_of
     from oop_engine.traces.trace import check_writable, write_trace
 
-    check_folder(out)
+    if out is not None and as_json:
+        msg = "run: --out writes results into a file, and --json prints them: leave one of them out"
+        raise UsageError(msg)
+    check_output("--out", out, *scenario_file(str(path)))
     if out is not None:
         format_of(out)
-    graph, traces = opened(path, texts, time, unit, policy)
+    graph, traces = opened(path, texts, time, unit, policy, out)
     plan = graph.plan()
     [sink, *more] = plan.of_kind("sink")
     if more and out is not None:
@@ -100,13 +110,17 @@ def at_rest(
     schema = plan.schema(plan.input(sink, 0))
     if out is not None:
         check_writable(out, schema)
+    rows = dict.fromkeys(traces, 0)
     with watching() as watch:
         watch.on_run(str(path), 0, 1)
-        outcome = run_graph(graph, {name: _watched(trace, watch) for name, trace in traces.items()})
-    for name, table in outcome.results.items():
-        print(
-            f"{name}: {table.num_rows:,} rows of {outcome.tuples:,} tuples; {outcome.late}", file=sys.stderr
+        outcome = run_graph(
+            graph, {name: _watched(name, trace, watch, rows) for name, trace in traces.items()}
         )
+    read = [
+        rows_read(name, rows[name], trace.refused, trace.nulls, trace.unknown)
+        for name, trace in traces.items()
+    ]
+    print(f"{', '.join(read)}; {outcome.late}", file=sys.stderr)
     for name, trace in traces.items():
         if trace.refused:
             reasons = "; ".join(f"{reason}: {rows:,}" for reason, rows in trace.refused.items())
@@ -114,7 +128,9 @@ def at_rest(
     if out is not None:
         from oop_engine.core.page import pages
 
-        write_trace(out, schema, pages(schema, outcome.results[sink.name]), arrival_column=None)
+        table = outcome.results[sink.name]
+        write_trace(out, schema, pages(schema, table), arrival_column=None)
+        print(f"{sink.name}: {table.num_rows:,} rows in {out}", file=sys.stderr)
         return 0
     for name, table in outcome.results.items():
         if as_json:
@@ -124,12 +140,15 @@ def at_rest(
     return 0
 
 
-def _watched(trace: Trace, watch: ProgressLine) -> Iterator[Message]:
+def _watched(name: str, trace: Trace, watch: ProgressLine, rows: dict[str, int]) -> Iterator[Message]:
+    """Yield the messages of a trace; count its rows, and its columns that the schema does not have."""
     from oop_engine.core.page import Page
 
+    trace.counts_unknown = True
     for message in trace:
         yield message
         if isinstance(message, Page):
+            rows[name] += len(message)
             watch.on_tuples(len(message))
 
 

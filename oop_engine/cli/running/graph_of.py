@@ -66,7 +66,7 @@ def named_or_alone(option: str, given: tuple[str, ...]) -> dict[str, str]:
 
 
 class _OfAnyName(dict[str, T]):
-    """One value for whatever name the graph has for its only source."""
+    """One value for each name that the graph may have for its only source."""
 
     def __missing__(self, name: str) -> T:
         return next(iter(self.values()))

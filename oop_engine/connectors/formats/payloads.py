@@ -56,7 +56,8 @@ def _csv(rows: pa.RecordBatch) -> list[bytes]:
 def _msgpack(rows: pa.RecordBatch) -> list[bytes]:
     names, columns = rows.schema.names, [_values(column) for column in rows.columns]
     return [
-        msgpack.packb(dict(zip(names, row, strict=True)), default=rfc3339) for row in zip(*columns, strict=True)
+        msgpack.packb(dict(zip(names, row, strict=True)), default=rfc3339)
+        for row in zip(*columns, strict=True)
     ]
 
 

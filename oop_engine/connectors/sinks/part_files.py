@@ -47,7 +47,7 @@ class PartFiles(LiveSink):
         disk: Disk | None = None,
         aside: Callable[..., Awaitable[Any]] = asyncio.to_thread,
     ) -> None:
-        self.folder = Path(folder)
+        self.folder = self.writes = Path(folder)
         self._format = FORMATS[format_of(self.folder, format)]
         self._key, self._clock = tuple(key), clock
         self._disk, self._aside = disk or Disk(), aside

@@ -38,6 +38,7 @@ class FileTail(LiveSource):
         self, path: str | Path, format: str = "jsonl", *, every_s: float = 0.1, follow: bool = True
     ) -> None:
         self._path, self.format = Path(path), format
+        self.reads = self._path
         self._every_s, self._follow = every_s, follow
 
     def headed(self) -> bytes:

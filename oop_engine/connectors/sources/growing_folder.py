@@ -38,6 +38,7 @@ class GrowingFolder(LiveSource):
         self, folder: str | Path, schema: Schema, *, every_s: float = 1.0, follow: bool = True
     ) -> None:
         self._folder, self._schema = Path(folder), schema
+        self.reads = self._folder
         self._every_s, self._follow = every_s, follow
 
     async def read(self, position: Position) -> AsyncIterator[tuple[Any, Position]]:

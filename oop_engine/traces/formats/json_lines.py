@@ -22,7 +22,7 @@ from oop_engine.core.errors import TraceError
 from oop_engine.core.punctuation import GroupWise, Joint, Linear, Punctuation, Watermark
 from oop_engine.core.values.rfc3339 import moment_texts
 from oop_engine.traces.format import Marks, Record, readable, require_textual
-from oop_engine.traces.formats.json_rows import guessed, object_of, rows_of
+from oop_engine.traces.formats.json_rows import OtherKey, guessed, object_of, rows_of
 from oop_engine.traces.punctuation_records import punctuation_of_json
 
 __all__ = ["JsonReader", "JsonWriter", "apart"]
@@ -38,7 +38,7 @@ class JsonReader:
     """Blocks of 1 MB, to the end of a line, which may have 4 MB.
 
     Columns may be missing from some lines; those in ``fields`` are the ones of the first
-    block, without nested ones.
+    block, without nested ones.  ``other`` is called with keys of lines that are not read, and how many lines have them.
     """
 
     guessed: ClassVar[bool] = True
@@ -47,6 +47,7 @@ class JsonReader:
     def __init__(self, path: Path, times: tuple[str, ...] = ()) -> None:
         self._path = path
         self.marks = Marks()
+        self.other: OtherKey | None = None
         head = _PUNCTUATION.sub(b"", next(self._blocks(), b""))
         if head.strip() and not head.lstrip().startswith(b"{"):
             got = head.lstrip()[:20]
@@ -62,7 +63,7 @@ class JsonReader:
                     if is_punctuation:
                         yield punctuation_of_json(lines, columns)
                     else:
-                        yield from rows_of(lines, columns)
+                        yield from rows_of(lines, columns, self.other)
 
     def _blocks(self) -> Iterator[bytes]:
         """Yield the file in blocks of whole lines."""

@@ -17,7 +17,7 @@ from oop_engine import GraphError, GroupWise, Linear, Page, Schema, TraceError
 from oop_engine.connectors.formats import MESSAGE_FORMATS
 from oop_engine.connectors.formats.payloads import PAYLOADS, check_payloads, payloads_of
 from oop_engine.connectors.message_format import shown
-from oop_engine.connectors.unknown_columns import OTHERS
+from oop_engine.traces.unknown_columns import OTHERS
 
 SCHEMA = Schema({"ts": pa.int64(), "key": pa.string(), "n": pa.float64()}, "ts", "s")
 

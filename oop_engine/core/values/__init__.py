@@ -1,0 +1,1 @@
+"""Values: what may go into a column, decided here for every door of the engine."""
