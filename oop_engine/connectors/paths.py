@@ -12,7 +12,7 @@ __all__ = ["check_paths"]
 
 
 def check_paths(sources: Mapping[str, Any], sinks: Mapping[str, Any], checkpoint: object) -> None:
-    """Raise ``UsageError`` where a sink or the checkpoint would write into the file or folder of a source, or each other.
+    """Raise ``UsageError`` where a sink or the checkpoint would write into that of a source, or each other.
 
     Two sinks may write to one folder: their files have different names.
     """

@@ -1,4 +1,4 @@
-"""Rows read: what came of the rows of a source, in the same words for traces and for a service."""
+"""Rows read: the rows of a source in words, the same for traces and for a service."""
 
 from __future__ import annotations
 
