@@ -24,7 +24,7 @@ from oop_engine.runners.dispatch import Result, Signal, Watch
 from oop_engine.runners.event_loop import in_loop, run_async
 from oop_engine.runners.feeds.bad_rows import BadRows, Refusals
 from oop_engine.runners.feeds.given import check_feeds, intakes
-from oop_engine.runners.feeds.reading import Counted, Pace
+from oop_engine.runners.feeds.reading import Counted, ReplayPace
 from oop_engine.runners.inline import Inline
 from oop_engine.runners.live import Live
 from oop_engine.runners.local import Local
@@ -170,7 +170,7 @@ class _Replay:
         self.live = any(isinstance(feed, AsyncIterable) for feed in feeds.values())
         per_s = None if speed is None else self._units_per_s(speed)
         self._cut_every = None if per_s is None else max(1, int(_STEP_S * per_s))
-        self.pace = None if per_s is None else Pace(per_s)
+        self.pace = None if per_s is None else ReplayPace(per_s)
         self.collector = Collector({node.name: plan.schema(node.inputs[0]) for node in plan.of_kind("sink")})
         self._counted = Counted(on_tuples, MissingPunctuation(plan))
 
@@ -223,7 +223,7 @@ class _Replay:
         return self.collector.outcome(statistics, self._counted.tuples, *self._counted.spent(), refused)
 
 
-def _run_inline(runner: Inline, steps: Iterable[Step], pace: Pace | None) -> None:
+def _run_inline(runner: Inline, steps: Iterable[Step], pace: ReplayPace | None) -> None:
     for source, message, now, until, _ in steps:
         if pace is not None and (wait := pace.seconds_until(now)) > 0:
             sleep(wait)
@@ -237,7 +237,7 @@ def _run_inline(runner: Inline, steps: Iterable[Step], pace: Pace | None) -> Non
     runner.drain()
 
 
-async def _run_local(runner: Local, steps: Iterable[Step], pace: Pace | None) -> None:
+async def _run_local(runner: Local, steps: Iterable[Step], pace: ReplayPace | None) -> None:
     settles = not runner.in_step
     async with runner:
         for source, message, now, until, _ in steps:

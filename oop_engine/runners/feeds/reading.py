@@ -13,10 +13,10 @@ from oop_engine.runners.dispatch import Signal
 from oop_engine.runners.schedule import Step
 from oop_engine.system import stopwatch
 
-__all__ = ["Counted", "Pace"]
+__all__ = ["Counted", "ReplayPace"]
 
 
-class Pace:
+class ReplayPace:
     """Maps the arrival clock to the wall clock, from the first arrival on."""
 
     def __init__(self, units_per_s: float) -> None:
