@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -32,10 +32,12 @@ class MessageFormat(ABC):
 
     ``headed``: a line of column names may come before the data.  ``by_lines``: it can be cut at the ends of lines, as
     the content of a file is.  ``unknown``: counts columns that the schema does not have; ``messages`` adds to it.
+    ``remembers``: attributes that ``messages`` changes, such as the line of names.
     """
 
     headed = False
     by_lines = True
+    remembers: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, schema: Schema, place: str, unreadable: Unreadable) -> None:
         self.schema, self.place, self._unreadable = schema, place, unreadable
@@ -52,6 +54,16 @@ class MessageFormat(ABC):
         So many small messages cost little.  Reading must leave nothing behind in the format.
         """
         return None
+
+    def records(self, data: Any) -> list[Any]:
+        """Return data record by record, so that one that is refused is known as it came: lines, or the items of a list.
+
+        A format whose records may have several lines says so here.
+        """
+        if isinstance(data, bytes) and self.by_lines:
+            lines = data.split(b"\n")
+            return [line + b"\n" for line in lines[:-1]] + [line for line in lines[-1:] if line]
+        return list(data) if isinstance(data, list | tuple) else [data]
 
     def _pages(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Page]:
         for batch in batches:

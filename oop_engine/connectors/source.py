@@ -21,8 +21,9 @@ __all__ = ["LiveSource", "Position", "Unreadable"]
 
 Position: TypeAlias = Any
 """Where a source goes on: None (the beginning), or any value of JSON."""
-Unreadable: TypeAlias = Callable[[str, str, int], None]
-"""Called with a reason, the record (or the first of several) as text, and how many there are."""
+Unreadable: TypeAlias = Callable[..., None]
+"""Called with a reason, the record (or the first of several) as it came, text or bytes, and how many there are; and,
+where the source knows more than its last position, ``place``, a value of JSON that finds the record."""
 
 
 class LiveSource:
@@ -68,6 +69,13 @@ class LiveSource:
 
     async def acknowledge(self, position: Position) -> None:
         """Learn that all up to ``position`` is in a checkpoint, or, without one, in the sinks.  May be repeated."""
+
+    def place(self, before: Position, behind: Position, skipped: int) -> Any:
+        """Return where a record is, as a value of JSON.
+
+        It is in data between two positions, behind the first ``skipped`` bytes of them, or items where they are a list.
+        """
+        return before if before is not None and not skipped else {"behind": before, "record": skipped}
 
     def rest(self) -> list[tuple[Any, Position]]:
         """Return data that came and that ``read`` had not yielded when it was closed, each with its position."""

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import logging
+from base64 import b64encode
 from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 
-from oop_engine.connectors.source import Position, Unreadable
+from oop_engine.connectors.source import Unreadable
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 
-__all__ = ["DEAD_LETTERS", "DeadLetters"]
+__all__ = ["DEAD_LETTERS", "DeadLetters", "as_text"]
+
+_LOG = logging.getLogger("oop_engine")
 
 DEAD_LETTERS = Schema(
     {
@@ -21,52 +25,52 @@ DEAD_LETTERS = Schema(
         "position": pa.string(),
         "reason": pa.string(),
         "record": pa.string(),
+        "coding": pa.string(),
         "rows": pa.int64(),
     },
     "at",
 )
-"""Columns of dead letters: when, where (the position, as JSON, from which the data were read; null: the beginning),
-why, which record, and how many with the same reason came with it."""
+"""Columns of dead letters: when, where (JSON that finds the record: a position of the source, a file and a byte), why,
+and the record as it came.  ``coding``: of the record: ``text``, ``base64`` of bytes that are no text, ``json`` of an
+object of Python, ``part`` of some rows of a record whose other rows went in, in words.  ``rows``: their number."""
 
 _MOST_REASONS = 50
+_SHOWN = 200
 
 
 class DeadLetters:
-    """Counts by source and reason, and rows that wait for their sink."""
+    """Counts by source and reason, and rows that wait for their sink; ``kept``: whether there is one."""
 
     def __init__(self, clock: Callable[[], float], *, kept: bool) -> None:
         self.counts: dict[str, dict[str, int]] = {}
-        self._clock, self._kept = clock, kept
+        self._clock, self.kept = clock, kept
         self._waiting: list[dict[str, object]] = []
-        self._at: dict[str, Position] = {}
 
     def of(self, source: str) -> Unreadable:
-        """Return the function that a source, and its format, tell of rows that they cannot read."""
+        """Return the function that a source, and its format, call with rows that they cannot read."""
         counts = self.counts.setdefault(source, {})
 
-        def unreadable(reason: str, record: str, rows: int) -> None:
+        def unreadable(reason: str, record: Any, rows: int, *, place: Any = None, part: bool = False) -> None:
             reason = reason.removeprefix(f"source {source!r}: ")
+            text, coding = as_text(record)
             known = reason if reason in counts or len(counts) < _MOST_REASONS else "other reasons"
             if known not in counts:
-                logging.getLogger("oop_engine").warning("source %r: %s; got %s", source, reason, record[:200])
+                _LOG.warning("source %r: %s; got %s", source, reason, text[:_SHOWN])
             counts[known] = counts.get(known, 0) + rows
-            if self._kept:
+            if self.kept:
                 self._waiting.append(
                     {
                         "at": int(self._clock() * 1000),
                         "source": source,
-                        "position": json.dumps(self._at.get(source)),
+                        "position": json.dumps(place),
                         "reason": reason,
-                        "record": record,
+                        "record": text,
+                        "coding": "part" if part else coding,
                         "rows": rows,
                     }
                 )
 
         return unreadable
-
-    def at(self, source: str, position: Position) -> None:
-        """Learn the position before the data that are read next."""
-        self._at[source] = position
 
     def take(self) -> Page | None:
         """Return the dead letters since the last call as a page."""
@@ -75,3 +79,19 @@ class DeadLetters:
         columns = {name: [row[name] for row in self._waiting] for name in DEAD_LETTERS.names}
         self._waiting = []
         return Page.of(DEAD_LETTERS, columns)
+
+
+def as_text(record: Any) -> tuple[str, str]:
+    """Return a record as text, and how it is coded.
+
+    >>> as_text(b"x,1\\n"), as_text(b"\\xff"), as_text({"ts": 3})
+    (('x,1\\n', 'text'), ('/w==', 'base64'), ('{"ts": 3}', 'json'))
+    """
+    if isinstance(record, str):
+        return record, "text"
+    if isinstance(record, bytes):
+        try:
+            return record.decode(), "text"
+        except UnicodeDecodeError:
+            return b64encode(record).decode(), "base64"
+    return json.dumps(record, default=str), "json"

@@ -8,8 +8,10 @@ source that gathers its data by itself needs one task, and its data are answered
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -30,6 +32,8 @@ from oop_engine.service.gate import Gate
 
 __all__ = ["Inlet"]
 
+_LOG = logging.getLogger("oop_engine")
+_NAMED = 5
 _LINE = 64
 """Bytes of data that count as a row."""
 
@@ -72,12 +76,14 @@ class Inlet:
         self.ended = False
         self.tuples = 0
         self.nulls: dict[str, int] = {}
+        self._told = False  # of columns that the schema does not have
         self._dead, self._local, self._took = dead, local, took
         given.unreadable = self._unreadable = dead.of(name)
         given.link = ServerLink(f"source {name!r}")
         self._format = MESSAGE_FORMATS[given.format](schema, f"source {name!r}", self._refused)
         self._format.unknown.allow(given.adds)
-        self._several = False  # whether several pieces are read together
+        self._probes = False  # whether a row that is refused ends the reading
+        self._letters: list[tuple[str, str, int]] | None = None  # of one record: reason, text, rows
         self._last = NEVER
         self._waiting: list[_Piece] = []
         self._rows = 0  # that wait, about
@@ -156,7 +162,16 @@ class Inlet:
         for message in messages:  # one alone is answered at once; several go through the graph together
             await self._local.push(self.name, self._arrived(message), at_once=len(messages) == 1)
         _, _, self.position = pieces[-1]
+        if self.unknown and not self._told:
+            self._tell_unknown()
         await self._took()
+
+    def _tell_unknown(self) -> None:
+        """Log the columns that were left out, once, as soon as the first row has one."""
+        self._told = True
+        names, known = ", ".join(map(repr, [*self.unknown][:_NAMED])), ", ".join(self._format.schema.names)
+        words = "source %r: rows have %s, which the schema has not (left out, and counted); it has %s"
+        _LOG.warning(words, self.name, names, known)
 
     def _messages(self, pieces: list[_Piece]) -> list[Message]:
         """Return the messages in some pieces, read together; by halves where a row is refused, to tell its position."""
@@ -166,27 +181,69 @@ class Inlet:
                 return together
             half = len(pieces) // 2
             return self._messages(pieces[:half]) + self._messages(pieces[half:])
-        found = list[Message]()
-        for data, before, _ in pieces:
-            self._dead.at(self.name, before)
-            found += self._format.messages(data)
+        return [message for piece in pieces for message in self._of_piece(piece)]
+
+    def _of_piece(self, piece: _Piece) -> list[Message]:
+        """Return the messages in a piece; records that are refused are told one by one if somebody keeps them."""
+        data = piece[0]
+        if not self._dead.kept:
+            return list(self._format.messages(data))
+        if (together := self._all_of(data)) is not None:
+            return together
+        records = self._format.records(data)
+        sizes = map(len, records) if isinstance(data, bytes) else [1] * len(records)
+        starts = accumulate(sizes, initial=0)
+        return self._of_records(list(zip(starts, records, strict=False)), piece)
+
+    def _of_records(self, records: list[tuple[int, Any]], piece: _Piece) -> list[Message]:
+        """Return the messages in records of a piece, each with its start there; by halves down to those refused."""
+        data: Any = [record for _, record in records]
+        if isinstance(piece[0], bytes):
+            data = b"".join(data)
+        elif not isinstance(piece[0], list | tuple):
+            data = piece[0]
+        if len(records) == 1:
+            return self._of_record(records[0], data, piece)
+        if (together := self._all_of(data)) is not None:
+            return together
+        half = len(records) // 2
+        return self._of_records(records[:half], piece) + self._of_records(records[half:], piece)
+
+    def _of_record(self, record: tuple[int, Any], data: Any, piece: _Piece) -> list[Message]:
+        """Return the messages in one record, and bury it, or those of its rows that are refused."""
+        self._letters = []
+        found = list(self._format.messages(data))
+        letters, self._letters = self._letters, None
+        skipped, raw = record
+        raw = raw.removesuffix(b"\n") if isinstance(raw, bytes) and self._format.by_lines else raw
+        place = self.source.place(piece[1], piece[2], skipped)
+        for reason, text, rows in letters:
+            self._unreadable(reason, text if found else raw, rows, place=place, part=bool(found))
         return found
 
-    def _all_of(self, joined: Any) -> list[Message] | None:
-        """Return the messages in joined data; None: a row is refused."""
-        self._several, before = True, dict(self.unknown)
+    def _all_of(self, data: Any) -> list[Message] | None:
+        """Return the messages in some data; None: a row is refused."""
+        unknown, known = (
+            dict(self.unknown),
+            {name: getattr(self._format, name) for name in self._format.remembers},
+        )
+        self._probes = True
         try:
-            return list(self._format.messages(joined))
+            return list(self._format.messages(data))
         except _RefusedError:  # the rows are read again
-            self._format.unknown.counts = before
+            self._format.unknown.counts = unknown
+            vars(self._format).update(known)
             return None
         finally:
-            self._several = False
+            self._probes = False
 
     def _refused(self, reason: str, record: str, rows: int) -> None:
-        if self._several:
+        if self._probes:
             raise _RefusedError
-        self._unreadable(reason, record, rows)
+        if self._letters is not None:
+            self._letters.append((reason, record, rows))
+        else:
+            self._unreadable(reason, record, rows)
 
     def _arrived(self, message: Message) -> Message:
         """Return a page with the moment of its arrival, which never goes back."""

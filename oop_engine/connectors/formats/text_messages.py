@@ -66,6 +66,7 @@ class CsvMessages(MessageFormat):
     """Cells with commas in between, a row a line; in the order of a line of names, or else of the schema."""
 
     headed = True
+    remembers = ("_names",)
 
     def __init__(self, schema: Schema, place: str, unreadable: Unreadable) -> None:
         super().__init__(schema, place, unreadable)

@@ -8,6 +8,7 @@ import os
 from collections.abc import AsyncIterator
 from io import FileIO
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 from oop_engine.connectors.source import LiveSource, Position
@@ -47,6 +48,12 @@ class FileTail(LiveSource):
             return b""
         with self._path.open("rb") as file:
             return file.readline(_LONGEST)
+
+    def place(self, before: Position, behind: Position, skipped: int) -> Any:
+        """Return the file, its inode, and the byte at which a line begins."""
+        inode, end = behind[:2]
+        same = before is not None and before[0] == inode and before[1] <= end
+        return {"file": str(self._path), "inode": inode, "byte": (before[1] if same else 0) + skipped}
 
     async def read(self, position: Position) -> AsyncIterator[tuple[bytes, Position]]:
         """Yield whole lines, up to 1 MB of them at a time, as soon as they are there."""
