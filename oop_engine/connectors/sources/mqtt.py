@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
@@ -14,12 +15,15 @@ from oop_engine.connectors import link
 from oop_engine.connectors.library import library
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.core.errors import SetupError, TraceError
+from oop_engine.system.stopwatch import wall
 
 __all__ = ["Mqtt"]
 
 _MOST = 1000
 _ALIVE_S = 20
 """Seconds of silence after which the client asks the broker for a sign of life, and then until it is away."""
+_END_S = 2.0
+"""Seconds for which a stop waits for a broker that does not answer; it sends messages again then, which are known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +71,7 @@ class Mqtt(LiveSource):
         self._recorded = {int(mid): _Recorded(content) for mid, content in known["sent"].items()}
         waiting: asyncio.Queue[Any] = asyncio.Queue()
         client = self._connected(waiting, asyncio.get_running_loop(), again=position is not None)
-        beginning = asyncio.create_task(asyncio.to_thread(self._begin, client))
+        beginning = _beside(lambda: self._begin(client))
         try:
             await asyncio.shield(beginning)  # a thread goes on, though nobody waits for it any more
             self._client = client
@@ -90,8 +94,10 @@ class Mqtt(LiveSource):
                     yield payloads, self._position()
         finally:
             self._client = None
-            await asyncio.gather(beginning, return_exceptions=True)
-            await asyncio.to_thread(self._end, client)
+            with suppress(TimeoutError):  # its threads end with the process at the latest
+                async with asyncio.timeout(_END_S):
+                    await asyncio.gather(asyncio.shield(beginning), return_exceptions=True)
+                    await _beside(lambda: self._end(client))
 
     async def _answered(self, waiting: asyncio.Queue[Any]) -> None:
         """Wait until the broker has let this client in, or raise its refusal."""
@@ -230,14 +236,15 @@ class Mqtt(LiveSource):
         return int(client.subscribe([(topic, once) for topic in self._topics])[1] or 0)
 
     def _end(self, client: Any) -> None:
-        """Leave when the broker has read all acknowledgements.
+        """Leave when the broker has read all acknowledgements, or does not answer.
 
         It reads a connection in order, so it has them when it answers a request behind them.  Those it has not read
         when the connection ends, or when the next client of our name comes, it would drop.
         """
         with suppress(ValueError, Empty):  # a wrong topic; no answer in time
             request = self._subscribe(client)
-            while client.is_connected() and self._answers.get(timeout=link.ANSWER_S) != request:
+            until = wall() + _END_S / 2
+            while client.is_connected() and self._answers.get(timeout=max(until - wall(), 0)) != request:
                 pass
         client.disconnect()
         client.loop_stop()
@@ -251,3 +258,25 @@ class Mqtt(LiveSource):
             f"{self._place}: the broker has no session of this client any more, so messages since the last checkpoint "
             "may be lost: let it keep sessions for longer, or begin anew with another folder of checkpoints"
         )
+
+
+def _beside(work: Callable[[], None]) -> asyncio.Future[None]:
+    """Do some work on a thread that keeps neither the event loop nor the process from ending."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def settle(error: Exception | None) -> None:
+        if not done.done():
+            done.set_result(None) if error is None else done.set_exception(error)
+
+    def run() -> None:
+        found: Exception | None = None
+        try:
+            work()
+        except Exception as error:
+            found = error
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(settle, found)
+
+    threading.Thread(target=run, name="MQTT", daemon=True).start()
+    return done

@@ -36,6 +36,41 @@ def test_without_the_package_the_way_out_is_told(monkeypatch: pytest.MonkeyPatch
         run_async(first(Mqtt("127.0.0.1", "topic", "me"), None, 1))
 
 
+async def test_a_broker_that_falls_silent_does_not_keep_a_stop_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It lets the client in, grants its topic, and answers nothing more."""
+    pytest.importorskip("paho.mqtt.client", reason="paho-mqtt is not installed (the extra mqtt)")
+    monkeypatch.setattr("oop_engine.connectors.sources.mqtt._END_S", 0.1)
+    monkeypatch.setattr(link, "ANSWER_S", 10.0 * MOST_S)
+    subscribed, gone = asyncio.Event(), asyncio.Event()
+
+    async def broker(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1024)
+        writer.write(bytes.fromhex("2003000000"))  # CONNACK
+        asked = await reader.read(1024)
+        writer.write(bytes([0x90, 4, *asked[2:4], 0, 1]))  # SUBACK
+        await writer.drain()
+        subscribed.set()
+        await reader.read()
+        writer.close()
+        await writer.wait_closed()
+        gone.set()
+
+    server = await asyncio.start_server(broker, "127.0.0.1", 0)
+    source = Mqtt("127.0.0.1", "topic", "me", port=server.sockets[0].getsockname()[1])
+    reading = asyncio.create_task(first(source, None, 1))
+    await subscribed.wait()
+    await asyncio.sleep(0)
+    reading.cancel()
+    done, _ = await asyncio.wait({reading}, timeout=MOST_S)
+    assert done
+    async with asyncio.timeout(MOST_S):
+        await gone.wait()
+    server.close()
+    await server.wait_closed()
+
+
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     pytest.importorskip("paho.mqtt.client", reason="paho-mqtt is not installed (the extra mqtt)")
