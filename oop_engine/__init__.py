@@ -84,6 +84,7 @@ if TYPE_CHECKING:  # to use
     from oop_engine.runners.replay import arun as arun, replay as replay
     from oop_engine.service.dashboard.dashboard import Dashboard as Dashboard
     from oop_engine.service.serve import serve as serve
+    from oop_engine.service.serve import serve_forever as serve_forever
     from oop_engine.service.served import Served as Served
     from oop_engine.service.why import why as why
     from oop_engine.spark.io.sinks import (

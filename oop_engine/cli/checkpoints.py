@@ -18,7 +18,8 @@ __all__ = ["checkpoints", "why"]
 def checkpoints(folder: str, as_json: bool) -> None:
     """List the checkpoints of a service: their age, their bytes, and the bounds of its edges.
 
-    Nothing is changed; the service may run meanwhile.
+    Rows are those that the process of a checkpoint (column "by") has read since its start.  Nothing is changed; the
+    service may run meanwhile.
 
     \b
       oop-engine checkpoints state
@@ -54,7 +55,7 @@ def why(folder: str, as_json: bool) -> None:
 def _show(entries: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
-    table = Table("epoch", "kind", "age", "bytes", "written", "rows", "not readable", "by")
+    table = Table("epoch", "kind", "age", "bytes", "written", "rows since its start", "not readable", "by")
     for entry in entries:
         counts = entry.get("counts", {}).values()
         cells = [
@@ -73,6 +74,6 @@ def _show(entries: list[dict[str, Any]]) -> None:
     last = next((entry for entry in reversed(entries) if entry.get("bounds")), None)
     if last is not None:
         edges = Table("edge", "bound")
-        for edge, below in last["bounds"].items():
-            edges.add_row(edge, "none yet" if below is None else str(below))
+        for edge, below in last["bounds_as_times"].items():
+            edges.add_row(edge, below or "none yet")
         console.print(edges)

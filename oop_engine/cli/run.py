@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import sys
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -171,6 +171,7 @@ def _live(
     after_drain: bool,
 ) -> int:
     from oop_engine.cli.running.graph_of import graph_of, named_nodes
+    from oop_engine.cli.running.watch import logged
     from oop_engine.connectors.by_name import sink_of, source_of
     from oop_engine.core.graphs.graph import Stream
     from oop_engine.runners.event_loop import run_async
@@ -180,9 +181,12 @@ def _live(
     plan = built.plan()
     named = named_nodes("--source", sources, [node.name for node in plan.of_kind("source")])
     into = named_nodes("--sink", sinks, [node.name for node in plan.of_kind("sink")])
-    logging.basicConfig(stream=sys.stderr, format="%(message)s")
-    logging.getLogger("oop_engine").setLevel(logging.INFO)
-    with _watching(watch) as show:
+    printed = sys.stdout.isatty() and any(text.startswith("print:") for text in into.values())
+    with (
+        logged(rewritten=not (watch or printed)) as every_s,
+        _watching(watch) as show,
+        _state_is_safe(checkpoint),
+    ):
         served = run_async(
             serve(
                 built,
@@ -196,6 +200,7 @@ def _live(
                 after_drain=after_drain,
                 page=page,
                 watch=show,
+                progress_every_s=None if watch else every_s,
             )
         )
     print(_summary(served, checkpoint), file=sys.stderr)
@@ -225,6 +230,21 @@ def _summary(served: Served, checkpoint: str | None) -> str:
     else:
         parts.append("stopped; windows that were not complete are lost, for there is no --checkpoint")
     return "; ".join(parts)
+
+
+@contextmanager
+def _state_is_safe(checkpoint: str | None) -> Iterator[None]:
+    """Print, at a second Ctrl-C, where the next start goes on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        words = (
+            "there is no --checkpoint, so windows that were not complete are lost"
+            if checkpoint is None
+            else f"the state is safe: the next start goes on from the last checkpoint in {checkpoint}"
+        )
+        print(f"ended at once; {words}", file=sys.stderr)
+        raise
 
 
 def _watching(wanted: bool) -> AbstractContextManager[Any]:

@@ -58,7 +58,7 @@ class MessageFormat(ABC):
     def records(self, data: Any) -> list[Any]:
         """Return data record by record, so that one that is refused is known as it came: lines, or the items of a list.
 
-        A format whose records may have several lines says so here.
+        A format whose records may have several lines overrides this.
         """
         if isinstance(data, bytes) and self.by_lines:
             lines = data.split(b"\n")

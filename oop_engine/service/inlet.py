@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from itertools import accumulate
 from typing import Any
@@ -21,6 +21,7 @@ from oop_engine.connectors.link import ServerLink, read_on
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.connectors.sources.generated import Generated, is_feed
 from oop_engine.core.errors import UsageError
+from oop_engine.core.graphs.graph import Plan, Stream
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
@@ -30,7 +31,7 @@ from oop_engine.runners.local import Local
 from oop_engine.service.dead_letters import DeadLetters
 from oop_engine.service.gate import Gate
 
-__all__ = ["Inlet"]
+__all__ = ["Inlet", "inlets_of"]
 
 _LOG = logging.getLogger("oop_engine")
 _NAMED = 5
@@ -76,7 +77,7 @@ class Inlet:
         self.ended = False
         self.tuples = 0
         self.nulls: dict[str, int] = {}
-        self._told = False  # of columns that the schema does not have
+        self._logged = False  # of columns that the schema does not have
         self._dead, self._local, self._took = dead, local, took
         given.unreadable = self._unreadable = dead.of(name)
         given.link = ServerLink(f"source {name!r}")
@@ -162,13 +163,13 @@ class Inlet:
         for message in messages:  # one alone is answered at once; several go through the graph together
             await self._local.push(self.name, self._arrived(message), at_once=len(messages) == 1)
         _, _, self.position = pieces[-1]
-        if self.unknown and not self._told:
-            self._tell_unknown()
+        if self.unknown and not self._logged:
+            self._log_unknown()
         await self._took()
 
-    def _tell_unknown(self) -> None:
+    def _log_unknown(self) -> None:
         """Log the columns that were left out, once, as soon as the first row has one."""
-        self._told = True
+        self._logged = True
         names, known = ", ".join(map(repr, [*self.unknown][:_NAMED])), ", ".join(self._format.schema.names)
         words = "source %r: rows have %s, which the schema has not (left out, and counted); it has %s"
         _LOG.warning(words, self.name, names, known)
@@ -184,7 +185,7 @@ class Inlet:
         return [message for piece in pieces for message in self._of_piece(piece)]
 
     def _of_piece(self, piece: _Piece) -> list[Message]:
-        """Return the messages in a piece; records that are refused are told one by one if somebody keeps them."""
+        """Return the messages in a piece; refused records are buried one by one if there is a sink for them."""
         data = piece[0]
         if not self._dead.kept:
             return list(self._format.messages(data))
@@ -261,6 +262,22 @@ class Inlet:
         for name, column in zip(page.schema.fields.names, page.batch.columns, strict=True):
             if column.null_count:
                 self.nulls[name] = self.nulls.get(name, 0) + column.null_count
+
+
+def inlets_of(
+    plan: Plan,
+    sources: Mapping[str, Any],
+    dead: DeadLetters,
+    local: Local,
+    took: Callable[[], Awaitable[Any]],
+) -> dict[str, Inlet]:
+    """Return the inlets of a graph, by source.  Raises ``UsageError`` unless ``sources`` are the graph's."""
+    names = [node.name for node in plan.of_kind("source")]
+    if {*names} != {*sources}:
+        got = ", ".join(sources) or "none"
+        msg = f"graph {plan.name!r}: has the sources {', '.join(names)}; got {got}"
+        raise UsageError(msg)
+    return {name: Inlet(name, sources[name], plan.schema(Stream(name)), dead, local, took) for name in names}
 
 
 def _rows(data: Any) -> int:

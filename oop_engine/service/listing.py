@@ -9,6 +9,7 @@ from typing import Any
 
 from oop_engine.core.errors import SnapshotError, UsageError
 from oop_engine.core.punctuation import FOREVER, NEVER
+from oop_engine.core.units import instant
 from oop_engine.service.checkpoint_folder import CheckpointFolder
 from oop_engine.service.epochs import Entry, last_entry
 from oop_engine.service.why import Standing, sentences
@@ -61,6 +62,7 @@ def _listed(folder: CheckpointFolder, number: int, entry: Entry | None, now: flo
         manifest = folder.manifest_of(entry)
     except SnapshotError as error:
         return {**known, "problem": str(error)}
+    bounds, units = manifest.standing.get("bounds", {}), manifest.standing.get("units", {})
     return {
         **known,
         "graph": manifest.graph,
@@ -71,9 +73,13 @@ def _listed(folder: CheckpointFolder, number: int, entry: Entry | None, now: flo
         ),
         "positions": manifest.positions,
         "counts": manifest.counts,
-        "bounds": {edge: _in_words(below) for edge, below in manifest.standing.get("bounds", {}).items()},
+        "bounds": {edge: _plain(below) for edge, below in bounds.items()},
+        "bounds_as_times": {
+            edge: instant(below, units[edge]) if below not in (NEVER, FOREVER) else _plain(below)
+            for edge, below in bounds.items()
+        },
     }
 
 
-def _in_words(below: int) -> int | str | None:
+def _plain(below: int) -> int | str | None:
     return {NEVER: None, FOREVER: "ended"}.get(below, below)

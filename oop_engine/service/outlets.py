@@ -56,6 +56,11 @@ class Outlets:
         return [*self._sinks]
 
     @property
+    def kinds(self) -> dict[str, str]:
+        """The classes of the sinks of the graph, by name."""
+        return {name: type(sink).__name__ for name, sink in self._sinks.items() if name != DEAD}
+
+    @property
     def links(self) -> dict[str, ServerLink]:
         """The ways of all sinks to their servers."""
         return {name or "dead letters": sink.link for name, sink in self._sinks.items()}

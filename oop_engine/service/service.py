@@ -21,7 +21,7 @@ from oop_engine.connectors.link import LeftError
 from oop_engine.connectors.sink import LiveSink
 from oop_engine.core.errors import SetupError, UsageError
 from oop_engine.core.graphs.fingerprint import described
-from oop_engine.core.graphs.graph import Graph, Stream
+from oop_engine.core.graphs.graph import Graph
 from oop_engine.runners.faults import first_of
 from oop_engine.runners.local import Local
 from oop_engine.service.arrival_clock import ArrivalClock
@@ -30,7 +30,7 @@ from oop_engine.service.checkpoint_manifest import CheckpointManifest, check_nam
 from oop_engine.service.dead_letters import DeadLetters
 from oop_engine.service.gate import Gate
 from oop_engine.service.hints import hints, lost_in_a_crash
-from oop_engine.service.inlet import Inlet
+from oop_engine.service.inlet import inlets_of
 from oop_engine.service.outlets import Outlets
 from oop_engine.service.resuming import (
     check_dead_letters,
@@ -82,7 +82,7 @@ class Service:
         if every_s <= 0:
             msg = f"serve: every_s must be above 0 seconds; got {every_s}"
             raise UsageError(msg)
-        self._folder, self._every_s, self._clock, self._aside = folder, every_s, clock, aside
+        self._folder, self.every_s, self._clock, self._aside = folder, every_s, clock, aside
         self._steady, self._without, self._after_drain = steady or clock, without_state_of, after_drain
         plan = graph.plan()
         self.gate = Gate()
@@ -90,14 +90,7 @@ class Service:
         self.local = Local(graph, self.outlets.take, check=check)
         self.plan = self.local.plan
         self.dead = DeadLetters(clock, kept=dead_letters is not None)
-        names = [node.name for node in plan.of_kind("source")]
-        if {*names} != {*sources}:
-            got = ", ".join(sources) or "none"
-            msg = f"graph {plan.name!r}: has the sources {', '.join(names)}; got {got}"
-            raise UsageError(msg)
-        self.inlets = {
-            n: Inlet(n, sources[n], plan.schema(Stream(n)), self.dead, self.local, self._took) for n in names
-        }
+        self.inlets = inlets_of(self.plan, sources, self.dead, self.local, self._took)
         self._finished, self._wanted = asyncio.Event(), asyncio.Event()
         self.epochs, self._left = 0, False
         self.kept = deque[Kept](maxlen=_KEPT)
@@ -117,7 +110,7 @@ class Service:
             if over:
                 await self._in_time(self._end)
                 over = not self._left
-            if not self.durable:
+            if self._folder is None:
                 await self.outlets.forget()
         return served_of(self.epochs, over, self.inlets, self.dead.counts, self.local.statistics)
 
@@ -127,7 +120,7 @@ class Service:
             await work()
         except LeftError as error:
             reason = " ".join(str(error.__cause__).split())
-            if not self.durable:
+            if self._folder is None:
                 msg = f"{error}: stopped while its server is away, so without a checkpoint results are lost: {reason}"
                 raise SetupError(msg) from error
             self._left = True
@@ -203,9 +196,14 @@ class Service:
         return over
 
     @property
-    def durable(self) -> bool:
-        """Whether its checkpoints are kept."""
-        return self._folder is not None
+    def place(self) -> str | None:
+        """Where its checkpoints are kept; None: nowhere."""
+        return None if self._folder is None else self._folder.place
+
+    @property
+    def rows(self) -> int:
+        """How many rows have come from all sources, in this process."""
+        return sum(inlet.tuples for inlet in self.inlets.values())
 
     def ask_for_checkpoint(self) -> None:
         """Let the next checkpoint be taken at once, by the task that takes all of them."""
@@ -217,7 +215,7 @@ class Service:
         first = asyncio.FIRST_COMPLETED
         try:  # not wait_for: until Python 3.12 it can swallow a cancellation
             while not (finished.done() or self._left):
-                await asyncio.wait([finished, wanted], timeout=self._every_s, return_when=first)
+                await asyncio.wait([finished, wanted], timeout=self.every_s, return_when=first)
                 if wanted.done():
                     self._wanted.clear()
                     wanted = asyncio.create_task(self._wanted.wait())

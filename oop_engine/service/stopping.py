@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import threading
 from collections.abc import Collection, Iterator
@@ -10,14 +11,18 @@ from contextlib import contextmanager
 
 __all__ = ["any_of", "cancelled", "stopped_by_signals"]
 
+_LOG = logging.getLogger("oop_engine")
 _AGAIN_S = 2.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
-def stopped_by_signals(stop: asyncio.Event, wanted: bool) -> Iterator[asyncio.Event]:
+def stopped_by_signals(
+    stop: asyncio.Event, wanted: bool, checkpoint: str | None = None
+) -> Iterator[asyncio.Event]:
     """Set ``stop`` at the first signal; the handlers that were there come back then, and at the end of the block.
 
+    ``checkpoint``: its place, for the line that is logged at the signal (None: there is none).
     Signals reach the main thread only; in another one, or unless ``wanted``, nothing is done.
     """
     if not wanted or threading.current_thread() is not threading.main_thread():
@@ -37,6 +42,7 @@ def stopped_by_signals(stop: asyncio.Event, wanted: bool) -> Iterator[asyncio.Ev
     def on_signal() -> None:
         remove()
         stop.set()
+        _LOG.info("%s", _words(checkpoint))
 
     try:
         for number in _SIGNALS:
@@ -48,6 +54,15 @@ def stopped_by_signals(stop: asyncio.Event, wanted: bool) -> Iterator[asyncio.Ev
         yield stop
     finally:
         remove()
+
+
+def _words(checkpoint: str | None) -> str:
+    if checkpoint is None:
+        return "stopping: results that are complete are written (a second signal ends at once, and they are lost)"
+    return (
+        f"stopping: a last checkpoint is taken in {checkpoint} (a second signal ends at once: the state is safe then "
+        "too, the next start goes on from the checkpoint before)"
+    )
 
 
 async def cancelled(tasks: set[asyncio.Task[None]]) -> None:

@@ -1,7 +1,10 @@
-"""Watch: how a service is doing, in the terminal: why windows are open, and the sources."""
+"""Watch: a service in the terminal: its log with a line of progress, or all of it (``--watch``)."""
 
 from __future__ import annotations
 
+import logging
+import shutil
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,7 +16,56 @@ from rich.text import Text
 
 from oop_engine.system.shown import shown
 
-__all__ = ["watching"]
+__all__ = ["logged", "watching"]
+
+_OFTEN_S, _SELDOM_S = 1.0, 60.0
+_WIPE = "\r\x1b[K"
+
+
+class _LastLine(logging.Handler):
+    """Shows the last record in one line of a terminal; it is wiped off before any other line comes."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the line over the one before."""
+        width = shutil.get_terminal_size().columns - 1
+        sys.stderr.write(_WIPE + shown(record.getMessage())[:width])
+        sys.stderr.flush()
+
+    def wipe(self, record: logging.LogRecord | None = None) -> bool:
+        """Remove the line; as a filter of another handler it lets all records pass."""
+        sys.stderr.write(_WIPE)
+        sys.stderr.flush()
+        return True
+
+
+@contextmanager
+def logged(*, rewritten: bool) -> Iterator[float]:
+    """Show the log of a service on the standard error stream; yield the seconds between two lines of progress.
+
+    ``rewritten``: on a terminal they are one line that is rewritten each second.
+    """
+    logging.basicConfig(stream=sys.stderr, format="%(message)s")
+    logging.getLogger("oop_engine").setLevel(logging.INFO)
+    if not (rewritten and sys.stderr.isatty()):
+        yield _SELDOM_S
+        return
+    line, progress, others = (
+        _LastLine(),
+        logging.getLogger("oop_engine.progress"),
+        logging.getLogger().handlers,
+    )
+    progress.addHandler(line)
+    progress.propagate = False
+    for other in others:
+        other.addFilter(line.wipe)
+    try:
+        yield _OFTEN_S
+    finally:
+        line.wipe()
+        progress.removeHandler(line)
+        progress.propagate = True
+        for other in others:
+            other.removeFilter(line.wipe)
 
 
 @contextmanager

@@ -218,7 +218,7 @@ class Sampler:
         last = kept[-1] if kept else None
         return {
             "count": self._service.epochs,
-            "durable": self._service.durable,
+            "durable": self._service.place is not None,
             "age_s": None if last is None else now - last.at,
             "last": [
                 {"epoch": k.epoch, "at": k.at, "still_s": k.still_s, "took_s": k.took_s, "bytes": k.nbytes}

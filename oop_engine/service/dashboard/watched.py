@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 from oop_engine.service.dashboard.dashboard import Dashboard
+from oop_engine.service.dashboard.progress import PROGRESS, report
 from oop_engine.service.dashboard.sampler import Sampler
 from oop_engine.service.service import Service
 
@@ -16,16 +18,20 @@ __all__ = ["watched"]
 
 @asynccontextmanager
 async def watched(
-    service: Service, page: Dashboard | None, watch: Callable[[dict[str, Any]], None] | None
+    service: Service,
+    page: Dashboard | None,
+    watch: Callable[[dict[str, Any]], None] | None,
+    progress_every_s: float | None,
 ) -> AsyncIterator[None]:
-    """Keep a page open, and call ``watch`` with each sample; without either nothing runs."""
-    if page is None and watch is None:
-        yield
-        return
-    sampler = Sampler(service)
-    if page is not None:
-        await page.open(service, sampler)
-    tasks = [asyncio.create_task(sampler.run(), name="page")]
+    """Keep a page open, call ``watch`` with each sample, and log the progress; without all of them nothing runs."""
+    tasks = list[asyncio.Task[None]]()
+    if page is not None or watch is not None:
+        sampler = Sampler(service)
+        if page is not None:
+            await page.open(service, sampler)
+        tasks.append(asyncio.create_task(sampler.run(), name="page"))
+    if progress_every_s is not None and PROGRESS.isEnabledFor(logging.INFO):
+        tasks.append(asyncio.create_task(report(service, progress_every_s), name="progress"))
     if watch is not None:
         tasks.append(asyncio.create_task(_tell(sampler, watch), name="watch"))
     try:
