@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -127,11 +128,11 @@ def test_what_is_taken_away_is_named_with_what_it_keeps(
     life("query", "sink", "source", last=33)
     with pytest.raises(UsageError, match=r"--without-state-of total .* which discards .* of 'total'") as told:
         life(last=63)
-    kept = "2 partial aggregates, 1 group (224 bytes) in 2 open windows from 20 s to 40 s of 'total'"
-    assert kept in str(told.value)
+    kept = r"2 partial aggregates, 1 group \([\d,]+ bytes\) in 2 open windows from 20 s to 40 s of 'total'"
+    assert re.search(kept, str(told.value))
     gone = ["total", "v", "copy", "other", "other-edge", "count-others", "others"]
     life(last=63, without_state_of=gone)
-    assert kept in caplog.text
+    assert re.search(kept, caplog.text)
     with pytest.raises(UsageError, match="no node 'total' to begin anew"):
         life(last=70, without_state_of=["total"])
     life(last=80, drain=True)
