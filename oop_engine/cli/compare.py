@@ -7,29 +7,63 @@ from typing import TYPE_CHECKING
 
 import click
 
-from oop_engine.cli.options import check_output, json_option, scenario_argument, scenario_file, set_option
+from oop_engine.cli.options import (
+    check_output,
+    is_graph,
+    json_option,
+    scenario_argument,
+    scenario_file,
+    set_option,
+)
 from oop_engine.cli.output import only_json, print_json, terminal, watching, write_whole
+from oop_engine.core.errors import UsageError
 
 if TYPE_CHECKING:
     from oop_engine.lab.compare import Comparison
+    from oop_engine.lab.scenario import Scenario
 
 __all__ = ["compare"]
 
 
 @click.command()
 @scenario_argument
+@click.argument("traces", nargs=-1, metavar="[TRACE]...")
 @set_option
-@click.option("--report", type=click.Path(path_type=Path), help="Write an HTML report to this file.")
+@click.option("--time", metavar="COL", help="Traces: the column that makes progress.")
+@click.option("--unit", metavar="UNIT", help="Traces: its unit, if it is an integer: s, ms, us, ns.")
+@click.option(
+    "--policy", metavar="POLICY", help="Traces: of all sources; default: the best by their profile."
+)
+@click.option("--sink", metavar="NAME", help="Of a graph: the sink that is compared; default: its first.")
+@click.option(
+    "--report", type=click.Path(path_type=Path), metavar="FILE", help="Write an HTML report to this file."
+)
 @json_option
-def compare(scenario: str, settings: dict[str, str], report: Path | None, as_json: bool) -> int:
-    """Run a scenario in order and out of order, check both against brute force, and its claims.
+def compare(
+    scenario: str,
+    traces: tuple[str, ...],
+    settings: dict[str, str],
+    time: str | None,
+    unit: str | None,
+    policy: str | None,
+    sink: str | None,
+    report: Path | None,
+    as_json: bool,
+) -> int:
+    """Run a scenario, or a graph of yours over traces, in order and out of order, and check both.
+
+    SCENARIO is also a Python file with a "graph", as for `oop-engine run`: it and its in-order twin run over the
+    TRACEs, and both are checked against brute force, where the definitions of its operators are known.
 
     A claim holds (true), fails (false), or was not checked (null): where there is no truth, nothing is called true.
 
     A scenario that sweeps a parameter is run for each of its values, unless --set fixes it.
 
     \b
-    The whole sweep, and a page to look at:
+    A graph of your own over your own trace; several sources as NAME=TRACE:
+      oop-engine compare graph.py requests.csv --report requests.html
+      oop-engine compare join.py ads=ads.csv clicks=clicks.csv
+    A whole sweep, and a page to look at:
       oop-engine compare links --report links.html
     At one point only:
       oop-engine compare links --set skew=5
@@ -37,11 +71,16 @@ def compare(scenario: str, settings: dict[str, str], report: Path | None, as_jso
       oop-engine compare nyc_flights --json | jq '.claims[] | select(.holds == false)'
     """
     from oop_engine.lab.compare import compare as run
-    from oop_engine.lab.scenario import load
 
     check_output("--report", report, *scenario_file(scenario))
     with only_json(as_json):
-        loaded = load(scenario)
+        if is_graph(scenario):
+            if settings:
+                msg = f"{scenario}: a graph has no parameters: leave --set out"
+                raise UsageError(msg)
+            loaded = _of_graph(Path(scenario), traces, time, unit, policy, sink, report)
+        else:
+            loaded = _of_scenario(scenario, traces, time or unit or policy or sink)
         with watching() as watch:
             comparison = run(loaded, settings, on_run=watch.on_run, on_tuples=watch.on_tuples)
         if report is not None:
@@ -53,6 +92,33 @@ def compare(scenario: str, settings: dict[str, str], report: Path | None, as_jso
     return 0 if comparison.holds else 1
 
 
+def _of_graph(
+    path: Path,
+    traces: tuple[str, ...],
+    time: str | None,
+    unit: str | None,
+    policy: str | None,
+    sink: str | None,
+    report: Path | None,
+) -> Scenario:
+    from oop_engine.cli.running.at_rest import opened
+    from oop_engine.lab.own_graph import scenario_of
+
+    graph, feeds = opened(path, traces, time, unit, policy, ("--report", report))
+    return scenario_of(graph, feeds, sink=sink, name=path.name)
+
+
+def _of_scenario(name: str, traces: tuple[str, ...], option: str | None) -> Scenario:
+    from oop_engine.lab.scenario import load
+
+    loaded = load(name)
+    if traces or option:
+        got = traces[0] if traces else option
+        msg = f"{name}: a scenario has traces of its own; got {got!r}: leave it out, or give a file with a graph"
+        raise UsageError(msg)
+    return loaded
+
+
 def _write_report(path: Path, comparison: Comparison) -> None:
     from oop_engine.lab.report.page import page
 
@@ -60,12 +126,15 @@ def _write_report(path: Path, comparison: Comparison) -> None:
 
 
 def _show(comparison: Comparison, report: Path | None) -> None:
+    from oop_engine.lab.report.columns import EXCESS
     from oop_engine.lab.report.headline import headline
     from oop_engine.lab.report.table import claim_lines, run_table
     from oop_engine.lab.report.words import late_in
 
     console = terminal()
     console.print(run_table(comparison, console.width))
+    if any(run.excess_delay_p50_s < 0 for run in comparison.runs):
+        console.print(f"excess: {EXCESS}\n", style="dim", markup=False)
     console.print("claims", style="bold")
     for line in claim_lines(comparison.claims):
         console.print(line)

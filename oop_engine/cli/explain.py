@@ -12,6 +12,7 @@ import click
 
 from oop_engine.cli.options import (
     check_output,
+    is_graph,
     json_option,
     order_option,
     scenario_argument,
@@ -76,8 +77,8 @@ def explain(
         raise UsageError(msg)
     check_output("--svg", svg, *scenario_file(scenario))
     with only_json(as_json):
-        of, variants = _of_graph(scenario) if _is_graph(scenario) else _of_scenario(scenario, settings)
-        if _is_graph(scenario) and (settings or order):
+        of, variants = _of_graph(scenario) if is_graph(scenario) else _of_scenario(scenario, settings)
+        if is_graph(scenario) and (settings or order):
             msg = f"{scenario}: a graph has one plan and no parameters: leave --{'set' if settings else 'order'} out"
             raise UsageError(msg)
         variants = [v for v in variants if order in (None, v.order)]
@@ -98,12 +99,6 @@ def explain(
         _show(variants)
     if svg is not None and not as_json:
         click.echo(f"\npicture: {svg}")
-
-
-def _is_graph(name: str) -> bool:
-    """Tell whether a name is that of a file without a scenario; such a file is not run for that."""
-    path = Path(name)
-    return name.endswith(".py") and path.is_file() and "\nSCENARIO" not in path.read_text("utf-8", "replace")
 
 
 def _of_graph(name: str) -> tuple[dict[str, Any], list[Variant]]:
@@ -177,7 +172,7 @@ def _show(variants: list[Variant]) -> None:
 
 
 def _heading(variant: Variant, *, answer: bool = True) -> str:
-    if _is_graph(variant.name):
+    if is_graph(variant.name):
         return variant.name
     order = "in order" if variant.order == "in" else "out of order"
     exact = "gives the exact answer" if variant.exact else "may drop late tuples"

@@ -17,6 +17,7 @@ from oop_engine.system.python_file import file_and_name
 __all__ = [
     "check_output",
     "complete_scenario",
+    "is_graph",
     "json_option",
     "order_option",
     "scenario_argument",
@@ -36,6 +37,12 @@ def scenario_file(scenario: str) -> list[tuple[str, Path]]:
     """Return the file of a scenario or graph that was given by its path, and its reader: the command."""
     path = file_and_name(Path(scenario))[0]
     return [("the command", path)] if path.is_file() else []
+
+
+def is_graph(name: str) -> bool:
+    """Tell whether a name is that of a file without a scenario; such a file is not run for that."""
+    path, _ = file_and_name(Path(name))
+    return path.suffix == ".py" and path.is_file() and "\nSCENARIO" not in path.read_text("utf-8", "replace")
 
 
 def complete_scenario(ctx: click.Context, option: click.Parameter, begun: str) -> list[CompletionItem]:

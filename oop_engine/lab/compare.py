@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -10,12 +10,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.graphs.statistics import Sample
 from oop_engine.core.punctuation import NEVER
 from oop_engine.core.units import to_seconds
+from oop_engine.lab.agreement import agreement_of
 from oop_engine.lab.answers import Match, int64_of
 from oop_engine.lab.brute_force import NoTruthError, true_answer
 from oop_engine.lab.corrected import Answers, Corrected, Heard
+from oop_engine.lab.own_graph import scenario_of
 from oop_engine.lab.recording import Recording
 from oop_engine.lab.scenario import COMPLETE_AT, Claim, Scenario, Values, Variant
 from oop_engine.runners.outcome import Outcome
@@ -37,7 +40,8 @@ class Run:
     """One plan over one trace.
 
     Delays are in virtual time, in seconds: emission minus window end, and (excess) minus
-    the arrival of the result's last tuple, when a clairvoyant would have put it out;
+    the arrival of the result's last tuple, when a clairvoyant would emit it: below 0 where that tuple was late, so the
+    result was emitted without it;
     results that the end of the trace flushed before their window's end are left out.
     Latency is wall time from when a punctuation leaves ``Punctuate`` to the result it releases.
     ``late`` counts tuples behind a bound; state peaks are over the whole graph.
@@ -137,8 +141,8 @@ class Comparison:
 
 
 def compare(
-    scenario: Scenario,
-    settings: dict[str, str] | None = None,
+    scenario: Scenario | Graph,
+    settings: Mapping[str, Any] | None = None,
     *,
     on_run: Callable[[str, int, int], None] | None = None,
     on_tuples: Callable[[int], None] | None = None,
@@ -147,8 +151,23 @@ def compare(
 
     A parameter in ``settings`` is not swept.  ``on_run`` is called with each run's name, its number
     and how many there are; ``on_tuples`` with the number of tuples that went in.
-    Raises ``UsageError`` for parameters that the scenario does not have.
+
+    ``compare(graph, feeds)`` compares a graph of yours with its in-order twin, over a feed for each of its sources
+    (see ``scenario_of``, which also takes a sink, and keys of its results).
+    Raises ``UsageError`` for parameters that the scenario does not have, and for feeds of other sources.
+
+    >>> import pyarrow as pa
+    >>> from oop_engine import Schema
+    >>> from oop_engine.operators import Count, Ordered, Punctuate, Tumbling, WindowAggregate
+    >>> graph = Graph("counts")
+    >>> edge = graph.add("edge", Punctuate(Ordered()), graph.source("log", Schema({"ts": pa.int64()}, "ts", "s")))
+    >>> graph.sink("out", graph.add("count", WindowAggregate(Tumbling(10), {"n": Count()}), edge))
+    >>> found = compare(graph, {"log": [{"ts": 1}, {"ts": 12}, {"ts": 3}]})
+    >>> [(run.order, run.late, run.missing, run.wrong) for run in found.runs]
+    [('in', 1, 0, 1), ('out', 1, 0, 1)]
     """
+    if isinstance(scenario, Graph):
+        scenario, settings = scenario_of(scenario, settings or {}), None
     values = scenario.values(settings)
     grid = _grid(scenario, values, settings or {})
     variants = [(point, variant) for point in grid for variant in scenario.variants(point)]
@@ -163,11 +182,11 @@ def compare(
         runs.append(_run(scenario, point, variant, measure, on_tuples, recorded=recorded))
         if measure.truth is None and variant.exact:
             measure = _Measure(runs[-1].table, "first plan", measure.why)
-    claims = [*_agreement(runs), *scenario.claims(runs)]
+    claims = [*agreement_of(scenario, runs), *scenario.claims(runs)]
     return Comparison(scenario, values, runs, claims, scenario.variants(values))
 
 
-def _grid(scenario: Scenario, values: Values, settings: dict[str, str]) -> list[Values]:
+def _grid(scenario: Scenario, values: Values, settings: Mapping[str, str]) -> list[Values]:
     if scenario.sweep is None or scenario.sweep.parameter in settings:
         return [values]
     return [{**values, scenario.sweep.parameter: value} for value in scenario.sweep.values]
@@ -233,10 +252,11 @@ def _run(
     firsts = delays if heard is None else (first.at - first_ends)[soon].astype(np.float64) * scale
     latency = outcome.waited_s[sink.name] * 1000
     peak = outcome.statistics.peak
-    checked = measure.truth is not None
+    checked, late = measure.truth is not None, outcome.statistics.count("late")
+    exact = variant.exact and not (scenario.drops_late and late)
     return Run(
-        variant.order, variant.name, variant.exact, point, outcome.tuples, table.num_rows,
-        match.missing if checked else None, match.wrong if checked else None, outcome.statistics.count("late"),
+        variant.order, variant.name, exact, point, outcome.tuples, table.num_rows,
+        match.missing if checked else None, match.wrong if checked else None, late,
         peak.tuples, peak.partials, peak.groups, peak.nbytes,
         _quantile(delays, 0.5), _quantile(delays, 0.99), _quantile(excess, 0.5), _quantile(excess, 0.99),
         _quantile(latency, 0.5), _quantile(latency, 0.99), outcome.cpu_s, _rate(outcome),
@@ -253,44 +273,3 @@ def _rate(outcome: Outcome) -> float:
 
 def _quantile(values: NDArray[np.float64], q: float) -> float:
     return float(np.quantile(values, q)) if values.size else float("nan")
-
-
-def _agreement(runs: list[Run]) -> list[Claim]:
-    """Return the claims that come before all others: plans that are to be exact give the true answer.
-
-    Where the truth is not known, all that can be seen is whether they give the same answer.
-    """
-    exact = [run for run in runs if run.exact]
-    known = [run for run in exact if run.checked]
-    others = [run for run in exact if run.held_to == "first plan"]
-    figures: dict[str, Any] = {
-        "runs": len(known),
-        "results": sum(run.results for run in known),
-        **_off(known),
-    }
-    if guessing := [run for run in runs if not run.exact]:
-        figures["runs that may be off"] = len(guessing)
-        figures["missing and wrong in those"] = sum(run.off or 0 for run in guessing)
-    if len(known) < len(exact) or not exact:
-        figures["not checked"] = next((run.why for run in exact if run.why), "no plan is to be exact")
-    whole = "every plan" if not guessing else "every plan that is to be exact"
-    holds = not figures["missing and wrong"] and (True if len(known) == len(exact) > 0 else None)
-    claims = [Claim(f"{whole} gives the brute-force answer: nothing missing, nothing wrong", holds, figures)]
-    if others:
-        found = {"runs": len(others), **_off(others)}
-        claims.append(
-            Claim(f"{whole} gives the answer of the first one", not found["missing and wrong"], found)
-        )
-    return claims
-
-
-def _off(runs: list[Run]) -> dict[str, Any]:
-    """Return the numbers of missing and wrong results by run."""
-    off = {_named(run): f"{run.missing} missing, {run.wrong} wrong" for run in runs if run.off}
-    return {"missing and wrong": off}
-
-
-def _named(run: Run) -> str:
-    """Return a run's name among all: its plan, and its parameters."""
-    order = "in order" if run.order == "in" else "out of order"
-    return f"{order}, {run.variant}, {', '.join(f'{k}={v}' for k, v in run.parameters.items())}".rstrip(", ")

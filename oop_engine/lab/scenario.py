@@ -126,6 +126,7 @@ class Scenario:
     engine, with the columns of the sink and ``COMPLETE_AT``; None: it is computed from the
     graph where that can be (``oop_engine.lab.brute_force``), and else nothing is called true.
     ``keys``: the columns that identify a result.  ``claims(runs)``: statements about the runs, checked.
+    ``drops_late``: plans may drop late tuples, and have to be exact only where no tuple is late.
     ``needs``: extra packages, by the name one imports and the name one installs.
     ``source``: the publication whose figures it shows anew; lists are grouped by it.  ``file``: where it was
     loaded from, if that was a file.
@@ -142,6 +143,7 @@ class Scenario:
     parameters: dict[str, Parameter] = field(default_factory=dict)
     sweep: Sweep | None = None
     needs: dict[str, str] = field(default_factory=dict)
+    drops_late: bool = False
     source: str = ""
     file: str = ""
 

@@ -49,11 +49,11 @@ def opened(
     time: str | None,
     unit: str | None,
     policy: str | None,
-    out: Path | None = None,
+    out: tuple[str, Path | None] = ("--out", None),
 ) -> Opened:
     """Return the graph in a file, and its traces; a single one needs no name.
 
-    ``out``: a file that is to be written, and so must be none of them.
+    ``out``: an option, and a file that is to be written, and so must be none of them.
     A function ``graph(schemas, policies)`` is given the schemas of the traces, and a policy for each.
     Raises ``UsageError`` where they do not belong together.
     """
@@ -66,12 +66,15 @@ def opened(
             node.name: node.schema for node in graph.plan().of_kind("source") if node.schema is not None
         }
         named = named_nodes("TRACE", texts, list(schemas))
-        check_output("--out", out, *named.items())
+        check_output(*out, *named.items())
         _check_unused(schemas.values(), time, unit, policy)
         return Opened(graph, {name: open_trace(text, schemas[name]) for name, text in named.items()})
     check_takes(path, found, {}, {})
+    if not texts:
+        msg = f"{path}: give a trace for each source of the graph: NAME=TRACE, or TRACE where there is one source"
+        raise UsageError(msg)
     named = named_or_alone("TRACE", texts)
-    check_output("--out", out, *((name or "the graph", text) for name, text in named.items()))
+    check_output(*out, *((name or "the graph", text) for name, text in named.items()))
     traces = {name: open_trace(text, time=time, unit=unit) for name, text in named.items()}
     schemas = of_any_name({name: trace.schema for name, trace in traces.items()})
     graph = made_graph(path, found, schemas, of_any_name(_policies(traces, policy)))
@@ -101,7 +104,7 @@ def at_rest(
     check_output("--out", out, *scenario_file(str(path)))
     if out is not None:
         format_of(out)
-    graph, traces = opened(path, texts, time, unit, policy, out)
+    graph, traces = opened(path, texts, time, unit, policy, ("--out", out))
     plan = graph.plan()
     [sink, *more] = plan.of_kind("sink")
     if more and out is not None:
@@ -203,8 +206,8 @@ def _policies(opened: Mapping[str, Any], policy: str | None) -> dict[str, Policy
             unit = trace.schema.unit
             wait = seconds(to_seconds(best.delay, unit)) if unit in TIME_UNITS else f"{best.delay:,} {unit}"
             print(
-                f"{name}: {text}, by its profile: no tuple is late, and results wait {wait} for disorder; "
-                "another with --policy",
+                f"{name or trace.path}: {text}, by its profile: no tuple is late, and results wait {wait} for "
+                "disorder; another with --policy",
                 file=sys.stderr,
             )
         found[name] = read_policy(text, "--policy", trace.schema)

@@ -65,16 +65,19 @@ def named_or_alone(option: str, given: tuple[str, ...]) -> dict[str, str]:
     return named_nodes(option, given, [])
 
 
-class _OfAnyName(dict[str, T]):
-    """One value for each name that the graph may have for its only source."""
+class _ByName(dict[str, T]):
+    """Values by the names of traces; that of a trace without a name, ``""``, is given for all names."""
 
     def __missing__(self, name: str) -> T:
-        return next(iter(self.values()))
+        if "" in self:
+            return self[""]
+        msg = f"TRACE: the graph has a source {name!r}; got {', '.join(self)}: write {name}=TRACE"
+        raise UsageError(msg)
 
 
 def of_any_name(values: dict[str, T]) -> dict[str, T]:
-    """Return values by name; that of a trace without a name, ``""``, is given for all names."""
-    return _OfAnyName(values) if "" in values else values
+    """Return values by name; asking for a name that no trace has is a ``UsageError``."""
+    return _ByName(values)
 
 
 def graph_or_function(path: Path) -> Any:

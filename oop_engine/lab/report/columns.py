@@ -10,7 +10,13 @@ from oop_engine.core.units import TIME_UNITS
 from oop_engine.lab.compare import Comparison, Run
 from oop_engine.lab.report.words import UNKNOWN, count, seconds, size, text
 
-__all__ = ["Figure", "columns", "known", "order_word", "shown_runs", "span"]
+__all__ = ["EXCESS", "Figure", "columns", "known", "order_word", "shown_runs", "span"]
+
+
+EXCESS = (
+    "virtual time from the arrival of a result's last tuple, when a clairvoyant would emit it, to its emission: 0 is "
+    "the best; below 0: emitted before its last tuple arrived, which was late"
+)
 
 
 @dataclass(frozen=True)
@@ -121,14 +127,14 @@ _FIGURES = (
         "excess p50",
         lambda run: span(run, run.excess_delay_p50_s),
         4,
-        "over a clairvoyant, virtual time",
+        EXCESS,
         attrgetter("excess_delay_p50_s"),
     ),
     Figure(
         "excess p99",
         lambda run: span(run, run.excess_delay_p99_s),
         2,
-        "over a clairvoyant, virtual time",
+        EXCESS,
         attrgetter("excess_delay_p99_s"),
     ),
     Figure(

@@ -21,7 +21,7 @@ def headline(comparison: Comparison) -> str:
     if pair is None:
         return _alone(comparison, runs) if runs else "There is no plan, so nothing was run."
     text = f"{_where(comparison, pair[1])}{_kept(*pair)}, and {_answered(*pair)}. {agreement(pair)}"
-    return f"{text[0].upper()}{text[1:]}{_chosen(pair) if len(runs) > len(pair) else ''}"
+    return f"{_late(pair)}{text[0].upper()}{text[1:]}{_chosen(pair) if len(runs) > len(pair) else ''}"
 
 
 def _alone(comparison: Comparison, runs: Sequence[Run]) -> str:
@@ -30,7 +30,20 @@ def _alone(comparison: Comparison, runs: Sequence[Run]) -> str:
     kept = f"{order_word(run)} keeps {size(run.peak_state_bytes)} at its peak"
     text = f"{_where(comparison, run)}{kept}, and its median answer comes {_behind(run)}. {agreement([run])}"
     other = "out of order" if run.order == "in" else "in order"
-    return f"{text[0].upper()}{text[1:]} No plan {other} was run to set it against."
+    return f"{_late([run])}{text[0].upper()}{text[1:]} No plan {other} was run to set it against."
+
+
+def _late(runs: Sequence[Run]) -> str:
+    """Return the reason for results that are not those of all tuples, where tuples were late."""
+    run = max(runs, key=lambda run: run.late)
+    if not run.late:
+        return ""
+    share = f"{count(run.late)} of {count(run.tuples)} tuples were late ({100 * run.late / run.tuples:.2g} %)"
+    if not any(other.off for other in runs):
+        return f"{share}. "
+    off = max(other.off or 0 for other in runs)
+    differ = f"{count(off)} result{'s' * (off != 1)} differ{'s' * (off == 1)}"
+    return f"{share}: without them {differ} from those of all tuples. "
 
 
 def best(runs: Sequence[Run]) -> Run:

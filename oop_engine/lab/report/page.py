@@ -17,7 +17,7 @@ from typing import Any
 
 from oop_engine.lab.compare import Comparison, Run
 from oop_engine.lab.report import plots
-from oop_engine.lab.report.columns import Figure, columns, order_word, shown_runs, span
+from oop_engine.lab.report.columns import EXCESS, Figure, columns, order_word, shown_runs, span
 from oop_engine.lab.report.curves import delay_curves, state_curves, sweep_figures
 from oop_engine.lab.report.drawing import draw
 from oop_engine.lab.report.headline import best, headline, headline_runs
@@ -259,8 +259,8 @@ def _delays(comparison: Comparison) -> str:
     if not runs:
         return ""
     caption = (
-        f"{_point(comparison, runs[0])}The share of results that came within a delay. The excess is over a "
-        "clairvoyant, who answers when the last tuple of a result has arrived: 0 is perfect."
+        f"{_point(comparison, runs[0])}The share of results that came within a delay. The excess is the "
+        f"{EXCESS}."
     )
     return _section("Delays", _figure(runs, plots.delays(runs, "delays"), caption, "delays"))
 

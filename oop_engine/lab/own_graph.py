@@ -1,0 +1,145 @@
+"""A graph of one's own, and feeds, as a scenario: the graph and its in-order twin over the same feeds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from oop_engine.core.errors import GraphError, UsageError
+from oop_engine.core.graphs.graph import Graph, Plan, Stream
+from oop_engine.core.operator import Message
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import NEVER
+from oop_engine.lab.answers import missing_and_wrong
+from oop_engine.lab.scenario import Claim, Scenario, Variant
+from oop_engine.operators.rewrites.in_order import in_order
+from oop_engine.operators.window_aggregate import WindowAggregate
+from oop_engine.runners.feeds.forms import Intake
+from oop_engine.system.close_names import did_you_mean
+
+if TYPE_CHECKING:
+    from oop_engine.lab.compare import Run
+
+__all__ = ["scenario_of"]
+
+_ROWS = 64
+"""Of a page, so that windows close soon after the row that lets them close."""
+_TWIN = "the graph has an in-order twin"
+
+
+def scenario_of(
+    graph: Graph,
+    feeds: Mapping[str, Any],
+    *,
+    sink: str | None = None,
+    keys: Sequence[str] = (),
+    name: str = "",
+) -> Scenario:
+    """Return ``graph``, and its in-order twin, over ``feeds`` as a scenario without parameters.
+
+    ``feeds``: for each source a trace, or another form that ``run`` takes; iterators are read into memory, since each
+    plan reads them.  Rows without an arrival arrive in their order, each when the largest time so far was there.
+    ``sink``: the sink whose results are compared; default: the first.  ``keys``: the columns that
+    identify a result; default: all but those that aggregates compute.  ``name``: of the scenario.
+    Raises ``UsageError`` for feeds of other sources, another sink, and keys that the sink lacks.  O(nodes).
+    """
+    plan = graph.plan()
+    chosen = _sink(plan, sink)
+    one = _of_sink(graph, plan, chosen)
+    given = _kept(one.plan(), feeds)
+    schema = one.plan().schema(one.plan().of_kind("sink")[0].inputs[0])
+    schema.require(keys, f"compare: keys of sink {chosen!r}")
+    variants = [Variant("as written", "out", one)]
+    reason = ""
+    try:
+        variants.insert(0, Variant("its in-order twin", "in", in_order(one)))
+    except GraphError as error:
+        reason = str(error)
+
+    def claims(runs: list[Run]) -> list[Claim]:
+        return [Claim(_TWIN, None, {"not checked": reason})] if reason else [_equal(runs, found)]
+
+    found = tuple(keys) or _keys(one.plan(), list(schema.names))
+    return Scenario(
+        name or graph.name,
+        f"{name or graph.name}: {chosen}",
+        f"The results of the sink `{chosen}` of the graph `{graph.name}`, as written and in order.",
+        lambda _: {each: _arriving(one.plan(), each, feed) for each, feed in given.items()},
+        lambda _: variants,
+        found,
+        claims=claims,
+        drops_late=True,
+    )
+
+
+def _sink(plan: Plan, sink: str | None) -> str:
+    names = [node.name for node in plan.of_kind("sink")]
+    if sink is None:
+        return names[0]
+    if sink not in names:
+        hint = did_you_mean(sink, names) or f"there are {', '.join(names)}"
+        msg = f"graph {plan.name!r} has no sink {sink!r}; {hint}"
+        raise UsageError(msg)
+    return sink
+
+
+def _of_sink(graph: Graph, plan: Plan, sink: str) -> Graph:
+    """Return the part of a graph that leads to a sink."""
+    wanted = {sink}
+    for node in reversed(plan.nodes):
+        if node.name in wanted:
+            wanted |= {stream.node for stream in node.inputs}
+    part = Graph(graph.name)
+    for node in plan.nodes:
+        if node.name not in wanted:
+            continue
+        if node.schema is not None:
+            part.source(node.name, node.schema)
+        elif node.operator is None:
+            part.sink(node.name, node.inputs[0])
+        else:
+            part.add(node.name, node.operator, *node.inputs)
+    return part
+
+
+def _kept(plan: Plan, feeds: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the feeds of a plan, each of which can be read several times."""
+    names = [node.name for node in plan.of_kind("source")]
+    if lacking := [name for name in names if name not in feeds]:
+        msg = f"graph {plan.name!r} has the sources {', '.join(names)}; got no feed for {', '.join(lacking)}"
+        raise UsageError(msg)
+    return {name: list(feed) if isinstance(feed := feeds[name], Iterator) else feed for name in names}
+
+
+def _arriving(plan: Plan, name: str, feed: Any) -> Iterator[Message]:
+    """Yield the messages of a feed in small pages, as they come live, with the arrival of each row."""
+    largest = NEVER
+    for message in Intake(f"source {name!r}", plan.schema(Stream(name)), "compare").messages(feed):
+        if not isinstance(message, Page):
+            yield message
+            continue
+        arrival = message.arrival
+        if arrival is None and len(message):
+            arrival = np.maximum(np.maximum.accumulate(message.times), largest)
+            largest = int(arrival[-1])
+        whole = Page(message.schema, message.batch, arrival)
+        for start in range(0, len(message), _ROWS):
+            yield whole.slice(start, min(start + _ROWS, len(message)))
+
+
+def _equal(runs: list[Run], keys: tuple[str, ...]) -> Claim:
+    ordered, free = runs
+    missing, wrong = missing_and_wrong(free.table, ordered.table, keys)
+    figures = {"results": free.results, "missing": missing, "wrong": wrong}
+    return Claim("in order and out of order give the same results", not missing and not wrong, figures)
+
+
+def _keys(plan: Plan, names: list[str]) -> tuple[str, ...]:
+    """Return the columns that identify a result: those that the last aggregate does not compute."""
+    computed: set[str] = set()
+    for node in plan.nodes:
+        if isinstance(node.operator, WindowAggregate):
+            computed |= {*node.operator.aggregates}
+    return tuple(name for name in names if name not in computed) or tuple(names)

@@ -1,0 +1,122 @@
+"""``oop-engine compare`` over a graph and traces of one's own, and ``compare(graph, feeds)``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner, Result
+
+from oop_engine import Graph, Schema, UsageError, compare
+from oop_engine.cli.app import app
+from oop_engine.lab.own_graph import scenario_of
+from oop_engine.operators import (
+    Band,
+    BoundedDisorder,
+    Count,
+    Distinct,
+    OAJoin,
+    Punctuate,
+    Sum,
+    Tumbling,
+    WindowAggregate,
+)
+
+GRAPH = """
+from oop_engine import Graph
+from oop_engine.operators import Count, Punctuate, Tumbling, WindowAggregate
+
+def graph(schemas, policies):
+    graph = Graph("requests")
+    edge = graph.add("edge", Punctuate(policies["log"]), graph.source("log", schemas["log"]))
+    graph.sink("all", edge)
+    graph.sink("counts", graph.add("count", WindowAggregate(Tumbling("10 s"), {"n": Count()}, ("host",)), edge))
+    return graph
+"""
+SCHEMA = Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s")
+TIMES = [ts - 7 * (ts % 5 == 4) for ts in range(100)]
+ROWS = [{"ts": ts, "k": "ab"[place % 2]} for place, ts in enumerate(TIMES)]
+
+
+def call(folder: Path, *args: str) -> Result:
+    return CliRunner().invoke(app, ["compare", str(folder / "graph.py"), *args])
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "graph.py").write_text(GRAPH)
+    rows = "".join(f"2026-03-01T09:{ts // 60 + 1:02}:{ts % 60:02}Z,{'ab'[ts % 2]}\n" for ts in TIMES)
+    (tmp_path / "log.csv").write_text(f"ts,host\n{rows}")
+    return tmp_path
+
+
+@pytest.mark.parametrize("trace", ["log.csv", "log=log.csv"])
+def test_own_graph_and_trace_are_compared_with_a_report(folder: Path, trace: str) -> None:
+    done = call(folder, trace, "--time", "ts", "--sink", "counts", "--report", "out.html")
+    assert done.exit_code == 0, done.stderr
+    assert "✓ every plan gives the brute-force answer" in done.stdout
+    assert "✓ in order and out of order give the same results" in done.stdout
+    assert "as written" in (folder / "out.html").read_text()
+
+
+def test_late_rows_come_first_in_the_headline(folder: Path) -> None:
+    options = ("--time", "ts", "--sink", "counts", "--policy", 'BoundedDisorder("2 s")')
+    done = call(folder, "log.csv", *options)
+    assert done.exit_code == 0, done.stderr
+    words = " ".join(done.stdout.split())
+    assert "missing: 0, wrong: 0 20 of 100 tuples were late (20 %): without them" in words
+    assert "excess: virtual time from the arrival of a result's last tuple" in words
+    told = json.loads(call(folder, "log.csv", *options, "--json").stdout)
+    assert [(run["order"], run["late"], run["held_to"]) for run in told["runs"]] == [
+        ("in", 20, "brute force"),
+        ("out", 20, "brute force"),
+    ]
+    assert told["runs"][0]["wrong"] == told["runs"][1]["wrong"] > 0
+    assert [claim["holds"] for claim in told["claims"]] == [None, True]
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ((), "give a trace for each source of the graph"),
+        (("lgo=log.csv", "--time", "ts"), "write log=TRACE"),
+        (("log.csv", "--time", "tss"), "no column 'tss'"),
+        (("log.csv", "--time", "ts", "--sink", "count"), "has no sink 'count'; did you mean 'counts'?"),
+        (("log.csv", "--time", "ts", "--set", "a=1"), "a graph has no parameters"),
+        (("log.csv", "--time", "ts", "--report", "./log.csv"), "is read by the graph"),
+    ],
+)
+def test_a_wrong_call_is_one_line(folder: Path, args: tuple[str, ...], words: str) -> None:
+    done = call(folder, *args)
+    assert done.exit_code == 2, done.stderr
+    assert words in done.stderr
+    assert (
+        "a scenario has traces of its own" in CliRunner().invoke(app, ["compare", "links", "log.csv"]).stderr
+    )
+
+
+def test_without_a_definition_the_truth_is_not_known(folder: Path) -> None:
+    graph = Graph("distinct")
+    edges = [
+        graph.add(f"{n}-edge", Punctuate(BoundedDisorder(9)), graph.source(n, SCHEMA)) for n in ("a", "b")
+    ]
+    join = graph.add("join", OAJoin([("k", "k")], Band(1, 1)), *edges)
+    graph.sink("out", graph.add("once", Distinct(("k", "ts")), join))
+    found = compare(graph, {"a": ROWS, "b": iter(ROWS)})
+    assert {run.held_to for run in found.runs} <= {"first plan", "nothing"}
+    assert "is not evaluated by brute force" in str(found.to_dict()["claims"][0]["figures"])
+    assert len({run.results for run in found.runs}) == 1
+    with pytest.raises(UsageError, match="got no feed for b"):
+        compare(graph, {"a": ROWS})
+
+
+def test_keys_are_the_columns_that_no_aggregate_computes() -> None:
+    graph = Graph("sums")
+    edge = graph.add("edge", Punctuate(BoundedDisorder(9)), graph.source("in", SCHEMA))
+    sums = WindowAggregate(Tumbling(10), {"n": Count(), "sum": Sum("ts")}, ("k",))
+    graph.sink("out", graph.add("sum", sums, edge))
+    assert scenario_of(graph, {"in": ROWS}).keys == ("k", "window_start", "window_end")
+    assert scenario_of(graph, {"in": ROWS}, keys=("k",)).keys == ("k",)
