@@ -133,7 +133,7 @@ def _show(comparison: Comparison, report: Path | None) -> None:
 
     console = terminal()
     console.print(run_table(comparison, console.width))
-    if any(run.excess_delay_p50_s < 0 for run in comparison.runs):
+    if any((run.excess_s < 0).any() for run in comparison.runs):
         console.print(f"excess: {EXCESS}\n", style="dim", markup=False)
     console.print("claims", style="bold")
     for line in claim_lines(comparison.claims):
