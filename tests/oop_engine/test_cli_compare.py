@@ -30,7 +30,7 @@ from oop_engine.operators import Count, Punctuate, Tumbling, WindowAggregate
 
 def graph(schemas, policies):
     graph = Graph("requests")
-    edge = graph.add("edge", Punctuate(policies["log"]), graph.source("log", schemas["log"]))
+    edge = graph.add("edge", Punctuate(policies["log"], "1 s"), graph.source("log", schemas["log"]))
     graph.sink("all", edge)
     graph.sink("counts", graph.add("count", WindowAggregate(Tumbling("10 s"), {"n": Count()}, ("host",)), edge))
     return graph
