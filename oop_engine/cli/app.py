@@ -25,8 +25,8 @@ __all__ = ["app", "main"]
 BAD_INPUT, A_BUG, INTERRUPTED, TERMINATED = 2, 70, 130, 143
 COMMANDS = {
     "checkpoints": "List the checkpoints of a service: their age, their bytes, and the bounds of its edges.",
-    "compare": "Run a scenario in order and out of order, check both against brute force, and its claims.",
-    "explain": "Show each plan of a scenario: its graph, its streams, and the state and punctuation of its operators.",
+    "compare": "Run a scenario, or a graph of yours over traces, in order and out of order, and check both.",
+    "explain": "Show each plan of a scenario: its graph, when it emits, its state, and which tuples are late.",
     "generate": "Write a disordered trace, in the format of the suffix of OUT.",
     "pipeline": "Make raw events ready to run, on Spark, and run a graph on them.",
     "profile": "Measure the disorder of a trace, and print the cost of each policy of punctuation.",

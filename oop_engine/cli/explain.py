@@ -49,6 +49,7 @@ _ROWS = (
 @click.option("--groups", type=click.IntRange(min=1), help=f"Spark: key groups a stage; default: {GROUPS}.")
 @click.option("--balance", is_flag=True, help="Spark: as with replay --balance.")
 @click.option("--svg", type=click.Path(path_type=Path), metavar="FILE", help="Draw the plans into this file.")
+@click.option("--long", is_flag=True, help="Also streams, single rows, and the contract of each operator.")
 @json_option
 def explain(
     scenario: str,
@@ -58,15 +59,17 @@ def explain(
     groups: int | None,
     balance: bool,
     svg: Path | None,
+    long: bool,
     as_json: bool,
 ) -> None:
-    """Show each plan of a scenario: its graph, its streams, and the state and punctuation of its operators.
+    """Show each plan of a scenario: its graph, when it emits, its state, and which tuples are late.
 
     SCENARIO is also a Python file with a "graph", as for `oop-engine run` without traces. Nothing is run.
 
     \b
       oop-engine explain nyc_flights
       oop-engine explain graph.py
+      oop-engine explain graph.py --long
       oop-engine explain packet_join --order out --set band=3
       oop-engine explain links --svg links.svg
       oop-engine explain packet_join --on spark
@@ -96,7 +99,7 @@ def explain(
         contracts = {name: contract(operator) for name, operator in _kinds(variants).items()}
         print_json({**of, "variants": plans, "operators": contracts})
     else:
-        _show(variants)
+        _show(variants, long=long)
     if svg is not None and not as_json:
         click.echo(f"\npicture: {svg}")
 
@@ -146,21 +149,31 @@ def _kinds(variants: list[Variant]) -> dict[str, Operator]:
     return {type(node.operator).__name__: node.operator for node in nodes if node.operator is not None}
 
 
-def _show(variants: list[Variant]) -> None:
+def _show(variants: list[Variant], *, long: bool) -> None:
     from oop_engine.core.graphs.waiting import waiting
+    from oop_engine.lab.report.answering import answering
 
     for variant in variants:
         click.secho(_heading(variant), bold=True)
         click.echo(variant.graph.text())
+        for title, lines in answering(variant.graph.plan(), contract):
+            click.echo(f"\n{title}")
+            click.echo("\n".join(f"  {name}  {words}" for name, words in lines))
         if how := _how(variant.graph.plan()):
             click.echo("\nhow")
             click.echo("\n".join(f"  {name}  {why}" for name, why in how.items()))
         for line in waiting(variant.graph.plan()).values():
             click.echo(f"\n{line}")
+        if not long:
+            click.echo()
+            continue
         click.echo("\nstreams (+ marks the progressing attribute)")
         for schema, streams in _by_schema(variant.graph.plan()).items():
             click.echo(f"  {', '.join(streams)}\n    {schema}")
         click.echo()
+    if not long:
+        click.echo("streams, and the contract of each operator: --long")
+        return
     click.secho("rows that come one by one (push_row, messages of a service)", bold=True)
     click.echo(f"  {_ROWS}\n")
     click.secho("operators: output, state, punctuation", bold=True)

@@ -48,6 +48,7 @@ def profile(
       oop-engine profile packets.csv --time ts --unit ms --arrival seen --by link
       oop-engine profile flows.msgpack --by link,key --json
     """
+    from oop_engine.lab.report.disorder_table import verdict
     from oop_engine.traces import open_trace
     from oop_engine.traces.profile import profile as measure
 
@@ -65,6 +66,8 @@ def profile(
                 "trace": str(trace),
                 "schema": str(opened.schema),
                 "refused": opened.refused,
+                "notes": list(getattr(opened, "notes", ())),
+                "verdict": verdict(found),
                 **found.to_dict(),
             }
         )
@@ -97,4 +100,6 @@ def _show(trace: Trace, found: Profile) -> None:
     punctuation = f"{count(found.promises)} punctuations" if found.promises else "no punctuation"
     refused = f"refused rows: {text(trace.refused)}" if trace.refused else "no row refused"
     console.print(f"{punctuation} in the trace; {refused}", markup=False)
+    for note in getattr(trace, "notes", ()):
+        console.print(note, markup=False)
     console.print(profile_tables(found))

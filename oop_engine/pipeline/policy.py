@@ -17,6 +17,7 @@ from oop_engine.core.schema import Schema
 from oop_engine.operators.policies.running_bound import POLICIES, Policy
 from oop_engine.pipeline.measure import Measured
 from oop_engine.traces.lateness import Histogram
+from oop_engine.traces.lengths import length_text
 from oop_engine.traces.profile import Candidate
 
 __all__ = ["PolicyChoice", "choose", "read_policy"]
@@ -58,7 +59,7 @@ def choose(measured: Measured, share: float) -> PolicyChoice:
 
 def _candidate(seen: Histogram, share: float, unit: str, rate: float) -> Candidate:
     slack = seen.most if share == 1 else seen.quantile(share)
-    policy = f'BoundedDisorder("{slack} {unit}")' if slack else "Ordered()"
+    policy = f'BoundedDisorder("{length_text(slack, unit)}")' if slack else "Ordered()"
     return Candidate(policy, seen.above(slack), slack, round(slack * rate))
 
 

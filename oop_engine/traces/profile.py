@@ -26,6 +26,7 @@ from oop_engine.core.punctuation import NEVER
 from oop_engine.core.schema import Schema
 from oop_engine.traces.blocks import Blocks
 from oop_engine.traces.lateness import Histogram, OwnLateness, behind
+from oop_engine.traces.lengths import length_text, rounded_up
 
 __all__ = ["Candidate", "GroupProfile", "Lateness", "Profile", "profile"]
 
@@ -255,8 +256,8 @@ def _candidates(stream: _Stream, groups: _Groups, unit: str, rate: float) -> tup
 
 def _slacks(seen: Histogram, policy: str, unit: str, rate: float) -> list[Candidate]:
     """Return the policy without slack, and with the slack for some shares of the tuples."""
-    slacks = sorted({seen.quantile(share) for share in _SHARES} - {0})
-    names = ["Ordered()", *(f'BoundedDisorder("{slack} {unit}")' for slack in slacks)]
+    slacks = sorted({rounded_up(seen.quantile(share), unit) for share in _SHARES} - {0})
+    names = ["Ordered()", *(f'BoundedDisorder("{length_text(slack, unit)}")' for slack in slacks)]
     return [
         Candidate(policy.format(name), seen.above(slack), slack, round(slack * rate))
         for name, slack in zip(names, [0, *slacks], strict=True)

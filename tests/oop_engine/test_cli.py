@@ -253,7 +253,7 @@ def test_a_limit_cuts_within_a_page() -> None:
 
 def test_explain_tells_graph_streams_and_contracts(tmp_path: Path) -> None:
     picture = tmp_path / "plans.svg"
-    done = call("explain", TOY, "--svg", str(picture))
+    done = call("explain", TOY, "--svg", str(picture), "--long")
     assert f"enter as one page, {RING:,} rows at most" in done.output
     for words in (
         "Promise(slack=20 s)  <- packets",
@@ -278,6 +278,12 @@ def test_explain_shows_a_graph_of_a_file_as_well(tmp_path: Path) -> None:
     done = call("explain", str(file))
     assert done.stdout.startswith(f"{file}\nmine\n")
     assert "counts  panes: 1 a window" in done.stdout
+    assert "counts  a row of each window once the bound of its input passes its end" in done.stdout
+    assert "counts  a partial aggregate of each open window" in done.stdout
+    assert "Propagate" not in done.stdout
+    assert "Propagate" in call("explain", str(file), "--long").stdout
+    edge = call("explain", "packet_join", "--order", "out").stdout
+    assert "late tuples\n  M1-progress  a ts below the largest so far: dropped and counted" in edge
     found = said("explain", str(file))
     assert (found["graph"], found["variants"][0]["nodes"][1]["name"]) == (str(file), "counts")
     assert "-> sink 'out'" in call("explain", str(file), "--on", "spark").stdout

@@ -120,3 +120,14 @@ def test_keys_are_the_columns_that_no_aggregate_computes() -> None:
     graph.sink("out", graph.add("sum", sums, edge))
     assert scenario_of(graph, {"in": ROWS}).keys == ("k", "window_start", "window_end")
     assert scenario_of(graph, {"in": ROWS}, keys=("k",)).keys == ("k",)
+
+
+def test_a_profile_begins_with_a_verdict_in_words(folder: Path) -> None:
+    done = CliRunner().invoke(app, ["profile", "log.csv", "--time", "ts"])
+    told = 'verdict: BoundedDisorder("6 s") loses nothing, and windows are emitted 6 s after their ends; Ordered()'
+    assert told in " ".join(done.stdout.split())
+    assert " us" not in done.stdout.replace("unit us", "").replace("[us]", "")
+    told = json.loads(CliRunner().invoke(app, ["profile", "log.csv", "--time", "ts", "--json"]).stdout)[
+        "verdict"
+    ]
+    assert 'BoundedDisorder("6 s") loses nothing' in told

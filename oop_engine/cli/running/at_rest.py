@@ -125,6 +125,8 @@ def at_rest(
     ]
     print(f"{', '.join(read)}; {outcome.late}", file=sys.stderr)
     for name, trace in traces.items():
+        for note in getattr(trace, "notes", ()):
+            print(f"{name}: {note}", file=sys.stderr)
         if trace.refused:
             reasons = "; ".join(f"{reason}: {rows:,}" for reason, rows in trace.refused.items())
             print(f"{name}: refused rows: {reasons}", file=sys.stderr)

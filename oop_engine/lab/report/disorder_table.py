@@ -8,9 +8,9 @@ from rich.text import Text
 from oop_engine.core.units import TIME_UNITS, to_seconds
 from oop_engine.lab.report.table import grid
 from oop_engine.lab.report.words import count, seconds, text
-from oop_engine.traces.profile import Lateness, Profile
+from oop_engine.traces.profile import Candidate, Lateness, Profile
 
-__all__ = ["profile_tables"]
+__all__ = ["profile_tables", "verdict"]
 
 _SHAPES = {
     "ordered": "nothing is out of order",
@@ -26,10 +26,36 @@ def profile_tables(profile: Profile) -> Group:
     if profile.shape == "block":
         length = _span(profile, profile.block_length)
         shape += f" (parts of {count(profile.block_tuples)} tuples, {length}, on average)"
-    parts: list[Group | Text] = [Text(shape), Text(), _lateness(profile)]
+    parts: list[Group | Text] = [
+        Text(verdict(profile), style="bold"),
+        Text(shape),
+        Text(),
+        _lateness(profile),
+    ]
     if profile.groups:
         parts.append(_groups(profile))
     return Group(*parts, _candidates(profile))
+
+
+def verdict(profile: Profile) -> str:
+    """Return which policies lose nothing, and little, and how long after their ends windows are emitted then."""
+    if not profile.tuples:
+        return "verdict: no tuples, so no policy is better than another"
+    best: dict[int, Candidate] = {}
+    for each in sorted(profile.candidates, key=lambda each: (each.delay, each.late)):
+        best.setdefault(each.late, each)
+    lossy = [each for late, each in best.items() if late and each.delay < best[0].delay]
+    parts = [f"{best[0].policy} loses nothing, {_emitted(profile, best[0])}"]
+    for each in sorted(lossy, key=lambda each: each.late)[:1]:
+        share = 100 * each.late / profile.tuples
+        parts.append(f"{each.policy} loses {share:.2g} %, {_emitted(profile, each)}")
+    return f"verdict: {'; '.join(parts)}"
+
+
+def _emitted(profile: Profile, candidate: Candidate) -> str:
+    if not candidate.delay:
+        return "and windows are emitted at their ends"
+    return f"and windows are emitted {_span(profile, candidate.delay)} after their ends"
 
 
 def _lateness(profile: Profile) -> Group:
