@@ -2,18 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from oop_engine.core.errors import UsageError
 from oop_engine.core.groups.group_index import GroupIndex
 from oop_engine.core.groups.in_python import values_of
 from oop_engine.lab.scenario import COMPLETE_AT
 
-__all__ = ["Match", "int64_of", "missing_and_wrong"]
+__all__ = ["Match", "as_table", "int64_of", "missing_and_wrong"]
 
 _CLOSE = 1e-9  # sums of floats depend on the order of addition in the last digits
+
+
+def as_table(data: Any, fields: pa.Schema) -> pa.Table:
+    """Return rows as a table: Arrow data, a frame, a dictionary of columns, or rows as dictionaries.
+
+    Columns of rows and of dictionaries get the types that they have in ``fields``.  Raises ``UsageError`` for anything
+    else, and for values that are not of these types.
+
+    >>> as_table([{"n": 1}, {"n": 2}], pa.schema([("n", pa.int8())])).schema.types
+    [DataType(int8)]
+    """
+    try:
+        if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
+            batch = hasattr(data, "__arrow_c_array__")
+            return pa.Table.from_batches([pa.record_batch(data)]) if batch else pa.table(data)
+        columns = (
+            dict(data) if isinstance(data, Mapping) else pa.Table.from_pylist([*map(dict, data)]).to_pydict()
+        )
+        kinds = {field.name: field.type for field in fields}
+        return pa.table({name: pa.array(values, kinds.get(name)) for name, values in columns.items()})
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        wanted = "a table, a data frame, a dictionary of columns or a list of dictionaries"
+        msg = f"truth of a scenario: must be {wanted}; got a {type(data).__name__}: {error}"
+        raise UsageError(msg) from error
 
 
 def missing_and_wrong(table: pa.Table, truth: pa.Table, keys: tuple[str, ...]) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from oop_engine.core.graphs.statistics import Sample
 from oop_engine.core.punctuation import NEVER
 from oop_engine.core.units import to_seconds
 from oop_engine.lab.agreement import agreement_of
-from oop_engine.lab.answers import Match, int64_of
+from oop_engine.lab.answers import Match, as_table, int64_of
 from oop_engine.lab.brute_force import NoTruthError, true_answer
 from oop_engine.lab.corrected import Answers, Corrected, Heard
 from oop_engine.lab.own_graph import scenario_of
@@ -208,10 +208,18 @@ class _Measure(NamedTuple):
     why: str = ""
 
 
+def _result_fields(variants: list[Variant]) -> pa.Schema:
+    """Return the columns of the results of a point of the sweep."""
+    if not variants:
+        return pa.schema([])
+    plan = variants[0].graph.plan()
+    return plan.schema(plan.of_kind("sink")[0].inputs[0]).fields
+
+
 def _measure(scenario: Scenario, point: Values) -> _Measure:
     """Return the truth of the scenario, or that of the first plan that brute force can evaluate."""
     if scenario.truth is not None:
-        return _Measure(scenario.truth(point), "truth")
+        return _Measure(as_table(scenario.truth(point), _result_fields(scenario.variants(point))), "truth")
     reasons = []
     for variant in scenario.variants(point):
         try:

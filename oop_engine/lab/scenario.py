@@ -15,11 +15,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import pyarrow as pa
-
 from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.graph import Graph
-from oop_engine.core.operator import Message
 from oop_engine.system.python_file import load_file
 
 if TYPE_CHECKING:
@@ -40,7 +37,7 @@ __all__ = [
 ]
 
 Values = dict[str, Any]
-Feeds = Mapping[str, Iterable[Message]]
+Feeds = Mapping[str, Any]
 COMPLETE_AT = "complete_at"
 """Column of a truth table: when the last tuple of the row had arrived (int64)."""
 
@@ -120,10 +117,12 @@ def _no_claims(runs: list[Run]) -> list[Claim]:
 class Scenario:
     """Everything a comparison needs.
 
-    ``feeds(values)``: for each source its messages, in arrival order; called once a run.
+    ``feeds(values)``: for each source its rows and messages, in any form that ``replay`` takes, in arrival order; called
+    once a run.
     ``variants(values)``: the plans; each has one sink.
     ``truth(values)``: the answer by brute force, from the definition and without the
-    engine, with the columns of the sink and ``COMPLETE_AT``; None: it is computed from the
+    engine, with the columns of the sink and ``COMPLETE_AT``, as a table, a frame, a dictionary of columns or a list of
+    dictionaries; None: it is computed from the
     graph where that can be (``oop_engine.lab.brute_force``), and else nothing is called true.
     ``keys``: the columns that identify a result.  ``claims(runs)``: statements about the runs, checked.
     ``drops_late``: plans may drop late tuples, and have to be exact only where no tuple is late.
@@ -138,7 +137,7 @@ class Scenario:
     feeds: Callable[[Values], Feeds]
     variants: Callable[[Values], list[Variant]]
     keys: tuple[str, ...]
-    truth: Callable[[Values], pa.Table] | None = None
+    truth: Callable[[Values], Any] | None = None
     claims: Callable[[list[Run]], list[Claim]] = _no_claims
     parameters: dict[str, Parameter] = field(default_factory=dict)
     sweep: Sweep | None = None

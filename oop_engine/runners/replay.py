@@ -24,7 +24,7 @@ from oop_engine.runners.dispatch import Result, Signal, Watch
 from oop_engine.runners.event_loop import in_loop, run_async
 from oop_engine.runners.feeds.bad_rows import BadRows, Refusals
 from oop_engine.runners.feeds.given import check_feeds, intakes
-from oop_engine.runners.feeds.reading import Counted, ReplayPace
+from oop_engine.runners.feeds.reading import ReplayPace, RowCounter
 from oop_engine.runners.inline import Inline
 from oop_engine.runners.live import Live
 from oop_engine.runners.local import Local
@@ -172,7 +172,7 @@ class _Replay:
         self._cut_every = None if per_s is None else max(1, int(_STEP_S * per_s))
         self.pace = None if per_s is None else ReplayPace(per_s)
         self.collector = Collector({node.name: plan.schema(node.inputs[0]) for node in plan.of_kind("sink")})
-        self._counted = Counted(on_tuples, MissingPunctuation(plan))
+        self._counted = RowCounter(on_tuples, MissingPunctuation(plan))
 
     def _units_per_s(self, speed: float) -> float:
         unit = next(iter(self._schemas.values())).unit

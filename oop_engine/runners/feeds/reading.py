@@ -13,7 +13,7 @@ from oop_engine.runners.dispatch import Signal
 from oop_engine.runners.schedule import Step
 from oop_engine.system import stopwatch
 
-__all__ = ["Counted", "ReplayPace"]
+__all__ = ["ReplayPace", "RowCounter"]
 
 
 class ReplayPace:
@@ -33,7 +33,7 @@ class ReplayPace:
         return began + (now - first) / self._units_per_s - perf_counter()
 
 
-class Counted:
+class RowCounter:
     """Counts the tuples that go by, and the time that it takes to read them."""
 
     def __init__(self, on_tuples: Callable[[int], None] | None, missing: MissingPunctuation) -> None:
