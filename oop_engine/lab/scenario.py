@@ -117,8 +117,8 @@ def _no_claims(runs: list[Run]) -> list[Claim]:
 class Scenario:
     """Everything a comparison needs.
 
-    ``feeds(values)``: for each source its rows and messages, in any form that ``replay`` takes, in arrival order; called
-    once a run.
+    ``feeds(values)``: for each source its rows and messages, in any form that ``replay`` takes, in arrival order;
+    called once a run.
     ``variants(values)``: the plans; each has one sink.
     ``truth(values)``: the answer by brute force, from the definition and without the
     engine, with the columns of the sink and ``COMPLETE_AT``, as a table, a frame, a dictionary of columns or a list of

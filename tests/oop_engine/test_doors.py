@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import make_dataclass
 from importlib import import_module
 from importlib.util import find_spec
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,12 @@ from oop_engine import (
     Linear,
     Local,
     Page,
+    Scenario,
     Schema,
     UsageError,
+    Variant,
     arun,
+    compare,
     open_trace,
     replay,
     run,
@@ -37,11 +41,13 @@ from oop_engine import (
 from oop_engine.core.operator import Operator
 from oop_engine.core.plain import is_arrow
 from oop_engine.lab.brute_force import true_answer
+from oop_engine.operators import BoundedDisorder, Count, Punctuate, Tumbling, WindowAggregate
 from oop_engine.runners.event_loop import run_async
 from oop_engine.runners.feeds.forms import RING, Intake
 from oop_engine.runners.inline import Inline
 from oop_engine.spark.io.spool import spool
-from oop_engine.testing import Driver, GraphDriver
+from oop_engine.spark.run import run_on_spark
+from oop_engine.testing import Driver, GraphDriver, multiset
 
 SCHEMA = Schema({"ts": pa.int64(), "host": pa.string(), "ms": pa.float64()}, "ts", "s")
 ROWS: list[dict[str, Any]] = [
@@ -89,7 +95,7 @@ FORMS: dict[str, Callable[[], Any]] = {
     "tuple of dictionaries": lambda: tuple(ROWS),
     "iterator": lambda: iter(ROWS),
     "generator": lambda: (row for row in ROWS),
-    "batches": lambda: [ROWS[:2], [], ROWS[2:]],
+    "batches": lambda: [ROWS[:2], [], iter(ROWS[2:])],
     "dataclasses": lambda: [Data(**row) for row in ROWS],
     "named tuples": lambda: [Tuple(**row) for row in ROWS],
     "other named tuples": lambda: [Other(*[1, *reversed(row.values())]) for row in ROWS],
@@ -348,3 +354,60 @@ def test_a_generator_is_read_no_further_than_needed() -> None:
     with pytest.raises(Exception, match="enough"):
         run(passing(), {"in": feed()}, on_result=take)
     assert len(read) <= 2 * RING
+
+
+ANSWER = [{"window_start": 0, "window_end": 10, "host": host, "n": 1} for host in ("a", None, "c")]
+
+
+@pytest.mark.parametrize("truth", [ANSWER, pd.DataFrame(ANSWER), pa.Table.from_pylist(ANSWER)], ids=type)
+@pytest.mark.parametrize("form", ["dictionaries", "columns", "pandas", "dataclasses"])
+def test_a_scenario_takes_feeds_and_truth_in_every_form(form: str, truth: Any) -> None:
+    graph = Graph("g")
+    edge = graph.add("edge", Punctuate(BoundedDisorder(9)), graph.source("in", SCHEMA))
+    graph.sink("out", graph.add("count", WindowAggregate(Tumbling(10), {"n": Count()}, by=("host",)), edge))
+    [run_of] = compare(
+        Scenario(
+            "s", "s", "s", lambda _: {"in": FORMS[form]()}, lambda _: [Variant("plan", "out", graph)],
+            ("window_end", "host"), lambda _: truth,
+        )
+    ).runs  # fmt: skip
+    assert (run_of.held_to, run_of.results, run_of.off) == ("truth", 3, 0)
+
+
+@pytest.mark.spark
+def test_spark_takes_rows_in_every_form(spark: Any) -> None:
+    graph = Graph("g")
+    edge = graph.add("edge", Punctuate(BoundedDisorder(9)), graph.source("in", SCHEMA))
+    graph.sink("out", graph.add("count", WindowAggregate(Tumbling(10), {"n": Count()}, by=("host",)), edge))
+    for feed in (ROWS, COLUMNS, pd.DataFrame(COLUMNS), (Data(**row) for row in ROWS)):
+        with_bad = [feed, {"ts": None}]
+        outcome = run(graph, {"in": with_bad}, on="spark", spark=spark, batch=True, bad_rows="count")
+        assert multiset(outcome.results["out"].to_pylist()) == multiset(ANSWER)
+        assert outcome.refused == {"in": {"ts is null": 1}}
+        assert str(outcome).startswith("SparkOutcome: 3 rows in ")
+
+
+def test_options_are_written_out_and_those_of_another_runner_are_refused() -> None:
+    by_name = signature(run).parameters
+    for other in (replay, run_on_spark):
+        for name, option in signature(other).parameters.items():
+            if name != "on":
+                assert by_name[name].default == option.default, name
+    with pytest.raises(
+        UsageError, match=r"batch is an option of on='spark'; got batch=True with on='inline'"
+    ):
+        run(passing(), {"in": []}, batch=True)  # type: ignore[call-overload]
+    with pytest.raises(UsageError, match=r"speed is an option of on='inline' or 'local'; got speed=1.0"):
+        run(passing(), {"in": []}, on="spark", speed=1.0)  # type: ignore[call-overload]
+
+
+def test_an_outcome_is_a_short_table_and_names_its_sinks() -> None:
+    outcome = run(passing(), {"in": ROWS * 2_000})
+    assert str(outcome).splitlines()[0].startswith("Outcome: 6,000 rows in ")
+    assert "  out          6,000  ts, host, ms" in str(outcome)
+    assert len(repr(outcome)) < 3_000
+    for found in (outcome.results, outcome.emitted, outcome.waited_s):
+        with pytest.raises(KeyError, match="there is no sink 'per-minute'; the sinks are 'out'"):
+            found["per-minute"]
+    with pytest.raises(EngineError, match="did you mean 'out'"):
+        outcome.final("ut")

@@ -5,7 +5,7 @@
     mapping whose time is a list or an array        columns
     other mapping, dataclass, named tuple           a row (see ``rows``)
     tuple or list of plain values                   a row, in the order of the columns
-    list or tuple of these                          all of them, in their order
+    list, tuple or iterator of these                all of them, in their order
     trace, other iterable                           the same, read as it is needed
 
 Where a runner reads feeds inside asyncio, an iterable may be an asynchronous one.
@@ -171,7 +171,7 @@ class Intake:
             if self._is_punctuation(given):
                 punctuation = self._punctuation(given[_MARK])
                 return [*self.flush(), punctuation]
-            if not (is_whole(given) or isinstance(given, Trace | list | tuple)):
+            if not (is_whole(given) or isinstance(given, Trace | list | tuple | Iterator)):
                 msg = f"{self._call} takes {_TAKEN}; got {_shown(given)}"
                 raise BadRowError(msg)
         except BadRowError as error:
@@ -182,6 +182,8 @@ class Intake:
             return _NONE
         if isinstance(given, list | tuple):
             return list(chain.from_iterable(map(self.add, given)))
+        if isinstance(given, Iterator) and not is_arrow(given):
+            return chain.from_iterable(map(self.add, given))
         return chain(self.flush(), self._pages(given))
 
     def _is_row(self, given: Any) -> bool:
