@@ -12,8 +12,9 @@ from typing import Any
 import msgpack
 import pyarrow as pa
 
-from oop_engine.core.plain import is_arrow, record_batches
 from oop_engine.core.punctuation import Punctuation
+from oop_engine.core.values.arrow_data import is_arrow, record_batches
+from oop_engine.core.values.python_values import natural
 from oop_engine.traces.formats.msgpack_frames import frame_of
 from oop_engine.traces.punctuation_records import punctuation_of
 
@@ -57,7 +58,10 @@ def _extended(value: Any) -> msgpack.ExtType:
         return msgpack.ExtType(_PUNCTUATION, msgpack.packb(frame_of(value)))
     if is_arrow(value):
         return msgpack.ExtType(_ARROW, _stream(pa.record_batch(value)))
-    return msgpack.ExtType(_VALUE, _stream(pa.record_batch([pa.array([value])], ["value"])))
+    if isinstance(value, int):  # of more than 64 bits: it would come back as a decimal
+        msg = f"an integer must be of 64 bits; got {value}"
+        raise OverflowError(msg)
+    return msgpack.ExtType(_VALUE, _stream(pa.record_batch([natural([value])], ["value"])))
 
 
 def _plain(kind: int, data: bytes) -> Any:

@@ -2,35 +2,27 @@
 
 Whoever makes punctuation by hand leaves the types of keys to Arrow: a ``datetime`` becomes microseconds, a
 number 64 bits.  Keys are found by their values, so they must be of the stream's types before an operator sees them.
-This is the only place that casts them, and runners pass every message through it.
+Runners pass every message through here, and keys become values of their columns as those of rows do (``values``).
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from decimal import Decimal
 from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from oop_engine.core.errors import ContractError
 from oop_engine.core.groups.group_index import comparable
 from oop_engine.core.punctuation import FOREVER, GroupWise, Joint, Watermark
 from oop_engine.core.schema import Schema
+from oop_engine.core.values.arrays import converted
+from oop_engine.core.values.column import misfit
+from oop_engine.core.values.kinds import converts
 
-__all__ = ["exactly", "fitted", "is_below", "once_each"]
-
-_KINDS = {
-    "number": (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal),
-    "text": (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
-    "bytes": (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary),
-    "day or instant": (pa.types.is_date,),
-    "time of day": (pa.types.is_time,),
-    "length of time": (pa.types.is_duration,),
-}  # fmt: skip
+__all__ = ["fitted", "is_below", "once_each"]
 
 AnyMessage = TypeVar("AnyMessage")
 
@@ -87,38 +79,6 @@ def _all_differ(column: pa.Array) -> bool:
     return bool((values[1:] > values[:-1]).all())
 
 
-def exactly(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, NDArray[np.bool_]] | None:
-    """Return the values of ``column`` as ``kind``, and which of them it has; None if it can have none of them.
-
-    A value is the same if going there and back makes no difference; null is null in every type.
-
-    >>> exactly(pa.array([1.0, 1.5]), pa.int8())[1]
-    array([ True, False])
-    """
-    if pa.types.is_null(column.type):
-        return pa.nulls(len(column), kind), np.ones(len(column), np.bool_)
-    if pa.types.is_run_end_encoded(column.type):
-        column = pc.run_end_decode(column)
-    plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-    target = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if _kind_of(plain.type) != _kind_of(target):
-        return None
-    try:
-        values = plain.cast(target, safe=False)
-        same = _same(plain, values, values.cast(plain.type, safe=False))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        values, same = _one_by_one(plain, target)
-    return _encoded(values, kind) if pa.types.is_dictionary(kind) else values, same
-
-
-def _encoded(values: pa.Array, kind: pa.DictionaryType) -> pa.Array:
-    """Return values as a dictionary; Arrow itself casts texts and bytes only."""
-    found = values.dictionary_encode()
-    return pa.DictionaryArray.from_arrays(
-        found.indices.cast(kind.index_type), found.dictionary, ordered=kind.ordered
-    )
-
-
 def is_below(column: pa.Array, bound: int) -> NDArray[np.bool_]:
     """Tell which values of a column of integers or instants are below ``bound``, bool (rows,); null is not.
 
@@ -145,12 +105,13 @@ def _cast(punctuation: GroupWise, schema: Schema, place: str) -> GroupWise:
     columns, kept = [], np.ones(len(punctuation), np.bool_)
     for name, column in zip(punctuation.attributes, punctuation.groups.columns, strict=True):
         kind = _type_of(name, schema, place)
-        found = exactly(column, kind)
-        if found is None:
-            msg = f"{place}: the groups of a punctuation by {name!r} must be {kind}; got {column.type}: cast them"
+        if not converts(column.type, kind):
+            msg = f"{place}: the groups of a punctuation by {name!r} must be {misfit(kind, column.type)}"
             raise ContractError(msg)
-        columns.append(found[0])
-        kept &= found[1]
+        values, lost = converted(column, kind)
+        columns.append(values)
+        if lost is not None:
+            kept &= ~lost.to_numpy(zero_copy_only=False)
     fields = pa.schema([schema.fields.field(name) for name in punctuation.attributes])
     return GroupWise(pa.RecordBatch.from_arrays(columns, schema=fields), punctuation.below).filter(kept)
 
@@ -167,39 +128,3 @@ def _check_ordered(name: str, schema: Schema, place: str) -> None:
     if not (pa.types.is_integer(kind) or pa.types.is_timestamp(kind)):
         msg = f"{place}: a joint punctuation must be about integers and timestamps; {name!r} is {kind}: leave it out"
         raise ContractError(msg)
-
-
-def _kind_of(kind: pa.DataType) -> str:
-    """Return the property that two types must share to have values in common."""
-    if pa.types.is_timestamp(kind):  # a time without a zone is no instant, so it equals none
-        return "instant in a zone" if kind.tz else "day or instant"
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        return f"list of {_kind_of(kind.value_type)}"
-    if pa.types.is_struct(kind):
-        return f"struct of {[(field.name, _kind_of(field.type)) for field in kind]}"
-    return next(
-        (name for name, members in _KINDS.items() if any(is_one(kind) for is_one in members)), str(kind)
-    )
-
-
-def _same(column: pa.Array, cast: pa.Array, back: pa.Array) -> NDArray[np.bool_]:
-    """Tell which values have come back as they were: null, or equal as keys are; no integer by wrapping round."""
-    same = pc.equal(comparable(column), comparable(back)).fill_null(False)
-    if pa.types.is_integer(column.type) and pa.types.is_integer(cast.type):
-        signs = (pc.less(one, pa.scalar(0, one.type)) for one in (column, cast))
-        same = pc.and_(same, pc.equal(*signs).fill_null(False))
-    known: NDArray[np.bool_] = pc.or_(same, column.is_null()).to_numpy(zero_copy_only=False)
-    return known
-
-
-def _one_by_one(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, NDArray[np.bool_]]:
-    """Do the same where Arrow refuses all for the sake of one, or for the room that there might have to be."""
-    values, same = [], np.ones(len(column), np.bool_)
-    for row, value in enumerate(column.to_pylist()):
-        given = Decimal(value) if pa.types.is_decimal(kind) and value is not None else value
-        try:
-            values.append(pa.scalar(given, kind).as_py())
-        except (pa.ArrowInvalid, pa.ArrowTypeError, ValueError, OverflowError):
-            values.append(None)
-        same[row] = values[row] == value
-    return pa.array(values, kind), same

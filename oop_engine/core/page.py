@@ -18,9 +18,11 @@ from oop_engine.core.errors import ContractError
 from oop_engine.core.graphs.html import table_html
 from oop_engine.core.groups.in_python import rows_of
 from oop_engine.core.late.packing import CODES
-from oop_engine.core.plain import arrivals, no_rows, plain_column, plain_type, record_batches
 from oop_engine.core.schema import Schema
 from oop_engine.core.sizes import copied, owned, value_bytes
+from oop_engine.core.values.arrow_data import arrivals, check_unit, no_rows, record_batches
+from oop_engine.core.values.column import column as column_of
+from oop_engine.core.values.kinds import plain_type
 
 __all__ = ["PAGE_ROWS", "Page", "concat", "pages"]
 
@@ -71,7 +73,7 @@ class Page:
             raise ContractError(msg)
         if arrival is not None:
             if arrival.dtype != np.int64:
-                arrival = arrivals(arrival)
+                arrival = arrivals(arrival, schema.unit)
             if len(arrival) != batch.num_rows:
                 msg = f"page: one arrival a row; got {len(arrival)} for {batch.num_rows} rows"
                 raise ContractError(msg)
@@ -91,17 +93,18 @@ class Page:
         columns: Mapping[str, Any],
         arrival: Sequence[int] | NDArray[np.int64] | None = None,
     ) -> Page:
-        """Make a page from Python lists, NumPy or Arrow arrays, cast to the schema's types.
+        """Make a page from Python lists, arrays of NumPy, pandas, Polars or Arrow, in the schema's types.
 
-        Raises ``ContractError`` for a column that is missing, or has a value that is not of its type, or a null where
-        its field is not nullable.
+        A value goes in as it is, in another width or unit if that changes nothing (``docs/semantics.md`` has the rule).
+        ``arrival``: integers in the schema's unit, or times, which are rounded down to it.  Raises ``ContractError``
+        for a column that is missing, or has a value that its type has not, or a null where its field is not nullable.
         """
         arrays, times = [], None
         for name, kind, nullable, place in schema.columns:
             if name not in columns:
                 msg = f"page: there must be a column {name!r}; got {', '.join(columns) or 'none'}"
                 raise ContractError(msg)
-            arrays.append(column := plain_column(columns[name], kind, place))
+            arrays.append(column := column_of(columns[name], kind, place))
             if not nullable and column.null_count:
                 msg = (
                     f"{place} must not be null, for its field is not nullable: refuse such rows at the source"
@@ -116,7 +119,9 @@ class Page:
             )
             msg = f"page: columns must have the same number of rows; got {rows}"
             raise ContractError(msg) from error
-        return cls(schema, batch, None if arrival is None else arrivals(arrival), _progressing=times)
+        return cls(
+            schema, batch, None if arrival is None else arrivals(arrival, schema.unit), _progressing=times
+        )
 
     @classmethod
     def from_arrow(cls, schema: Schema, data: Any, *, arrival: str | None = None) -> Page:
@@ -176,7 +181,7 @@ class Page:
     def numbers(self, name: str) -> NDArray[Any] | None:
         """Return a column of int32, int64, float64 or instants (their integers), read-only; None: others, or nulls."""
         column = self.columns.column(name)
-        if column.type.id not in CODES or column.null_count:
+        if column.null_count or not (column.type.id in CODES or pa.types.is_timestamp(column.type)):
             return None
         found: NDArray[Any] = column.to_numpy()
         return found.view(np.int64) if found.dtype.kind == "M" else found
@@ -284,6 +289,7 @@ def pages(schema: Schema, data: Any, *, arrival: str | None = None, rows: int = 
     """
     for batch in record_batches(data):
         names = batch.schema.names
+        check_unit(batch.schema, schema.progressing, schema.unit, "page")
         for start in range(0, batch.num_rows, rows):
             part = batch.slice(start, rows)
             columns = dict(zip(names, part.columns, strict=True))
@@ -302,5 +308,5 @@ def _made_plain(schema: Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
         msg = f"page: columns must be {schema.fields.to_string()!r}; got {batch.schema.to_string()!r}"
         raise ContractError(msg)
     columns = zip(batch.columns, fields, strict=True)
-    arrays = [plain_column(column, field.type, f"page: {field.name!r}") for column, field in columns]
+    arrays = [column_of(column, field.type, f"page: {field.name!r}") for column, field in columns]
     return pa.RecordBatch.from_arrays(arrays, schema=schema.fields)

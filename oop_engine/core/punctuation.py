@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from oop_engine.core.errors import ContractError
 from oop_engine.core.groups.zeros import unsigned_zeros
+from oop_engine.core.values.python_values import natural
 
 __all__ = [
     "EVERYTHING",
@@ -84,7 +85,7 @@ class GroupWise:
         """
         try:
             keys = pa.RecordBatch.from_pydict({name: _keys(values) for name, values in groups.items()})
-            return cls(keys, np.asarray(below, np.int64))
+            return cls(keys, _bounds(below))
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             if isinstance(error, ContractError):
                 raise
@@ -168,13 +169,17 @@ Punctuation = Linear | GroupWise | Joint | Watermark
 
 
 def _keys(values: Any) -> Any:
-    """Return the keys of one attribute; integers above int64 are uint64."""
-    if not isinstance(values, list | tuple):
-        return values
-    try:
-        return pa.array(values)
-    except OverflowError:
-        return pa.array(values, pa.uint64())
+    """Return the keys of one attribute, in the type that they have."""
+    return natural(values) if isinstance(values, list | tuple) else values
+
+
+def _bounds(below: Any) -> NDArray[np.int64]:
+    """Return bounds, int64 (groups,); raises ``TypeError`` for others than integers."""
+    found = np.asarray(below)
+    if found.size and (found.dtype.kind not in "iu" or int(found.max()) >= 2**63):
+        msg = f"bounds must be int64, not {found.dtype}: schema.instant(value, 'bound') makes one of a moment"
+        raise TypeError(msg)
+    return found.astype(np.int64, copy=False)
 
 
 def passed(times: NDArray[np.int64], below: int | NDArray[np.int64]) -> NDArray[np.bool_]:

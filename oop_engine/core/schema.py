@@ -17,8 +17,10 @@ import pyarrow as pa
 from oop_engine.core.errors import GraphError, UnitError
 from oop_engine.core.graphs.html import table_html
 from oop_engine.core.late.packing import Packing
-from oop_engine.core.plain import plain_type
 from oop_engine.core.units import TIME_UNITS, Length, to_units
+from oop_engine.core.values.kinds import plain_type
+from oop_engine.core.values.length_texts import PER_SECOND, time_word
+from oop_engine.core.values.moments import moment_in
 
 __all__ = ["NULL_UNMATCHED", "Schema"]
 
@@ -118,6 +120,9 @@ class Schema:
         if not unit:
             msg = f"schema: integer attribute {self.progressing!r} needs a unit; give unit='ms', 'rows', ..."
             raise GraphError(msg)
+        if unit not in TIME_UNITS and len(unit) > 1 and (meant := time_word(unit)) is not None:
+            msg = f"schema: {self.progressing!r} has the unit {unit!r}, which is a word for a time: {_time_unit(meant)}"
+            raise GraphError(msg)
         return unit
 
     @cached_property
@@ -169,32 +174,25 @@ class Schema:
         return to_units(length, self.unit, place)
 
     def instant(self, value: Length | datetime, place: str) -> int:
-        """Return a value of the progressing attribute in its unit: a ``datetime``, or as ``length`` takes it.
+        """Return a value of the progressing attribute in its unit: a moment, or as ``length`` takes it.
 
-        A ``datetime`` without a zone is in UTC, as timestamps are.  Raises ``GraphError`` in the name of ``place``.
+        A moment is a ``datetime``, NumPy's ``datetime64`` or pandas's ``Timestamp``, in a zone if the attribute is in
+        one, and else in none.  Raises ``GraphError`` in the name of ``place``.
 
         >>> Schema({"at": pa.timestamp("ms")}, "at").instant(datetime(1970, 1, 1, 0, 1), "origin")
         60000
         """
         kind = self.type_of(self.progressing)
-        if not isinstance(value, datetime):
-            try:
-                return self.length(value, place)
-            except UnitError as error:
-                moment = "; write a moment as a datetime" if pa.types.is_timestamp(kind) else ""
-                msg = f"{error}{moment}"
-                raise UnitError(msg) from None
-        if not pa.types.is_timestamp(kind):
-            msg = (
-                f"{place} must be a number of {self.unit}, for {self.progressing!r} is {kind}; got {value!r}"
-            )
-            raise GraphError(msg)
-        microseconds = pa.scalar(value, pa.timestamp("us")).value
-        whole, rest = divmod(microseconds * TIME_UNITS[self.unit], TIME_UNITS["us"])
-        if rest:
-            msg = f"{place} must be a whole number of {self.unit}; got {value!r}"
-            raise GraphError(msg)
-        return int(whole)
+        try:
+            moment = moment_in(value, kind, self.unit)
+            return self.length(value, place) if moment is None else moment  # type: ignore[arg-type]
+        except UnitError as error:
+            hint = "; write a moment as a datetime" if pa.types.is_timestamp(kind) else ""
+            msg = f"{error}{hint}"
+            raise UnitError(msg) from None
+        except ValueError as error:
+            msg = f"{place} must be {error}"
+            raise GraphError(msg) from error
 
     def select(self, names: list[str]) -> Schema:
         """Return the schema of some of the columns; the progressing attribute must stay."""
@@ -215,6 +213,13 @@ class Schema:
         marks = (f"{f.name}{'+' if f.name == self.progressing else ''}: {f.type}" for f in self.fields)
         changes = "" if self.change is None else f"; changes {self.change}"
         return f"({', '.join(marks)}; unit {self.unit}{changes})"
+
+
+def _time_unit(meant: str) -> str:
+    if meant in TIME_UNITS:
+        return f"write unit={meant!r}, so that lengths such as '5 min' are understood"
+    seconds = int(1 / PER_SECOND[meant])
+    return f"times are in 's', 'ms', 'us' or 'ns': multiply by {seconds:,} and write unit='s'"
 
 
 def _typed(fields: Mapping[str, pa.DataType]) -> pa.Schema:

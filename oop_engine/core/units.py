@@ -1,4 +1,4 @@
-"""Lengths of the progressing attribute: ``90``, ``"90 s"``, ``timedelta(seconds=90)``.
+"""Lengths of the progressing attribute: ``90``, ``"90 s"``, ``"1 minute"``, ``"PT1M30S"``, ``timedelta(seconds=90)``.
 
 A progressing attribute is an integer with a unit.  Time units are ``s ms us ns``; any
 other word (``rows``, ``m``, ``bytes``) is a unit of its own, in which lengths are plain
@@ -7,51 +7,50 @@ integers.  Lengths are turned into whole units once, when a graph is built.
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from oop_engine.core.errors import UnitError
+from oop_engine.core.values.length_texts import FORMS, PER_SECOND, has_word, parsed
 
 __all__ = ["TIME_UNITS", "Length", "instant", "lasting", "to_seconds", "to_units"]
 
 Length = int | str | timedelta
-"""An integer in the attribute's own unit, a text such as ``"15 min"``, or a ``timedelta``."""
+"""An integer in the attribute's own unit, a text such as ``"15 min"``, or a ``timedelta`` (also NumPy's, pandas's)."""
 
 TIME_UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 """Time units a progressing attribute can have, and how many there are in a second."""
 
-_SECONDS = {
-    "ns": Fraction(1, 10**9), "us": Fraction(1, 10**6), "ms": Fraction(1, 1000), "s": Fraction(1),
-    "min": Fraction(60), "h": Fraction(3600), "d": Fraction(86_400),
-}  # fmt: skip
 _FIRST_S, _LAST_S = 315_532_800, 253_402_300_800  # the years 1980 to 9999
 _SHORT_S = 120.0
 _SIZES = [(86_400, "d"), (3600, "h"), (60, "min"), (1, "s")]
 _INTEGERS = (int, np.integer)
-_TEXT = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([A-Za-z]+)?\s*")
 
 
 def to_units(length: Length, unit: str, place: str = "length") -> int:
     """Return ``length`` as a whole number of ``unit``.
 
-    ``place`` names the place for the error.  Raises ``UnitError`` if the text cannot be
-    read, names another unit, or is not a whole number of ``unit``.
+    ``place`` names the place for the error.  A length of NumPy or pandas has its own unit.  A word that is ``unit``
+    means that, whatever else it may mean.  Raises ``UnitError`` if the text cannot be read, names another unit, or is
+    not a whole number of ``unit``.
 
-    >>> to_units("15 min", "s")
-    900
+    >>> to_units("15 min", "s"), to_units("1 hour", "s"), to_units("PT1M", "ms"), to_units("5 m", "m")
+    (900, 3600, 60000, 5)
     >>> to_units("2 s", "rows", place="Sliding: slide")
     Traceback (most recent call last):
     oop_engine.core.errors.UnitError: Sliding: slide must be in 'rows'; got '2 s': give a plain integer
     """
-    if isinstance(length, (str, timedelta)):
+    if isinstance(length, (str, timedelta)) and not hasattr(length, "asm8"):
         try:
             return _known(length, unit)
         except UnitError:
             return _units(length, unit, place)
+    if (of_time := _elapsed(length, place)) is not None:
+        return _timed(of_time, unit, length, place)
     if isinstance(length, bool) or not isinstance(length, _INTEGERS):
         msg = f"{place} must be an integer, a text such as '15 min' or a timedelta; got {length!r}"
         raise UnitError(msg)
@@ -66,16 +65,42 @@ def _known(length: str | timedelta, unit: str) -> int:
 
 
 def _units(length: str | timedelta, unit: str, place: str) -> int:
-    number, word = _parse(length, place)
-    if word is None or word == unit:
-        return _whole(number, unit, length, place)
-    if unit not in TIME_UNITS or word not in _SECONDS:
-        way_out = f"use one of {', '.join(_SECONDS)}" if unit in TIME_UNITS else "give a plain integer"
-        if unit not in TIME_UNITS and unit != "rows" and word in _SECONDS:
+    if isinstance(length, timedelta):
+        return _timed(Fraction(length // timedelta(microseconds=1), 10**6), unit, length, place)
+    found = parsed(length, unit)
+    if found is None:
+        form = FORMS if unit in TIME_UNITS else "'900'"
+        msg = f"{place} must read like {form}; got {length!r}"
+        if has_word(length):
+            msg = f"{place} must be in {unit!r}; got {length!r}: write it like {form}"
+        raise UnitError(msg)
+    number, is_time = found
+    return _timed(number, unit, length, place) if is_time else _whole(number, unit, length, place)
+
+
+def _elapsed(length: Any, place: str) -> Fraction | None:
+    """Return the seconds of a length of NumPy or pandas; None: it is another value."""
+    given = getattr(length, "asm8", length)
+    if not isinstance(given, np.timedelta64):
+        return None
+    unit, steps = np.datetime_data(given.dtype)
+    if np.isnat(given) or unit not in PER_SECOND:
+        way_out = (
+            "give it a unit, as np.timedelta64(1, 's')" if unit == "generic" else "months have no length"
+        )
+        msg = f"{place} must be a length of time; got {length!r}: {way_out}"
+        raise UnitError(msg)
+    return int(given.astype(np.int64)) * steps / PER_SECOND[unit]
+
+
+def _timed(seconds: Fraction, unit: str, length: Any, place: str) -> int:
+    if unit not in TIME_UNITS:
+        way_out = "give a plain integer"
+        if unit != "rows":
             way_out += f"; where {unit!r} are times, the schema's unit must be one of {', '.join(TIME_UNITS)}"
         msg = f"{place} must be in {unit!r}; got {length!r}: {way_out}"
         raise UnitError(msg)
-    return _whole(number * _SECONDS[word] * TIME_UNITS[unit], unit, length, place)
+    return _whole(seconds * TIME_UNITS[unit], unit, length, place)
 
 
 def to_seconds(value: int, unit: str) -> float:
@@ -117,17 +142,7 @@ def lasting(value: int, unit: str) -> str:
     return " ".join(parts)
 
 
-def _parse(length: str | timedelta, place: str) -> tuple[Fraction, str | None]:
-    if isinstance(length, timedelta):
-        return Fraction(length // timedelta(microseconds=1)), "us"
-    found = _TEXT.fullmatch(length)
-    if found is None:
-        msg = f"{place} must read like '15 min' or '900'; got {length!r}"
-        raise UnitError(msg)
-    return Fraction(found[1]), found[2]
-
-
-def _whole(number: Fraction, unit: str, length: Length, place: str) -> int:
+def _whole(number: Fraction, unit: str, length: Any, place: str) -> int:
     if number.denominator != 1:
         msg = f"{place} must be a whole number of {unit!r}; got {length!r} = {float(number):g} {unit}"
         raise UnitError(msg)

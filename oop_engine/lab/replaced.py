@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from oop_engine.core.groups.group_index import GroupIndex
 from oop_engine.core.page import Page
-from oop_engine.core.plain import no_rows
 from oop_engine.core.schema import Schema
+from oop_engine.core.values.arrow_data import no_rows
 from oop_engine.operators.slicing.tagger import ranks
 
 __all__ = ["Replaced"]

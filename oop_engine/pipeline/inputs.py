@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from oop_engine.core.errors import TraceError, UsageError
+from oop_engine.core.values.kinds import converts
 from oop_engine.pipeline.declaration import Column, Declaration
-from oop_engine.traces.casting import fits
 
 __all__ = ["ARROW_TYPES", "FileLayout", "Input", "find_inputs", "layouts"]
 
@@ -149,6 +149,6 @@ def _check_type(path: Path, name: str, column: Column, found: pa.DataType) -> No
         return
     if pa.types.is_date(found) and pa.types.is_timestamp(wanted):
         return
-    if not fits(found, wanted):
+    if not converts(found, wanted):
         msg = f"{path}: column {name!r} must be {column.type}; got {found}: declare it as that"
         raise TraceError(msg)

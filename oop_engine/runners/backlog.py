@@ -146,7 +146,7 @@ def _as_one(pages: Sequence[Envelope]) -> list[Envelope]:
         return list(pages)
     try:
         page = concat(messages[0].schema, messages)
-    except ContractError:  # dictionaries of short codes, or texts of gigabytes, may not fit into one column
+    except ContractError:  # texts of gigabytes do not fit into one column
         return list(pages)
     return [_for_all(pages, page)]
 

@@ -151,9 +151,12 @@ def _columns(schema: Schema) -> str:
 
 
 def _check_bound(place: str, below: object) -> None:
-    whole = isinstance(below, int | np.integer) and not isinstance(below, bool)
+    whole = isinstance(below, int | np.integer) and not isinstance(below, bool | np.timedelta64)
     if not (whole and NEVER <= below <= FOREVER):  # type: ignore[operator]
-        _refuse(place, f"the bound of a punctuation must be an integer of 64 bits; got {_short(below)}")
+        way_out = "schema.instant(value, 'bound') makes one of a moment"
+        _refuse(
+            place, f"the bound of a punctuation must be an integer of 64 bits; got {_short(below)}: {way_out}"
+        )
 
 
 def _refuse(place: str, reason: str) -> NoReturn:

@@ -76,7 +76,8 @@ class DeadLetters:
         """Return the dead letters since the last call as a page."""
         if not self._waiting:
             return None
-        columns = {name: [row[name] for row in self._waiting] for name in DEAD_LETTERS.names}
+        columns: dict[str, Any] = {name: [row[name] for row in self._waiting] for name in DEAD_LETTERS.names}
+        columns["at"] = pa.array(columns["at"], DEAD_LETTERS.type_of("at"))
         self._waiting = []
         return Page.of(DEAD_LETTERS, columns)
 

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
+
 from oop_engine.core.operator import Operator
 from oop_engine.core.schema import Schema
 
-__all__ = ["Case", "Row"]
+__all__ = ["Case", "Row", "typed"]
 
 Row = dict[str, Any]
 
@@ -38,3 +40,9 @@ class Case:
 
     def __str__(self) -> str:
         return self.id
+
+
+def typed(values: list[Any], kind: pa.DataType) -> Any:
+    """Return values of rows as a page takes them: a script has integers for times, in the unit of their column."""
+    whole = all(value is None or type(value) is int for value in values)
+    return pa.array(values, kind) if whole and pa.types.is_temporal(kind) else values

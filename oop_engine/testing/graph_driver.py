@@ -14,6 +14,7 @@ import numpy as np
 from oop_engine.core.change import Change
 from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.graph import Graph
+from oop_engine.core.groups.in_python import values_of
 from oop_engine.core.operator import Message, Operator, State
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import Punctuation
@@ -21,7 +22,7 @@ from oop_engine.core.schema import Schema
 from oop_engine.runners.dispatch import Result
 from oop_engine.runners.feeds.forms import Intake
 from oop_engine.runners.inline import Inline
-from oop_engine.testing.case import Row
+from oop_engine.testing.case import Row, typed
 from oop_engine.testing.driver import Driver, multiset
 
 if TYPE_CHECKING:  # it needs Hypothesis
@@ -150,7 +151,7 @@ def pushed_by_row(operator: Operator, inputs: Sequence[Schema], script: Script) 
     clock = count()
     for event in script:
         if isinstance(event.content, dict):
-            runner.push_row(f"in-{event.port}", event.content, next(clock))
+            runner.push_row(f"in-{event.port}", _typed(inputs[event.port], event.content), next(clock))
         elif event.content is not None:
             runner.push(f"in-{event.port}", event.content)
         else:
@@ -163,3 +164,12 @@ def pushed_by_row(operator: Operator, inputs: Sequence[Schema], script: Script) 
 
 def _arrived(page: Any, now: int | None) -> Page:
     return Page(page.schema, page.batch, np.full(len(page), now))
+
+
+def _typed(schema: Schema, row: Row) -> Row:
+    return {name: _value_of(typed([value], schema.type_of(name))) for name, value in row.items()}
+
+
+def _value_of(column: Any) -> Any:
+    """Return the only value of a column."""
+    return column[0] if isinstance(column, list) else values_of(column)[0]

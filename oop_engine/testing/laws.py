@@ -24,7 +24,7 @@ from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.contract import EdgeContract
 from oop_engine.core.operator import Message, Operator
 from oop_engine.core.page import Page
-from oop_engine.testing.case import Case, Row
+from oop_engine.testing.case import Case, Row, typed
 from oop_engine.testing.driver import Driver, as_bytes, multiset
 from oop_engine.testing.graph_driver import pushed_by_row
 from oop_engine.testing.streams import as_messages
@@ -269,10 +269,11 @@ def _shares(message: Message, names: list[str]) -> list[Message]:
 
 def _as_put_in(case: Case, given: list[list[Row]]) -> list[list[Row]]:
     """Return rows as pages give them back: with values of their columns' types."""
-    return [
-        Page.of(schema, {name: [row[name] for row in rows] for name in schema.names}).to_pylist()
+    columns = [
+        {name: typed([row[name] for row in rows], schema.type_of(name)) for name in schema.names}
         for schema, rows in zip(case.inputs, given, strict=True)
     ]
+    return [Page.of(*pair).to_pylist() for pair in zip(case.inputs, columns, strict=True)]
 
 
 def _come_from(name: str, rows: list[Row], sources: Sequence[str | None], given: list[list[Row]]) -> None:

@@ -18,7 +18,7 @@ from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, GroupWise, Linear, Punctuation, Watermark
 from oop_engine.core.schema import Schema
-from oop_engine.testing.case import Row
+from oop_engine.testing.case import Row, typed
 
 __all__ = ["Event", "Script", "as_messages", "row_lists", "rows_of", "scripts"]
 
@@ -240,7 +240,7 @@ def as_messages(
         if waiting:
             schema = schemas[port]
             arrival = range(clock, clock + len(waiting))
-            columns = {n: [r[n] for r in waiting] for n in schema.names}
+            columns = {n: typed([r[n] for r in waiting], schema.type_of(n)) for n in schema.names}
             messages.append((port, Page.of(schema, columns, list(arrival))))
             clock += len(waiting)
             waiting.clear()

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from oop_engine.core.errors import TraceError
 from oop_engine.core.punctuation import Punctuation
+from oop_engine.core.values.arrow_data import TIME_KEYS
 
 __all__ = [
     "LINE",
@@ -37,8 +38,6 @@ Record: TypeAlias = pa.RecordBatch | Punctuation
 REFUSED, LINE = "oop_engine.refused", "oop_engine.line"
 """Columns beside those asked for: why a row cannot be read (null: it can), and its text in the file."""
 
-_KEYS = ("oop_engine.time", "oop_engine.unit", "oop_engine.arrival")
-
 
 @dataclass(frozen=True)
 class Marks:
@@ -53,13 +52,13 @@ class Marks:
 
     def on(self, fields: pa.Schema) -> pa.Schema:
         """Return ``fields`` with the marks as metadata."""
-        return fields.with_metadata(dict(zip(_KEYS, (self.time, self.unit, self.arrival), strict=True)))
+        return fields.with_metadata(dict(zip(TIME_KEYS, (self.time, self.unit, self.arrival), strict=True)))
 
     @classmethod
     def of(cls, fields: pa.Schema) -> Marks:
         """Return the marks found in the metadata of ``fields``; a missing one is ''."""
         found = fields.metadata or {}
-        return cls(*(found.get(key.encode(), b"").decode() for key in _KEYS))
+        return cls(*(found.get(key.encode(), b"").decode() for key in TIME_KEYS))
 
 
 class Reader(Protocol):

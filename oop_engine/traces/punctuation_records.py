@@ -10,7 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation, Watermark
-from oop_engine.traces.casting import fits, read_as
+from oop_engine.core.values.arrays import converted
+from oop_engine.core.values.kinds import converts
 from oop_engine.traces.formats.json_rows import object_of
 
 __all__ = ["fit_punctuation", "punctuation_of", "punctuation_of_body", "punctuation_of_json"]
@@ -93,7 +94,7 @@ def fit_punctuation(punctuation: Punctuation, columns: pa.Schema) -> Punctuation
             msg = f"a punctuation is for groups by {name!r}, which is no column that is read: ask for it"
             raise ValueError(msg)
         kind = columns.field(name).type
-        values, bad = read_as(column, kind) if fits(column.type, kind) else (column, True)
+        values, bad = converted(column, kind) if converts(column.type, kind) else (column, True)
         if bad is not None:
             got = f"{column.type}: {str(column[:3].to_pylist())[:60]}"
             msg = f"a punctuation is for groups by {name!r}, which is {kind}; got {got}"

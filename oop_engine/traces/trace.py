@@ -13,8 +13,8 @@ from oop_engine.core.errors import EngineError, GraphError, TraceError, UsageErr
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
+from oop_engine.core.values.arrays import converted
 from oop_engine.system.whole_file import whole_file
-from oop_engine.traces.casting import read_as
 from oop_engine.traces.format import Marks, Reader, Writer, plain
 from oop_engine.traces.format_registry import FORMATS, format_of
 from oop_engine.traces.formats.json_lines import JsonReader
@@ -273,7 +273,7 @@ def _write_all(
 
 
 def _stored(page: Page, fields: pa.Schema, column: str | None) -> pa.RecordBatch:
-    columns = [read_as(page.column(f.name), f.type)[0] for f in fields if f.name != column]
+    columns = [converted(page.column(f.name), f.type)[0] for f in fields if f.name != column]
     if column is not None:
         columns.append(pa.array(page.arrival).cast(fields.field(column).type))
     return pa.RecordBatch.from_arrays(columns, schema=fields)

@@ -20,7 +20,8 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER, Punctuation
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import TIME_UNITS
-from oop_engine.traces.casting import fits, read_as, reads_texts
+from oop_engine.core.values.arrays import converted
+from oop_engine.core.values.kinds import converts, reads_texts, way_out
 from oop_engine.traces.format import LINE, REFUSED, Reader, readable
 from oop_engine.traces.punctuation_records import fit_punctuation
 
@@ -93,6 +94,7 @@ def check_fields(path: Path, reader: Reader, schema: Schema, arrival: str | None
     for name in [] if reader.sparse and not len(found) else needed:
         if name not in there:
             raise _lacks(path, name, found)
+    _check_unit(path, reader, schema, arrival)
     columns = wanted(found, schema, arrival)
     if reader.guessed:
         check_texts(path, columns)
@@ -108,8 +110,10 @@ def check_types(path: Path, found: pa.Schema, columns: pa.Schema) -> None:
     for field in columns:
         if field.name not in there:
             raise _lacks(path, field.name, found)
-        if not fits(kind := found.field(field.name).type, field.type):
-            msg = f"{path}: column {field.name!r} must be {field.type}; got {kind}: declare it as that"
+        if not converts(kind := found.field(field.name).type, field.type):
+            msg = (
+                f"{path}: column {field.name!r} must be {field.type}; got {kind}: {way_out(kind, field.type)}"
+            )
             raise TraceError(msg)
 
 
@@ -123,6 +127,19 @@ def check_texts(path: Path, columns: pa.Schema) -> None:
 
 def _lacks(path: Path, name: str, found: pa.Schema) -> TraceError:
     return TraceError(f"{path}: no column {name!r}; there are {some(found.names)}: name one of them")
+
+
+def _check_unit(path: Path, reader: Reader, schema: Schema, arrival: str | None) -> None:
+    """Raise ``TraceError`` where the metadata has another unit for integer times than the schema."""
+    marks = reader.marks
+    mine = {(marks.time, schema.progressing), (marks.arrival, arrival)}
+    for name in [there for there, here in mine if there and there == here]:
+        if marks.unit not in ("", schema.unit) and pa.types.is_integer(reader.fields.field(name).type):
+            msg = (
+                f"{path}: column {name!r} must be in {schema.unit!r}; got {marks.unit!r}, by the metadata of the file: "
+                f"declare the schema with unit={marks.unit!r}, or write the file anew"
+            )
+            raise TraceError(msg)
 
 
 def _check_arrival(path: Path, schema: Schema, arrival: pa.Field) -> None:
@@ -200,7 +217,7 @@ class Validation:
         found = {name: _sound(column) for name, column in zip(rows.schema.names, rows.columns, strict=True)}
         rows = pa.RecordBatch.from_pydict(found)
         for field in self._fields:
-            column, bad = read_as(found[field.name], field.type)
+            column, bad = converted(found[field.name], field.type)
             columns[field.name] = column
             if bad is not None:
                 self._refuse_values(rows, field, good, _mask(bad))

@@ -18,11 +18,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.core.page import Page
-from oop_engine.core.plain import no_rows
 from oop_engine.core.progress import Progress
 from oop_engine.core.punctuation import NEVER, GroupWise, Linear, Punctuation, passed
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
+from oop_engine.core.values.arrow_data import no_rows
 from oop_engine.operators.joining.index import Found, JoinIndex
 from oop_engine.operators.joining.matches import Matches, together
 from oop_engine.operators.joining.output import in_pages

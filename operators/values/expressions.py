@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from oop_engine import ContractError, GraphError, Schema
-from oop_engine.core.plain import no_rows
+from oop_engine.core.values.arrow_data import no_rows
 
 __all__ = ["Expression", "evaluate", "filled", "mask_of", "require_boolean", "text_of", "types_of"]
 

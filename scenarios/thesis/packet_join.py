@@ -125,7 +125,7 @@ def _link(
     of = {name: values[connection] for name, values in ends.items()}
     src, dst = direction
     columns = {
-        "ts": time,
+        "ts": pa.array(time, SCHEMA.type_of("ts")),
         "src": addresses.take(pa.array(of[src])), "src_port": of[f"{src}_port"],
         "dst": addresses.take(pa.array(of[dst])), "dst_port": of[f"{dst}_port"],
         "len": length,

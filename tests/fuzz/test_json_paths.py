@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from oop_engine.core.errors import TraceError
 from oop_engine.core.schema import Schema
+from oop_engine.core.values.arrays import converted
+from oop_engine.core.values.text_patterns import unreadable
 from oop_engine.traces import open_trace
-from oop_engine.traces.casting import read_as
 from oop_engine.traces.formats import json_rows
-from oop_engine.traces.text_patterns import unreadable
 from tests.fuzz import SCALE
 from tests.fuzz.mutants import WORDS
 
@@ -83,7 +83,7 @@ def test_both_ways_take_apart_the_same(tmp_path_factory, first, words):
     assert one == other
 
 
-@pytest.mark.parametrize("kind", [None, pa.timestamp("us"), pa.timestamp("s", "UTC")], ids=str)
+@pytest.mark.parametrize("kind", [None, pa.timestamp("us", "UTC"), pa.timestamp("s", "UTC")], ids=str)
 def test_one_bad_row_refuses_no_other(tmp_path, kind):
     times = ["2013-01-01T00:00:00Z", "2013-01-01T01:00:00+01:00", "2013-01-01 00:00:00"]
     rows = [f'{{"ts": "{times[i % 3]}", "v": {i}}}\n' for i in range(3000)]
@@ -114,9 +114,9 @@ def test_a_pattern_never_refuses_what_can_be_read(kind, texts):
 @MANY
 @given(st.sampled_from(KINDS), st.lists(st.sampled_from(TEXTS), min_size=1, max_size=12))
 def test_a_column_is_read_as_its_values_are(kind, texts):
-    together, bad = read_as(pa.array(texts, pa.string()), kind)
+    together, bad = converted(pa.array(texts, pa.string()), kind)
     for i, text in enumerate(texts):
-        alone, worse = read_as(pa.array([text], pa.string()), kind)
+        alone, worse = converted(pa.array([text], pa.string()), kind)
         assert repr(alone[0]) == repr(together[i])
         assert bool(bad is not None and bad[i].as_py()) == bool(worse is not None and worse[0].as_py())
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from oop_engine import FOREVER, NEVER, GroupWise, Linear, Message, Operator, Page, Schema
 from oop_engine.core.graphs.graph import Graph
+from oop_engine.core.page import concat
 from oop_engine.core.punctuation import Joint, Watermark
 from oop_engine.runners.backlog import MOST, Backlog, Envelope, Leave, leaves
 from oop_engine.runners.dispatch import Signal
@@ -95,10 +96,10 @@ def test_a_page_that_is_put_together_has_a_size() -> None:
     assert messages(taken(INSIDE, *envelopes(large, large))) == [[large], [large]]
 
 
-def test_what_fits_into_no_column_stays_apart() -> None:
+def test_categories_of_more_values_than_their_index_counts_go_together() -> None:
     schema = Schema({"ts": pa.int64(), "k": pa.dictionary(pa.int8(), pa.string())}, "ts", "s")
     pages = [Page.of(schema, {"ts": [*range(100)], "k": [f"{name}{n}" for n in range(100)]}) for name in "ab"]
-    assert messages(taken(INSIDE, *envelopes(*pages, Linear(3)))) == [[*pages, Linear(3)]]
+    assert messages(taken(INSIDE, *envelopes(*pages, Linear(3)))) == [[concat(schema, pages), Linear(3)]]
 
 
 PAGES = st.lists(st.integers(0, 20), min_size=1, max_size=4).map(lambda ts: page_of([(t, t) for t in ts]))

@@ -94,7 +94,9 @@ def page(rows: int, seed: int) -> Page:
     x = [None if v > 9 else math.nan if v > 8 else float(v) for v in rng.integers(-4, 11, rows)]
     k = [("a", "b", None)[i] for i in rng.integers(0, 3, rows)]
     n = [None if v > 7 else int(v) for v in rng.integers(-9, 9, rows)]
-    return Page.of(SCHEMA, {"ts": ts, "k": k, "x": x, "n": n}, np.arange(rows) + 100)
+    return Page.of(
+        SCHEMA, {"ts": pa.array(ts, SCHEMA.type_of("ts")), "k": k, "x": x, "n": n}, np.arange(rows) + 100
+    )
 
 
 def one(operator: Any, *before: Any) -> Graph:
@@ -377,7 +379,7 @@ def test_windows_that_need_the_order_of_time_are_those_of_the_definition(kind: s
     tuples = page(90, seed=3)
     times = rng.permutation(np.arange(-60, 60))[:90]  # no two are equal
     columns = {name: tuples.column(name) for name in ("k", "x", "n")}
-    tuples = Page.of(SCHEMA, {"ts": times, **columns}, np.arange(90) + 100)
+    tuples = Page.of(SCHEMA, {"ts": pa.array(times, SCHEMA.type_of("ts")), **columns}, np.arange(90) + 100)
     asked = {name: aggregate for name, (aggregate, _) in OF_VALUES.items()}
     of = {name: how for name, (_, how) in OF_VALUES.items()}
     if kind.startswith("rows"):  # there the last one is so by number

@@ -39,7 +39,7 @@ from oop_engine import (
     serve,
 )
 from oop_engine.core.operator import Operator
-from oop_engine.core.plain import is_arrow
+from oop_engine.core.values.arrow_data import is_arrow
 from oop_engine.lab.brute_force import true_answer
 from oop_engine.operators import BoundedDisorder, Count, Punctuate, Tumbling, WindowAggregate
 from oop_engine.runners.event_loop import run_async

@@ -19,6 +19,7 @@ from oop_engine import Graph, Page, Schema, replay
 from oop_engine.core.graphs.fingerprint import fingerprint
 from oop_engine.operators import Count, Intervals, Late, Session, Sliding, Sum, WindowAggregate
 from oop_engine.operators.windows import Windows
+from oop_engine.testing.case import typed
 from tests.children import MOST_S
 
 ROOT = Path(__file__).parents[3]
@@ -86,5 +87,5 @@ def test_a_graph_that_was_run_has_the_fingerprint_it_had() -> None:
     counts = WindowAggregate(windows, {"n": Count()}, by=["key"])
     graph.sink("out", graph.add("counts", counts, graph.source("source", schema)))
     before = fingerprint(counts)
-    replay(graph, {"source": [Page.of(schema, {"ts": [1, 25], "key": [1, 2]})]})
+    replay(graph, {"source": [Page.of(schema, {"ts": typed([1, 25], schema.type_of("ts")), "key": [1, 2]})]})
     assert fingerprint(counts) == before

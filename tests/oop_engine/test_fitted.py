@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import ContractError, Graph, GroupWise, Joint, Linear, Message, Operator, Page, Schema, replay
-from oop_engine.core.fitted import exactly, fitted, is_below, once_each
+from oop_engine.core.fitted import fitted, is_below, once_each
 
 TOKYO, UTC = pa.timestamp("us", "Asia/Tokyo"), pa.timestamp("s", "UTC")
 SECOND, MILLISECOND = dt.datetime(1970, 1, 1, 0, 0, 1), dt.datetime(1970, 1, 1, 0, 0, 0, 1000)
@@ -23,7 +23,7 @@ def told(values: list[Any] | pa.Array, kind: pa.DataType) -> list[Any] | None:
     schema = Schema({"ts": pa.int64(), "k": kind}, "ts", "s")
     keys = pa.array(values)
     promise = fitted(GroupWise(pa.record_batch({"k": keys}), np.arange(len(keys))), schema, "source 's'")
-    assert promise.groups.schema.types == [kind]
+    assert promise.groups.schema.types == schema.fields.types[1:]
     return promise.groups.column("k").to_pylist()
 
 
@@ -38,7 +38,7 @@ def told(values: list[Any] | pa.Array, kind: pa.DataType) -> list[Any] | None:
         (pa.array([SECOND], TOKYO), UTC, [SECOND.replace(tzinfo=dt.UTC)]),
         ([dt.time(1), dt.time(1, 0, 0, 5)], pa.time32("s"), [dt.time(1)]),
         ([dt.timedelta(1), dt.timedelta(0, 0, 1)], pa.duration("s"), [dt.timedelta(1)]),
-        ([1.5, 0.1, -0.0, None, 2.0**70, float("inf")], pa.float32(), [1.5, 0.0, None, 2.0**70, float("inf")]),
+        ([1.5, 1e39, -0.0, None, 2.0**70, float("inf")], pa.float32(), [1.5, 0.0, None, 2.0**70, float("inf")]),
         ([1.0, 1.5, float("nan"), 2.0**70], pa.int8(), [1]),
         ([1, -1, 300], pa.uint8(), [1]),
         ([-1, 2**62], pa.uint64(), [2**62]),
@@ -69,13 +69,13 @@ def test_a_key_is_the_same_value_in_the_stream_s_type_or_left_out(
 @pytest.mark.parametrize(
     ("values", "kind"),
     [
-        (["1"], pa.int64()), ([1], pa.string()), ([1000], pa.timestamp("ms")), ([True], pa.int64()),
-        ([SECOND], pa.timestamp("ms", "UTC")), ([b"a"], pa.string()), ([[1]], pa.list_(pa.string())),
+        ([1], pa.string()), ([1000], pa.timestamp("ms")), ([True], pa.int64()),
+        ([SECOND], pa.timestamp("ms", "UTC")), ([[1]], pa.list_(pa.string())),
     ],
     ids=str,
 )  # fmt: skip
 def test_types_without_a_value_in_common_are_refused(values: list[Any], kind: pa.DataType) -> None:
-    with pytest.raises(ContractError, match=r"source 's': .* by 'k' must be .*; got .*: cast them"):
+    with pytest.raises(ContractError, match=r"source 's': .* by 'k' must be .*; got .*: declare it as"):
         told(values, kind)
 
 
@@ -144,13 +144,6 @@ def test_what_is_below_a_bound() -> None:
     assert is_below(pa.array([-1, 4, None]), 4).tolist() == [True, False, False]
 
 
-def test_the_same_comes_of_it_forwards_and_back() -> None:
-    column = pa.array([1, 2**60, None])
-    values, same = exactly(column, pa.int64()) or pytest.fail("an integer is one")
-    assert values.equals(column)
-    assert same.all()
-
-
 class _Heard(Operator):
     """Passes all on, and says a promise of its own in the types Arrow makes of it."""
 
@@ -172,6 +165,6 @@ def test_every_edge_of_a_graph_has_promises_in_its_types(on: Any) -> None:
     for key, below in ((SECOND, 5), (MILLISECOND, 7)):
         assert GroupWise(pa.record_batch({"k": pa.array([key], kind)}), np.array([below])) in said
     with pytest.raises(ContractError, match="source 'in'"):
-        replay(graph, {"in": [GroupWise.of({"k": ["a"]}, [3])]}, on=on)
+        replay(graph, {"in": [GroupWise.of({"k": [1]}, [3])]}, on=on)
     with pytest.raises(ContractError, match=r"source 'in': .* 'x' is float"):
         replay(graph, {"in": [Joint.of(x=3)]}, on=on, check=True)

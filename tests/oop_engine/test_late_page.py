@@ -20,7 +20,7 @@ SCHEMAS = [
     Schema(
         {"k": pa.int32(), "j": pa.int32(), "ts": pa.int32(), "l": pa.int32(), "v": pa.float64()}, "ts", "s"
     ),
-    Schema({"v": pa.float64(), "at": UTC, "k": pa.int32(), "n": pa.int64()}, "at"),
+    Schema({"v": pa.float64(), "at": pa.int64(), "k": pa.int32(), "n": pa.int64()}, "at", "ms"),
 ]
 
 

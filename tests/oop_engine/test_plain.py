@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -12,12 +10,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from oop_engine import ContractError, Graph, GraphError, GroupWise, Linear, Operator, Page, Schema, replay
 from oop_engine.core.page import concat, pages
-from oop_engine.core.plain import plain_column, plain_type
+from oop_engine.core.values.kinds import plain_type
 from oop_engine.operators import (
     Band,
     BoundedDisorder,
@@ -93,7 +89,8 @@ def test_types_are_plain_however_deep() -> None:
     assert plain_type(pa.list_(view, 2)) == pa.list_(text, 2)
     assert plain_type(pa.struct([("a", view)])) == pa.struct([("a", text)])
     assert plain_type(pa.map_(view, view)) == pa.map_(text, text)
-    assert plain_type(pa.dictionary(pa.int8(), view)) == pa.dictionary(pa.int8(), text)
+    assert plain_type(pa.dictionary(pa.int8(), view)) == pa.dictionary(pa.int32(), text)
+    assert plain_type(pa.list_(pa.decimal64(5, 2))) == pa.list_(pa.decimal128(5, 2))
     assert plain_type(pa.decimal128(5)) == pa.decimal128(5)
 
 
@@ -108,9 +105,13 @@ def test_an_unknown_zone_is_refused_with_the_schema() -> None:
     ("columns", "arrival", "words"),
     [
         ({"ts": [1]}, None, "there must be a column 'k'; got ts"),
-        ({"ts": ["x"], "k": ["a"]}, None, "page: 'ts' must be int64; got list"),
+        ({"ts": ["x"], "k": ["a"]}, None, r"page: 'ts' must be int64; got 'x' \(string\): mend it"),
         ({"ts": [2**63], "k": ["a"]}, None, "page: 'ts' must be int64"),
-        ({"ts": np.array([0.5]), "k": ["a"]}, None, "page: 'ts' must be int64; got float64"),
+        (
+            {"ts": np.array([0.5]), "k": ["a"]},
+            None,
+            r"page: 'ts' must be int64; got 0.5 \(double\): .* pc.round",
+        ),
         (
             {"ts": [1], "k": ["a"]},
             [2**63],
@@ -125,27 +126,6 @@ def test_an_unknown_zone_is_refused_with_the_schema() -> None:
 def test_what_does_not_fit_a_page_is_refused(columns: dict[str, Any], arrival: Any, words: str) -> None:
     with pytest.raises(ContractError, match=words):
         Page.of(PLAIN, columns, arrival)
-
-
-WHOLE = st.sampled_from([0, -1, 2**31 - 1, 2**31, 2**63 - 1, 2**63, -(2**63)]) | st.integers(-(2**70), 2**70)
-OTHERS = st.sampled_from([True, None, 1.5, -0.0, float("inf"), "1", np.int64(3), Decimal(1)])
-
-
-@pytest.mark.parametrize(
-    "kind", [pa.int32(), pa.int64(), pa.float64(), pa.timestamp("us"), pa.timestamp("s", "UTC")], ids=str
-)
-@given(values=st.lists(WHOLE | OTHERS, max_size=3) | st.lists(st.floats(), max_size=3))
-def test_a_few_values_are_packed_as_arrow_makes_them(kind: pa.DataType, values: list[Any]) -> None:
-    of_arrow: Any = ContractError
-    with suppress(pa.ArrowException, TypeError, OverflowError):
-        of_arrow = pa.array(values, kind)
-    if any(isinstance(value, float) and not value.is_integer() for value in values) and kind != pa.float64():
-        of_arrow = ContractError  # Arrow cuts fractions off
-    if of_arrow is ContractError:
-        with pytest.raises(ContractError):
-            plain_column(tuple(values), kind, "page")
-    else:
-        assert str(plain_column(values, kind, "page")) == str(of_arrow)  # a NaN is not equal to itself
 
 
 def test_more_texts_than_an_array_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import date, datetime
 from decimal import Decimal
 
 import numpy as np
@@ -25,6 +26,7 @@ from oop_engine import (
     Watermark,
 )
 from oop_engine.core.page import concat
+from oop_engine.testing.case import typed
 from oop_engine.traces import FORMATS, format_of, open_trace, write_trace
 
 CARRY = ["arrow", "jsonl", "msgpack"]
@@ -58,7 +60,8 @@ ROWS = st.lists(
 
 
 def page_of(rows: list[dict], arrival: list[int] | None = None) -> Page:
-    return Page.of(ALL, {name: [row[name] for row in rows] for name in ALL.names}, arrival)
+    columns = {name: typed([row[name] for row in rows], ALL.type_of(name)) for name in ALL.names}
+    return Page.of(ALL, columns, arrival)
 
 
 def arrivals(pages: Iterable[Page]) -> np.ndarray:
@@ -96,15 +99,18 @@ def test_a_trace_comes_back_as_it_was_written(tmp_path_factory, format, first, s
 def test_promises_stay_where_they_were(tmp_path, format):
     path = tmp_path / f"t.{format}"
     schema = Schema({"ts": pa.timestamp("ms"), "key": pa.string(), "day": pa.date32()}, "ts")
+    at = [datetime(1970, 1, 1, 0, 0, 0, ms * 1000) for ms in (3, 1, 7)]
     messages: list[Message] = [
         Linear(-5),
-        Page.of(schema, {"ts": [3, 1], "key": ["a", "b"], "day": [1, 2]}, [3, 4]),
+        Page.of(
+            schema, {"ts": at[:2], "key": ["a", "b"], "day": [date(1970, 1, 2), date(1970, 1, 3)]}, [3, 4]
+        ),
         GroupWise.of({"key": pa.array(["a", None, 'q"\n'])}, [2, 3, FOREVER]),
         GroupWise.of({"day": pa.array([5], pa.date32())}, [2]),
         Joint.of(ts=4, ts_right=9),
         Watermark(Linear(11)),
         Watermark(GroupWise.of({"key": pa.array(["a"])}, [12])),
-        Page.of(schema, {"ts": [7], "key": [None], "day": [None]}, [9]),
+        Page.of(schema, {"ts": at[2:], "key": [None], "day": [None]}, [9]),
         Linear(FOREVER),
     ]
     write_trace(path, schema, messages)
@@ -343,7 +349,7 @@ def test_a_missing_column_is_an_error(tmp_path, format):
 
 @pytest.mark.parametrize(
     ("found", "wanted"),
-    [(pa.bool_(), pa.int64()), (pa.int64(), pa.timestamp("ms")), (pa.float64(), pa.float32()),
+    [(pa.bool_(), pa.int64()), (pa.int64(), pa.timestamp("ms")), (pa.int64(), pa.duration("s")),
      (pa.timestamp("ms", "UTC"), pa.timestamp("ms")), (pa.int64(), pa.string())],
 )  # fmt: skip
 def test_a_column_of_another_type_is_an_error(tmp_path, found, wanted):
@@ -388,8 +394,10 @@ def test_zeros_behind_the_digits_of_a_unit_are_no_loss(tmp_path, format):
     assert (page.times % 100_000).tolist() == [1_800, 2_000, 3_123, 6_000]
     assert page.column("at").cast(pa.int32()).to_pylist() == [25_200_500] * 4
     assert trace.refused == {f"ts: cannot read {text!r} as timestamp[ms, tz=UTC]": 1 for text in texts[3:5]}
-    whole = Schema({"ts": pa.timestamp("s")}, "ts")
-    assert [len(page) for page in open_trace(path, whole).pages()] == [2]
+    for kind in (pa.timestamp("s", "UTC"), pa.timestamp("s")):  # a zone is neither dropped nor added
+        whole = open_trace(path, Schema({"ts": kind}, "ts"))
+        assert [page.times.tolist()[-1] % 100 for page in whole.pages()] == [6]
+        assert sum(whole.refused.values()) == (4 if kind.tz else 5)
 
 
 @pytest.mark.parametrize(

@@ -197,7 +197,7 @@ def test_marks_that_are_no_text_are_an_error(tmp_path):
 def test_a_zone_that_is_no_text_is_an_error(tmp_path):
     path = tmp_path / "t.arrow"
     zoned = Schema({"ts": pa.int64(), "at": pa.timestamp("s", "UTC")}, "ts", "s")
-    write_trace(path, zoned, [Page.of(zoned, {"ts": [1], "at": [1]})])
+    write_trace(path, zoned, [Page.of(zoned, {"ts": [1], "at": pa.array([1], pa.timestamp("s", "UTC"))})])
     path.write_bytes(path.read_bytes().replace(b"UTC\0", b"U\xffC\0"))
     for schema in (None, zoned):
         with pytest.raises(TraceError, match=r"cannot be read .*utf-8"):

@@ -44,6 +44,7 @@ from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Landmark, Sliding, Tumbling, TupleBased
 from oop_engine.testing import Driver, multiset
+from oop_engine.testing.case import typed
 from tests.naive import windows as naive
 from tests.operators.window_streams import SCHEMA, Checked, events, page, rows
 
@@ -300,7 +301,7 @@ def of_values(kind, values, aggregates, windows=None, strategy="auto"):
     schema = Schema({"ts": pa.int64(), "c": kind}, "ts", "s")
     driver = Driver(WindowAggregate(windows or Tumbling(10), aggregates, strategy=strategy), schema)
     for value in values:
-        driver.feed(0, Page.of(schema, {"ts": [1], "c": [value]}))
+        driver.feed(0, Page.of(schema, {"ts": [1], "c": typed([value], kind)}))
     driver.feed(0, "end")
     return [{name: row[name] for name in aggregates} for row in driver.rows()]
 

@@ -12,7 +12,9 @@ from oop_engine.operators.apply import Apply
 from oop_engine.testing import Driver
 
 SCHEMA = Schema({"ts": pa.timestamp("ms"), "x": pa.float64(), "k": pa.string()}, "ts")
-PAGE = Page.of(SCHEMA, {"ts": [1, 2], "x": [9.0, None], "k": ["a", "b"]}, arrival=[7, 8])
+PAGE = Page.of(
+    SCHEMA, {"ts": pa.array([1, 2], pa.timestamp("ms")), "x": [9.0, None], "k": ["a", "b"]}, arrival=[7, 8]
+)
 
 
 def root(batch: pa.RecordBatch) -> np.ndarray:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, datetime
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -90,10 +91,7 @@ def test_an_origin_may_be_a_moment_in_any_unit(windows, unit):
     times = [datetime(2026, 1, 1, 5), datetime(2026, 1, 2, 1)]
     ends = [
         [row["window_end"] for row in driver.run([(0, Page.of(schema, {"at": times}))]).rows()]
-        for origin in (
-            datetime(2026, 1, 1, 3),
-            datetime(2025, 12, 31, 22, tzinfo=timezone(-timedelta(hours=5))),
-        )
+        for origin in (datetime(2026, 1, 1, 3), np.datetime64("2026-01-01T03", "h"))
         for driver in [Driver(WindowAggregate(windows("1 d", origin=origin), {"n": Count()}), schema)]
     ]
     assert ends[0] == ends[1]
@@ -118,9 +116,10 @@ def test_landmark_windows_far_from_zero_are_those_near_it(origin):
         (2**62, r"origin must be within 2\*\*62 ms of 0; got 4611686018427387904"),
         (
             "2026-01-01",
-            r"origin must read like '15 min' or '900'; got '2026-01-01'; write a moment as a datetime",
+            r"origin must read like .* or '900'; got '2026-01-01'; write a moment as a datetime",
         ),
-        (date(2026, 1, 1), r"origin must be an integer, .*write a moment as a datetime"),
+        (datetime(2026, 1, 1, tzinfo=UTC), "origin must be a moment without a zone"),
+        (1.5, r"origin must be an integer, .*write a moment as a datetime"),
     ],
 )
 def test_an_origin_that_is_none_is_refused(origin, message):

@@ -25,6 +25,7 @@ from oop_engine.operators import (
 )
 from oop_engine.runners.inline import Inline
 from oop_engine.testing import multiset
+from oop_engine.testing.case import typed
 
 SIZES = [600, 1, 800, 40, 900]
 TYPES = [pa.int32(), pa.int64(), pa.timestamp("us")]
@@ -44,7 +45,7 @@ def pages(of: Schema, side: int) -> Iterator[Page]:
         x = pa.array(draw.random(rows), mask=draw.random(rows) < 0.1 * side)
         names = [f"{side}-{number}-{row % 3}" for row in range(rows)]
         keys = pa.array(draw.integers(0, 9, rows), mask=draw.random(rows) < 0.01)
-        yield Page.of(of, {"n": names, "ts": times, "k": keys, "x": x})
+        yield Page.of(of, {"n": names, "ts": typed(times.tolist(), of.type_of("ts")), "k": keys, "x": x})
 
 
 def messages(of: Schema) -> Iterator[tuple[int, Page | Linear]]:

@@ -135,7 +135,7 @@ def test_output_columns_and_their_names() -> None:
     assert (out.names, out.progressing, out.unit) == (["ts", "k", "at", "k2", "v"], "ts", "s")
     d = driver(OAJoin(ON_K, Band("1 s", "1 s")), LEFT, right)
     d.feed(0, page((5, "a")))
-    d.feed(1, Page.of(right, {"at": [6], "k": ["a"], "v": [1]}))
+    d.feed(1, Page.of(right, {"at": pa.array([6], pa.timestamp("s")), "k": ["a"], "v": [1]}))
     assert len(d.rows()) == 1
     assert d.feed(0, Linear(9)) == [] == d.feed(1, GroupWise.of({"v": [1]}, [50]))
     assert promised(d.feed(1, Linear(9))) == [Linear(8), Joint.of(at=8)]
@@ -452,7 +452,7 @@ def test_times_of_two_types_make_one() -> None:
     [out] = OAJoin(ON_K, Band(1, 1), kind="full").output_schemas((LEFT, right))
     assert (out.progressing, out.type_of("time"), out.unit) == ("time", pa.int64(), "s")
     d = driver(OAJoin(ON_K, Band(1, 1), kind="full"), LEFT, right)
-    d.feed(1, Page.of(right, {"at": [6], "k": ["a"]}))
+    d.feed(1, Page.of(right, {"at": pa.array([6], pa.timestamp("s")), "k": ["a"]}))
     d.feed(0, END)
     assert [r["time"] for r in d.rows()] == [6]
 

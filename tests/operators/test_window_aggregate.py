@@ -15,6 +15,7 @@ from oop_engine.operators.aggregates import Avg, Count, First, Last, Max, Min, S
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Landmark, PartitionedTupleBased, Sliding, Tumbling, TupleBased
 from oop_engine.testing import Driver, multiset
+from oop_engine.testing.case import typed
 from tests.naive import windows as naive
 from tests.operators.window_streams import SCHEMA, Checked, events, page, rows
 
@@ -189,6 +190,7 @@ def test_types_of_results_and_keys():
     aggregates = {"d": Max("d"), "f": Min("f"), "anything": First("b"), "s": Sum("i"), "t": Last("t")}
     driver = Driver(WindowAggregate(Tumbling("1 s"), aggregates), schema)
     columns = {"t": [0, 10], "d": [3, None], "f": [0.5, 1.5], "b": [True, False], "i": [30000, 30000]}
+    columns = {name: typed(values, schema.type_of(name)) for name, values in columns.items()}
     driver.run([(0, Page.of(schema, columns))])
     [result] = driver.pages()
     types = {field.name: field.type for field in result.schema.fields}

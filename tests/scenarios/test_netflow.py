@@ -59,7 +59,9 @@ def test_blocks_do_not_overlap_in_arrival() -> None:
     )
 
 
-@pytest.mark.parametrize("slack", ["320 ms", "bend 320 ms", "band", "band fast", "block 1 m", "block 0.1 ms"])
+@pytest.mark.parametrize(
+    "slack", ["320 ms", "bend 320 ms", "band", "band fast", "block 1 mile", "block 0.1 ms"]
+)
 def test_a_slack_that_cannot_be_read_is_bad_input(slack: str) -> None:
     with pytest.raises(EngineError):
         case_of(SCENARIO.values({"slack": slack}))

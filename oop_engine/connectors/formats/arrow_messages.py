@@ -12,7 +12,9 @@ import pyarrow as pa
 from oop_engine.connectors.message_format import MessageFormat, register_message_format
 from oop_engine.core.errors import EngineError
 from oop_engine.core.operator import Message
-from oop_engine.core.plain import plain_column, plain_type
+from oop_engine.core.values.arrow_data import check_unit
+from oop_engine.core.values.column import column as column_of
+from oop_engine.core.values.kinds import plain_type
 from oop_engine.traces.format import Record, readable
 from oop_engine.traces.formats.arrow_ipc import punctuation_in
 from oop_engine.traces.validation import check_names, check_types
@@ -58,6 +60,7 @@ class ArrowMessages(MessageFormat):
         place = Path(self.place)
         with pa.ipc.open_stream(payload) as reader:
             check_names(place, reader.schema)
+            check_unit(reader.schema, self.schema.progressing, self.schema.unit, self.place)
             check_types(place, _plain(reader.schema), self.schema.fields)
             for batch, metadata in reader.iter_batches_with_custom_metadata():
                 if (punctuation := punctuation_in(metadata)) is not None:
@@ -69,10 +72,7 @@ class ArrowMessages(MessageFormat):
                     columns = {name: batch.column(name) for name in self.schema.names}
                     kinds = {name: plain_type(column.type) for name, column in columns.items()}
                     yield pa.RecordBatch.from_pydict(
-                        {
-                            name: plain_column(column, kinds[name], self.place)
-                            for name, column in columns.items()
-                        }
+                        {name: column_of(column, kinds[name], self.place) for name, column in columns.items()}
                     )
 
     def _together(self, waiting: list[pa.RecordBatch]) -> Iterator[Message]:

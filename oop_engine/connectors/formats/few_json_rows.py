@@ -21,7 +21,8 @@ __all__ = ["FewJsonRows"]
 
 _WHOLE = rb"(0|-?[1-9][0-9]{0,17})"
 """Of at most 18 digits, which fit 64 bits and are no time that is too far."""
-_FRACTION = rb"(-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,20})?)"
+_FRACTION = rb"(-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,20})?)"
+"""Of at most 15 digits before the point, which a float has without rounding."""
 _KINDS: dict[int, tuple[bytes, type]] = {
     pa.int32().id: (_WHOLE, int),
     pa.int64().id: (_WHOLE, int),

@@ -14,14 +14,13 @@ import pyarrow as pa
 from oop_engine.connectors.message_format import MessageFormat, register_message_format
 from oop_engine.core.errors import EngineError
 from oop_engine.core.operator import Message
-from oop_engine.traces.casting import fits, reads_texts
+from oop_engine.core.values.python_values import of_values
 from oop_engine.traces.format import LINE, REFUSED, readable
-from oop_engine.traces.formats.json_rows import nested
 from oop_engine.traces.punctuation_records import fit_punctuation, punctuation_of_body
 
 __all__ = ["MsgpackMessages"]
 
-_SHOWN = 1000  # characters of a row that cannot be read
+_SHOWN, _SHOWN_CELL = 1000, 80  # characters of a row, and of a value, that cannot be read
 _MARK = "punctuation"
 
 
@@ -29,8 +28,8 @@ _MARK = "punctuation"
 class MsgpackMessages(MessageFormat):
     """Payloads of maps, one after the other or in arrays; a map is a row, ``{"punctuation": ...}`` is as in JSON lines.
 
-    Keys are the names of columns; one that is not there is null.  Numbers and texts are read as those of JSON are,
-    moments may be timestamps of msgpack, and a payload that is damaged anywhere is left out as a whole.
+    Keys are the names of columns; one that is not there is null.  A timestamp of msgpack is an instant in UTC, and a
+    payload that is damaged anywhere is left out as a whole.
     """
 
     by_lines = False
@@ -69,21 +68,17 @@ class MsgpackMessages(MessageFormat):
 
     def _batch(self, rows: list[dict[str, Any]]) -> pa.RecordBatch:
         self.unknown.add_rows(rows)
-        fields = self.schema.fields
-        columns = {field.name: _column([row.get(field.name) for row in rows], field.type) for field in fields}
-        odd = [name for name, column in columns.items() if column is None]
-        texts = [name for name in odd if reads_texts(fields.field(name).type)]
-        lone = {name: fields.field(name).type for name in odd if name not in texts}
-        reasons = [nested(row, texts) or _misfit(row, lone) for row in rows] if odd else []
-        for name in texts:
-            columns[name] = pa.array([_text(row.get(name)) for row in rows], pa.binary())
-        for name, kind in lone.items():
-            pairs = zip(reasons, rows, strict=True)
-            columns[name] = pa.array([None if reason else row.get(name) for reason, row in pairs], kind)
-        if any(reasons):
-            pairs = zip(reasons, rows, strict=True)
-            shown = [None if reason is None else repr(row)[:_SHOWN].encode() for reason, row in pairs]
-            columns |= {REFUSED: pa.array(reasons, pa.string()), LINE: pa.array(shown, pa.binary())}
+        columns: dict[str, pa.Array] = {}
+        reasons: dict[int, str] = {}
+        for name, kind in zip(self.schema.names, self.schema.fields.types, strict=True):
+            cells = [_given(row.get(name)) for row in rows]
+            columns[name], lost = of_values(cells, kind)
+            for row in () if lost is None else np.flatnonzero(lost.to_numpy(zero_copy_only=False)).tolist():
+                reasons.setdefault(row, f"{name}: cannot read {rows[row][name]!r:.{_SHOWN_CELL}} as {kind}")
+        if reasons:
+            shown = [repr(row)[:_SHOWN].encode() if at in reasons else None for at, row in enumerate(rows)]
+            columns[REFUSED] = pa.array([reasons.get(at) for at in range(len(rows))], pa.string())
+            columns[LINE] = pa.array(shown, pa.binary())
         return pa.RecordBatch.from_pydict(columns)
 
 
@@ -101,37 +96,9 @@ def _maps_of(payload: bytes) -> list[dict[str, Any]]:
     return rows
 
 
-def _misfit(row: dict[str, Any], kinds: dict[str, pa.DataType]) -> str | None:
-    """Return the reason to refuse a row if a value of one of these columns, which texts cannot be, is none of its."""
-    wrong = (name for name, kind in kinds.items() if _column([row.get(name)], kind) is None)
-    found = next(wrong, None)
-    return None if found is None else f"{found}: cannot read {row[found]!r:.80} as {kinds[found]}"
-
-
-def _column(values: list[Any], kind: pa.DataType) -> pa.Array | None:
-    """Return values in the type that they have; None: as ``kind`` they are to be read one by one, from their texts."""
-    try:
-        column = pa.array(values, kind if pa.types.is_nested(kind) else None)
-    except (pa.ArrowException, ValueError, TypeError, ArithmeticError):
-        return None
-    rounded = pa.types.is_floating(column.type) and not pa.types.is_floating(
-        kind
-    )  # 3.0 is no integer, as in JSON
-    return column if fits(column.type, kind) and not rounded else None
-
-
-def _text(value: Any) -> bytes | None:
-    """Return a value as it would stand in JSON; lists and maps have been refused."""
-    match value:
-        case None | list() | dict():
-            return None
-        case bytes():
-            return value
-        case bool():
-            return b"true" if value else b"false"
-        case msgpack.Timestamp():
-            return _moment(value).encode()
-    return str(value).encode()
+def _given(value: Any) -> Any:
+    """Return a value as Python has it; a moment of msgpack is an instant in UTC."""
+    return _moment(value) if value.__class__ is msgpack.Timestamp else value
 
 
 def _moment(stamp: msgpack.Timestamp) -> str:

@@ -2,7 +2,7 @@
 
 jsonl      an object a row
 csv        cells a row, in the order of the columns, without a line of names
-msgpack    a map a row; moments are timestamps of msgpack
+msgpack    a map a row; instants are timestamps of msgpack, other times are texts
 arrow      an Arrow IPC stream a page
 """
 
@@ -77,7 +77,7 @@ for _name, _made in (("jsonl", _json), ("csv", _csv), ("msgpack", _msgpack), ("a
 def _values(column: pa.Array) -> list[Any]:
     """Return the values as msgpack has them."""
     kind = column.type
-    if pa.types.is_timestamp(kind):
+    if pa.types.is_timestamp(kind) and kind.tz:
         scale, moment = _NANOSECONDS[kind.unit], msgpack.Timestamp.from_unix_nano
         return [None if v is None else moment(v * scale) for v in column.cast(pa.int64()).to_pylist()]
     if pa.types.is_temporal(kind) and is_textual(kind):

@@ -15,7 +15,6 @@ __all__ = ["CODES", "Packing"]
 CODES = {
     pa.int32().id: (int, "i"),
     pa.int64().id: (int, "q"),
-    pa.timestamp("s").id: (int, "q"),
     pa.float64().id: (float, "d"),
 }
 """By the number of an Arrow type: the class of the values that are packed, and how ``struct`` does so."""
@@ -66,7 +65,7 @@ class Packing:
             return None
 
     def numbers(self, packed: list[bytes], name: str) -> NDArray[Any]:
-        """Return a column, read-only; of instants their integers."""
+        """Return a column, read-only."""
         place, kind = self._places[name]
         return np.frombuffer(packed[place], kind)
 

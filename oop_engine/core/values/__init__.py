@@ -1,1 +1,1 @@
-"""Values: what may go into a column, decided here for every door of the engine."""
+"""Values: which of them may go into a column, decided here for every door of the engine."""

@@ -28,9 +28,9 @@ from oop_engine.core.groups.in_python import rows_of
 from oop_engine.core.late.late_page import FEW, packed_rows
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page, concat
-from oop_engine.core.plain import is_arrow
 from oop_engine.core.punctuation import GroupWise, Joint, Linear, Watermark
 from oop_engine.core.schema import Schema
+from oop_engine.core.values.arrow_data import is_arrow
 from oop_engine.runners.feeds.bad_rows import Refuse, refuse
 from oop_engine.runners.feeds.rows import BadRowError, RowReader, is_row
 from oop_engine.runners.feeds.tables import columns_in, fields_of_array, is_column, part, value_at

@@ -10,8 +10,8 @@ import pyarrow as pa
 from oop_engine.core.errors import ContractError
 from oop_engine.core.groups.in_python import values_of
 from oop_engine.core.page import PAGE_ROWS
-from oop_engine.core.plain import record_batches
 from oop_engine.core.schema import Schema
+from oop_engine.core.values.arrow_data import check_unit, record_batches
 from oop_engine.system.close_names import did_you_mean
 
 __all__ = ["columns_in", "fields_of_array", "is_column", "part", "value_at"]
@@ -65,6 +65,7 @@ def _tables(given: Any, schema: Schema, place: str) -> Iterator[Columns]:
     else:
         try:
             for batch in record_batches(given):
+                check_unit(batch.schema, schema.progressing, schema.unit, place)
                 yield dict(zip(batch.schema.names, batch.columns, strict=True))
         except (pa.ArrowException, TypeError, ValueError) as error:
             if not hasattr(given, "columns") or not hasattr(given, "dtypes"):

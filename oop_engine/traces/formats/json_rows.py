@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.json
 
+from oop_engine.core.values.kinds import is_number, is_text
 from oop_engine.traces.casting import guess, guess_time, guess_words
 from oop_engine.traces.format import LINE, REFUSED, is_textual
 from oop_engine.traces.formats.json_keys import keys_of
@@ -30,7 +32,16 @@ MOST_KEYS = 1000
 OtherKey = Callable[[str, int], None]
 """Called with a key, and how many rows have it."""
 
+AS_WRITTEN = "oop_engine.as_written"
+"""Metadata of a column of text: numbers in it are the text that is written."""
+
 _CELLS = 1 << 20
+_FLOAT, _BOOLEAN = pa.float64(), pa.bool_()
+_EXACT = {
+    32: (2.0**24, re.compile(rb"[0-9]{8,}[^0-9.eE]")),
+    64: (2.0**53, re.compile(rb"[0-9]{16,}[^0-9.eE]")),
+}
+"""By the bits of a float: the largest whole number before which it has all, and a pattern of larger ones."""
 _FEW = 64
 """Lines that are sooner read one by one than looked at as a whole."""
 _SPACE = b" \t\r\n"
@@ -64,7 +75,15 @@ def guessed(head: bytes, times: tuple[str, ...]) -> tuple[pa.Schema, bool]:
                 crowded = True
     kinds = {name: _kind(values, name in times) for name, values in cells.items()}
     plain = [(name, kind) for name, kind in kinds.items() if kind is not None and is_textual(kind)]
-    return pa.schema(plain), crowded
+    return pa.schema(
+        [pa.field(name, kind, metadata=_mark(kind, cells[name])) for name, kind in plain]
+    ), crowded
+
+
+def _mark(kind: pa.DataType, values: list[Any]) -> dict[str, str] | None:
+    """Return the mark of a column that was guessed to be text with numbers in it: it has them as written."""
+    mixed = is_text(kind) and any(value is not None and type(value) is not str for value in values)
+    return {AS_WRITTEN: "true"} if mixed else None
 
 
 def _kind(values: list[Any], is_time: bool) -> pa.DataType | None:
@@ -97,7 +116,7 @@ def line_by_line(lines: bytes, columns: pa.Schema, other: OtherKey | None = None
     there = list(_lines(lines))
     step = max(_CELLS // max(len(columns), 1), 1)
     for start in range(0, len(there), step):
-        yield _texts(there[start : start + step], columns.names, other)
+        yield _texts(there[start : start + step], columns, other)
 
 
 def object_of(line: bytes) -> dict[str, Any] | str:
@@ -138,7 +157,22 @@ def _by_arrow(lines: bytes, as_read: pa.Schema, rows: int, others: str) -> pa.Ta
         table = pa.json.read_json(pa.py_buffer(lines), whole, options)
     except (pa.ArrowInvalid, UnicodeDecodeError):
         return None
-    return table.select(as_read.names) if table.num_rows == rows else None
+    if table.num_rows != rows or _rounded(lines, table):
+        return None
+    return table.select(as_read.names)
+
+
+def _rounded(lines: bytes, table: pa.Table) -> bool:
+    """Tell whether Arrow may have rounded a whole number to a float, or made one infinite."""
+    for column in table.columns:
+        if not pa.types.is_floating(column.type):
+            continue
+        exact, digits = _EXACT[column.type.bit_width]
+        ends = pc.min_max(column).as_py()
+        most = max(abs(ends["min"] or 0), abs(ends["max"] or 0))
+        if most == float("inf") or (most >= exact and digits.search(lines)):
+            return True
+    return False
 
 
 def _plain_rows(text: bytes) -> int | None:
@@ -196,14 +230,16 @@ def _lines(text: bytes) -> Iterator[bytes]:
     return (line for line in text.split(b"\n") if line.strip(_SPACE))
 
 
-def _texts(lines: list[bytes], names: list[str], other: OtherKey | None) -> pa.RecordBatch:
+def _texts(lines: list[bytes], fields: pa.Schema, other: OtherKey | None) -> pa.RecordBatch:
     """Return the values of some columns as text; ``REFUSED`` and ``LINE`` are set for lines that have none."""
     rows: list[dict[str, Any]] = []
     reasons: list[str | None] = []
+    names = fields.names
+    wanted = {field.name: field.type for field in fields if AS_WRITTEN.encode() not in (field.metadata or {})}
     for line in lines:
         found = object_of(line)
         rows.append({} if isinstance(found, str) else found)
-        reasons.append(found if isinstance(found, str) else nested(found, names))
+        reasons.append(found if isinstance(found, str) else nested(found, names) or _misfit(found, wanted))
         if other is not None:
             for name in rows[-1]:
                 other(name, 1)
@@ -220,6 +256,17 @@ def nested(row: dict[str, Any], names: list[str]) -> str | None:
         return None
     found = next((name for name in names if isinstance(row.get(name), dict | list)), None)
     return None if found is None else f"{found} is a list or an object"
+
+
+def _misfit(row: dict[str, Any], wanted: dict[str, pa.DataType]) -> str | None:
+    """Return the reason to refuse a row if a number is where no number belongs, or ``true`` where no boolean does."""
+    for name, value in row.items():
+        of = type(value)
+        if (of is _Number and not is_number(wanted.get(name, _FLOAT))) or (
+            of is bool and not pa.types.is_boolean(wanted.get(name, _BOOLEAN))
+        ):
+            return f"{name}: cannot read {json.dumps(value) if of is bool else value} as {wanted[name]}"
+    return None
 
 
 def _text(value: Any) -> bytes | None:

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from oop_engine.core.errors import SnapshotError
-from oop_engine.core.plain import no_rows
 from oop_engine.core.saved import Saved
+from oop_engine.core.values.arrow_data import no_rows
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels.sliding import bisect, over_ranges
 from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError, accumulator, result_of

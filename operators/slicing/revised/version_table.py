@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from oop_engine.core.groups.group_index import GroupIndex, comparable
-from oop_engine.core.plain import no_rows
 from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.saved import Saved
+from oop_engine.core.values.arrow_data import no_rows
 from oop_engine.operators.keys.key_table import KeyTable
 from oop_engine.operators.slicing.tagger import ranks
 from oop_engine.operators.values.columns import Integers

@@ -26,6 +26,7 @@ from oop_engine.operators import (
     WindowAggregate,
 )
 from oop_engine.runners.event_loop import run_async
+from oop_engine.testing.case import typed
 
 deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed (the extra delta)")
 
@@ -35,7 +36,8 @@ KEY = ("end", "k")
 
 
 def page(*rows: tuple[int, str | None, int, int]) -> Page:
-    return Page.of(SCHEMA, dict(zip(SCHEMA.names, map(list, zip(*rows, strict=True)), strict=True)))
+    columns = zip(SCHEMA.names, map(list, zip(*rows, strict=True)), strict=True)
+    return Page.of(SCHEMA, {name: typed(values, COLUMNS.get(name, pa.int8())) for name, values in columns})
 
 
 def there(folder: Path) -> list[tuple[Any, ...]]:

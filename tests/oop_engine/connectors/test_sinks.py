@@ -92,7 +92,8 @@ def test_many_results_of_an_epoch_go_to_several_files(
 def test_files_of_a_revision_stream_are_a_change_feed(tmp_path: Path) -> None:
     columns = {"end": pa.timestamp("ms"), "k": pa.string(), "n": pa.int64(), "change": pa.int8()}
     schema = Schema(columns, "end", change="change")
-    rows = {"end": [10, 10, 10, 20], "k": ["a", "a", "b", "b"], "n": [1, 2, 5, 6], "change": [-1, 1, -1, 1]}
+    end = pa.array([10, 10, 10, 20], pa.timestamp("ms"))
+    rows = {"end": end, "k": ["a", "a", "b", "b"], "n": [1, 2, 5, 6], "change": [-1, 1, -1, 1]}
 
     async def main() -> None:
         sink = PartFiles(tmp_path, key=("k", "end"), clock=lambda: 7.5)

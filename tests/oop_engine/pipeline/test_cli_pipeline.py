@@ -64,7 +64,7 @@ def events(tmp_path: Path) -> Path:
         ("graph.py", "import nothing_there", (), "cannot be loaded: ModuleNotFoundError"),
         ("none.txt", "", ("--graph", "none.py"), "no Python file at none.py"),
         ("none.txt", "", ("--policy", "Orderd()"), "'Orderd()' is no policy"),
-        ("none.txt", "", ("--by-window", "1 hr"), "by-window"),
+        ("none.txt", "", ("--by-window", "1 month"), "by-window"),
         ("none.txt", "", ("--by-window", "0 s"), "longer than nothing"),
         ("out", "a file", (), "Not a directory"),
     ],

@@ -1,0 +1,83 @@
+"""Arrow data: frames, tables, batches and readers of others, and times of arrival."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from oop_engine.core.errors import ContractError
+from oop_engine.core.units import TIME_UNITS
+
+__all__ = ["TIME_KEYS", "arrivals", "check_unit", "is_arrow", "no_rows", "record_batches"]
+
+TIME_KEYS = ("oop_engine.time", "oop_engine.unit", "oop_engine.arrival")
+"""Metadata of columns: the one that makes progress, its unit, and the one with the times of arrival."""
+
+
+def no_rows(fields: pa.Schema) -> pa.RecordBatch:
+    """Return no rows of these columns; of dictionaries of moments or decimals Arrow makes none from a list.
+
+    >>> no_rows(pa.schema([("at", pa.dictionary(pa.int8(), pa.date32()))])).num_rows
+    0
+    """
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in fields], schema=fields)
+
+
+def arrivals(values: Any, unit: str) -> NDArray[np.int64]:
+    """Return times of arrival in ``unit``, int64 (rows,): of integers, or of times, which are rounded down.
+
+    Raises ``ContractError`` for others, and for integers beyond int64.
+    """
+    found = np.asarray(values)
+    if found.dtype.kind == "M":
+        return _in_unit(found, unit)
+    if not found.size:
+        return found.astype(np.int64)
+    if found.dtype.kind not in "iu" or found.ndim != 1 or int(found.max()) >= 2**63:
+        got = f"{found.dtype} {found.shape}" if found.dtype.kind not in "iuO" else found.max()
+        msg = f"page: arrivals must be integers of 64 bits, one a row; got {got}"
+        raise ContractError(msg)
+    return found.astype(np.int64, copy=False)
+
+
+def is_arrow(data: Any) -> bool:
+    """Tell whether something gives Arrow data: a data frame, table, record batch, relation, reader."""
+    return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
+
+
+def record_batches(data: Any) -> Iterator[pa.RecordBatch]:
+    """Yield the record batches of whatever gives Arrow data, as it gives them."""
+    if hasattr(data, "__arrow_c_stream__"):
+        yield from pa.RecordBatchReader.from_stream(data)
+    else:
+        yield pa.record_batch(data)
+
+
+def check_unit(fields: pa.Schema, name: str, unit: str, place: str) -> None:
+    """Raise ``ContractError`` where the metadata of ``fields`` has another unit for the integers of a column."""
+    marks = fields.metadata
+    if not marks or marks.get(TIME_KEYS[0].encode()) != name.encode():
+        return
+    found = marks.get(TIME_KEYS[1].encode(), b"").decode()
+    if found not in ("", unit) and pa.types.is_integer(fields.field(name).type):
+        msg = (
+            f"{place}: {name!r} must be in {unit!r}; got {found!r}, by the metadata of the columns: convert the times, "
+            f"or declare the schema with unit={found!r}"
+        )
+        raise ContractError(msg)
+
+
+def _in_unit(times: NDArray[Any], unit: str) -> NDArray[np.int64]:
+    if unit not in TIME_UNITS:
+        msg = f"page: arrivals must be integers, in {unit!r}; got {times.dtype}"
+        raise ContractError(msg)
+    found = times.astype(f"M8[{unit}]")
+    lost = np.isnat(times) | (found.astype(times.dtype) > times)
+    if lost.any():
+        msg = f"page: arrivals must be times that 64 bits hold in {unit!r}; got {times[lost][0]}"
+        raise ContractError(msg)
+    return found.view(np.int64)

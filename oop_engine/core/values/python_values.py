@@ -1,0 +1,292 @@
+"""Python values: lists of objects, and arrays of NumPy and pandas, become Arrow arrays of a type.
+
+Arrow makes an array of any type of a list, and on the way cuts fractions off, takes numbers for times, and drops zones.
+So a list becomes an array of the type that its values have, which is then converted as any other array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, time
+from decimal import Decimal
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from oop_engine.core.values.arrays import Converted, converted, either
+from oop_engine.core.values.kinds import converts
+
+__all__ = ["as_arrow", "natural", "objects", "of_values"]
+
+_NOTHING = type(None)
+_REFUSED = (pa.ArrowException, TypeError, ValueError, ArithmeticError, AttributeError)
+_ARROW_UNITS = ("s", "ms", "us", "ns")
+
+
+def of_values(values: Sequence[Any], kind: pa.DataType) -> Converted:
+    """Return an array of Python objects (``None`` is null), and a mask of those that ``kind`` has no value for.
+
+    O(values); values of several classes cost O(classes) arrays.
+
+    >>> found, lost = of_values([1, 2.0, 2.5, True], pa.int64())
+    >>> found.to_pylist(), lost.to_pylist()
+    ([1, 2, None, None], [False, False, True, True])
+    """
+    types = pa.types
+    if types.is_dictionary(kind):
+        found, lost = of_values(values, kind.value_type)
+        return converted(found, kind)[0], lost
+    if types.is_temporal(kind):
+        return _by_class(values, kind)
+    if types.is_nested(kind):
+        return _nested(values, kind)
+    try:
+        found = pa.array(values)
+        if types.is_temporal(found.type) or types.is_nested(found.type):
+            return _by_class(values, kind)
+    except _REFUSED:
+        return _by_class(values, kind)
+    if types.is_float64(found.type) and _has_booleans(values, found):
+        return _by_class(values, kind)
+    return _as(found, kind)
+
+
+def as_arrow(values: Any) -> pa.Array | pa.ChunkedArray | None:
+    """Return an array of NumPy, pandas or Polars as Arrow's of the same values; None: they are Python objects."""
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    dtype = getattr(values, "dtype", None)
+    if isinstance(values, np.ndarray):
+        return None if _is_objects(dtype) else _of_numpy(values)
+    if dtype is not None and not _is_objects(dtype) and hasattr(values, "__arrow_array__"):
+        return pa.array(values)
+    if hasattr(values, "__arrow_c_stream__"):
+        return pa.chunked_array(values)
+    if hasattr(values, "__arrow_c_array__") or (dtype is not None and not _is_objects(dtype)):
+        return pa.array(values)
+    return None
+
+
+def _is_objects(dtype: Any) -> bool:
+    return getattr(dtype, "kind", "") == "O" and getattr(dtype, "name", "") == "object"
+
+
+def objects(values: Iterable[Any]) -> list[Any]:
+    """Return a list of Python objects; a value that pandas takes for missing is None."""
+    missing = values.isna() if hasattr(values, "isna") else None
+    found = values.tolist() if hasattr(values, "tolist") else list(values)
+    return found if missing is None else [None if no else v for v, no in zip(found, missing, strict=True)]
+
+
+def _as(found: pa.Array, kind: pa.DataType) -> Converted:
+    """Convert an array; all values but null are lost where the types have none in common."""
+    if converts(found.type, kind):
+        return converted(found, kind)
+    lost = found.is_valid()
+    return pa.nulls(len(found), kind), lost if lost.true_count else None
+
+
+def _has_booleans(values: Sequence[Any], found: pa.Array) -> bool:
+    """Tell whether there are booleans among floats, which Arrow takes for 0 and 1."""
+    numbers = found.fill_null(2).to_numpy(zero_copy_only=False)
+    likely = np.flatnonzero((numbers == 0) | (numbers == 1)).tolist()
+    return any(isinstance(values[row], bool | np.bool_) for row in likely)
+
+
+def _by_class(values: Sequence[Any], kind: pa.DataType) -> Converted:
+    """Convert the values of each class on their own, and put them together."""
+    classes = set(map(type, values)) - {_NOTHING}
+    if len(classes) == 1 and len(values):
+        return _alike(values, classes.pop(), kind)
+    found, lost = pa.nulls(len(values), kind), np.zeros(len(values), np.bool_)
+    for each in classes:
+        rows = np.fromiter((type(value) is each for value in values), np.bool_, len(values))
+        some = [value if mine else None for value, mine in zip(values, rows.tolist(), strict=True)]
+        part, bad = _alike(some, each, kind)
+        found = pc.if_else(pa.array(rows), part, found)
+        if bad is not None:
+            lost |= bad.to_numpy(zero_copy_only=False)
+    return found, pa.array(lost) if lost.any() else None
+
+
+def natural(values: Sequence[Any]) -> pa.Array:
+    """Return Python objects in the type that they have, all of it.
+
+    Raises ``TypeError``, ``ValueError`` or an error of Arrow where they have none in common.
+
+    >>> natural([1, 2.5]).type, natural([2**63]).type, natural([np.timedelta64(1, "m")]).type
+    (DataType(double), DataType(uint64), DurationType(duration[s]))
+    """
+    classes = set(map(type, values)) - {_NOTHING}
+    if len(classes) == 1:
+        return _of_class(values, classes.pop())
+    found = pa.array(values)
+    if pa.types.is_temporal(found.type) or (pa.types.is_float64(found.type) and _has_booleans(values, found)):
+        names = ", ".join(sorted(each.__name__ for each in classes))
+        msg = f"they are of several types: {names}"
+        raise TypeError(msg)
+    return found
+
+
+def _alike(values: Sequence[Any], each: type, kind: pa.DataType) -> Converted:
+    """Convert values that are of one class, or None."""
+    try:
+        return _as(_of_class(values, each), kind)
+    except _REFUSED:
+        return _one_by_one(values, kind)
+
+
+def _of_class(values: Sequence[Any], each: type) -> pa.Array:
+    """Return objects of one class, or None, in their own type; raises where Arrow has no array of them all."""
+    if hasattr(each, "asm8"):  # of pandas: moments and lengths, with nanoseconds
+        scalars = [None if value is None else value.asm8 for value in values]
+        return _of_scalars(scalars, "UTC" if _zoned(values) else None)  # in UTC is ``asm8`` of an instant
+    if issubclass(each, np.datetime64 | np.timedelta64):
+        return _of_scalars(values)
+    if issubclass(each, datetime):
+        return pa.array(values, pa.timestamp("us", "UTC" if _zoned(values) else None))
+    if issubclass(each, time) and _zoned(values):
+        msg = "Arrow has no time of day in a zone"
+        raise TypeError(msg)
+    if issubclass(each, int | np.integer) and each is not bool:
+        return _of_integers(values)
+    return pa.array(values)
+
+
+def _zoned(values: Sequence[Any]) -> bool:
+    """Tell whether moments are in zones; raises ``TypeError`` if some are."""
+    zones = {getattr(value, "tzinfo", None) is not None for value in values if value is not None}
+    if len(zones) > 1:
+        msg = "some have a zone and others none"
+        raise TypeError(msg)
+    return True in zones
+
+
+def _of_integers(values: Sequence[Any]) -> pa.Array:
+    """Return integers, those beyond 64 bits as decimals."""
+    for kind in (pa.int64(), pa.uint64()):
+        try:
+            return pa.array(values, kind)
+        except _REFUSED:
+            continue
+    return pa.array([None if value is None else Decimal(int(value)) for value in values], pa.decimal256(76))
+
+
+def _of_scalars(values: Sequence[Any], zone: str | None = None) -> pa.Array:
+    """Return scalars of NumPy, which must be of one unit."""
+    units = {value.dtype for value in values if value is not None}
+    if len(units) > 1:
+        msg = "they have several units"
+        raise TypeError(msg)
+    unit = units.pop()
+    nothing = np.array("NaT", unit)
+    found = _of_numpy(np.array([nothing if value is None else value for value in values], unit))
+    return (
+        found.cast(pa.timestamp(found.type.unit, zone))
+        if zone and pa.types.is_timestamp(found.type)
+        else found
+    )
+
+
+def _one_by_one(values: Sequence[Any], kind: pa.DataType) -> Converted:
+    """Convert values each on its own; one that is of no type is lost."""
+    parts = [_alone(value, kind) for value in values]
+    lost = pa.array([bad for _, bad in parts], pa.bool_())
+    return pa.concat_arrays([found for found, _ in parts]), lost if lost.true_count else None
+
+
+def _alone(value: Any, kind: pa.DataType) -> tuple[pa.Array, bool]:
+    try:
+        found, bad = _as(_of_class([value], type(value)), kind)
+    except _REFUSED:
+        return pa.nulls(1, kind), True
+    return found, bad is not None
+
+
+def _of_numpy(values: NDArray[Any]) -> pa.Array:
+    """Return an array of NumPy in the type that it has; raises ``TypeError`` where Arrow has no such unit."""
+    if values.dtype.kind not in "mM":
+        return pa.array(values)
+    unit, steps = np.datetime_data(values.dtype)
+    if unit in _ARROW_UNITS and steps == 1:
+        return pa.array(values)
+    letter = values.dtype.kind
+    if letter == "M" and unit in "YMWD":
+        return pa.array(values.astype("M8[D]"))
+    if unit in ("W", "D", "h", "m") or unit in _ARROW_UNITS:
+        finer = values.astype(f"{letter}8[{unit if unit in _ARROW_UNITS else 's'}]")
+        if (np.isnat(values) | (finer.astype(values.dtype) == values)).all():
+            return pa.array(finer)
+    msg = f"{values.dtype} has no unit that is known here: values.astype('{letter}8[ns]')"
+    raise TypeError(msg)
+
+
+def _nested(values: Sequence[Any], kind: pa.DataType) -> Converted:
+    """Convert lists, maps and structs, a level at a time; a row is lost with any value in it."""
+    types = pa.types
+    if types.is_struct(kind):
+        return _structs(values, kind)
+    if types.is_map(kind):
+        pairs = pa.struct([pa.field("key", kind.key_type), pa.field("value", kind.item_type)])
+        rows = [list(value.items()) if isinstance(value, Mapping) else value for value in values]
+        found, lost = _nested(rows, pa.list_(pairs))
+        keys, items = (found.values.field(at) for at in range(2))
+        gone = found.is_null().to_numpy(zero_copy_only=False)
+        offsets = pa.array(found.offsets.to_numpy(), pa.int32(), mask=np.append(gone, False))
+        return pa.MapArray.from_arrays(offsets, keys, items, type=kind), lost
+    if types.is_list(kind) or types.is_large_list(kind):
+        return _lists(values, kind)
+    found, lost = _lists(values, pa.list_(kind.value_field))
+    found, more = converted(found, kind)
+    return found, either(lost, more)
+
+
+def _lists(values: Sequence[Any], kind: pa.DataType) -> Converted:
+    rows = [list(value) if isinstance(value, list | tuple | np.ndarray) else None for value in values]
+    bad = np.array(
+        [row is None and value is not None for row, value in zip(rows, values, strict=True)], np.bool_
+    )
+    lengths = np.array([0 if row is None else len(row) for row in rows], np.int64)
+    found, more = of_values(list(chain.from_iterable(row for row in rows if row)), kind.value_type)
+    if more is not None:
+        bad[np.repeat(np.arange(len(rows)), lengths)[more.to_numpy(zero_copy_only=False)]] = True
+    gone = bad | np.array([value is None for value in values], np.bool_)
+    ends = np.concatenate([[0], np.cumsum(lengths)])
+    of, width = (pa.LargeListArray, np.int64) if pa.types.is_large_list(kind) else (pa.ListArray, np.int32)
+    column = of.from_arrays(pa.array(ends.astype(width)), found, type=kind, mask=pa.array(gone))
+    return column, pa.array(bad) if bad.any() else None
+
+
+def _structs(values: Sequence[Any], kind: pa.StructType) -> Converted:
+    names = [field.name for field in kind]
+    rows = [dict(zip(names, value, strict=True)) if _is_row(value, names) else value for value in values]
+    bad = np.array([row is not None and not _has_only(row, names) for row in rows], np.bool_)
+    columns = []
+    for field in kind:
+        cells = [
+            None if row is None or no else row.get(field.name)
+            for row, no in zip(rows, bad.tolist(), strict=True)
+        ]
+        column, more = of_values(cells, field.type)
+        columns.append(column)
+        if more is not None:
+            bad = bad | more.to_numpy(zero_copy_only=False)
+    gone = bad | np.array([row is None for row in rows], np.bool_)
+    if not columns:
+        return pa.array([None if no else {} for no in gone.tolist()], kind), pa.array(
+            bad
+        ) if bad.any() else None
+    column = pa.StructArray.from_arrays(columns, fields=list(kind), mask=pa.array(gone))
+    return column, pa.array(bad) if bad.any() else None
+
+
+def _is_row(value: Any, names: list[str]) -> bool:
+    return isinstance(value, tuple) and len(value) == len(names)
+
+
+def _has_only(row: Any, names: list[str]) -> bool:
+    return isinstance(row, Mapping) and set(row) <= set(names)
