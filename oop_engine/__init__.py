@@ -76,7 +76,7 @@ if TYPE_CHECKING:  # to use
         Variant as Variant,
     )
     from oop_engine.operators.rewrites.in_order import in_order as in_order
-    from oop_engine.core.halves import consolidated as consolidated
+    from oop_engine.core.graphs.halves import consolidated as consolidated
     from oop_engine.runners.dispatch import Result as Result
     from oop_engine.runners.feeds.bad_rows import BadRow as BadRow
     from oop_engine.runners.local import Local as Local
@@ -143,4 +143,6 @@ if TYPE_CHECKING:  # to extend
         register_format as register_format,
     )
 else:
-    __getattr__, __dir__ = lazy_names(__name__, by_name_only={"contract_suite"})
+    __getattr__, __dir__ = lazy_names(
+        __name__, by_name_only={"contract_suite"}, elsewhere="oop_engine.operators"
+    )

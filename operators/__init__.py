@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from oop_engine.system.lazy_names import lazy_names
+from oop_engine.system.other_names import INSTEAD
 
 if __name__ != "oop_engine.operators":  # a class under two names would be two classes
     msg = f"the operators of oop-engine are the package oop_engine.operators; got {__name__!r}: import that"
@@ -154,4 +155,4 @@ if TYPE_CHECKING:  # values: windows, aggregates, policies, and what yours are m
         Windows as Windows,
     )
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(__name__, instead=INSTEAD)

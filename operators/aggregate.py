@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import ContractError, GraphError
 from oop_engine.core.operator import Emission, Operator, State
 from oop_engine.core.page import Page
@@ -85,6 +86,7 @@ def _checked(page: Page) -> tuple[Integers, Integers]:
     return first, last
 
 
+@checked_arguments
 class Aggregate(Operator):
     """Aggregates of tuples tagged by ``Bucket(windows)``; parameters as of ``WindowAggregate``.
 

@@ -18,11 +18,13 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 
 from oop_engine import Emission, GraphError, Linear, Operator, Page, Punctuation, Schema
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.operators.values.expressions import Expression, evaluate, text_of, types_of
 
 __all__ = ["Apply"]
 
 
+@checked_arguments
 class Apply(Operator):
     """Adds the columns of ``columns`` (name to expression), or puts them in place of old ones.
 

@@ -25,6 +25,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import GraphError
 from oop_engine.core.operator import Emission, Operator, State
 from oop_engine.core.page import Page
@@ -39,6 +40,7 @@ from oop_engine.operators.windows import Extents, Over, Windows, divisible_by
 __all__ = ["Bucket"]
 
 
+@checked_arguments
 class Bucket(Operator):
     """Adds ``first_wid`` and ``last_wid`` for ``windows``; ``by`` only for partitioned windows.
 

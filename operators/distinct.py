@@ -42,6 +42,7 @@ from oop_engine import (
     State,
     Watermark,
 )
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.groups.timers import Timers
 from oop_engine.core.groups.zeros import with_unsigned_zeros, zeros_in
@@ -66,6 +67,7 @@ def _with_bounds(state: dict[Any, Any]) -> dict[Any, Any]:
     return changing(with_bounds, "net" if "net" in state else "")(state)
 
 
+@checked_arguments
 class Distinct(Operator):
     """Each combination of ``by`` and the progressing attribute once (None: of all columns).
 
@@ -90,8 +92,8 @@ class Distinct(Operator):
     waits = "every value is kept"
 
     def __init__(self, by: Sequence[str] | None = None) -> None:
-        if by is not None and (isinstance(by, str) or len(set(by)) != len(by)):
-            msg = f"Distinct: by must be different column names, by=('src',); got by={by!r}"
+        if by is not None and len(set(by)) != len(by):
+            msg = f"Distinct: by must be different column names, by=['src']; got by={by!r}"
             raise GraphError(msg)
         self.by = None if by is None else tuple(by)
 

@@ -21,6 +21,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import ContractError, GraphError
 from oop_engine.core.operator import Emission, Operator
 from oop_engine.core.page import Page
@@ -32,6 +33,7 @@ from oop_engine.operators.policies.running_bound import length_of
 __all__ = ["Expire"]
 
 
+@checked_arguments
 class Expire(Operator):
     """Adds ``at``, the progressing attribute of the output, and ``weight``, an int64 column of +1 and -1.
 

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import GraphError
 from oop_engine.core.groups.group_index import GroupIndex
 from oop_engine.core.groups.zeros import with_unsigned_zeros, zeros_in
@@ -39,6 +40,7 @@ __all__ = ["Latest"]
 _MOST = 65_536  # rows of a page
 
 
+@checked_arguments
 class Latest(Operator):
     """Adds ``at``, the progressing attribute of the output, and ``weight``, an int64 column of +1 and -1.
 
@@ -61,8 +63,8 @@ class Latest(Operator):
     waits = "tuples"
 
     def __init__(self, by: Sequence[str], where: Expression, at: str = "at", weight: str = "weight") -> None:
-        if isinstance(by, str) or not by:
-            msg = f"Latest: by must be a tuple of one column or more; got {by!r}"
+        if not by:
+            msg = "Latest: by must be one column or more, such as by='truck'; got none"
             raise GraphError(msg)
         self.by, self.where, self.at, self.weight = tuple(by), where, at, weight
 

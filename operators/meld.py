@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import GraphError
 from oop_engine.core.operator import Emission, Operator, State
 from oop_engine.core.progress import Progress
@@ -30,7 +31,10 @@ from oop_engine.core.schema import Schema
 
 __all__ = ["Meld"]
 
+_MOST = 10_000  # inputs
 
+
+@checked_arguments
 class Meld(Operator):
     """Union of ``n_inputs`` streams of one schema, in the order in which pages come.
 
@@ -52,8 +56,8 @@ class Meld(Operator):
     revisions = "passes"
 
     def __init__(self, n_inputs: int) -> None:
-        if n_inputs < 1:
-            msg = f"Meld: there must be at least one input; got n_inputs={n_inputs!r}"
+        if not 1 <= n_inputs <= _MOST:
+            msg = f"Meld: n_inputs must be a number of inputs from 1 to {_MOST:,}; got {n_inputs!r}"
             raise GraphError(msg)
         self.inputs = tuple(f"in{i}" for i in range(n_inputs))
 

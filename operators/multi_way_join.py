@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import GraphError
 from oop_engine.core.groups.zeros import with_unsigned_zeros, zeros_in
 from oop_engine.core.operator import Emission, Operator, State
@@ -36,13 +37,14 @@ from oop_engine.operators.joining.bands import AsOf, Bands
 from oop_engine.operators.joining.bounds import with_highest
 from oop_engine.operators.joining.index import with_tuples_in_order
 from oop_engine.operators.joining.star import StarState
-from oop_engine.operators.joining.terms import JoinTerms
+from oop_engine.operators.joining.terms import JoinTerms, key_columns
 
 __all__ = ["MultiJoin"]
 
 _WHAT = "MultiJoin"
 
 
+@checked_arguments
 class MultiJoin(Operator):
     """Join the tuples of ``anchor`` with those of each stream of ``bands`` that have equal ``keys``.
 
@@ -73,14 +75,13 @@ class MultiJoin(Operator):
 
     waits = "every tuple is kept"
 
-    def __init__(self, anchor: str, bands: Mapping[str, Bands], keys: Sequence[Sequence[str]]) -> None:
+    def __init__(
+        self, anchor: str, bands: Mapping[str, Bands], keys: Sequence[str | Sequence[str]] | str
+    ) -> None:
         self.inputs = (anchor, *bands)
-        self.bands, self.keys = dict(bands), tuple(tuple(key) for key in keys)
+        self.bands, self.keys = dict(bands), key_columns(keys, self.inputs, _WHAT)
         if len(set(self.inputs)) < 3 or anchor in bands:
             msg = f"{_WHAT}: there must be two or more streams beside {anchor!r}; got {list(bands)}: use OAJoin for one"
-            raise GraphError(msg)
-        if any(isinstance(key, str) or len(key) != len(self.inputs) for key in keys):
-            msg = f"{_WHAT}: a key must name a column of each of {', '.join(self.inputs)}; got {list(keys)}"
             raise GraphError(msg)
         if as_of := [name for name, band in bands.items() if isinstance(band, AsOf)]:
             msg = (

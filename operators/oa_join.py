@@ -40,6 +40,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import GraphError
 from oop_engine.core.groups.zeros import with_unsigned_zeros, zeros_in_keys
 from oop_engine.core.operator import Emission, Operator, State
@@ -52,7 +53,7 @@ from oop_engine.operators.joining.bands import AsOf, Bands
 from oop_engine.operators.joining.bounds import with_highest
 from oop_engine.operators.joining.index import with_tuples_in_order
 from oop_engine.operators.joining.speculative import CHANGE, join_state
-from oop_engine.operators.joining.terms import JoinTerms, Residual
+from oop_engine.operators.joining.terms import JoinTerms, Residual, key_columns
 from oop_engine.operators.ordering.due_rows import DueRows, check_flush
 from oop_engine.operators.revisions.joined import joined_changes, with_changes
 from oop_engine.operators.values.describe_value import describe_value
@@ -63,6 +64,7 @@ __all__ = ["OAJoin"]
 _KINDS = ("individual", "joint", "both")
 
 
+@checked_arguments
 class OAJoin(Operator):
     """Join tuples with equal ``keys`` whose timestamps are in the ``band``.
 
@@ -120,7 +122,7 @@ class OAJoin(Operator):
 
     def __init__(
         self,
-        keys: Sequence[tuple[str, str]],
+        keys: Sequence[str | tuple[str, ...]] | str,
         band: Bands,
         residual: Residual | None = None,
         punctuation: str = "individual",
@@ -132,7 +134,9 @@ class OAJoin(Operator):
         if punctuation not in _KINDS:
             msg = f"OAJoin: punctuation must be one of {', '.join(_KINDS)}; got {punctuation!r}"
             raise GraphError(msg)
-        self.terms = JoinTerms("OAJoin", tuple(keys), band, residual, suffix, kind)
+        self.terms = JoinTerms(
+            "OAJoin", key_columns(keys, self.inputs, "OAJoin"), band, residual, suffix, kind
+        )
         if punctuation != "individual" and not self.terms.kind.pairs:
             msg = f"OAJoin: kind={kind!r} has no right time, so punctuation must be 'individual'; got {punctuation!r}"
             raise GraphError(msg)
@@ -143,6 +147,11 @@ class OAJoin(Operator):
             raise GraphError(msg)
         self.speculative = self._checked_speculative(speculative)
         self.revisions = "takes" if kind == "inner" and not isinstance(band, AsOf) else "refuses"
+
+    @property
+    def keys(self) -> tuple[tuple[str, ...], ...]:
+        """The key columns, a left and a right one each."""
+        return self.terms.keys
 
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
         left, right = inputs

@@ -37,12 +37,14 @@ from oop_engine import (
     Schema,
     Watermark,
 )
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.saved import Saved
 from oop_engine.operators.values.expressions import Expression, evaluate, text_of, types_of
 
 __all__ = ["Project"]
 
 
+@checked_arguments
 class Project(Operator):
     """Keeps ``columns``: a list of names, or a mapping from new names to old or expressions.
 
@@ -66,7 +68,13 @@ class Project(Operator):
     def __init__(
         self, columns: Sequence[str] | Mapping[str, Expression], progressing: str | None = None
     ) -> None:
-        if isinstance(columns, str) or not columns or len(set(columns)) != len(columns):
+        if isinstance(columns, str):
+            columns = (columns,)
+        if (
+            not isinstance(columns, Mapping | tuple | list)
+            or not columns
+            or len(set(columns)) != len(columns)
+        ):
             msg = f"Project: columns must be different names, or a mapping of new names; got {columns!r}"
             raise GraphError(msg)
         self.columns: dict[str, Expression] = (

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from oop_engine import Emission, Operator, Page, Schema
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.operators.values.expressions import (
     Expression,
     evaluate,
@@ -29,6 +30,7 @@ from oop_engine.operators.values.expressions import (
 __all__ = ["Select"]
 
 
+@checked_arguments
 class Select(Operator):
     """Tuples for which ``predicate`` is true; null is not true, as in SQL.
 

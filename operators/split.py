@@ -21,12 +21,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine import Emission, GraphError, Operator, Page, Punctuation, Schema
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.saved import Saved
 from oop_engine.operators.values.expressions import Expression, evaluate, mask_of, require_boolean, text_of
 
 __all__ = ["Goes", "Split"]
 
 
+@checked_arguments
 class Split(Operator):
     """Divides a stream by ``predicates``: output port to predicate, tried in this order.
 

@@ -49,6 +49,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.change import Change, OpenWindows
 from oop_engine.core.errors import GraphError
 from oop_engine.core.operator import Emission, Operator, State
@@ -96,6 +97,7 @@ _WHAT = "WindowAggregate"
 _FEW = 3  # definitions that are all named in a drawing
 
 
+@checked_arguments
 class WindowAggregate(Operator):
     """``aggregates`` (output name to aggregate) of each window, for each group of ``by``.
 

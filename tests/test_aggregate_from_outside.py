@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oop_engine import Graph, Page, Schema, run
-from oop_engine.core.halves import consolidated
+from oop_engine.core.graphs.halves import consolidated
 from oop_engine.operators import (
     BoundedDisorder,
     Count,

@@ -26,7 +26,7 @@ CALLS_OF_A_PAGE = 70  # pushed, and worked off up to the sink; closes nothing
 CALLS_OF_A_CLOSING_PAGE = 173  # the same, but a punctuation follows from it, and a window leaves
 CALLS_OF_A_SERVED_ROW = 91  # pushed into ``Local`` by a task with nothing else to do; closes nothing
 FILES_OF_A_PAGE = 8  # of operators, inside WindowAggregate; one of them is about keys
-FILES_OF_A_PUNCTUATION = 10  # the same, where a window leaves
+FILES_OF_A_PUNCTUATION = 11  # the same, where a window with a sum leaves
 
 OPERATORS = Path(oop_engine.__file__).parent / "operators"
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.int64(), "v": pa.int64()}, "ts", "s")

@@ -127,7 +127,12 @@ def operator_breach(path: Path, rest: list[str]) -> str | None:
     if rest[0] == "core":
         graph = rest[1:2] == ["graphs"]
         return "an operator knows no graph" if graph and not path.match(REWRITES) else None
-    allowed = (["system", "stopwatch"], ["system", "lazy_names"], ["system", "memory"])
+    allowed = (
+        ["system", "stopwatch"],
+        ["system", "lazy_names"],
+        ["system", "other_names"],
+        ["system", "memory"],
+    )
     return None if rest in allowed else "an operator knows the kernel alone"
 
 

@@ -14,6 +14,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from oop_engine.core.arguments import did_you_mean
 from oop_engine.core.errors import GraphError, UnitError
 from oop_engine.core.graphs.html import table_html
 from oop_engine.core.late.packing import Packing
@@ -24,6 +25,7 @@ from oop_engine.core.values.moments import moment_in
 
 __all__ = ["NULL_UNMATCHED", "Schema"]
 
+_MOST = 2**63 - 1
 NULL_UNMATCHED = {"unmatched": "null"}
 """Metadata of a column that an outer join has made nullable: no progress can be made by it."""
 
@@ -166,12 +168,17 @@ class Schema:
                 msg = f"{place}: a column is given by its name, a text; got {name!r}: make it a column, by an Apply"
                 raise GraphError(msg)
             if name not in self.names:
-                msg = f"{place}: no column {name!r} in its input; there are {', '.join(self.names)}"
+                hint = did_you_mean(name, self.names)
+                msg = f"{place}: no column {name!r} in its input; there are {', '.join(self.names)}{hint}"
                 raise GraphError(msg)
 
     def length(self, length: Length, place: str) -> int:
         """Return ``length`` in units of the progressing attribute (see ``units.to_units``)."""
-        return to_units(length, self.unit, place)
+        found = to_units(length, self.unit, place)
+        if not -_MOST <= found <= _MOST:
+            msg = f"{place} must fit 64 bits in {self.unit!r}; got {length!r}: take a shorter one"
+            raise UnitError(msg)
+        return found
 
     def instant(self, value: Length | datetime, place: str) -> int:
         """Return a value of the progressing attribute in its unit: a moment, or as ``length`` takes it.

@@ -15,20 +15,28 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable, Mapping
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
+from types import FrameType
 from typing import Any
 
 __all__ = ["lazy_names"]
 
 
 def lazy_names(
-    package: str, *, by_name_only: Container[str] = ()
+    package: str,
+    *,
+    by_name_only: Container[str] = (),
+    instead: Mapping[str, str] | None = None,
+    elsewhere: str | None = None,
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return the ``__getattr__`` and the ``__dir__`` of ``package``, which knows ``__all__`` too.
 
-    ``by_name_only``: names that ``import *`` leaves out, for they need an extra.
+    ``by_name_only``: names that ``import *`` leaves out, for they need an extra.  ``instead``: names that other systems
+    have, in small letters without ``_``, and the names here.  ``elsewhere``: another package whose names are meant
+    where this one has none that is alike.
     Reading the list takes about a millisecond, once.  Raises ``ImportError`` there for a package without its source.
     """
 
@@ -41,13 +49,56 @@ def lazy_names(
         if name == "__all__":
             names[name] = sorted(one for one in homes() if one not in by_name_only)
         elif name.startswith("__") or name not in homes():
-            msg = f"module {package!r} has no attribute {name!r}"
+            hint = "" if name.startswith("_") else meant(name, homes(), instead or {})
+            if not hint and elsewhere is not None and not name.startswith("_"):
+                hint = _of_another(name, elsewhere)
+            msg = f"module {package!r} has no attribute {name!r}{hint}"
+            if hint and _imported(sys._getframe(1)):  # Python drops the words of an AttributeError there
+                raise ImportError(msg, name=package)
             raise AttributeError(msg)
         else:
             names[name] = getattr(import_module(homes()[name]), name)
         return names[name]
 
     return load, lambda: sorted({*vars(sys.modules[package]), *homes()})
+
+
+def _of_another(name: str, package: str) -> str:
+    """Return that another package has the name, or one that is alike."""
+    other = import_module(package)
+    if name in dir(other):
+        return f": from {package} import {name}"
+    try:
+        getattr(other, name)
+    except AttributeError as error:
+        found = str(error).partition(f"{name!r}")[2]
+        return f" (of {package}){found}" if found else ""
+    return ""
+
+
+def _imported(frame: FrameType) -> bool:
+    """Tell whether a frame is at a ``from ... import``."""
+    import dis  # only where a name is wrong
+
+    return dis.opname[frame.f_code.co_code[frame.f_lasti]] == "IMPORT_FROM"
+
+
+def meant(name: str, known: Iterable[str], instead: Mapping[str, str]) -> str:
+    """Return the name that was meant, as the end of a message, or nothing.
+
+    >>> meant("TumblingWindow", ["Tumbling"], {"hoppingwindow": "Sliding"})
+    ': did you mean Tumbling?'
+    >>> meant("HoppingWindow", ["Tumbling"], {"hoppingwindow": "Sliding"})
+    ': write Sliding'
+    """
+    small = name.lower().replace("_", "")
+    if small in instead:
+        return f": write {instead[small]}"
+    names = {one.lower(): one for one in known}
+    stem = small.removesuffix("windows").removesuffix("window").removesuffix("join").removesuffix("aggregate")
+    close = [names[one] for one in (stem, small) if one in names]
+    close += [names[one] for one in get_close_matches(small, names, 1, 0.65)]
+    return f": did you mean {close[0]}?" if close else ""
 
 
 def listed(source: str) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates.base import Aggregation, Arrays, Part, checked_type, fewer
 from oop_engine.operators.aggregates.collecting import listed, listed_if, one_of
@@ -18,6 +19,7 @@ from oop_engine.operators.aggregates.sort_keys import has_order, plain
 __all__ = ["ArgMax", "ArgMin"]
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class ArgMin(Aggregation):
     """Value of the column ``of`` in the tuple in which ``at`` is smallest; of several, the smallest value of ``of``.

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import Schema
 
@@ -87,6 +88,7 @@ class Aggregation(ABC):
         return column_of(states[0][0], kind, null)
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class OfColumn(Aggregation):
     """An aggregate of one column's values."""

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import order_codes
@@ -30,6 +31,7 @@ Integers = NDArray[np.int64]
 _MOST = 32_767  # lists of a page of results have 32-bit offsets
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class Collect(OfColumn):
     """The values of a window, a struct of the list ``values`` and of ``beyond``; null for no values.

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates.base import Aggregation, Part
 
 __all__ = ["Count"]
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class Count(Aggregation):
     """Number of tuples, or of the non-null values of ``column``: int64, 0 for none."""

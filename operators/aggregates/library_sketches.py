@@ -17,6 +17,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import pyarrow as pa
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import GraphError, not_installed
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates.base import Arrays, OfColumn, Part
@@ -76,6 +77,7 @@ class _OfLibrary(OfColumn):
         raise NotImplementedError
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class Kll(_OfLibrary):
     """The value below which a share ``q`` of the values lies, float64, by a KLL sketch; null for no values.
@@ -102,6 +104,7 @@ class Kll(_OfLibrary):
         return None if sketch.is_empty() else sketch.get_quantile(float(self.q), True)
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class TDigest(_OfLibrary):
     """A quantile ``q`` by a t-digest, float64, between values; null for no values.
@@ -129,6 +132,7 @@ class TDigest(_OfLibrary):
         return None if sketch.is_empty() else sketch.get_quantile(float(self.q))
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class FrequentItems(_OfLibrary):
     """The texts that at least ``share`` of all are, and none left out: a list as that of ``TopK``; null for no values.

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates.base import Arrays, OfColumn, Part, fewer
@@ -21,6 +22,7 @@ from oop_engine.operators.aggregates.wide import deviations
 __all__ = ["Stddev", "Var"]
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class Var(OfColumn):
     """Variance, float64, numerically stable: the sum of squared deviations over n - ``ddof``.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates.base import (
     Aggregation,
@@ -57,6 +58,7 @@ class GeometricMean(OfColumn):
         return pa.array(mean, kind, mask=fewer(number, 1))
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class WeightedAvg(Aggregation):
     """Mean of ``column`` in which each value counts ``weight`` times, float64: the centre of mass.

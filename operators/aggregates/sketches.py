@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates.base import Arrays, OfColumn, Part
@@ -70,6 +71,7 @@ class Bins:
         return found
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class ApproxQuantile(OfColumn):
     """The value below which a share ``q`` of the values lies, float64, within ``error`` (relative) of the exact one.
@@ -103,6 +105,7 @@ class ApproxQuantile(OfColumn):
         return pa.array(Bins(self.error).middle(bins), kind, mask=null, from_pandas=False)
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class ApproxCountDistinct(CountDistinct):
     """Number of different values, int64, 0 for none, with a standard error of ``error`` (relative).

@@ -60,10 +60,14 @@ class Sum(_Added):
         return part, Part("count", self.column)
 
     def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
-        total = unwrapped(states[0])
+        total = states[0]
+        if len(total) == 2 and total[1].dtype == np.int32:  # carried
+            total = unwrapped(total) if total[1].any() else total[:1]
         if len(total) > 1 and (rows := beyond(total, kind)).size:
             raise SumOverflowError(self.column, int(rows[0]))
-        return super().result([total, *states[1:]], kind)
+        if len(total) > 1:
+            return super().result([total, *states[1:]], kind)
+        return column_of(total[0], kind, fewer(states[1][0], 1))
 
 
 class Avg(_Added):

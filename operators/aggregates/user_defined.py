@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates.base import Aggregation, Arrays, Part
@@ -16,6 +17,7 @@ from oop_engine.operators.aggregates.base import Aggregation, Arrays, Part
 __all__ = ["UserDefined"]
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class UserDefined(Aggregation):
     """An aggregate of your own, as functions over whole arrays.

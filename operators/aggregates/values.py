@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates.base import Aggregation, Arrays, Part
@@ -46,6 +47,7 @@ Integers = NDArray[np.int64]
 Method = Literal["linear", "lower", "nearest"]
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class _OfValues(Aggregation):
     """An aggregate of a column's different values and their counts."""
@@ -87,6 +89,7 @@ class _OfValues(Aggregation):
         """Return the results, one for each list of values."""
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class Quantile(_OfValues):
     """The value below which a share ``q`` of the values lies, 0 <= ``q`` <= 1.
@@ -145,6 +148,7 @@ class Quantile(_OfValues):
         return pa.array(between, kind, mask=null, from_pandas=False)
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class Median(Quantile):
     """The middle value, float64: the mean of the two in the middle, if they are an even number."""
@@ -153,6 +157,7 @@ class Median(Quantile):
     method: Method = field(default="linear", init=False, repr=False)
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class CountDistinct(_OfValues):
     """Number of different values: int64, 0 for none."""
@@ -166,6 +171,7 @@ class CountDistinct(_OfValues):
         return pa.array(values.lengths, kind)
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class Mode(_OfValues):
     """The most frequent value, of several the smallest; of the column's type."""
@@ -199,6 +205,7 @@ class _Frequent(_OfValues):
         return pa.ListArray.from_arrays(offsets, structs, type=kind)
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class TopK(_Frequent):
     """The ``k`` most frequent values: a list of structs (value, count), by count downwards, then value."""
@@ -215,6 +222,7 @@ class TopK(_Frequent):
         return self._listed(values, *_frequent(values, self.k), kind)
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class HeavyHitters(_Frequent):
     """The values that at least ``share`` of all are, 0 < ``share`` <= 1; a list as that of ``TopK``."""

@@ -32,14 +32,9 @@ class SumOverflowError(Exception):
 
 
 def unwrapped(state: Arrays) -> Arrays:
-    """Return sums as they are, or those of ``kernels.monoids.Carried`` in words: in one where all fit it.
-
-    These are int64, and int32 how often each wrapped upwards.
-    """
-    if len(state) != 2 or state[1].dtype != np.int32:
-        return state
+    """Return sums of ``kernels.monoids.Carried``, int64 and int32 how often each wrapped upwards, in two words."""
     low, wraps = state
-    return (low, wraps + (low >> 63)) if wraps.any() else (low,)
+    return low, wraps + (low >> 63)
 
 
 def fits(wide: Arrays) -> NDArray[np.bool_]:

@@ -28,6 +28,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import ContractError, GraphError
 from oop_engine.core.groups.group_index import GroupIndex, occurring
 from oop_engine.core.groups.in_python import rows_of
@@ -46,6 +47,7 @@ __all__ = ["Describe"]
 _KINDS = ("linear", "groups", "joint", "watermarks")
 
 
+@checked_arguments
 class Describe(Operator):
     """Keeps the wanted kinds of punctuation, at a granularity.
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import ContractError, GraphError
 from oop_engine.core.operator import Emission, Operator, State
 from oop_engine.core.page import Page
@@ -42,6 +43,7 @@ class Ahead(StrEnum):
     """The largest value that was accepted before."""
 
 
+@checked_arguments
 class Guard(Operator):
     """Diverts tuples that are more than ``limit`` ahead of the arrival clock or of the stream.
 

@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import GraphError, LateTuple
 from oop_engine.core.operator import Emission, Operator, State
 from oop_engine.core.page import Page
@@ -47,6 +48,7 @@ __all__ = ["Punctuate"]
 Bounds = int | NDArray[np.int64] | None
 
 
+@checked_arguments
 class Punctuate(Operator):
     """Generator of punctuation after ``policy``.
 

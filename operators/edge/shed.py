@@ -25,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import ContractError, GraphError
 from oop_engine.core.operator import Emission, Operator
 from oop_engine.core.page import Page
@@ -40,6 +41,7 @@ _HIGH = np.uint64(32)  # half of a hash; tables of groups go by the other
 _MOST = 1 << 31
 
 
+@checked_arguments
 class Shed(Operator):
     """Keeps one tuple in ``one_in``, and adds ``weight``, an int64 column that is ``one_in``.
 

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import ContractError, GraphError
 from oop_engine.core.operator import Emission, Operator
 from oop_engine.core.page import Page
@@ -25,6 +26,7 @@ from oop_engine.core.schema import Schema
 __all__ = ["Stamp"]
 
 
+@checked_arguments
 class Stamp(Operator):
     """Adds ``column``, the arrival of each tuple, in the place of the progressing attribute, with its type and unit.
 

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import ContractError, GraphError
 from oop_engine.core.groups.group_index import GroupIndex
 from oop_engine.core.operator import Emission, Operator, State
@@ -54,6 +55,7 @@ Integers = NDArray[np.int64]
 _WHAT = "BufferingAggregate"
 
 
+@checked_arguments
 class BufferingAggregate(Operator):
     """As ``WindowAggregate(windows, aggregates, by)``, for a sorted input.
 

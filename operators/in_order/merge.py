@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import GraphError
 from oop_engine.core.operator import Emission, Operator, State
 from oop_engine.core.page import Page, concat
@@ -31,7 +32,10 @@ from oop_engine.operators.ordering.time_sorted import last_time
 
 __all__ = ["Merge"]
 
+_MOST = 10_000  # inputs
 
+
+@checked_arguments
 class Merge(Operator):
     """Order-preserving union of ``n_inputs`` sorted streams of one schema.
 
@@ -51,8 +55,8 @@ class Merge(Operator):
     needs_order = True
 
     def __init__(self, n_inputs: int) -> None:
-        if n_inputs < 1:
-            msg = f"Merge: there must be at least one input; got n_inputs={n_inputs!r}"
+        if not 1 <= n_inputs <= _MOST:
+            msg = f"Merge: n_inputs must be a number of inputs from 1 to {_MOST:,}; got {n_inputs!r}"
             raise GraphError(msg)
         self.inputs = tuple(f"in{i}" for i in range(n_inputs))
 

@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.groups.zeros import with_unsigned_zeros, zeros_in_keys
 from oop_engine.core.operator import Emission, Operator, State
 from oop_engine.core.page import Page
@@ -34,12 +35,13 @@ from oop_engine.operators.in_order.sorted_rows import SortedRows
 from oop_engine.operators.joining.bands import Bands
 from oop_engine.operators.joining.index import with_tuples_in_order
 from oop_engine.operators.joining.speculative import join_state
-from oop_engine.operators.joining.terms import JoinTerms, Residual
+from oop_engine.operators.joining.terms import JoinTerms, Residual, key_columns
 from oop_engine.operators.ordering.time_sorted import last_time
 
 __all__ = ["OPOBJoin"]
 
 
+@checked_arguments
 class OPOBJoin(Operator):
     """The join that ``OAJoin`` is, of sorted inputs, with sorted results.
 
@@ -64,13 +66,15 @@ class OPOBJoin(Operator):
 
     def __init__(
         self,
-        keys: Sequence[tuple[str, str]],
+        keys: Sequence[str | tuple[str, ...]] | str,
         band: Bands,
         residual: Residual | None = None,
         suffix: str = "_right",
         kind: str = "inner",
     ) -> None:
-        self.terms = JoinTerms("OPOBJoin", tuple(keys), band, residual, suffix, kind)
+        self.terms = JoinTerms(
+            "OPOBJoin", key_columns(keys, self.inputs, "OPOBJoin"), band, residual, suffix, kind
+        )
 
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
         return (self.terms.output_schema(*inputs),)

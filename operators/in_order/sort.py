@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import GraphError
 from oop_engine.core.operator import Emission, Operator, State
 from oop_engine.core.page import Page
@@ -38,6 +39,7 @@ from oop_engine.operators.values.describe_value import describe_value
 __all__ = ["Sort"]
 
 
+@checked_arguments
 class Sort(Operator):
     """Sorts by the progressing attribute, up to the bound of ``policy``.
 

@@ -17,6 +17,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import GraphError
 from oop_engine.core.punctuation import FOREVER, NEVER, shift
 from oop_engine.core.schema import Schema
@@ -31,6 +32,7 @@ Times = NDArray[np.int64]
 Bound = TypeVar("Bound", int, NDArray[np.int64])
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class Band:
     """Match if ``l.ts - before <= r.ts <= l.ts + after``; both ends belong to the band.
@@ -53,6 +55,7 @@ class Band:
         return BandRule(before, after)
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class TumblingBand:
     """Match if both timestamps are in one window: ``floor((ts - origin) / range)`` is equal."""
@@ -69,6 +72,7 @@ class TumblingBand:
         return TumblingRule(length, schema.instant(self.origin, f"{place}: origin"))
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class WindowIdBand:
     """Match if both tuples are in windows of one id; each pair once (thesis 5.2.2).
@@ -97,6 +101,7 @@ class WindowIdBand:
         return WindowIdRule(ranges[0], ranges[1], slide, schema.instant(self.origin, f"{place}: origin"))
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class AsOf:
     """Match the latest right tuple of the key that is not after the left one.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, get_args
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,7 @@ __all__ = ["TIME", "JoinTerms", "Keys", "Residual", "all_valid", "without_nulls"
 TIME = "time"
 """The progressing attribute of a full join."""
 
-Keys = tuple[tuple[str, str], ...]
+Keys = tuple[tuple[str, ...], ...]
 """Pairs of a left and a right column that must be equal."""
 
 Residual: TypeAlias = pc.Expression | Callable[[pa.RecordBatch], pa.Array | NDArray[np.bool_]]
@@ -57,9 +57,6 @@ class JoinTerms:
             got = f"kind={self.how!r}" if self.residual is None else "a residual"
             asked = "an AsOf band is for inner and left joins without a residual"
             msg = f"{self.operator}: {asked}; got {got}: select before it, or take a Band"
-            raise GraphError(msg)
-        if any(isinstance(pair, str) or len(pair) != 2 for pair in self.keys):
-            msg = f"{self.operator}: keys must be pairs (left column, right column); got {self.keys!r}"
             raise GraphError(msg)
         for side in (0, 1):
             names = self.names(side)
@@ -133,7 +130,7 @@ class JoinTerms:
             return None, None
         own = column if side == 0 else on_right
         pair = next((pair for pair in self.keys if pair[side] == own), None)
-        return pair or (own if side == 0 else None, own if side == 1 else None)
+        return (pair[0], pair[1]) if pair else (own if side == 0 else None, own if side == 1 else None)
 
     def holds(self, joined: pa.RecordBatch) -> NDArray[np.bool_] | None:
         """Return of which joined tuples the residual holds (null does not hold); None: there is none."""
@@ -164,6 +161,30 @@ class JoinTerms:
     def _time_type(self, left: Schema, right: Schema) -> pa.DataType:
         types = {schema.type_of(schema.progressing) for schema in (left, right)}
         return types.pop() if len(types) == 1 else pa.int64()
+
+
+def key_columns(keys: object, inputs: Sequence[str], place: str) -> tuple[tuple[str, ...], ...]:
+    """Return the columns of each key, one of each input; a name alone stands for the columns of that name.
+
+    Raises ``GraphError`` in the name of ``place`` for anything else.
+
+    >>> key_columns(["k", ("host", "src")], ("left", "right"), "OAJoin")
+    (('k', 'k'), ('host', 'src'))
+    """
+    given: Any = (
+        keys if isinstance(keys, Iterable) and not isinstance(keys, str | bytes | Mapping) else (keys,)
+    )
+    found = [(one,) * len(inputs) if isinstance(one, str) else one for one in given]
+    for one in found:
+        pair = isinstance(one, tuple | list) and len(one) == len(inputs)
+        if not pair or not all(isinstance(name, str) and name for name in one):
+            form = ", ".join(f"{name} column" for name in inputs)
+            msg = (
+                f"{place}: keys must be names, or tuples ({form}) where names differ; got {one!r}: "
+                "write keys=['k'] for columns of one name"
+            )
+            raise GraphError(msg)
+    return tuple(tuple(one) for one in found)
 
 
 def without_nulls(columns: Sequence[pa.Array]) -> bool:

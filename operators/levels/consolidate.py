@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import GraphError
 from oop_engine.core.operator import Emission, Operator, State
 from oop_engine.core.page import Page
@@ -43,6 +44,7 @@ from oop_engine.operators.windows import Windows
 __all__ = ["Consolidate"]
 
 
+@checked_arguments
 class Consolidate(Operator):
     """Results of ``windows`` from the rows of ``PartialAggregate(windows, aggregates, by)``.
 

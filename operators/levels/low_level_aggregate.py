@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import GraphError
 from oop_engine.core.groups.group_index import GroupIndex, occurring
 from oop_engine.core.operator import Emission, Operator, State
@@ -56,6 +57,7 @@ _DEAD = 4096  # keys of groups without an entry that may stay
 _WHAT = "LowLevelAggregate"
 
 
+@checked_arguments
 class LowLevelAggregate(Operator):
     """Partial ``aggregates`` of each group of ``by`` and pane of ``windows``, at most ``slots`` of them at a time.
 

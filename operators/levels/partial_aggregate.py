@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.groups.zeros import with_unsigned_zeros, zeros_in
 from oop_engine.core.operator import Emission, Operator, State
 from oop_engine.core.page import Page
@@ -38,6 +39,7 @@ from oop_engine.operators.windows import Windows
 __all__ = ["PartialAggregate"]
 
 
+@checked_arguments
 class PartialAggregate(Operator):
     """Partial ``aggregates`` of each page, for each group of ``by`` and pane of ``windows``.
 

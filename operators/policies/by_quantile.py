@@ -12,18 +12,26 @@ from typing import Any
 
 import numpy as np
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import GraphError
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.kernels.ordering import CELLS, quantile_behind
-from oop_engine.operators.policies.running_bound import Bounds, Policy, RunningBound, register_policy
+from oop_engine.operators.policies.running_bound import (
+    MOST_ROWS,
+    Bounds,
+    Policy,
+    RunningBound,
+    register_policy,
+)
 
 __all__ = ["ByQuantile"]
 
 
 @register_policy
+@checked_arguments
 @dataclass(frozen=True)
 class ByQuantile(Policy):
     """``share`` of the last ``rows`` tuples came no later than the bound allows for.
@@ -44,8 +52,8 @@ class ByQuantile(Policy):
         if not 0 < self.share <= 1:
             msg = f"ByQuantile: share must be above 0 and at most 1; got share={self.share}"
             raise GraphError(msg)
-        if self.rows < 1:
-            msg = f"ByQuantile: rows must be at least 1 tuple; got rows={self.rows}"
+        if not 1 <= self.rows <= MOST_ROWS:
+            msg = f"ByQuantile: rows must be a number of tuples from 1 to 2**30; got rows={self.rows}"
             raise GraphError(msg)
 
     def running(self, schema: Schema, place: str) -> RunningBound:

@@ -28,6 +28,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import GraphError
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER, shift
@@ -35,6 +36,7 @@ from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
 from oop_engine.operators.policies.running_bound import (
+    MOST_ROWS,
     Bounds,
     Lag,
     Policy,
@@ -47,6 +49,7 @@ __all__ = ["BoundedCount", "BoundedDisorder", "Heartbeat", "Ordered", "PerGroup"
 
 
 @register_policy
+@checked_arguments
 @dataclass(frozen=True)
 class Ordered(Lag):
     """The stream is sorted; the bound is the largest value so far.
@@ -59,6 +62,7 @@ class Ordered(Lag):
 
 
 @register_policy
+@checked_arguments
 @dataclass(frozen=True)
 class BoundedDisorder(Lag):
     """No tuple is more than ``slack`` behind the largest value before it.
@@ -74,6 +78,7 @@ class BoundedDisorder(Lag):
 
 
 @register_policy
+@checked_arguments
 @dataclass(frozen=True)
 class BoundedCount(Lag):
     """At most ``n`` tuples with larger values precede any tuple (the order of Aurora's BSort).
@@ -89,8 +94,8 @@ class BoundedCount(Lag):
     n: int
 
     def __post_init__(self) -> None:
-        if self.n < 0:
-            msg = f"BoundedCount: n must be at least 0 tuples; got n={self.n}"
+        if not 0 <= self.n <= MOST_ROWS:
+            msg = f"BoundedCount: n must be a number of tuples from 0 to 2**30; got n={self.n}"
             raise GraphError(msg)
 
     def lag(self, schema: Schema, place: str) -> tuple[int, int]:
@@ -98,6 +103,7 @@ class BoundedCount(Lag):
 
 
 @register_policy
+@checked_arguments
 @dataclass(frozen=True)
 class Upstream(Policy):
     """The stream brings its own punctuation, and nothing else is known of it.
@@ -110,6 +116,7 @@ class Upstream(Policy):
 
 
 @register_policy
+@checked_arguments
 @dataclass(frozen=True)
 class Heartbeat(Policy):
     """``policy``, and while the source is silent, or its times lag behind, progress follows the arrival clock.
@@ -155,6 +162,7 @@ class Heartbeat(Policy):
 
 
 @register_policy
+@checked_arguments
 @dataclass(frozen=True)
 class PerGroup(Policy):
     """``policy`` holds in each group of ``by`` by itself; nobody waits for another's disorder.

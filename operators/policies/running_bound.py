@@ -21,6 +21,7 @@ from oop_engine.core.units import Length
 from oop_engine.operators.kernels.ordering import nth_largest, trail
 
 __all__ = [
+    "MOST_ROWS",
     "POLICIES",
     "Bounds",
     "Lag",
@@ -32,6 +33,9 @@ __all__ = [
     "length_of",
     "register_policy",
 ]
+
+MOST_ROWS = 2**30
+"""Tuples that a policy may remember."""
 
 Bounds = NDArray[np.int64]
 Late = NDArray[np.bool_]

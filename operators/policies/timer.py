@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import GraphError
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
@@ -24,6 +25,7 @@ __all__ = ["Timer"]
 
 
 @register_policy
+@checked_arguments
 @dataclass(frozen=True)
 class Timer(Policy):
     """``policy``, whose bound is also put out at each tick of the arrival clock, ``every`` so long.

@@ -44,9 +44,6 @@ AT_ONCE = 1 << 20
 
 def checked(aggregates: Mapping[str, object], by: Sequence[str], stamp: str, place: str) -> tuple[str, ...]:
     """Return ``by`` as a tuple; raise ``GraphError`` if the parameters are wrong in themselves."""
-    if isinstance(by, str):
-        msg = f"{place}: by must be a tuple of column names; got {by!r}: write by=({by!r},)"
-        raise GraphError(msg)
     if not isinstance(aggregates, Mapping) or not aggregates:
         msg = f"{place}: needs at least one aggregate by name, such as {{'n': Count()}}; got {aggregates!r}"
         raise GraphError(msg)

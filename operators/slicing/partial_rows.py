@@ -32,6 +32,7 @@ from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation, Arrays, Part
 from oop_engine.operators.keys.row_codes import row_codes
 from oop_engine.operators.slicing.accumulators import SumOverflowError, accumulator
+from oop_engine.operators.slicing.checks import by_name
 from oop_engine.operators.slicing.output import Output, Stamp
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.store import Store
@@ -56,7 +57,7 @@ def partial_rows(
 ) -> PartialRows:  # fmt: skip
     """Return the rows for ``windows``; raise ``GraphError`` in the name of ``place`` if they cannot be halved."""
     named = isinstance(windows, Mapping)
-    given = windows if isinstance(windows, Mapping) else {"": windows}
+    given = by_name(windows, place) if isinstance(windows, Mapping) else {"": windows}
     definitions = {name: bind(one, tuples, by, place) for name, one in given.items()}
     for name, one in definitions.items():
         if one.over is not Over.ATTRIBUTE:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length, to_units
@@ -15,6 +16,7 @@ from oop_engine.operators.values.expressions import Expression, require_boolean
 __all__ = ["AfterDelay", "AfterMatch", "OnRequest"]
 
 
+@checked_arguments
 @dataclass(frozen=True, eq=False)
 class AfterMatch(Trigger):
     """A tuple came for which ``predicate`` is true, as in ``Select``: a punctuation mark, the end of a segment.
@@ -39,6 +41,7 @@ class AfterMatch(Trigger):
         return view.matches[self][:, None]
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class AfterDelay(Trigger):
     """So long on the arrival clock since the first tuple that is in no version, up to a quarter more.
@@ -68,6 +71,7 @@ class AfterDelay(Trigger):
         return fired
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class OnRequest(Trigger):
     """A page on the second input, ``ask``, names its group by columns of ``by``; without such columns: all groups."""

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import Schema
 
@@ -72,6 +73,7 @@ class Trigger(ABC):
         """Raise ``GraphError`` in the name of ``place`` if it does not fit results of these names, of ``schema``."""
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class AfterCount(Trigger):
     """``n`` tuples came.  Raises ``GraphError`` if ``n`` is not positive."""
@@ -87,6 +89,7 @@ class AfterCount(Trigger):
         return view.since >= self.n
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class AfterFraction(Trigger):
     """The watermark passed ``share`` of the window, from its start; asked when a tuple of the window comes.
@@ -117,6 +120,7 @@ class AfterFraction(Trigger):
         return passed
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class AfterChange(Trigger):
     """The result ``name`` differs from that of the last version by more than ``by``, or there is none yet.

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import Schema
 from oop_engine.operators.triggers.basic import Integers, Mask, Trigger, WindowView
@@ -13,6 +14,7 @@ from oop_engine.operators.triggers.basic import Integers, Mask, Trigger, WindowV
 __all__ = ["AfterAll", "AfterAny", "AfterEach", "Once", "OrFinally"]
 
 
+@checked_arguments
 class _Composed(Trigger):
     """``of`` some triggers; ``own`` columns of state of its own come first."""
 
@@ -95,6 +97,7 @@ class AfterEach(_Composed):
         return np.hstack([np.minimum(following, len(self.of) - 1)[:, None], *parts])
 
 
+@checked_arguments
 class Once(_Composed):
     """A trigger the first time alone."""
 
@@ -114,6 +117,7 @@ class Once(_Composed):
         return state
 
 
+@checked_arguments
 class OrFinally(_Composed):
     """A trigger until another one, ``last``, has fired; then no more."""
 

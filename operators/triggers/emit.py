@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import Schema
 from oop_engine.operators.triggers.asking import AfterDelay, OnRequest
@@ -15,6 +16,7 @@ __all__ = ["Emit", "Mode"]
 Mode = Literal["retracting", "accumulating", "discarding"]
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class Emit:
     """Versions of results.  The *final* version always leaves, when punctuation completes the window, if it differs.

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import GraphError
 
 __all__ = ["AtOnce", "Flush", "InOrder", "Lazy", "Slow"]
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class Flush:
     """When partial aggregates of closed windows leave.
@@ -32,6 +34,7 @@ class Flush:
         _check(self, "every", self.every, least=0)
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class AtOnce(Flush):
     """All of a window leave with the punctuation that closes it."""
@@ -40,6 +43,7 @@ class AtOnce(Flush):
         super().__init__()
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class Lazy(Flush):
     """They leave when a tuple needs their place, and at the latest when the window closes that is ``within`` later.
@@ -52,6 +56,7 @@ class Lazy(Flush):
         super().__init__(within)
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class Slow(Flush):
     """As ``Lazy``, and one leaves for each ``every`` tuples that come.
@@ -68,6 +73,7 @@ class Slow(Flush):
         super().__init__(within, every)
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class InOrder(Flush):
     """One leaves for each tuple, and all of a window before any of the next: the slow-flush of an in-order system.

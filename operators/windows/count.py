@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length, to_units
@@ -18,6 +19,7 @@ __all__ = ["PartitionedTupleBased", "TupleBased"]
 Order = Literal["arrival", "time"]
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class TupleBased:
     """Every ``slide`` tuples, the last ``range`` tuples (ROWS).
@@ -51,6 +53,7 @@ class TupleBased:
         return _rows(self, Over.ROWS, schema, place)
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class PartitionedTupleBased:
     """As ``TupleBased``, but tuples are numbered within their group (thesis 5.1.3)."""

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import GraphError
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
@@ -25,6 +26,7 @@ Integers = NDArray[np.int64]
 Scope = Literal["group", "stream"]
 
 
+@checked_arguments
 @dataclass(frozen=True, eq=False)
 class Delimited:
     """Windows ``[marker, next marker)``, cut by the tuples for which ``marker`` is true.

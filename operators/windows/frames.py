@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, shift
 from oop_engine.core.schema import Schema
@@ -33,6 +34,7 @@ _ENTERS, _LEAVES = 1, 2
 _NONE = -1  # no frame is open
 
 
+@checked_arguments
 @dataclass(frozen=True, eq=False)
 class Frames:
     """A frame opens with the first tuple for which ``enter`` is true, and closes with the next one with ``leave``.

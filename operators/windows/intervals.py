@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import GraphError
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.schema import Schema
@@ -24,6 +25,7 @@ Integers = NDArray[np.int64]
 _MOST = 1 << 16  # intervals
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class Intervals:
     """Windows of these extents ``[start, end)``, any overlaps: shifts, campaigns, rounds of a match.
@@ -48,8 +50,9 @@ class Intervals:
 
     def bound(self, schema: Schema, place: str = "Intervals") -> Stretches:
         """Return the definition in whole units of ``schema``'s progressing attribute."""
-        if isinstance(self.extents, str) or not 0 < len(self.extents) <= _MOST:
-            msg = f"{place}: extents must be 1 to {_MOST:,} pairs (start, end); got {len(self.extents):,}"
+        if not isinstance(self.extents, tuple | list) or not 0 < len(self.extents) <= _MOST:
+            got = f"{len(self.extents):,}" if isinstance(self.extents, tuple | list) else repr(self.extents)
+            msg = f"{place}: extents must be 1 to {_MOST:,} pairs (start, end) in a list; got {got}"
             raise GraphError(msg)
         found = []
         for one in self.extents:
@@ -64,6 +67,7 @@ class Intervals:
         return Stretches(tuple(sorted(set(found))))
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class FixedBand:
     """One window ``[start, start + length)``; ``start`` is written as in ``Intervals``.

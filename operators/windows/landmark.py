@@ -8,6 +8,7 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
 from oop_engine.operators.values.columns import spread
@@ -27,6 +28,7 @@ Integers = NDArray[np.int64]
 _FAR = 1 << 62
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class Landmark:
     """Every ``slide``, all since ``origin``: window ``w`` covers ``[origin, origin + (w+1)*slide)``.

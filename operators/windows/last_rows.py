@@ -9,6 +9,7 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
@@ -30,6 +31,7 @@ __all__ = ["LastBefore", "LastRows"]
 Integers = NDArray[np.int64]
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class LastRows:
     """At each time of a grid (``origin``, and ``every`` so much later) a group's last ``rows`` tuples before it.

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import ContractError
 from oop_engine.core.punctuation import FOREVER, NEVER, shift
 from oop_engine.core.schema import Schema
@@ -31,6 +32,7 @@ __all__ = ["Gap", "Session", "nested"]
 Integers = NDArray[np.int64]
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class Session:
     """The tuples of a group between which there is no ``gap``: window ``[first, last + gap)``.

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import GraphError
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, shift
@@ -24,6 +25,7 @@ Integers = NDArray[np.int64]
 Of = Literal["tuple", "arrival", "rank"]
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class SlideByTuple:
     """For a tuple at time ``t`` the window ``(t - range, t]``, written ``[t - range + 1, t + 1)``.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
 from oop_engine.operators.windows.grid import Extents, instant_in, positive
@@ -12,6 +13,7 @@ from oop_engine.operators.windows.grid import Extents, instant_in, positive
 __all__ = ["Sliding", "Tumbling"]
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class Sliding:
     """Every ``slide``, the last ``range`` of the progressing attribute (RANGE, SLIDE).
@@ -35,6 +37,7 @@ class Sliding:
         )
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class Tumbling:
     """Windows side by side, each ``range`` long: sliding by its own range."""

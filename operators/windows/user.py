@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import ContractError, GraphError
 from oop_engine.core.punctuation import FOREVER, NEVER, shift
 from oop_engine.core.schema import Schema
@@ -24,6 +25,7 @@ Cut = Callable[[Integers, Mapping[str, pa.Array], int, int, bool], tuple[Any, An
 """A function of times, columns, begin, bound and ended to starts and ends of windows."""
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class UserWindows:
     """Windows that ``cut(times, columns, begin, bound, ended)`` returns: their starts and ends, integers (n,).

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import ContractError
 from oop_engine.core.punctuation import FOREVER, shift
 from oop_engine.core.schema import Schema
@@ -25,6 +26,7 @@ __all__ = ["Ended", "Global", "Whole"]
 Integers = NDArray[np.int64]
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class Global:
     """All tuples of a group: one window ``[first, last + 1)``, put out when the group or the stream ends.

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from oop_engine import GraphError, Schema
 from oop_engine.core.graphs.graph import Graph
-from oop_engine.core.halves import consolidated
+from oop_engine.core.graphs.halves import consolidated
 from oop_engine.operators.aggregates import Count, Sum
 from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.levels.partial_aggregate import PartialAggregate

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import re
 import subprocess
 import sys
 import zipfile
@@ -92,3 +94,24 @@ def test_a_star_leaves_out_names_that_need_an_extra(folder: Path) -> None:
 def test_the_face_needs_no_extra() -> None:
     done = told("sys.modules['hypothesis'] = None; from oop_engine import *; print(Graph)", ROOT)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("package", "name", "meant"),
+    [
+        ("oop_engine.operators", "TumblingWindow", "Tumbling"),
+        ("oop_engine.operators", "HoppingWindow", "Sliding"),
+        ("oop_engine.operators", "AsOfJoin", "AsOf()"),
+        ("oop_engine.operators", "WindowAgregate", "WindowAggregate"),
+        ("oop_engine", "SessionWindow", "Session"),
+        ("oop_engine", "Tumbling", "from oop_engine.operators import Tumbling"),
+        ("oop_engine", "Graf", "Graph"),
+    ],
+)
+def test_a_wrong_name_is_told_the_right_one(package: str, name: str, meant: str) -> None:
+    module = importlib.import_module(package)
+    with pytest.raises(AttributeError, match=re.escape(meant)):
+        getattr(module, name)
+    with pytest.raises(ImportError, match=re.escape(meant)):
+        exec(f"from {package} import {name}", {})
+    assert not hasattr(module, name)

@@ -126,7 +126,7 @@ def test_many_pages_of_any_size_against_a_set():
     assert driver.operator.state().tuples == sum(t >= 40_000 for t, _ in seen)
 
 
-@pytest.mark.parametrize("by", ["k", ("k", "k")])
+@pytest.mark.parametrize("by", [["k", "k"], ("k", "k")])
 def test_columns_that_cannot_be(by):
     with pytest.raises(GraphError, match="Distinct: by must"):
         Distinct(by)

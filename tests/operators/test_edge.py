@@ -141,7 +141,6 @@ def test_a_budget_needs_arrivals():
         (lambda: Shed(budget=0), "budget must be more than 0 tuples a second; got 0"),
         (lambda: Shed(budget=5).opened(Schema({"ts": pa.int64()}, "ts", "rows")), "got the unit 'rows'"),
         (lambda: Shed(0), "one_in must be a whole number from 1"),
-        (lambda: Shed(2, "k"), "write by="),
         (lambda: Shed(2, ("gone",)).opened(SCHEMA), "gone"),
         (lambda: Shed(2, weight="k").opened(SCHEMA), "weight must be a new column"),
         (lambda: Expire(0).opened(SCHEMA), "range"),

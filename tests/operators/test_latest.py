@@ -27,7 +27,6 @@ def test_how_many_count_is_a_sum_of_weights() -> None:
 @pytest.mark.parametrize(
     ("make", "named"),
     [
-        (lambda: Latest("k", "on"), "by must be a tuple"),
         (lambda: Latest((), "on"), "one column or more"),
         (lambda: Latest(("gone",), "on").opened(SCHEMA), "gone"),
         (lambda: Latest(("k",), pc.field("ts") + 1).opened(SCHEMA), "boolean"),

@@ -94,5 +94,5 @@ def test_schemas_must_be_equal(other, words):
 
 
 def test_no_inputs():
-    with pytest.raises(GraphError, match="got n_inputs=0"):
+    with pytest.raises(GraphError, match="from 1 to 10,000; got 0"):
         Meld(0)

@@ -92,7 +92,7 @@ def test_inputs_must_be_sorted(pages, words):
 
 
 def test_bad_parameters():
-    with pytest.raises(GraphError, match="got n_inputs=0"):
+    with pytest.raises(GraphError, match="from 1 to 10,000; got 0"):
         Merge(0)
     with pytest.raises(GraphError, match="Merge: inputs must have the same schema"):
         Merge(2).output_schemas((SCHEMA, Schema(SCHEMA.fields, "ts", "ms")))

@@ -175,7 +175,7 @@ def test_a_key_is_over_for_all_streams_when_the_others_have_passed_it() -> None:
         (("a", {"b": Band(1, 1)}, []), "two or more streams beside 'a'; got .'b'.: use OAJoin"),
         (
             ("a", {"b": Band(1, 1), "c": Band(1, 1)}, [("k", "k")]),
-            "a key must name a column of each of a, b, c",
+            "keys must be names, or tuples \\(a column, b column, c column\\)",
         ),
         (("a", {"b": Band(1, 1), "c": AsOf()}, []), "got one for .'c'.: use multi_join"),
     ],

@@ -195,7 +195,7 @@ def test_policies_are_values():
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: BoundedCount(-1), "n must be at least 0 tuples; got n=-1"),
+        (lambda: BoundedCount(-1), "n must be a number of tuples from 0 to 2**30; got n=-1"),
         (lambda: BoundedDisorder(-1), "slack must be at least 0 s; got -1"),
         (lambda: BoundedDisorder("3 rows"), "slack must be in 's'; got '3 rows'"),
         (
@@ -213,7 +213,7 @@ def test_policies_are_values():
             "policy must be a Lag such as Ordered, BoundedDisorder, BoundedCount",
         ),
         (lambda: PerGroup(Ordered(), ()), "at least one; got by=()"),
-        (lambda: PerGroup(Ordered(), "zone"), "tuple of column names; got 'zone': write by=('zone',)"),
+        (lambda: PerGroup(Ordered(), "zone"), "by: no column 'zone' in its input; there are ts, k"),
         (
             lambda: PerGroup(Ordered(), ("k",), linear=PerGroup(Ordered(), ("k",))),
             "whole stream; got PerGroup",

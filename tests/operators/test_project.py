@@ -106,7 +106,7 @@ def test_refused_when_built(columns, progressing, words):
         Project(columns, progressing).output_schemas((SCHEMA,))
 
 
-@pytest.mark.parametrize("columns", [[], {}, "ts", ["ts", "ts"]])
+@pytest.mark.parametrize("columns", [[], {}, 5, ["ts", "ts"]])
 def test_columns_that_cannot_be(columns):
     with pytest.raises(GraphError, match="Project: columns must"):
         Project(columns)

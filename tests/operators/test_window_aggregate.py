@@ -241,7 +241,6 @@ def test_empty_pages_and_one_tuple():
     [
         ((Tumbling(0), {"n": Count()}), "range must be > 0"),
         ((Tumbling(1), {}), "at least one aggregate"),
-        ((Tumbling(1), {"n": Count()}, "k"), r"write by=\('k',\)"),
         ((Tumbling(1), {"n": Count()}, ("k", "k")), "must differ"),
         ((Tumbling(1), {"n": Count()}, ("q",)), "no column 'q'"),
         ((Tumbling(1), {"n": Sum("q")}), "no column 'q'"),
@@ -323,7 +322,7 @@ def test_aggregates_have_names():
 
 
 def test_emit_is_a_value():
-    with pytest.raises(GraphError, match=r"emit must be an Emit\(\.\.\.\), or left out; got True"):
+    with pytest.raises(GraphError, match=r"emit must be an Emit; got True"):
         WindowAggregate(Tumbling(5), {"n": Count()}, emit=True)  # type: ignore[arg-type]
 
 

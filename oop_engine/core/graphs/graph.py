@@ -16,28 +16,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
+from oop_engine.core.arguments import did_you_mean
 from oop_engine.core.errors import GraphError
 from oop_engine.core.graphs.acceptance import check_accepts, check_given
 from oop_engine.core.graphs.html import table_html
+from oop_engine.core.graphs.stream import Stream
 from oop_engine.core.operator import Operator
 from oop_engine.core.schema import Schema
 
 __all__ = ["Graph", "Node", "Plan", "Stream"]
-
-
-@dataclass(frozen=True)
-class Stream:
-    """One output port of one node, to which other nodes are connected."""
-
-    node: str
-    port: str = ""
-
-    def __getitem__(self, port: str) -> Stream:
-        """Return another output port of the same node: ``progress["late"]``."""
-        return Stream(self.node, port)
-
-    def __str__(self) -> str:
-        return f"{self.node}.{self.port}" if self.port else self.node
 
 
 @dataclass(frozen=True)
@@ -89,7 +76,7 @@ class Graph:
     def add(self, name: str, operator: Operator, *inputs: Stream | str) -> Stream:
         """Add ``operator``, fed by ``inputs`` in the order of its input ports.
 
-        Returns its first output; ``stream["port"]`` is another one.  Raises ``GraphError``
+        Returns its first output; ``stream.late`` is its output ``late``, ``stream["late"]`` too.  Raises ``GraphError``
         if the name is taken or the inputs do not fit.
         """
         return self._put(Node(name, "operator", tuple(map(_stream, inputs)), operator))
@@ -130,7 +117,8 @@ class Graph:
         ports = self.nodes[stream.node].ports
         port = stream.port or (ports[0] if ports else "")
         if port not in ports:
-            msg = f"graph {self.name!r}: {stream.node!r} has no output {port!r}; it has {', '.join(ports) or 'none'}"
+            has = f"it has {', '.join(ports) or 'none'}{did_you_mean(port, ports)}"
+            msg = f"graph {self.name!r}: {stream.node!r} has no output {port!r}; {has}"
             raise GraphError(msg)
         return Stream(stream.node, port)
 
@@ -160,7 +148,7 @@ class Graph:
         if all(s in self._schemas for s in node.inputs):
             self._schemas.update(self._outputs(node, self._schemas))
         self.nodes[node.name] = node
-        return Stream(node.name)["" if not node.ports else node.ports[0]]
+        return Stream(node.name, node.ports[0] if node.ports else "", node.ports)
 
     def _outputs(self, node: Node, schemas: dict[Stream, Schema]) -> dict[Stream, Schema]:
         if node.schema is not None:
@@ -181,7 +169,8 @@ class Graph:
         for node in self.nodes.values():
             for stream in node.inputs:
                 if stream.node not in self.nodes:
-                    msg = f"node {node.name!r}: its input {str(stream)!r} is not in graph {self.name!r}"
+                    there = f"there are {', '.join(self.nodes)}{did_you_mean(stream.node, self.nodes)}"
+                    msg = f"node {node.name!r}: its input {str(stream)!r} is not in graph {self.name!r}; {there}"
                     raise GraphError(msg)
                 self.resolve(stream)
 

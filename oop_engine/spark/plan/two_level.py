@@ -1,7 +1,7 @@
 """Splitting: aggregates that one place would have to work on alone, in halves that scale.
 
 A window aggregate without ``by`` has to see every tuple, so one task would get them all.  Split
-(``oop_engine/core/halves.py``), its first half goes wherever the tuples are, in the source chain of their source or
+(``oop_engine/core/graphs/halves.py``), its first half goes wherever the tuples are, in the source chain of their source or
 in all subtasks before it; only its partial aggregates are brought together.
 
 An aggregate with ``by`` is divided by that, which is good as long as no key group has much more than
@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from oop_engine.core.errors import GraphError
 from oop_engine.core.graphs.graph import Graph, Stream
-from oop_engine.core.halves import consolidated
+from oop_engine.core.graphs.halves import consolidated
 from oop_engine.core.operator import Operator
 from oop_engine.core.schema import Schema
 from oop_engine.spark.plan.cut import cut

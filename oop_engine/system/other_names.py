@@ -1,0 +1,57 @@
+"""Other names: those of Flink, Beam, Spark, Polars and SQL, and the names here."""
+
+from __future__ import annotations
+
+__all__ = ["INSTEAD"]
+
+_MEANT = {
+    "Sliding": "hoppingwindow hopping hop slidingwindow slidingwindows slidingeventtimewindows",
+    "Tumbling": "timewindow tumble fixedwindows fixedwindow tumblingeventtimewindows",
+    "Session": "eventtimesessionwindows sessionwindow sessionwindows sessions",
+    "Global": "globalwindow globalwindows",
+    "TupleBased": "countwindow",
+    "WindowAggregate(Sliding(...), ...)": "groupbydynamic",
+    "SlideByTuple": "rolling",
+    "Landmark": "cumulate cumulatewindow",
+    "WindowAggregate(Tumbling('1 min'), ...)": "window",
+    "WindowAggregate(..., by=['key'])": "groupby",
+    "OAJoin(keys=['key'], band=Band('1 min', '1 min'))": "intervaljoin",
+    "OAJoin(keys, TumblingBand(...))": "windowjoin",
+    "OAJoin(keys, Band(...))": "join innerjoin cogroupbykey",
+    "OAJoin(keys, band, kind='left')": "leftjoin",
+    "OAJoin(keys, band, kind='full')": "outerjoin",
+    "OAJoin(keys, AsOf())": "asofjoin joinasof temporaljoin mergeasof",
+    "Punctuate(BoundedDisorder('5 s')), which makes the bounds": "watermark",
+    "Punctuate(BoundedDisorder('5 s'))": "withwatermark",
+    "BoundedDisorder('5 s')": "watermarkstrategy boundedoutoforderness",
+    "Ordered()": "monotonoustimestamps",
+    "Heartbeat": "withidleness idleness",
+    "Select": "filter where",
+    "Apply": "map withcolumns withcolumn",
+    "Meld": "union flatten",
+    "Distinct": "dropduplicates distinctby deduplicate",
+    "Punctuate(policy, late=Late.DIVERT)": "sideoutput",
+    "Split": "router partition",
+    "Sort": "orderby",
+    "Avg": "mean average",
+    "Stddev": "std stdev stddevpop",
+    "Var": "variance",
+    "Sum": "sumof",
+    "Count": "len countall",
+    "CountDistinct": "nunique",
+    "ApproxCountDistinct": "approxdistinct",
+    "ApproxQuantile": "approxpercentile",
+    "Quantile": "percentile",
+    "Collect": "collectlist listof tolist",
+    "ArgMax": "argmaxby maxby",
+    "ArgMin": "minby",
+    "TopK": "top",
+    "UserDefined": "udaf aggregatefunction reducefunction",
+    "AfterCount": "afterpane counttrigger",
+    "AfterDelay": "afterprocessingtime",
+    "Emit()": "afterwatermark eventtimetrigger",
+    "Emit(repeat=True)": "repeatedly",
+    "AfterFraction": "continuouseventtimetrigger",
+}
+INSTEAD = {name: meant for meant, names in _MEANT.items() for name in names.split()}
+"""The name here, by the other one in small letters, without ``_``."""
