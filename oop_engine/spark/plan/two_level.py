@@ -1,7 +1,7 @@
 """Splitting: aggregates that one place would have to work on alone, in halves that scale.
 
 A window aggregate without ``by`` has to see every tuple, so one task would get them all.  Split
-(``oop_engine/core/graphs/halves.py``), its first half goes wherever the tuples are, in the source chain of their source or
+(``core/graphs/halves.py``), its first half goes wherever the tuples are, in the source chain of their source or
 in all subtasks before it; only its partial aggregates are brought together.
 
 An aggregate with ``by`` is divided by that, which is good as long as no key group has much more than
