@@ -7,7 +7,7 @@ eq. 4.1).  ``NEVER`` excludes nothing, ``FOREVER`` everything: no tuple comes at
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from math import gcd
@@ -78,15 +78,16 @@ class GroupWise:
             raise ContractError(msg)
 
     @classmethod
-    def of(cls, groups: dict[str, Any], below: list[int]) -> GroupWise:
-        """Make one from lists: ``GroupWise.of({"src": ["a", "b"]}, [60, 120])``.
+    def of(cls, groups: Any, below: Any) -> GroupWise:
+        """Make one of lists: ``GroupWise.of({"src": ["a", "b"]}, [60, 120])``.
 
+        ``groups``: a list or array of keys by attribute, a list of dictionaries, or Arrow data or a frame of keys.
         Raises ``ContractError`` if values of one attribute have no type in common, or bounds are no int64.
         """
         try:
-            keys = pa.RecordBatch.from_pydict({name: _keys(values) for name, values in groups.items()})
-            return cls(keys, _bounds(below))
-        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            keys = {name: _keys(values) for name, values in _by_attribute(groups).items()}
+            return cls(pa.RecordBatch.from_pydict(keys), _bounds(below))
+        except (pa.ArrowException, AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
             if isinstance(error, ContractError):
                 raise
             msg = (
@@ -166,6 +167,16 @@ class Watermark:
 
 
 Punctuation = Linear | GroupWise | Joint | Watermark
+
+
+def _by_attribute(groups: Any) -> Mapping[str, Any]:
+    """Return the keys of groups by attribute."""
+    if isinstance(groups, Mapping):
+        return groups
+    if isinstance(groups, list | tuple):
+        return {name: [group[name] for group in groups] for name in (groups[0] if groups else ())}
+    table = pa.table(groups)
+    return {name: table.column(name).combine_chunks() for name in table.column_names}
 
 
 def _keys(values: Any) -> Any:

@@ -24,6 +24,7 @@ from oop_engine import (
     EngineError,
     Gathered,
     Graph,
+    GroupWise,
     Linear,
     Local,
     Page,
@@ -411,3 +412,26 @@ def test_an_outcome_is_a_short_table_and_names_its_sinks() -> None:
             found["per-minute"]
     with pytest.raises(EngineError, match="did you mean 'out'"):
         outcome.final("ut")
+
+
+def test_pieces_of_a_service_are_never_a_row_together() -> None:
+    assert served(asynchronous([*ROWS, 5, "a", 0.5, (7, "b", 0.5)])) == [
+        *ROWS,
+        {"ts": 7, "host": "b", "ms": 0.5},
+    ]
+    assert served(asynchronous([5, "a", 0.5])) == []
+
+
+def test_groups_of_a_punctuation_may_be_rows_and_frames() -> None:
+    expected = GroupWise.of({"host": ["a", "b"]}, [5, 7])
+    frame = pd.DataFrame({"host": ["a", "b"]})
+    for groups in (
+        [{"host": "a"}, {"host": "b"}],
+        frame,
+        pa.table({"host": ["a", "b"]}),
+        {"host": frame["host"]},
+    ):
+        assert GroupWise.of(groups, np.array([5, 7])) == expected
+    for groups in ([{"host": "a"}, {"hots": "b"}], [1, 2], 5):
+        with pytest.raises(ContractError, match="group-wise punctuation: keys must be lists"):
+            GroupWise.of(groups, [5, 7])

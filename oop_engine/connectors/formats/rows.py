@@ -29,14 +29,22 @@ class Rows(MessageFormat):
         self._reader = RowReader(schema, self._others)
 
     def joined(self, pieces: list[Any]) -> Any | None:
-        """Return a list of all that is there."""
-        return pieces
+        """Return all pieces, each of which stays one thing: several plain values are not a row."""
+        return _Pieces(pieces)
+
+    def records(self, data: Any) -> list[Any]:
+        """Return the items of a list; a tuple of values is one row."""
+        return list(data) if isinstance(data, list) else [data]
 
     def messages(self, data: Any) -> Iterator[Message]:
         """Yield messages as they are, pages of one schema together, and pages of all else."""
         intake = Intake(self.place, self.schema, "a source", self._bad, reader=self._reader)
         try:
-            found = [*intake.add(data), *intake.flush()]
+            found = (
+                list(intake.messages(data))
+                if isinstance(data, _Pieces)
+                else [*intake.add(data), *intake.flush()]
+            )
         except ContractError as error:  # a table without a column
             self._refuse(error, repr(data))
             return
@@ -49,6 +57,10 @@ class Rows(MessageFormat):
 
     def _others(self, names: Iterable[object]) -> None:
         self.unknown.add_rows([names])
+
+
+class _Pieces(list[Any]):
+    """Several pieces of a source."""
 
 
 def _together(pages: list[Page]) -> Sequence[Page]:

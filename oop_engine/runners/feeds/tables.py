@@ -63,12 +63,14 @@ def _tables(given: Any, schema: Schema, place: str) -> Iterator[Columns]:
     elif (fields := fields_of_array(given)) is not None:
         yield {name: given[name] for name in fields}
     else:
+        begun = False
         try:
             for batch in record_batches(given):
+                begun = True
                 check_unit(batch.schema, schema.progressing, schema.unit, place)
                 yield dict(zip(batch.schema.names, batch.columns, strict=True))
         except (pa.ArrowException, TypeError, ValueError) as error:
-            if not hasattr(given, "columns") or not hasattr(given, "dtypes"):
+            if begun or not hasattr(given, "iloc"):
                 msg = f"{place}: Arrow cannot read a {type(given).__name__} as a table: {error}"
                 raise ContractError(msg) from error
             names = (
