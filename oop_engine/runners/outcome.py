@@ -83,6 +83,13 @@ class Outcome:
         """The tuples that came behind punctuation inside the graph, which somebody in it has broken."""
         return self.statistics.behind
 
+    def rows(self, sink: str) -> list[dict[str, Any]]:
+        """Return the results of a sink as dictionaries, in the order they came, as ``Gathered`` and pages have them.
+
+        Moments that Python has no value for are texts or integers (``core/groups/in_python.py``).  O(rows).
+        """
+        return rows_of(self.results[sink])
+
     def final(self, sink: str) -> pa.Table:
         """Return the net content of a revision stream: the rows that were put out more often than taken back.
 

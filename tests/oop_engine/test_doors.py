@@ -435,3 +435,31 @@ def test_groups_of_a_punctuation_may_be_rows_and_frames() -> None:
     for groups in ([{"host": "a"}, {"hots": "b"}], [1, 2], 5):
         with pytest.raises(ContractError, match="group-wise punctuation: keys must be lists"):
             GroupWise.of(groups, [5, 7])
+
+
+def test_rows_come_back_in_one_form_from_every_sink() -> None:
+    schema = Schema({"ts": pa.timestamp("ns", "UTC"), "d": pa.duration("ns"), "far": pa.timestamp("s")}, "ts")
+    graph, pages = Graph("g"), list[Page]()
+    graph.sink("out", graph.source("in", schema))
+    feed = {
+        "ts": pa.array([1], schema.type_of("ts")),
+        "d": pa.array([3], pa.duration("ns")),
+        "far": pa.array([2**40]),
+    }
+    feed["far"] = feed["far"].cast(pa.timestamp("s"))
+    sink, driver = Gathered(), GraphDriver(graph)
+    run_async(serve(graph, {"in": feed}, {"out": sink}, signals=False))
+    run_async(serve(graph, {"in": feed}, {"out": pages.append}, signals=False))
+    driver.feed("in", feed)
+    expected = run(graph, {"in": feed}).rows("out")
+    assert len(expected) == 1
+    assert sink.rows == driver.rows("out") == [row for page in pages for row in page.to_pylist()] == expected
+
+
+def test_refused_rows_of_a_trace_are_dead_letters_of_a_service(tmp_path: Path) -> None:
+    path, dead = tmp_path / "a.jsonl", Gathered()
+    path.write_text('{"ts": 1}\n{"ts": "x"}\nno\n')
+    trace = open_trace(path, SCHEMA)
+    done = run_async(serve(passing(), {"in": trace}, {"out": Gathered()}, dead_letters=dead, signals=False))
+    assert done.unreadable == {"in": {"ts: cannot read 'x' as int64": 1, "the line is no JSON object": 1}}
+    assert (done.tuples, len(dead.rows)) == ({"in": 1}, 2)

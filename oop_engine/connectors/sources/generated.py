@@ -6,10 +6,14 @@ from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callab
 from contextlib import aclosing
 from typing import Any, TypeAlias
 
+import pyarrow as pa
+
+from oop_engine.connectors.message_format import shown
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.connectors.sources.on_thread import ThreadReader
 from oop_engine.core.errors import UsageError
 from oop_engine.runners.feeds.forms import is_whole
+from oop_engine.traces.trace import Trace
 
 __all__ = ["Feed", "Generated", "Replayed", "is_feed"]
 
@@ -39,8 +43,9 @@ class _OfFeed(LiveSource):
                 if not self.blocks and hasattr(items, "aclose"):
                     await items.aclose()
             feed = items
-        elif is_whole(feed) or isinstance(feed, list | tuple):
-            for item in feed if isinstance(feed, list | tuple) else (feed,):
+        elif is_whole(feed) or isinstance(feed, list | tuple | Trace):
+            given = feed.read(self._refused) if isinstance(feed, Trace) else feed
+            for item in given if not is_whole(feed) else (feed,):
                 count += 1
                 yield item, count
             return
@@ -49,6 +54,11 @@ class _OfFeed(LiveSource):
             async for item in found:
                 self._count += 1
                 yield item, self._count
+
+    def _refused(self, number: int, rows: pa.RecordBatch, reason: str) -> None:
+        """Hand rows that a trace refuses to the dead letters."""
+        if self.unreadable is not None:
+            self.unreadable(reason, shown(rows), rows.num_rows)
 
     def rest(self) -> list[tuple[Any, Position]]:
         """Return the items that a thread has read and that were not yielded, each with its number."""
