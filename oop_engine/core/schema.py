@@ -15,7 +15,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from oop_engine.core.arguments import did_you_mean
-from oop_engine.core.errors import GraphError, UnitError
+from oop_engine.core.errors import ContractError, GraphError, UnitError
 from oop_engine.core.graphs.html import table_html
 from oop_engine.core.late.packing import Packing
 from oop_engine.core.units import TIME_UNITS, Length, to_units
@@ -155,6 +155,16 @@ class Schema:
     def type_of(self, name: str) -> pa.DataType:
         """Return the Arrow type of column ``name``."""
         return self.fields.field(name).type
+
+    def check_page(self, found: Schema, place: str) -> None:
+        """Raise ``ContractError`` in the name of ``place`` if a page of it is not of this schema."""
+        if found is self or found == self:
+            return
+        lacking = [name for name in self.names if name not in found.names]
+        lacks = f"it lacks {', '.join(map(repr, lacking))}: " if lacking else ""
+        way_out = f"{lacks}yield Page(self.schemas_out[port], ...)"
+        msg = f"{place}: a page must have the announced schema {self}; got {found}: {way_out}"
+        raise ContractError(msg)
 
     def has(self, names: Iterable[str]) -> bool:
         """Tell whether every one of ``names`` is a column."""

@@ -69,6 +69,7 @@ class Route:
         self.stream, self.node, self.port = stream, node, port
         self.reached = changes.reached(stream, node)
         self._name, self._schema = _edge_name(stream, node), plan.schema(stream)
+        self._seen = self._schema  # of the last page: mostly that of the next one
         self.count = statistics.edges[self._name]
         self.contract = EdgeContract(self._name) if check else None
         leading = leading_to_changing(plan)
@@ -80,7 +81,10 @@ class Route:
 
     def noted(self, message: Message) -> Message:
         """Return a message in the types of the edge; count it, and check it against the bounds."""
-        if message.__class__ in _NAMING_COLUMNS:
+        if message.__class__ is Page and message.schema is not self._seen:
+            self._schema.check_page(message.schema, f"operator {self.stream.node!r}")
+            self._seen = message.schema
+        elif message.__class__ in _NAMING_COLUMNS:
             message = fitted(message, self._schema, self._name)
         self.count.count(message)
         if self.contract is not None:

@@ -105,6 +105,9 @@ class Driver:
 
     def _note(self, emissions: list[tuple[int, Message]]) -> list[tuple[int, Message]]:
         for port, message in emissions:
+            if isinstance(message, Page):
+                announced, name = self.operator.schemas_out[port], type(self.operator).__name__
+                announced.check_page(message.schema, f"{name}, output {self.operator.outputs[port]!r}")
             self.out[port].append(message)
         return emissions
 

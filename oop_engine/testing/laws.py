@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Sequence
-from itertools import pairwise, product
+from copy import deepcopy
+from itertools import pairwise, product, zip_longest
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,7 @@ from hypothesis import strategies as st
 
 from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.contract import EdgeContract
+from oop_engine.core.groups.group_index import plain_value
 from oop_engine.core.operator import Message, Operator
 from oop_engine.core.page import Page
 from oop_engine.testing.case import Case, Row, typed
@@ -35,6 +37,7 @@ __all__ = ["LAWS", "Law", "check", "contract_suite"]
 Law = Callable[[Trial], None]
 _REASON = 20  # characters: an exemption is worth a sentence
 _COPIES = 3
+_SHOWN = 3  # rows
 _WIDER = {
     pa.string(): pa.dictionary(pa.int8(), pa.large_string()),
     pa.int32(): pa.float64(),
@@ -125,9 +128,15 @@ def empty(trial: Trial) -> None:
 
 
 def fresh(trial: Trial) -> None:
-    """A description survives pickling, and running it leaves no trace in it."""
+    """A description survives pickling (copying, if a function of it cannot be pickled); a run leaves no trace in it."""
     first = trial.whole.out
-    copy: Operator = pickle.loads(pickle.dumps(trial.case.operator))
+    try:
+        copy: Operator = pickle.loads(pickle.dumps(trial.case.operator))
+    except (
+        pickle.PicklingError,
+        AttributeError,
+    ):  # a lambda or an inner function, which no other process gets
+        copy = deepcopy(trial.case.operator)
     again = Driver(copy, *trial.case.inputs).run(as_messages(trial.script, trial.case.inputs)).out
     _same_messages("a pickled copy goes another way", again, first)
     _same_messages("a second run goes another way", trial.run().out, first)
@@ -292,7 +301,23 @@ def _same_rows(failure: str, got: list[Row], wanted: list[Row]) -> None:
 
 
 def _same_messages(failure: str, got: list[list[Message]], wanted: list[list[Message]]) -> None:
-    _must(got == wanted, f"{failure}: {got}, not {wanted}")
+    """Compare messages in order, pages as rows: NaN equals NaN.  The first that differ are shown."""
+    for port, (some, others) in enumerate(zip(got, wanted, strict=True)):
+        for at, (one, other) in enumerate(zip(some, others, strict=False)):
+            if isinstance(one, Page) and isinstance(other, Page) and one.schema == other.schema:
+                rows, expected = map(_as_texts, (one, other))
+                apart = [pair for pair in zip_longest(rows, expected) if pair[0] != pair[1]]
+                shown = ", ".join(f"{row}, not {wanted_row}" for row, wanted_row in apart[:_SHOWN])
+                _must(not apart, f"{failure}: output {port}, message {at}, {len(apart)} rows differ: {shown}")
+            else:
+                _must(one == other, f"{failure}: output {port}, message {at}: {one}, not {other}")
+        numbers = f"{len(some)} messages, not {len(others)}"
+        _must(len(some) == len(others), f"{failure}: output {port}: {numbers}")
+
+
+def _as_texts(page: Page) -> list[str]:
+    """Return rows in words in which NaN is equal to NaN, and -0.0 to 0.0."""
+    return [repr(plain_value(row)) for row in page.to_pylist()]
 
 
 def _must(holds: bool, otherwise: str) -> None:

@@ -30,7 +30,7 @@ from oop_engine.core.groups.integer_table import IntegerTable
 from oop_engine.core.groups.zeros import unsigned_zeros
 from oop_engine.core.saved import Saved
 
-__all__ = ["GroupIndex", "comparable", "occurring"]
+__all__ = ["GroupIndex", "comparable", "occurring", "plain_value"]
 
 Integers = NDArray[np.int64]
 
@@ -399,19 +399,20 @@ def comparable(column: pa.Array) -> pa.Array:
         return column.view(pa.binary(16))
     if pa.types.is_nested(kind):  # no hash in Arrow: compared by their packed values
         packed = [
-            None if v is None else msgpack.packb(_plain(v), default=str) for v in counted(column).to_pylist()
+            None if v is None else msgpack.packb(plain_value(v), default=str)
+            for v in counted(column).to_pylist()
         ]
         return pa.array(packed, pa.binary())
     return column
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """Return a nested value with one NaN and one zero, whatever their signs."""
     match value:
         case float():
             return value + 0.0 if value == value else "nan"
         case list() | tuple():
-            return [_plain(v) for v in value]
+            return [plain_value(v) for v in value]
         case dict():
-            return {name: _plain(v) for name, v in value.items()}
+            return {name: plain_value(v) for name, v in value.items()}
     return value

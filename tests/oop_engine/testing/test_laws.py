@@ -17,6 +17,8 @@ from hypothesis import Phase, settings
 from oop_engine import (
     ContractError,
     Emission,
+    EngineError,
+    Graph,
     Linear,
     Operator,
     Page,
@@ -24,10 +26,12 @@ from oop_engine import (
     Schema,
     State,
     UsageError,
+    replay,
 )
 from oop_engine.core.page import concat
 from oop_engine.core.punctuation import shift
-from oop_engine.testing import LAWS, Case, check, contract_suite
+from oop_engine.operators import Tumbling, UserDefined, WindowAggregate
+from oop_engine.testing import LAWS, Case, Driver, check, contract_suite, laws
 from tests.children import MOST_S
 
 SCHEMA = Schema({"ts": pa.int64(), "n": pa.int64()}, "ts", "s")
@@ -314,3 +318,48 @@ def test_what_the_laws_need_is_told() -> None:
         "SetupError: oop_engine.testing.check needs hypothesis, not installed here: pip install 'oop-engine[testing]'"
         in done.stderr
     )
+
+
+class _Promises(Operator):
+    """Announces a column that its pages lack."""
+
+    def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
+        return (Schema(inputs[0].fields.append(pa.field("more", pa.int64())), "ts", "s"),)
+
+
+def test_a_column_that_pages_lack_is_named_with_the_node() -> None:
+    schema = Schema({"ts": pa.int64()}, "ts", "s")
+    page = Page.of(schema, {"ts": [1]})
+    with pytest.raises(ContractError, match=r"_Promises, output 'out': .* it lacks 'more'"):
+        Driver(_Promises(), schema).feed(0, page)
+    graph = Graph("g")
+    graph.sink("out", graph.add("mine", _Promises(), graph.source("in", schema)))
+    for checked in (True, False):
+        with pytest.raises(EngineError, match=r"operator 'mine': .* it lacks 'more'"):
+            replay(graph, {"in": page}, check=checked)
+
+
+class _Counts(Operator):
+    """Breaks the law of fresh descriptions, by NaN and by a number that grows from run to run."""
+
+    runs = 0
+
+    def open(self) -> None:
+        _Counts.runs += 1
+
+    def on_page(self, port: int, page: Page) -> Iterator[Emission]:
+        values = pa.array([float("nan") if at else float(_Counts.runs) for at in range(page.rows)])
+        columns = [page.column("ts"), values]
+        yield 0, Page(page.schema, pa.RecordBatch.from_arrays(columns, schema=page.schema.fields))
+
+
+def test_nan_is_equal_to_nan_and_rows_that_differ_are_shown() -> None:
+    schema = Schema({"ts": pa.int64(), "x": pa.float64()}, "ts", "s")
+    nan = lambda column: (column.to_numpy() * float("nan"),)
+    undefined = UserDefined(nan, lambda a, b: a, lambda s: s[0], ("x",), ("float64",), pa.float64())
+    operator, domains = WindowAggregate(Tumbling(9), {"x": undefined}), {"x": [1.0]}
+    case = Case("nan", operator, (schema,), oracle=lambda _: [], domains=domains)
+    check(case, laws.fresh, laws.snapshot, examples=5)
+    counts = Case("counts", _Counts(), (schema,), oracle=lambda _: [], domains=domains)
+    with pytest.raises(AssertionError, match=r"message \d+, 1 rows differ: .*'x': \d+.0}, not .*'x': \d+.0}"):
+        check(counts, laws.fresh)
