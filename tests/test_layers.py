@@ -45,7 +45,7 @@ ONLY_IN = {
         "oop_engine/connectors/link.py",
         "oop_engine/connectors/*/*.py",
         "oop_engine/service/*.py",
-        "oop_engine/service/dashboard/*.py",
+        "oop_engine/service/*/*.py",
         "oop_engine/cli/run.py",
     ],
     "confluent_kafka": [],  # as all libraries of connectors: by their names

@@ -26,6 +26,7 @@ BAD_INPUT, A_BUG, INTERRUPTED, TERMINATED = 2, 70, 130, 143
 COMMANDS = {
     "checkpoints": "List the checkpoints of a service: their age, their bytes, and the bounds of its edges.",
     "compare": "Run a scenario, or a graph of yours over traces, in order and out of order, and check both.",
+    "dead-letters": "List the dead letters in DIR, show them, or feed them again.",
     "explain": "Show each plan of a scenario: its graph, when it emits, its state, and which tuples are late.",
     "generate": "Write a disordered trace, in the format of the suffix of OUT.",
     "pipeline": "Make raw events ready to run, on Spark, and run a graph on them.",
@@ -38,7 +39,7 @@ COMMANDS = {
 }
 """The first sentence of each command, so that help need not load them."""
 
-_HOMES = {"why": "checkpoints"}
+_HOMES = {"why": "checkpoints", "dead-letters": "checkpoints"}
 """The file of a command, where it has not its name."""
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
@@ -64,7 +65,7 @@ class App(click.Group):
         if cmd_name not in COMMANDS:
             return None
         home = _HOMES.get(cmd_name, cmd_name)
-        found: click.Command = getattr(import_module(f"oop_engine.cli.{home}"), cmd_name)
+        found: click.Command = getattr(import_module(f"oop_engine.cli.{home}"), cmd_name.replace("-", "_"))
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -1,15 +1,19 @@
-"""``oop-engine checkpoints``: the states of a service that can be restored."""
+"""``oop-engine checkpoints``, ``why``, ``dead-letters``: the folders that a service has written."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import click
 
 from oop_engine.cli.options import json_option
 from oop_engine.cli.output import print_json, terminal
+from oop_engine.core.errors import UsageError
 
-__all__ = ["checkpoints", "why"]
+__all__ = ["checkpoints", "dead_letters", "why"]
 
 
 @click.command()
@@ -50,6 +54,83 @@ def why(folder: str, as_json: bool) -> None:
         print_json({"folder": folder, "why": found})
         return
     click.echo("\n".join(found) or "nothing is held back")
+
+
+@click.command("dead-letters")
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.option("--source", metavar="NAME", help="Only the letters of this source.")
+@click.option("--show", is_flag=True, help="Print those not fed again as JSON lines, to be mended.")
+@click.option("--retry", is_flag=True, help="Feed them again: as they came, or as they are in --mended.")
+@click.option("--mended", type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="FILE",
+              help="Lines of --show, with records that were mended.")  # fmt: skip
+@json_option
+def dead_letters(
+    folder: Path, source: str | None, show: bool, retry: bool, mended: Path | None, as_json: bool
+) -> None:
+    """List the dead letters in DIR, show them, or feed them again.
+
+    DIR is the folder that `run --dead-letters jsonl:DIR` has written. A service with these dead letters takes those
+    that are fed again within a second, or at its next start: each of them once, whenever this command or the service
+    is killed. Records whose windows are closed are late then.
+
+    \b
+      oop-engine dead-letters dead
+      oop-engine dead-letters dead --source log --show > mended.jsonl
+      oop-engine dead-letters dead --source log --retry --mended mended.jsonl
+    """
+    from oop_engine.service.letters.letter_folder import LetterFolder
+
+    found = LetterFolder(folder)
+    if mended is not None and not retry:
+        msg = "dead-letters: --mended is for --retry"
+        raise UsageError(msg)
+    if retry:
+        count, path = found.retry(source, None if mended is None else _mended(mended))
+        if as_json:
+            print_json({"retried": count, "order": None if path is None else str(path)})
+        else:
+            click.echo(
+                f"{count:,} letters are fed again: {path}" if path else "there are no letters to feed again"
+            )
+        return
+    letters = found.letters(source)
+    if show:
+        for letter in letters:
+            if not letter.retried:
+                click.echo(
+                    json.dumps(
+                        {k: v for k, v in asdict(letter).items() if k != "retried"}, ensure_ascii=False
+                    )
+                )
+    elif as_json:
+        print_json({"folder": str(folder), "letters": [asdict(letter) for letter in letters]})
+    else:
+        _list(letters)
+
+
+def _mended(path: Path) -> dict[str, dict[str, Any]]:
+    """Return the lines of --show by their letters."""
+    try:
+        lines = [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
+        return {line["letter"]: line for line in lines}
+    except (ValueError, KeyError, TypeError) as error:
+        msg = f"{path}: must have lines as --show prints them ({error}): begin with those"
+        raise UsageError(msg) from error
+
+
+def _list(letters: list[Any]) -> None:
+    from rich.table import Table
+
+    table, counts = (
+        Table("source", "reason", "letters", "fed again", "first at"),
+        dict[tuple[str, str], list[Any]](),
+    )
+    for letter in letters:
+        counts.setdefault((letter.source, letter.reason), []).append(letter)
+    for (source, reason), alike in counts.items():
+        again = sum(letter.retried for letter in alike)
+        table.add_row(source, reason, f"{len(alike):,}", f"{again:,}", alike[0].at)
+    terminal().print(table)
 
 
 def _show(entries: list[dict[str, Any]]) -> None:

@@ -50,9 +50,11 @@ class DeadLetters:
         """Return the function that a source, and its format, call with rows that they cannot read."""
         counts = self.counts.setdefault(source, {})
 
-        def unreadable(reason: str, record: Any, rows: int, *, place: Any = None, part: bool = False) -> None:
+        def unreadable(
+            reason: str, record: Any, rows: int, *, place: Any = None, coding: str | None = None
+        ) -> None:
             reason = reason.removeprefix(f"source {source!r}: ")
-            text, coding = as_text(record)
+            text, known_coding = as_text(record)
             known = reason if reason in counts or len(counts) < _MOST_REASONS else "other reasons"
             if known not in counts:
                 _LOG.warning("source %r: %s; got %s", source, reason, text[:_SHOWN])
@@ -65,7 +67,7 @@ class DeadLetters:
                         "position": json.dumps(place),
                         "reason": reason,
                         "record": text,
-                        "coding": "part" if part else coding,
+                        "coding": coding or known_coding,
                         "rows": rows,
                     }
                 )

@@ -8,15 +8,12 @@ source that gathers its data by itself needs one task, and its data are answered
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
-from oop_engine.connectors.formats import MESSAGE_FORMATS
 from oop_engine.connectors.link import ServerLink, read_on
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.connectors.sources.generated import Generated, is_feed
@@ -30,21 +27,12 @@ from oop_engine.runners.feeds.forms import RING
 from oop_engine.runners.local import Local
 from oop_engine.service.dead_letters import DeadLetters
 from oop_engine.service.gate import Gate
+from oop_engine.service.letters.record_reader import Piece, RecordReader
 
 __all__ = ["Inlet", "inlets_of"]
 
-_LOG = logging.getLogger("oop_engine")
-_NAMED = 5
 _LINE = 64
 """Bytes of data that count as a row."""
-
-
-_Piece = tuple[Any, Position, Position]
-"""Data of a source, and the positions before and behind them; a plain tuple, for each message makes one."""
-
-
-class _RefusedError(Exception):
-    """A row of several pieces cannot be read."""
 
 
 class Inlet:
@@ -65,28 +53,16 @@ class Inlet:
                 msg = f"source {name!r}: must be a LiveSource or an iterable of rows; got {type(given).__name__}"
                 raise UsageError(msg)
             given = Generated(given)
-        if given.format not in MESSAGE_FORMATS:
-            msg = f"source {name!r}: unknown message format {given.format!r}: use one of {', '.join(MESSAGE_FORMATS)}"
-            raise UsageError(msg)
-        if given.by_lines and not MESSAGE_FORMATS[given.format].by_lines:
-            known = ", ".join(each for each, found in MESSAGE_FORMATS.items() if found.by_lines)
-            msg = f"source {name!r}: is read by lines; got format {given.format!r}, which has none: use one of {known}"
-            raise UsageError(msg)
         self.name, self.source = name, given
         self.position: Position = None
         self.ended = False
         self.tuples = 0
         self.nulls: dict[str, int] = {}
-        self._logged = False  # of columns that the schema does not have
-        self._dead, self._local, self._took = dead, local, took
-        given.unreadable = self._unreadable = dead.of(name)
+        self._local, self._took = local, took
+        self._reader = RecordReader(name, given, schema, dead)
         given.link = ServerLink(f"source {name!r}")
-        self._format = MESSAGE_FORMATS[given.format](schema, f"source {name!r}", self._refused)
-        self._format.unknown.allow(given.adds)
-        self._probes = False  # whether a row that is refused ends the reading
-        self._letters: list[tuple[str, str, int]] | None = None  # of one record: reason, text, rows
         self._last = NEVER
-        self._waiting: list[_Piece] = []
+        self._waiting: list[Piece] = []
         self._rows = 0  # that wait, about
         self._over = False
         self._filled, self._emptied = asyncio.Event(), asyncio.Event()
@@ -95,7 +71,7 @@ class Inlet:
     @property
     def unknown(self) -> dict[str, int]:
         """Columns that the schema does not have, and how many rows had them."""
-        return self._format.unknown.counts
+        return self._reader.unknown
 
     async def read(self, gate: Gate, clock: Callable[[], int] | None) -> None:
         """Push all that comes; data go in as a whole, with their position, or not at all.
@@ -103,8 +79,8 @@ class Inlet:
         ``clock`` shows arrivals (None: nobody needs them).
         """
         self._clock = clock
-        if self._format.headed and self.position is not None:
-            list(self._format.messages(self.source.headed()))
+        if self.position is not None:
+            self._reader.begin()
         if self.source.gathers:
             await self._read(gate)
             return
@@ -159,92 +135,17 @@ class Inlet:
         self._emptied.set()
         if not pieces:
             return
-        messages = self._messages(pieces)
+        messages = self._reader.messages(pieces)
         for message in messages:  # one alone is answered at once; several go through the graph together
             await self._local.push(self.name, self._arrived(message), at_once=len(messages) == 1)
         _, _, self.position = pieces[-1]
-        if self.unknown and not self._logged:
-            self._log_unknown()
         await self._took()
 
-    def _log_unknown(self) -> None:
-        """Log the columns that were left out, once, as soon as the first row has one."""
-        self._logged = True
-        names, known = ", ".join(map(repr, [*self.unknown][:_NAMED])), ", ".join(self._format.schema.names)
-        words = "source %r: rows have %s, which the schema has not (left out, and counted); it has %s"
-        _LOG.warning(words, self.name, names, known)
-
-    def _messages(self, pieces: list[_Piece]) -> list[Message]:
-        """Return the messages in some pieces, read together; by halves where a row is refused, to tell its position."""
-        joined = self._format.joined([data for data, _, _ in pieces]) if len(pieces) > 1 else None
-        if joined is not None:
-            if (together := self._all_of(joined)) is not None:
-                return together
-            half = len(pieces) // 2
-            return self._messages(pieces[:half]) + self._messages(pieces[half:])
-        return [message for piece in pieces for message in self._of_piece(piece)]
-
-    def _of_piece(self, piece: _Piece) -> list[Message]:
-        """Return the messages in a piece; refused records are buried one by one if there is a sink for them."""
-        data = piece[0]
-        if not self._dead.kept:
-            return list(self._format.messages(data))
-        if (together := self._all_of(data)) is not None:
-            return together
-        records = self._format.records(data)
-        sizes = map(len, records) if isinstance(data, bytes) else [1] * len(records)
-        starts = accumulate(sizes, initial=0)
-        return self._of_records(list(zip(starts, records, strict=False)), piece)
-
-    def _of_records(self, records: list[tuple[int, Any]], piece: _Piece) -> list[Message]:
-        """Return the messages in records of a piece, each with its start there; by halves down to those refused."""
-        data: Any = [record for _, record in records]
-        if isinstance(piece[0], bytes):
-            data = b"".join(data)
-        elif not isinstance(piece[0], list | tuple):
-            data = piece[0]
-        if len(records) == 1:
-            return self._of_record(records[0], data, piece)
-        if (together := self._all_of(data)) is not None:
-            return together
-        half = len(records) // 2
-        return self._of_records(records[:half], piece) + self._of_records(records[half:], piece)
-
-    def _of_record(self, record: tuple[int, Any], data: Any, piece: _Piece) -> list[Message]:
-        """Return the messages in one record, and bury it, or those of its rows that are refused."""
-        self._letters = []
-        found = list(self._format.messages(data))
-        letters, self._letters = self._letters, None
-        skipped, raw = record
-        raw = raw.removesuffix(b"\n") if isinstance(raw, bytes) and self._format.by_lines else raw
-        place = self.source.place(piece[1], piece[2], skipped)
-        for reason, text, rows in letters:
-            self._unreadable(reason, text if found else raw, rows, place=place, part=bool(found))
-        return found
-
-    def _all_of(self, data: Any) -> list[Message] | None:
-        """Return the messages in some data; None: a row is refused."""
-        unknown, known = (
-            dict(self.unknown),
-            {name: getattr(self._format, name) for name in self._format.remembers},
-        )
-        self._probes = True
-        try:
-            return list(self._format.messages(data))
-        except _RefusedError:  # the rows are read again
-            self._format.unknown.counts = unknown
-            vars(self._format).update(known)
-            return None
-        finally:
-            self._probes = False
-
-    def _refused(self, reason: str, record: str, rows: int) -> None:
-        if self._probes:
-            raise _RefusedError
-        if self._letters is not None:
-            self._letters.append((reason, record, rows))
-        else:
-            self._unreadable(reason, record, rows)
+    async def retry(self, record: str, coding: str, letter: str) -> None:
+        """Push a dead letter once more."""
+        for message in self._reader.again(record, coding, letter):
+            await self._local.push(self.name, self._arrived(message))
+        await self._took()
 
     def _arrived(self, message: Message) -> Message:
         """Return a page with the moment of its arrival, which never goes back."""

@@ -31,6 +31,7 @@ from oop_engine.service.dead_letters import DeadLetters
 from oop_engine.service.gate import Gate
 from oop_engine.service.hints import hints, lost_in_a_crash
 from oop_engine.service.inlet import inlets_of
+from oop_engine.service.letters.retries import retries_of
 from oop_engine.service.outlets import Outlets
 from oop_engine.service.resuming import (
     check_dead_letters,
@@ -91,6 +92,7 @@ class Service:
         self.plan = self.local.plan
         self.dead = DeadLetters(clock, kept=dead_letters is not None)
         self.inlets = inlets_of(self.plan, sources, self.dead, self.local, self._took)
+        self.retries = retries_of(dead_letters, self.inlets, self.gate)
         self._finished, self._wanted = asyncio.Event(), asyncio.Event()
         self.epochs, self._left = 0, False
         self.kept = deque[Kept](maxlen=_KEPT)
@@ -98,7 +100,9 @@ class Service:
     async def run(self, stop: asyncio.Event, *, drain: bool = False) -> Served:
         """Run to the end of all sources, or until ``stop`` is set."""
         self.outlets.stop = stop
-        for line in [*hints(self.plan), *self._lost_in_a_crash()]:
+        sources = {name: inlet.source for name, inlet in self.inlets.items()}
+        lost = [] if self._folder is None else lost_in_a_crash(self.plan, sources)
+        for line in [*hints(self.plan), *lost]:
             _LOG.warning("%s", line)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.outlets.close)
@@ -128,18 +132,11 @@ class Service:
                 "%s: stopped while its server is away: its results come with the next service", error
             )
 
-    def _lost_in_a_crash(self) -> list[str]:
-        sources = {name: inlet.source for name, inlet in self.inlets.items()}
-        return [] if self._folder is None else lost_in_a_crash(self.plan, sources)
-
     async def _begin(self) -> None:
         """Take over the checkpoint, and repeat the commit of its last epoch."""
-        if self._folder is None:
-            await self.outlets.open(
-                os.urandom(6).hex(), {}, 0
-            )  # no sink takes its epochs for those of another life
-            return
-        folder = self._folder
+        if (folder := self._folder) is None:
+            # by a new name, so that no sink takes its epochs for those of another life
+            return await self.outlets.open(os.urandom(6).hex(), {}, 0)
         windows_of(
             self.local
         )  # from now on operators know their newest row, so a checkpoint knows the open windows
@@ -170,6 +167,8 @@ class Service:
     async def _work(self, stop: asyncio.Event, *, drain: bool) -> bool:
         """Read, and take checkpoints; return whether all streams have ended."""
         async with self.local, asyncio.TaskGroup() as tasks:
+            if self.retries is not None:
+                await self.retries.feed()
             wanted = self.local.clock_every is not None
             clock = ArrivalClock(self.plan, self._clock, self._steady) if wanted else None
             readers = [
@@ -178,14 +177,15 @@ class Service:
                 if not inlet.ended
             ]
             keeper = tasks.create_task(self._keep_on(), name="checkpoints")
-            ticking = [] if clock is None else [clock.tick_on(self.local, self.gate)]
-            tickers = [tasks.create_task(each, name="clock") for each in ticking]
+            tickers = [] if clock is None else [clock.tick_on(self.local, self.gate)]
+            tickers += [] if self.retries is None else [self.retries.follow()]
+            beside = [tasks.create_task(each, name="beside the sources") for each in tickers]
             await any_of(stop, readers)
             self._finished.set()
             await keeper
             async with self.gate.alone():
                 self.gate.close()
-                await cancelled({*readers, *tickers})
+                await cancelled({*readers, *beside})
                 for inlet in self.inlets.values():
                     await inlet.finish()
                 over = not self._left and (drain or all(inlet.ended for inlet in self.inlets.values()))
@@ -279,7 +279,8 @@ class Service:
                 await inlet.source.acknowledge(positions[name])
 
     def _manifest(self, *, over: bool = False) -> CheckpointManifest:
-        return manifest_of(self.local, self.inlets, self.dead, over=over)
+        found = manifest_of(self.local, self.inlets, self.dead, over=over)
+        return found if self.retries is None else self.retries.noted(found)
 
     def _check(self, manifest: CheckpointManifest) -> None:
         check_states(self._place, manifest, self.local, self._without, after_drain=self._after_drain)
@@ -287,6 +288,8 @@ class Service:
 
     def _restore(self, manifest: CheckpointManifest, states: dict[str, bytes]) -> None:
         restore(manifest, states, self.local, self.inlets, self._without)
+        if self.retries is not None:
+            self.retries.restore(manifest)
 
     @property
     def _place(self) -> str:

@@ -37,7 +37,7 @@ from oop_engine.runners.feeds.tables import columns_in, fields_of_array, is_colu
 from oop_engine.traces.punctuation_records import punctuation_of_body
 from oop_engine.traces.trace import Trace
 
-__all__ = ["MESSAGES", "RING", "Intake", "is_whole"]
+__all__ = ["MESSAGES", "RING", "Intake", "is_value", "is_whole"]
 
 RING = 1024
 """The most rows that wait: a page of so many costs a third of a microsecond a row, and some milliseconds at most."""
@@ -191,7 +191,7 @@ class Intake:
             return not (self._is_columns(given) or self._is_punctuation(given))
         if is_row(given):
             return not is_arrow(given)
-        return isinstance(given, list | tuple) and len(given) > 0 and _is_value(given[0])
+        return isinstance(given, list | tuple) and len(given) > 0 and is_value(given[0])
 
     def _is_columns(self, given: Mapping[Any, Any]) -> bool:
         """Tell whether a mapping has columns: its progressing attribute is a list or an array, or it is empty."""
@@ -284,7 +284,7 @@ class Intake:
         return text
 
 
-def _is_value(given: Any) -> bool:
+def is_value(given: Any) -> bool:
     """Tell whether something can be the first value of a row."""
     inner = isinstance(given, (*_READY, Trace, list, tuple)) or is_row(given)
     return not inner and not is_arrow(given) and fields_of_array(given) is None

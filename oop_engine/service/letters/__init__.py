@@ -1,0 +1,1 @@
+"""Letters: dead letters in a folder, and those that are fed again."""

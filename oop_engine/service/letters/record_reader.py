@@ -1,0 +1,165 @@
+"""Record reader: data of a source become messages of its format; a record that is refused becomes a dead letter.
+
+Data are read together.  Where a row is refused, and dead letters are kept, they are read again by halves down to the
+record that it is in: so a dead letter has the record as it came, and its place.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from base64 import b64decode
+from itertools import accumulate
+from typing import Any
+
+from oop_engine.connectors.formats import MESSAGE_FORMATS
+from oop_engine.connectors.source import LiveSource, Position
+from oop_engine.core.errors import UsageError
+from oop_engine.core.operator import Message
+from oop_engine.core.schema import Schema
+from oop_engine.service.dead_letters import DeadLetters
+
+__all__ = ["Piece", "RecordReader"]
+
+Piece = tuple[Any, Position, Position]
+"""Data of a source, and the positions before and behind them; a plain tuple, for each message makes one."""
+
+_LOG = logging.getLogger("oop_engine")
+_NAMED = 5
+_OBJECTS = "rows"
+"""The format of objects of Python: their records are JSON."""
+
+
+class _RefusedError(Exception):
+    """A row of several records cannot be read."""
+
+
+class RecordReader:
+    """Reads data of ``source``, called ``name``, as messages of ``schema``.
+
+    ``unknown``: by name, how many rows had a column that the schema does not have.  Raises ``UsageError`` if the format
+    is not known, or has no lines where the source is read by lines.
+    """
+
+    def __init__(self, name: str, source: LiveSource, schema: Schema, dead: DeadLetters) -> None:
+        if source.format not in MESSAGE_FORMATS:
+            msg = f"source {name!r}: unknown message format {source.format!r}: use one of {', '.join(MESSAGE_FORMATS)}"
+            raise UsageError(msg)
+        if source.by_lines and not MESSAGE_FORMATS[source.format].by_lines:
+            known = ", ".join(each for each, found in MESSAGE_FORMATS.items() if found.by_lines)
+            msg = f"source {name!r}: is read by lines; got format {source.format!r}, which has none: use one of {known}"
+            raise UsageError(msg)
+        self._name, self._source, self._dead = name, source, dead
+        source.unreadable = self._unreadable = dead.of(name)
+        self._format = MESSAGE_FORMATS[source.format](schema, f"source {name!r}", self._refused)
+        self._format.unknown.allow(source.adds)
+        self._probes = self._logged = False  # whether a refusal ends the reading; unknown columns are logged
+        self._letters: list[tuple[str, str, int]] | None = None  # of one record: reason, text, rows
+
+    @property
+    def unknown(self) -> dict[str, int]:
+        """Columns that the schema does not have, and how many rows had them."""
+        return self._format.unknown.counts
+
+    def begin(self) -> None:
+        """Read the line of names that stands before all data, for a source that goes on behind it."""
+        if self._format.headed:
+            list(self._format.messages(self._source.headed()))
+
+    def messages(self, pieces: list[Piece]) -> list[Message]:
+        """Return the messages in some pieces, read together; by halves where a row is refused, to find its position."""
+        found = self._of_pieces(pieces)
+        if self.unknown and not self._logged:
+            self._log_unknown()
+        return found
+
+    def again(self, record: str, coding: str, letter: str) -> list[Message]:
+        """Return the messages in a dead letter; a record that is refused again becomes a new one."""
+        raw: Any = b64decode(record) if coding == "base64" else record.encode()
+        place = {"letter": letter}
+        if self._source.format == _OBJECTS:
+            try:
+                raw = json.loads(record)
+            except ValueError as error:
+                self._unreadable(
+                    f"the mended record is no JSON: {error}", record, 1, place=place, coding="json"
+                )
+                return []
+        return self._of_record(raw, raw + b"\n" if self._format.by_lines else [raw], place)
+
+    def _of_pieces(self, pieces: list[Piece]) -> list[Message]:
+        joined = self._format.joined([data for data, _, _ in pieces]) if len(pieces) > 1 else None
+        if joined is not None:
+            if (together := self._all_of(joined)) is not None:
+                return together
+            half = len(pieces) // 2
+            return self._of_pieces(pieces[:half]) + self._of_pieces(pieces[half:])
+        return [message for piece in pieces for message in self._of_piece(piece)]
+
+    def _of_piece(self, piece: Piece) -> list[Message]:
+        data = piece[0]
+        if not self._dead.kept:
+            return list(self._format.messages(data))
+        if (together := self._all_of(data)) is not None:
+            return together
+        records = self._format.records(data)
+        sizes = map(len, records) if isinstance(data, bytes) else [1] * len(records)
+        starts = accumulate(sizes, initial=0)
+        return self._of_records(list(zip(starts, records, strict=False)), piece)
+
+    def _of_records(self, records: list[tuple[int, Any]], piece: Piece) -> list[Message]:
+        """Return the messages in records of a piece, each with its start there; by halves down to those refused."""
+        data: Any = [record for _, record in records]
+        if isinstance(piece[0], bytes):
+            data = b"".join(data)
+        elif not isinstance(piece[0], list | tuple):
+            data = piece[0]
+        if len(records) == 1:
+            skipped, raw = records[0]
+            raw = raw.removesuffix(b"\n") if isinstance(raw, bytes) and self._format.by_lines else raw
+            return self._of_record(raw, data, self._source.place(piece[1], piece[2], skipped))
+        if (together := self._all_of(data)) is not None:
+            return together
+        half = len(records) // 2
+        return self._of_records(records[:half], piece) + self._of_records(records[half:], piece)
+
+    def _of_record(self, raw: Any, data: Any, place: Any) -> list[Message]:
+        """Return the messages in one record, which is ``raw`` as it came; bury it, or those of its rows refused."""
+        self._letters = []
+        found = list(self._format.messages(data))
+        letters, self._letters = self._letters, None
+        coding = "part" if found else None
+        if not found and self._source.format == _OBJECTS:
+            raw, coding = json.dumps(raw, default=str), "json"
+        for reason, text, rows in letters:
+            self._unreadable(reason, text if found else raw, rows, place=place, coding=coding)
+        return found
+
+    def _all_of(self, data: Any) -> list[Message] | None:
+        """Return the messages in some data; None: a row is refused."""
+        unknown, remembered = dict(self.unknown), self._format.remembers
+        known = {name: getattr(self._format, name) for name in remembered}
+        self._probes = True
+        try:
+            return list(self._format.messages(data))
+        except _RefusedError:  # the rows are read again
+            self._format.unknown.counts = unknown
+            vars(self._format).update(known)
+            return None
+        finally:
+            self._probes = False
+
+    def _refused(self, reason: str, record: str, rows: int) -> None:
+        if self._probes:
+            raise _RefusedError
+        if self._letters is not None:
+            self._letters.append((reason, record, rows))
+        else:
+            self._unreadable(reason, record, rows)
+
+    def _log_unknown(self) -> None:
+        """Log the columns that were left out, once, as soon as the first row has one."""
+        self._logged = True
+        names, known = ", ".join(map(repr, [*self.unknown][:_NAMED])), ", ".join(self._format.schema.names)
+        words = "source %r: rows have %s, which the schema has not (left out, and counted); it has %s"
+        _LOG.warning(words, self._name, names, known)

@@ -1,0 +1,169 @@
+"""Dead letters that are mended and fed again: each of them once, whoever is killed in between."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+from oop_engine import FileTail, Gathered, Generated, Graph, PartFiles, Schema, UsageError, serve
+from oop_engine.cli.app import app
+from oop_engine.runners.event_loop import run_async
+from oop_engine.service.letters.letter_folder import LetterFolder
+from oop_engine.system.disk import Disk
+
+SCHEMA = Schema({"ts": pa.int64(), "key": pa.string()}, "ts", "s")
+LINES = ['{"ts": 1, "key": "a"}', '{"ts": "two", "key": "é"}', "{", '{"ts": 4, "key": "a"}']
+
+
+def through() -> Graph:
+    graph = Graph("g")
+    graph.sink("out", graph.source("log", SCHEMA))
+    return graph
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("oop_engine.service.dashboard.sampler._OFTEN_S", 0.01)
+
+
+class Dies(Gathered):
+    async def commit(self, prepared: Any) -> None:
+        raise ConnectionAbortedError
+
+
+class Place:
+    """A log, a checkpoint, dead letters and a sink that stay from one service to the next."""
+
+    def __init__(self, folder: Path, format: str = "jsonl") -> None:
+        self.log, self.state, self.dead = folder / "log.jsonl", folder / "state", folder / "dead"
+        self.log.write_text("\n".join(LINES) + "\n")
+        self.out, self.format = Gathered(), format
+
+    def life(self, until: int, sink: Gathered | None = None) -> list[int]:
+        """Serve until so many rows have come in this life; return the times of all results so far."""
+        stop = asyncio.Event()
+
+        def watch(sample: dict[str, Any]) -> None:
+            if sum(source["tuples"] for source in sample["sources"]) >= until:
+                stop.set()
+
+        letters = PartFiles(self.dead, self.format)
+        options: dict[str, Any] = {"checkpoint": self.state, "dead_letters": letters, "watch": watch}
+        sources = {"log": FileTail(self.log, every_s=0.01)}
+        run_async(serve(through(), sources, {"out": sink or self.out}, stop=stop, signals=False, **options))
+        return [row["ts"] for row in self.out.rows]
+
+    def command(self, *args: str) -> Any:
+        return CliRunner().invoke(app, ["dead-letters", str(self.dead), *args])
+
+
+@pytest.mark.parametrize("format", ["jsonl", "parquet"])
+def test_letters_are_shown_mended_and_fed_again_once(format: str, tmp_path: Path) -> None:
+    place = Place(tmp_path, format)
+    assert place.life(2) == [1, 4]
+    listed = place.command()
+    assert "cannot read 'two' as int64" in listed.stdout
+    shown = [json.loads(line) for line in place.command("--source", "log", "--show").stdout.splitlines()]
+    assert [each["record"] for each in shown] == LINES[1:3]
+    assert [json.loads(each["position"])["byte"] for each in shown] == [22, 48 + 1]
+    mended = tmp_path / "mended.jsonl"
+    mended.write_text(json.dumps({**shown[0], "record": shown[0]["record"].replace('"two"', "2")}) + "\n")
+    done = place.command("--retry", "--mended", str(mended))
+    assert done.stdout.startswith("1 letters are fed again: "), done.output
+    assert "no letters to feed again" in place.command("--retry", "--mended", str(mended)).stdout
+    assert place.life(1) == [1, 4, 2]
+    assert place.command("--retry").stdout.startswith("1 letters")  # the other one, as it came
+    with place.log.open("a") as log:
+        log.write('{"ts": 5, "key": "a"}\n')
+    assert place.life(1) == [1, 4, 2, 5]
+    letters = LetterFolder(place.dead).letters()
+    assert [letter.retried for letter in letters] == [True, True, False]  # refused again: a new letter
+    assert json.loads(letters[2].position or "") == {"letter": letters[1].letter}
+    assert letters[2].record == "{"
+
+
+def test_a_service_that_dies_behind_a_retry_feeds_it_once(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.life(2)
+    LetterFolder(place.dead).retry("log", {place_of(place, 0): {"record": '{"ts": 2, "key": "b"}'}})
+    dies = Dies()
+    with pytest.raises(ConnectionAbortedError):  # recorded, and not committed
+        place.life(1, dies)
+    dies.__class__ = Gathered  # type: ignore[assignment]
+    place.out, before = dies, place.out
+    assert place.life(0) == [2]
+    assert [row["ts"] for row in before.rows] == [1, 4]
+
+
+def place_of(place: Place, number: int) -> str:
+    return LetterFolder(place.dead).letters()[number].letter
+
+
+def test_two_retries_at_once_order_a_letter_once(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.life(2)
+
+    class Slow(Disk):
+        def create(self, path: Path, data: bytes) -> bool:
+            LetterFolder(place.dead).retry("log")
+            return super().create(path, data)
+
+    assert LetterFolder(place.dead, Slow()).retry("log") == (0, None)
+    orders = LetterFolder(place.dead).retries()
+    assert [order.record for order in orders] == LINES[1:3]
+
+
+def test_a_running_service_takes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("oop_engine.service.letters.retries._EVERY_S", 0.01)
+    place, stop = Place(tmp_path), asyncio.Event()
+
+    def take(page: Any) -> None:
+        times.extend(page.times.tolist())
+        if 2 in times:
+            stop.set()
+
+    async def order() -> None:
+        while not (place.dead.is_dir() and LetterFolder(place.dead).letters()):
+            await asyncio.sleep(0.01)
+        LetterFolder(place.dead).retry("log", {place_of(place, 0): {"record": '{"ts": 2, "key": "b"}'}})
+
+    async def main() -> None:
+        ordering = asyncio.create_task(order())
+        sources = {"log": FileTail(place.log, every_s=0.01)}
+        options: dict[str, Any] = {"dead_letters": PartFiles(place.dead, "jsonl"), "every_s": 0.05}
+        await serve(through(), sources, {"out": take}, stop=stop, signals=False, **options)
+        await ordering
+
+    times: list[int] = []
+    run_async(main())
+    assert times == [1, 4, 2]
+
+
+def test_objects_of_python_are_fed_again(tmp_path: Path) -> None:
+    rows = [{"ts": 1, "key": "a"}, {"ts": "two", "key": "b"}, (3,), "text"]
+    found, letters = Gathered(), PartFiles(tmp_path / "dead", "jsonl")
+    run_async(serve(through(), {"log": rows}, {"out": found}, dead_letters=letters, signals=False))
+    folder = LetterFolder(tmp_path / "dead")
+    first, *others = folder.letters()
+    assert [json.loads(each.record) for each in (first, *others)] == [rows[1], [3], "text"]
+    folder.retry("log", {first.letter: {"record": '{"ts": 2, "key": "b"}'}})
+    again = Gathered()
+    feed = Generated([{"ts": 4, "key": "c"}])
+    run_async(serve(through(), {"log": feed}, {"out": again}, dead_letters=letters, signals=False))
+    assert [row["ts"] for row in again.rows] == [2, 4]
+
+
+def test_letters_that_are_not_there_are_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is no folder: give the one that"):
+        LetterFolder(tmp_path / "none").letters()
+    place = Place(tmp_path)
+    place.life(2)
+    with pytest.raises(UsageError, match="there is no letter 'x:1'"):
+        LetterFolder(place.dead).retry(None, {"x:1": {"record": ""}})
+    assert "--mended is for --retry" in place.command("--mended", str(place.log)).output
