@@ -12,8 +12,8 @@ from oop_engine.core.errors import ContractError
 from oop_engine.core.operator import Message
 from oop_engine.core.page import PAGE_ROWS, Page, concat
 from oop_engine.core.schema import Schema
-from oop_engine.runners.feeds.forms import Intake, is_value
-from oop_engine.runners.feeds.rows import RowReader, is_row
+from oop_engine.runners.feeds.forms import Intake
+from oop_engine.runners.feeds.rows import RowReader
 
 __all__ = ["Rows"]
 
@@ -35,11 +35,6 @@ class Rows(MessageFormat):
     def records(self, data: Any) -> list[Any]:
         """Return the items of a list; a tuple of values is one row."""
         return list(data) if isinstance(data, list) else [data]
-
-    def records(self, data: Any) -> list[Any]:
-        """Return the items of a list that is no row itself."""
-        alone = not isinstance(data, list | tuple) or is_row(data) or (len(data) > 0 and is_value(data[0]))
-        return [data] if alone else list(data)
 
     def messages(self, data: Any) -> Iterator[Message]:
         """Yield messages as they are, pages of one schema together, and pages of all else."""
