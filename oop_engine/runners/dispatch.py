@@ -81,7 +81,7 @@ class Route:
 
     def noted(self, message: Message) -> Message:
         """Return a message in the types of the edge; count it, and check it against the bounds."""
-        if message.__class__ is Page and message.schema is not self._seen:
+        if isinstance(message, Page) and message.schema is not self._seen:
             self._schema.check_page(message.schema, f"operator {self.stream.node!r}")
             self._seen = message.schema
         elif message.__class__ in _NAMING_COLUMNS:

@@ -58,7 +58,8 @@ class InlineRoute(Route):
 
     def send(self, message: Message | Signal, moment: int, now: int, born: float) -> None:
         """Queue a message for who is at the end of the edge."""
-        if isinstance(message, Page) and self.contract is None and self.reached is None:  # as mostly
+        plain = self.contract is None and self.reached is None
+        if plain and isinstance(message, Page) and message.schema is self._seen:  # as mostly
             self.count.pages += 1
             self.count.tuples += message.rows
         elif not isinstance(message, Signal):

@@ -14,7 +14,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from itertools import pairwise, product, zip_longest
+from itertools import pairwise, product
 
 import numpy as np
 import pyarrow as pa
@@ -23,11 +23,11 @@ from hypothesis import strategies as st
 
 from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.contract import EdgeContract
-from oop_engine.core.groups.group_index import plain_value
 from oop_engine.core.operator import Message, Operator
 from oop_engine.core.page import Page
 from oop_engine.testing.case import Case, Row, typed
-from oop_engine.testing.driver import Driver, as_bytes, multiset
+from oop_engine.testing.compared import must, same_messages, same_rows
+from oop_engine.testing.driver import Driver, as_bytes
 from oop_engine.testing.graph_driver import pushed_by_row
 from oop_engine.testing.streams import as_messages
 from oop_engine.testing.trial import Trial, draw_script
@@ -37,7 +37,6 @@ __all__ = ["LAWS", "Law", "check", "contract_suite"]
 Law = Callable[[Trial], None]
 _REASON = 20  # characters: an exemption is worth a sentence
 _COPIES = 3
-_SHOWN = 3  # rows
 _WIDER = {
     pa.string(): pa.dictionary(pa.int8(), pa.large_string()),
     pa.int32(): pa.float64(),
@@ -50,13 +49,13 @@ _WIDER = {
 def oracle(trial: Trial) -> None:
     """The output (here and below its net content) is that of the definition, wherever pages are cut."""
     expected = trial.case.oracle(trial.rows)
-    _same_rows("the output is not the oracle's", trial.whole.content(), expected)
+    same_rows("the output is not the oracle's", trial.whole.content(), expected)
 
 
 def order(trial: Trial) -> None:
     """Order within the punctuation does not matter."""
     other = trial.run(draw_script(trial.case, trial.data, trial.rows))
-    _same_rows("another order of arrival gives another output", other.content(), trial.whole.content())
+    same_rows("another order of arrival gives another output", other.content(), trial.whole.content())
 
 
 def cuts(trial: Trial) -> None:
@@ -64,7 +63,7 @@ def cuts(trial: Trial) -> None:
     case = trial.case
     pushed = pushed_by_row(case.operator, case.inputs, trial.script)
     for other, (port, name) in product((trial.run(page_rows=1), pushed), enumerate(case.operator.outputs)):
-        _same_rows(f"cut into rows, another output {name!r}", other.content(port), trial.whole.content(port))
+        same_rows(f"cut into rows, another output {name!r}", other.content(port), trial.whole.content(port))
 
 
 def grammar(trial: Trial) -> None:
@@ -79,7 +78,7 @@ def schema(trial: Trial) -> None:
     """Every page has the schema that was announced."""
     for port, announced in enumerate(trial.whole.operator.schemas_out):
         for page in trial.whole.pages(port):
-            _must(page.schema == announced, f"port {port}: announced {announced!r}, put out {page.schema!r}")
+            must(page.schema == announced, f"port {port}: announced {announced!r}, put out {page.schema!r}")
 
 
 def purge(trial: Trial) -> None:
@@ -87,13 +86,13 @@ def purge(trial: Trial) -> None:
     states = pairwise(trial.states)
     for (_, message), (before, after) in zip(trial.messages, states, strict=True):
         less = after.tuples <= before.tuples and sum(after.in_use[:2]) <= sum(before.in_use[:2])
-        _must(isinstance(message, Page) or less, f"{message} made it keep {after}, before {before}")
+        must(isinstance(message, Page) or less, f"{message} made it keep {after}, before {before}")
 
 
 def end(trial: Trial) -> None:
     """The end closes everything."""
     state = trial.whole.operator.state()
-    _must(state.in_use == (0, 0, 0), f"after the end it keeps {state}")
+    must(state.in_use == (0, 0, 0), f"after the end it keeps {state}")
 
 
 def snapshot(trial: Trial) -> None:
@@ -103,8 +102,8 @@ def snapshot(trial: Trial) -> None:
         moved.feed(port, message)
         moved.move()
         there = moved.operator.state().in_use
-        _must(stayed.in_use == there, f"after {message} it keeps {stayed.in_use}, restored {there}")
-    _same_messages("restored midway it goes on in another way", moved.run([]).out, trial.whole.out)
+        must(stayed.in_use == there, f"after {message} it keeps {stayed.in_use}, restored {there}")
+    same_messages("restored midway it goes on in another way", moved.run([]).out, trial.whole.out)
 
 
 def untouched(trial: Trial) -> None:
@@ -112,7 +111,7 @@ def untouched(trial: Trial) -> None:
     given = as_messages(trial.script, trial.case.inputs)
     both = zip(given, trial.taken, strict=True)
     changed = [taken for (_, was), taken in both if as_bytes(taken) != as_bytes(was)]
-    _must(not changed, f"its input was written into: {changed}")
+    must(not changed, f"its input was written into: {changed}")
 
 
 def empty(trial: Trial) -> None:
@@ -124,7 +123,7 @@ def empty(trial: Trial) -> None:
         for p, m in ((port, Page.empty(case.inputs[port])), (port, message))
     ]
     padded = Driver(case.operator, *case.inputs).run(with_empty)
-    _same_rows("empty pages in between give another output", padded.content(), trial.whole.content())
+    same_rows("empty pages in between give another output", padded.content(), trial.whole.content())
 
 
 def fresh(trial: Trial) -> None:
@@ -138,8 +137,8 @@ def fresh(trial: Trial) -> None:
     ):  # a lambda or an inner function, which no other process gets
         copy = deepcopy(trial.case.operator)
     again = Driver(copy, *trial.case.inputs).run(as_messages(trial.script, trial.case.inputs)).out
-    _same_messages("a pickled copy goes another way", again, first)
-    _same_messages("a second run goes another way", trial.run().out, first)
+    same_messages("a pickled copy goes another way", again, first)
+    same_messages("a second run goes another way", trial.run().out, first)
 
 
 def division(trial: Trial) -> None:
@@ -160,7 +159,7 @@ def division(trial: Trial) -> None:
     for port in range(len(case.operator.outputs)):
         divided = [row for copy in copies for row in copy.content(port)]
         failure = f"copies divided by {chosen} give another output"
-        _same_rows(failure, divided, trial.whole.content(port))
+        same_rows(failure, divided, trial.whole.content(port))
 
 
 def descent(trial: Trial) -> None:
@@ -179,7 +178,7 @@ def sorting(trial: Trial) -> None:
     driver = trial.run(draw_script(trial.case, trial.data, ordered=True))
     for port, announced in enumerate(driver.operator.schemas_out):
         times = [time for page in driver.pages(port) for time in page.times.tolist()]
-        _must(times == sorted(times), f"sorted streams leave unsorted by {announced.progressing!r}: {times}")
+        must(times == sorted(times), f"sorted streams leave unsorted by {announced.progressing!r}: {times}")
 
 
 LAWS: list[Law] = [
@@ -288,38 +287,7 @@ def _as_put_in(case: Case, given: list[list[Row]]) -> list[list[Row]]:
 def _come_from(name: str, rows: list[Row], sources: Sequence[str | None], given: list[list[Row]]) -> None:
     known = {str(r[c]) for inputs, c in zip(given, sources, strict=True) if c for r in inputs}
     unknown = [row[name] for row in rows if str(row[name]) not in known] if known else []
-    _must(
+    must(
         not unknown,
         f"column {name!r} is declared to repeat {sources}, and has {unknown}, which are not there",
     )
-
-
-def _same_rows(failure: str, got: list[Row], wanted: list[Row]) -> None:
-    found, expected = multiset(got), multiset(wanted)
-    missing, extra = ([dict(r) for r in rest.elements()] for rest in (expected - found, found - expected))
-    _must(found == expected, f"{failure}: missing {missing}, extra {extra}")
-
-
-def _same_messages(failure: str, got: list[list[Message]], wanted: list[list[Message]]) -> None:
-    """Compare messages in order, pages as rows: NaN equals NaN.  The first that differ are shown."""
-    for port, (some, others) in enumerate(zip(got, wanted, strict=True)):
-        for at, (one, other) in enumerate(zip(some, others, strict=False)):
-            if isinstance(one, Page) and isinstance(other, Page) and one.schema == other.schema:
-                rows, expected = map(_as_texts, (one, other))
-                apart = [pair for pair in zip_longest(rows, expected) if pair[0] != pair[1]]
-                shown = ", ".join(f"{row}, not {wanted_row}" for row, wanted_row in apart[:_SHOWN])
-                _must(not apart, f"{failure}: output {port}, message {at}, {len(apart)} rows differ: {shown}")
-            else:
-                _must(one == other, f"{failure}: output {port}, message {at}: {one}, not {other}")
-        numbers = f"{len(some)} messages, not {len(others)}"
-        _must(len(some) == len(others), f"{failure}: output {port}: {numbers}")
-
-
-def _as_texts(page: Page) -> list[str]:
-    """Return rows in words in which NaN is equal to NaN, and -0.0 to 0.0."""
-    return [repr(plain_value(row)) for row in page.to_pylist()]
-
-
-def _must(holds: bool, otherwise: str) -> None:
-    if not holds:
-        raise AssertionError(otherwise)
