@@ -141,8 +141,10 @@ def _format(address: str, options: dict[str, str]) -> str:
 
 @register_source("tail")
 def _tail(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
-    _only(f"tail:{address}", options, "format", "follow")
-    return FileTail(address, _format(address, options), follow=_yes(f"tail:{address}", options))
+    _only(f"tail:{address}", options, "format", "follow", "skip_lost")
+    skip_lost = _yes(f"tail:{address}", options, "skip_lost", "no")
+    follow = _yes(f"tail:{address}", options)
+    return FileTail(address, _format(address, options), follow=follow, skip_lost=skip_lost)
 
 
 @register_source("folder")

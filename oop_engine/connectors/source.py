@@ -81,6 +81,13 @@ class LiveSource:
         """Return data that came and that ``read`` had not yielded when it was closed, each with its position."""
         return []
 
+    def last_data(self) -> list[tuple[Any, Position]]:
+        """Return data that the end of the stream makes whole (a last line without a line break), with positions.
+
+        Called behind ``rest``, where a service ends its streams when it is stopped (``drain``).
+        """
+        return []
+
     def headed(self) -> bytes:
         """Return the line of column names that stands before all data (CSV); by default none."""
         return b""

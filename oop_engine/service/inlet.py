@@ -121,10 +121,10 @@ class Inlet:
                     await self._local.end(self.name)
                     self.ended = True
 
-    async def finish(self) -> None:
-        """Push all that came before the source was closed."""
+    async def finish(self, *, drain: bool) -> None:
+        """Push all that came before the source was closed; ``drain``: the stream ends here, which ends a last line."""
         before = self._waiting[-1][2] if self._waiting else self.position
-        for data, behind in self.source.rest():
+        for data, behind in self.source.rest() + (self.source.last_data() if drain else []):
             self._waiting.append((data, before, behind))
             before = behind
         await self.put()

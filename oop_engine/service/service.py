@@ -187,7 +187,7 @@ class Service:
                 self.gate.close()
                 await cancelled({*readers, *beside})
                 for inlet in self.inlets.values():
-                    await inlet.finish()
+                    await inlet.finish(drain=drain and not inlet.ended)
                 over = not self._left and (drain or all(inlet.ended for inlet in self.inlets.values()))
                 if not over:
                     if not self._left:

@@ -4,142 +4,128 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import AsyncIterator
-from io import FileIO
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 from oop_engine.connectors.source import LiveSource, Position
-from oop_engine.core.errors import TraceError
+from oop_engine.connectors.tailing.followed import LONGEST
+from oop_engine.connectors.tailing.tail import LogTail
 
 __all__ = ["FileTail"]
 
-_BLOCK = 1 << 20
-_LONGEST = 1 << 22
-_SEEN = 64
-"""Bytes before a position by which a file is known again: a new file may have the inode of one that was removed."""
+_LOG = logging.getLogger("oop_engine")
 
 
 class FileTail(LiveSource):
     """The lines of ``path`` as they are written (``tail -F``), in ``format`` (jsonl, csv, or one of your own).
 
-    The position is the file's inode, an offset behind a whole line, and a sum over the bytes before it.  When another
-    file takes its name, the rest of the first is read, and then that one from its beginning; a file that was rotated
-    while nobody read is looked for in the same folder.  ``every_s``: how often one looks; ``follow=False``: end at the
-    end of the file, which then counts as a whole line.  The file need not be there yet.  Raises ``TraceError`` if the
-    position is gone (the file was cut or written anew, or its inode is nowhere), or a line has over 4 MB.
+    Reads across rotation, also across several while nothing reads: renamed files (``.1``, dates), compressed ones
+    (``.2.gz``, ``.zst``), ``copytruncate``, lines that are written to a file after its rotation.  ``docs/live.md`` has
+    a table of all cases.  A line of 4 MB or more is a dead letter.  The file need not be there yet.
+
+    The position is the file's inode, the offset behind a whole line, sums over bytes before it, and when the file was
+    written last; the same of two rotated files that are read on.  ``every_s``: seconds between two looks;
+    ``follow=False``: end at the end of the file, which then counts as a whole line.  ``skip_lost``: where the file of
+    the position is gone, go on with one warning.  Raises ``TraceError`` if it is gone without ``skip_lost``.
     """
 
     replayable = True
     by_lines = True
 
     def __init__(
-        self, path: str | Path, format: str = "jsonl", *, every_s: float = 0.1, follow: bool = True
+        self,
+        path: str | Path,
+        format: str = "jsonl",
+        *,
+        every_s: float = 0.1,
+        follow: bool = True,
+        skip_lost: bool = False,
     ) -> None:
         self._path, self.format = Path(path), format
         self.reads = self._path
-        self._every_s, self._follow = every_s, follow
+        self._every_s, self._follow, self._skip_lost = every_s, follow, skip_lost
+        self._ended: Position = None
 
     def headed(self) -> bytes:
         """Return the first line of the file."""
         if not self._path.is_file():
             return b""
         with self._path.open("rb") as file:
-            return file.readline(_LONGEST)
+            return file.readline(LONGEST)
 
     def place(self, before: Position, behind: Position, skipped: int) -> Any:
-        """Return the file, its inode, and the byte at which a line begins."""
-        inode, end = behind[:2]
-        same = before is not None and before[0] == inode and before[1] <= end
-        return {"file": str(self._path), "inode": inode, "byte": (before[1] if same else 0) + skipped}
+        """Return the log, the inode of its file, and the byte at which a line begins."""
+        offsets = _offsets(before)
+        for inode, end in _offsets(behind).items():
+            if (start := offsets.get(inode, 0)) < end:
+                return {"file": str(self._path), "inode": inode, "byte": start + skipped}
+        return {"file": str(self._path), "inode": behind[0], "byte": behind[1]}
 
     async def read(self, position: Position) -> AsyncIterator[tuple[bytes, Position]]:
         """Yield whole lines, up to 1 MB of them at a time, as soon as they are there."""
-        file = await self._opened(position)
-        at, seen = file.tell(), _seen(file, file.tell())
+        tail = self._tail(position, follow=self._follow)
+        self._ended = position
         try:
+            piece = tail.step()
+            if piece is None and position is None and self._follow:
+                piece = (
+                    b"",
+                    tail.position,
+                )  # so that a rotation before the first line is found after a restart
             while True:
-                # Asked first: lines that were written before it are read before it.
-                rotated = self._rotated(file)
-                while lines := self._whole_lines(file, last=rotated or not self._follow):
-                    # Asked last: a file that was cut is written from its beginning.
-                    if _seen(file, at) != seen:
-                        raise self._cut(at, "the bytes before are others now")
-                    at = file.tell()
-                    seen = _seen(file, at)
-                    yield lines, [os.fstat(file.fileno()).st_ino, at, seen]
-                    await asyncio.sleep(0)
-                if not self._follow:
-                    return
-                if rotated:
-                    file.close()
-                    file = _unbuffered(self._path)
-                    at, seen = 0, _seen(file, 0)
-                else:
-                    await asyncio.sleep(self._every_s)
+                if piece is None and not self._follow:
+                    piece = tail.last()
+                    if piece is None:
+                        return
+                if piece is not None:
+                    yield piece
+                    self._ended = piece[1]
+                await asyncio.sleep(self._every_s if piece is None else 0)
+                piece = tail.step()
         finally:
-            file.close()
+            tail.close()
 
-    async def _opened(self, position: Position) -> FileIO:
-        if position is None:
-            if not self._path.is_file():
-                if (is_folder := self._path.is_dir()) or not self._follow:
-                    problem = "is a folder" if is_folder else "does not exist"
-                    msg = f"{self._path}: {problem}: give the path of a file"
-                    raise TraceError(msg)
-                logging.getLogger("oop_engine").warning("%s: does not exist yet: waiting for it", self._path)
-            while not self._path.is_file():
-                await asyncio.sleep(self._every_s)
-            return _unbuffered(self._path)
-        inode, offset, *seen = position  # earlier versions wrote no sum
-        for path in [self._path, *sorted(self._path.parent.glob(f"{self._path.name}*"))]:
-            if path.is_file() and path.stat().st_ino == inode:
-                file = _unbuffered(path)
-                file.seek(offset)
-                if not seen or path.stat().st_size < offset or _seen(file, offset) == seen[0]:
-                    return file
-                file.close()
-        msg = f"{self._path}: the file that was read to byte {offset:,} is gone (inode {inode}): put it back, or begin "
-        msg += "anew with another folder of checkpoints"
-        raise TraceError(msg)
+    def last_data(self) -> list[tuple[bytes, Position]]:
+        """Return last lines without a line break; one line of the log names the file if more was there to read."""
+        if self._ended is None:
+            return []
+        tail = self._tail(self._ended, follow=True)
+        try:
+            if (more := tail.step()) is not None and more[0]:
+                _LOG.warning(
+                    "%s: has lines that were not read when the stream was ended: %s", self._path, self._ended
+                )
+                return []
+            found = []
+            while (piece := tail.last()) is not None:
+                found.append(piece)
+            return found
+        finally:
+            tail.close()
 
-    def _rotated(self, file: FileIO) -> bool:
-        now, at = os.fstat(file.fileno()), file.tell()
-        if now.st_size < at:
-            raise self._cut(at, f"has {now.st_size:,}")
-        return self._path.is_file() and self._path.stat().st_ino != now.st_ino
+    def _tail(self, position: Position, *, follow: bool) -> LogTail:
+        def refuse(reason: str, record: str) -> None:
+            if self.unreadable is None:
+                _LOG.warning("%s: %s; got %s", self._path, reason, record[:200])
+            else:
+                self.unreadable(reason, record, 1)
 
-    def _cut(self, at: int, found: str) -> TraceError:
-        msg = f"{self._path}: was read to byte {at:,} and {found}: it was cut; put it back, "
-        return TraceError(msg + "or begin anew with another folder of checkpoints")
+        warned = set[str]()
 
-    def _whole_lines(self, file: FileIO, *, last: bool) -> bytes:
-        """Return lines, behind which the file then stands; ``last``: the end of the file ends a line."""
-        at = file.tell()
-        block = file.read(_BLOCK)
-        end = block.rfind(b"\n") + 1
-        if block and not end:
-            file.seek(at)
-            block = file.read(_LONGEST)
-            end = block.rfind(b"\n") + 1 or (len(block) if last else 0)
-            if len(block) == _LONGEST and b"\n" not in block:
-                msg = f"{self._path}: a line must be shorter than {_LONGEST:,} bytes; got {block[:60]!r}...: divide it"
-                raise TraceError(msg)
-        file.seek(at + end)
-        return block[:end] if block[:end].endswith(b"\n") or not end else block[:end] + b"\n"
+        def warn(line: str) -> None:
+            if line not in warned:
+                _LOG.warning("%s", line)
+            warned.add(line)
+
+        return LogTail(
+            self._path, position, follow=follow, skip_lost=self._skip_lost, warn=warn, refuse=refuse
+        )
 
 
-def _unbuffered(path: Path) -> FileIO:
-    """Open a file whose bytes are always read as they are now."""
-    return path.open("rb", buffering=0)
-
-
-def _seen(file: FileIO, at: int) -> int:
-    """Return a sum over the last bytes before an offset, as they are now."""
-    stood, start = file.tell(), max(0, at - _SEEN)
-    file.seek(start)
-    found = crc32(file.read(at - start))
-    file.seek(stood)
-    return found
+def _offsets(position: Position) -> dict[int, int]:
+    """Return the offset of each file of a position by its inode."""
+    if position is None:
+        return {}
+    places = [*(position[5] if len(position) > 5 else []), position]
+    return {place[0]: place[1] for place in places}

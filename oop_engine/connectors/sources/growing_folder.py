@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,24 +13,30 @@ import pyarrow as pa
 
 from oop_engine.connectors.message_format import shown
 from oop_engine.connectors.source import LiveSource, Position
-from oop_engine.core.errors import TraceError
+from oop_engine.core.errors import TraceError, UsageError
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
-from oop_engine.traces.format_registry import suffixes
+from oop_engine.traces.format_registry import format_of
 from oop_engine.traces.trace import Trace, open_trace
 
 __all__ = ["GrowingFolder"]
+
+_LOG = logging.getLogger("oop_engine")
 
 
 class GrowingFolder(LiveSource):
     """The files of ``folder`` in the order of their names, as pages of ``schema``, and files that come later.
 
-    A file must appear whole (be renamed into the folder), and its name come behind those read before: one that comes
-    before them is a ``TraceError``.  Hidden files, and those of suffixes that are no format of traces, are left out.
+    A file must appear whole (be renamed into the folder), and its name come after those read before: one that comes
+    before them is a ``TraceError``.  Rows that cannot be read are dead letters.  A file that cannot be read ends the
+    service with its name; the next one begins with the same message of the file, once it is mended or removed.  Left
+    out, with one warning that names the first: folders within the folder, and files of each suffix that is no format of
+    traces.  Hidden files are left out, too (names that begin with ``.`` or ``_``).
+
     The position is a name, how many messages of it have been read, and whether these are all.  A file that is gone
     and was not read to its end is a ``TraceError``.  ``follow=False``: end behind the last file; else the folder need
-    not be there yet.  ``every_s``: how often one looks.
+    not be there yet.  ``every_s``: seconds between two looks, each of which lists the names in the folder.
     """
 
     replayable = True
@@ -40,15 +47,18 @@ class GrowingFolder(LiveSource):
         self._folder, self._schema = Path(folder), schema
         self.reads = self._folder
         self._every_s, self._follow = every_s, follow
+        self._left_out = set[str]()
 
     async def read(self, position: Position) -> AsyncIterator[tuple[Any, Position]]:
         """Yield the pages and the punctuation of each file."""
         last, done, *whole = position or ["", 0]
-        known = {name for name in self._names() if name < last}
-        if whole == [False] and last not in self._names():  # earlier versions did not write it
+        known = {name for name in self._listed() if name < last and _is_trace(name)}
+        if whole == [False] and not (self._folder / last).is_file():  # earlier versions did not write it
             msg = f"{self._folder / last}: was read to message {done:,} and is gone: put it back, or begin anew with "
             msg += "another folder of checkpoints"
             raise TraceError(msg)
+        if whole == [True]:
+            known.add(last)
         self._check_there()
         while True:
             for name in self._fresh(last, known):
@@ -70,15 +80,38 @@ class GrowingFolder(LiveSource):
         if (exists := self._folder.exists()) or not self._follow:
             msg = f"{self._folder}: {'is a file' if exists else 'does not exist'}: give the path of a folder"
             raise TraceError(msg)
-        logging.getLogger("oop_engine").warning("%s: does not exist yet: waiting for it", self._folder)
+        _LOG.warning("%s: does not exist yet: waiting for it", self._folder)
 
     def _fresh(self, last: str, known: set[str]) -> list[str]:
-        """Return the names of files that are still to be read; ``last`` is the one that was read last."""
-        names = [name for name in self._names() if name not in known]
-        if names and names[0] < last:
-            msg = f"{self._folder / names[0]}: came after {last!r} was read: give new files names that come later"
-            raise TraceError(msg)
-        return names
+        """Return the names of files that are still to be read; ``last`` is the one that was read last.
+
+        ``known`` has the names that need no look any more; others that are left out are added to it.
+        """
+        listed = self._listed()
+        known &= listed | {last}
+        found = []
+        for name in sorted(listed - known):
+            path = self._folder / name
+            if name.startswith((".", "_")):
+                known.add(name)
+            elif path.is_dir():
+                known.add(name)
+                self._leave_out("/", f"{path}: is a folder within the folder: its files are not read")
+            elif not _is_trace(name):
+                known.add(name)
+                suffix = "".join(path.suffixes[-2:]).lower()
+                self._leave_out(suffix, f"{path}: is left out, as others of this suffix: {_why_none(name)}")
+            elif path.is_file():
+                if name < last:
+                    msg = f"{path}: came after {last!r} was read: give new files names that come later"
+                    raise TraceError(msg)
+                found.append(name)
+        return found
+
+    def _leave_out(self, kind: str, line: str) -> None:
+        if kind not in self._left_out:
+            _LOG.warning("%s", line)
+        self._left_out.add(kind)
 
     def _trace(self, name: str) -> Trace:
         def refused(row: int, rows: pa.RecordBatch, reason: str) -> None:
@@ -87,12 +120,24 @@ class GrowingFolder(LiveSource):
 
         return open_trace(self._folder / name, self._schema, on_refused=refused)
 
-    def _names(self) -> list[str]:
-        known = tuple(f".{suffix}" for suffix in suffixes())
-        if not self._folder.is_dir():
-            return []
-        names = (path.name for path in self._folder.iterdir() if path.is_file())
-        return sorted(name for name in names if not name.startswith(".") and name.endswith(known))
+    def _listed(self) -> set[str]:
+        try:
+            return set(os.listdir(self._folder))
+        except (FileNotFoundError, NotADirectoryError):
+            return set()
+
+
+def _is_trace(name: str) -> bool:
+    return not _why_none(name)
+
+
+def _why_none(name: str) -> str:
+    """Return why a file is no trace by its name; "" if it is one."""
+    try:
+        format_of(name)
+    except UsageError as error:
+        return str(error).removeprefix(f"{name}: ")
+    return ""
 
 
 def _marked(messages: Iterable[Message]) -> Iterator[tuple[Message, bool]]:

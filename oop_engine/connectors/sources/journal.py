@@ -1,3 +1,4 @@
+# Long: writing and reading share one format of segments
 """Journal: a source that cannot be read again, kept in a folder until a checkpoint has its data.
 
     00000000000000000000.rows    a segment, named by its first byte in the journal; the next one begins where it ends
@@ -104,6 +105,15 @@ class Journal(LiveSource):
                         yield piece
         finally:
             release()
+
+    def last_data(self) -> list[tuple[Any, int]]:
+        """Return the last data of the source, once they are in the journal."""
+        waiting, pack = _Waiting(), packer()
+        for given, position in self._source.last_data():
+            self._keep(pack, given, position, waiting)
+        group = waiting.take()
+        begin = self._append(group) if group.data else 0
+        return [(data, begin + end) for data, end in zip(group.data, group.ends, strict=True)]
 
     async def acknowledge(self, position: Position) -> None:
         """Remove the segments that end before ``position``, but for the last two."""

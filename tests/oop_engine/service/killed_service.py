@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from oop_engine import DeltaFolder, FileTail, Graph, PartFiles, Schema, serve
-from oop_engine.connectors.sources import file_tail
+from oop_engine.connectors.tailing import followed
 from oop_engine.operators import (
     AfterCount,
     BoundedDisorder,
@@ -58,7 +58,7 @@ class ToldMerge(Told, DeltaFolder):
 
 
 def main(folder: Path, delta: bool) -> None:
-    file_tail._BLOCK = 512  # small pieces, so that there are many moments to die at
+    followed._BLOCK = 512  # small pieces, so that there are many moments to die at
     sources = {name: FileTail(folder / f"{name}.jsonl", follow=False) for name in LOGS}
     graph, sink = counts(), Told(folder / "out")
     if delta:

@@ -1,0 +1,144 @@
+"""Followed: one file of a log, read by whole lines from an offset on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from zlib import crc32
+
+from oop_engine.connectors.tailing.bytes_at import BytesAt, PackedBytes, codec_of
+from oop_engine.connectors.tailing.generations import Generation
+
+__all__ = ["LONGEST", "TOO_LONG", "CutError", "Followed", "is_copy", "knows"]
+
+LONGEST = 1 << 22
+"""Bytes of the longest line, with its line feed."""
+TOO_LONG = f"a line must be shorter than {LONGEST:,} bytes"
+_BLOCK, _SHOWN = 1 << 20, 1000
+_SEEN, _HEAD = 64, 256
+_WEAK = 1 << 10
+"""Bytes below which two files may begin alike by chance (a header of CSV, an empty file)."""
+
+
+class CutError(Exception):
+    """The bytes before the offset are gone: the file was cut, or written anew."""
+
+
+class Followed:
+    """Lines of the file ``content`` from ``at`` on; ``refuse`` is called with a reason and the first bytes of others.
+
+    ``written_ns``: when the file had been written last, as the last lines were taken.  ``idle``: calls of ``take`` in
+    a row that found nothing.  ``at``: behind the last line that was taken.
+    """
+
+    def __init__(self, content: BytesAt, at: int, refuse: Callable[[str, str], None]) -> None:
+        self.content, self.at, self._refuse = content, at, refuse
+        self.inode, self.idle = content.inode, 0
+        self.written_ns = content.stat().st_mtime_ns
+        self._first = content.read(0, min(at, _HEAD))
+        self._last = content.read(max(at - _SEEN, 0), min(at, _SEEN))
+        self._scanned = self._zeros = at
+
+    @property
+    def position(self) -> list[int]:
+        """The inode, the offset, sums over bytes before it and at the start, and when the file was written last."""
+        return [self.inode, self.at, crc32(self._last), crc32(self._first), self.written_ns]
+
+    @property
+    def weak(self) -> bool:
+        """Whether another file may have the same bytes before the offset."""
+        return self.at < _WEAK
+
+    def same(self) -> bool:
+        """Return whether the bytes before the offset are those that were read."""
+        if isinstance(self.content, PackedBytes):
+            return True
+        first, last = len(self._first), len(self._last)
+        return (
+            self.content.holds(self.at)
+            and self.content.read(self.at - last, last) == self._last
+            and self.content.read(0, first) == self._first
+        )
+
+    def take(self, *, last: bool) -> bytes | None:
+        """Return whole lines, up to 1 MB of them, b"" if others were passed over, None if there are none now.
+
+        ``last``: the end of the file ends a line.  Raises ``CutError``, and ``OSError`` if the file cannot be read.
+        """
+        if not self.same():
+            raise CutError
+        found = self._taken(last=last)
+        self.idle = self.idle + 1 if found is None else 0
+        return found
+
+    def _taken(self, *, last: bool) -> bytes | None:
+        if self._scanned > self.at:
+            return self._pass_over(last=last)
+        block = self.content.read(self.at, _BLOCK)
+        if block[:1] == b"\0":
+            return self._pass_zeros()
+        end = block.rfind(b"\n") + 1
+        if not end and len(block) == _BLOCK:
+            block = self.content.read(self.at, LONGEST)
+            if not (end := block.rfind(b"\n") + 1) and len(block) == LONGEST:
+                self._scanned = self.at + LONGEST
+                return b""
+        lines = block[: end or len(block)]
+        if not lines or not (end or last):
+            return None
+        if not self.same():  # asked last, too: a file that was cut is written from its beginning
+            raise CutError
+        self._advance(len(lines), lines)
+        return lines if end else lines + b"\n"
+
+    def _advance(self, by: int, passed: bytes) -> None:
+        self._first = (self._first + passed)[:_HEAD] if len(self._first) < _HEAD else self._first
+        self.at += by
+        self._last = (self._last + passed)[-_SEEN:]
+        self._scanned = self._zeros = self.at
+        self.written_ns = self.content.stat().st_mtime_ns
+
+    def _skip_to(self, at: int) -> None:
+        self._first = self.content.read(0, min(at, _HEAD))
+        self._last = self.content.read(max(at - _SEEN, 0), min(at, _SEEN))
+        self.at = self._scanned = self._zeros = at
+        self.written_ns = self.content.stat().st_mtime_ns
+
+    def _pass_over(self, *, last: bool) -> bytes | None:
+        """Look for the end of a line that is too long, a block at a time."""
+        block = self.content.read(self._scanned, _BLOCK)
+        end = block.find(b"\n") + 1
+        self._scanned += end or len(block)
+        if not end and (block or not last):
+            return b"" if block else None
+        first = self.content.read(self.at, _SHOWN)
+        self._skip_to(self._scanned)
+        self._refuse(TOO_LONG, first.decode(errors="replace"))
+        return b""
+
+    def _pass_zeros(self) -> bytes | None:
+        """Pass over a hole: a writer that does not append goes on at its old offset in a file that was cut."""
+        while block := self.content.read(self._zeros, _BLOCK):
+            if rest := block.lstrip(b"\0"):
+                self._skip_to(self._zeros + len(block) - len(rest))
+                return b""
+            self._zeros += len(block)
+        return None
+
+
+def knows(content: BytesAt, at: int, seen: int | None, head: int | None) -> bool:
+    """Return whether a file has the bytes that a position tells of before its offset."""
+    return (
+        content.holds(at)
+        and (head is None or crc32(content.read(0, min(at, _HEAD))) == head)
+        and (seen is None or crc32(content.read(max(at - _SEEN, 0), min(at, _SEEN))) == seen)
+    )
+
+
+def is_copy(generation: Generation, written_ns: int, at: int) -> bool:
+    """Return whether a file may be a copy of one that was read to ``at``, and last written then: it is no older."""
+    if at == 0:
+        return generation.written_ns > written_ns
+    step = (
+        10**9 if codec_of(generation.path.name) else 1
+    )  # programs that compress keep whole seconds, at least
+    return generation.written_ns // step >= written_ns // step

@@ -1,0 +1,346 @@
+"""A log under a simulated logrotate, and a tail that is stopped and started again: ``make rotations HISTORIES=10000``.
+
+A history has a seed.  It draws how the log is rotated (renamed or copied and cut; numbers or dates; compressed at once,
+later, or never; how many files stay; whether a new file is made at once), and then acts: lines and halves of lines, the
+steps of a rotation, a writer that opens the new file late, looks of the tail, checkpoints, restarts.  Nothing sleeps;
+files are written at moments of a clock of its own.
+
+The law: each line comes once.  One may be missing only if its file was removed before a checkpoint had it, and a
+warning has told then; where nothing was removed, there is none.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from oop_engine.connectors.tailing.tail import LogTail
+
+__all__ = ["History"]
+
+_SECOND = 10**9
+
+
+class History:
+    """The history of ``seed`` in ``folder``; ``run`` raises ``AssertionError`` where the law is broken."""
+
+    def __init__(self, seed: int, folder: Path) -> None:
+        self.random = pick = random.Random(seed)
+        self.log = folder / "app.log"
+        self.now = 1_700_000_000
+        self.copied = pick.random() < 0.35
+        self.dated = pick.random() < 0.4
+        self.compress = pick.choice(["", "", "at once", "delayed"])
+        self.suffix = pick.choice([".gz", ".gz", ".zst"])
+        self.keep = pick.choice([1, 2, 3, 6, 50])
+        self.creates = pick.random() < 0.7
+        self.lateness = pick.choice([0, 0, 3, 8])
+        self.written = 0
+        self.half, self.rest, self.half_for = b"", b"", 0
+        self.dates = 20_260_000
+        self.rotation: Iterator[None] | None = None
+        self.late = 0
+        self.removed = False
+        self.may_be_lost: set[bytes] = set()
+        self.unseen: set[int] = set()
+        self.warnings: list[str] = []
+        self.position: Any = None  # of the checkpoint
+        self.kept: list[bytes] = []  # that the checkpoint has
+        self.fresh: list[bytes] = []  # that came since
+        self.tail: LogTail | None = None
+        self.writer = -1
+        if pick.random() < 0.8:
+            self._open()
+            if pick.random() < 0.8:
+                self._write()
+
+    # The writer.
+
+    def _open(self) -> None:
+        if self.writer >= 0:
+            os.close(self.writer)
+        self.writer = os.open(self.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.utime(self.writer, ns=(self._tick(), self.now * _SECOND))
+
+    def _tick(self) -> int:
+        self.now += 2
+        return self.now * _SECOND
+
+    def _append(self, content: bytes) -> None:
+        os.write(self.writer, content)
+        os.utime(self.writer, ns=(self._tick(), self.now * _SECOND))
+        if os.fstat(self.writer).st_nlink == 0:
+            self.removed = True
+            self._lose_unseen((self.half + content + self.rest).splitlines())
+
+    def _lose_unseen(self, lines: list[bytes]) -> None:
+        """Note lines that are in no file with a name: without an open file, a tail cannot know of them."""
+        self.may_be_lost.update(lines)
+        self.unseen.update(int(line.split()[0]) for line in lines if line[:1].isdigit())
+
+    def _write(self) -> None:
+        if self.writer < 0:
+            self._open()
+        self._complete()
+        lines = b""
+        for _ in range(self.random.choice([1, 1, 2, 5, 30])):
+            self.written += 1
+            lines += b"%d %s\n" % (self.written, b"x" * self.random.choice([0, 3, 40, 300]))
+        cut = len(lines)
+        if self.random.random() < 0.25:
+            cut = self.random.randrange(lines.rfind(b"\n", 0, -1) + 1, len(lines))
+        self._append(lines[:cut])
+        self.half, self.rest, self.half_for = lines[lines.rfind(b"\n", 0, cut) + 1 : cut], lines[cut:], 0
+        if not self.half:
+            self._complete()
+
+    def _complete(self) -> None:
+        rest, self.rest = self.rest, b""
+        if rest:
+            self._append(rest)
+        self.half = b""
+
+    # logrotate.
+
+    def _name(self, index: int) -> Path | None:
+        for suffix in ("", self.suffix):
+            if (path := self.log.with_name(f"{self.log.name}.{index}{suffix}")).exists():
+                return path
+        return None
+
+    def _remove(self, path: Path) -> None:
+        self.removed = True
+        content = path.read_bytes()
+        if path.suffix == ".gz":
+            content = gzip.decompress(content)
+        elif path.suffix == ".zst":
+            content = pa.input_stream(str(path), compression="zstd").read()
+        lines = set(content.splitlines()) - set(self.kept)
+        self.may_be_lost.update(lines)
+        if self.position is None or not self.position[0]:  # the log did not exist at the checkpoint
+            self.unseen.update(int(line.split()[0]) for line in lines)
+        path.unlink()
+
+    def _rotate(self) -> Iterator[None]:
+        """Rotate the log, as logrotate does, in steps between which others act."""
+        if not self.log.exists() or (self.copied and self.half):
+            return
+        if self.late and self.random.random() < 0.7:
+            self._reopen()
+        if self.dated:
+            self.dates += 1
+            first = self.log.with_name(f"{self.log.name}-{self.dates}")
+        else:
+            first = self.log.with_name(f"{self.log.name}.1")
+            if (oldest := self._name(self.keep)) is not None:
+                self._remove(oldest)
+                yield
+            for index in range(self.keep - 1, 0, -1):
+                if (path := self._name(index)) is not None:
+                    suffix = self.suffix if path.suffix == self.suffix else ""
+                    path.rename(self.log.with_name(f"{self.log.name}.{index + 1}{suffix}"))
+                    yield
+        if self.copied:
+            self._complete()
+            shutil.copyfile(self.log, first)
+            os.utime(first, ns=(self._tick(), self.now * _SECOND))
+            if self.random.random() < 0.3:
+                yield
+                if self.log.stat().st_size != first.stat().st_size:  # lost by logrotate, not by the tail
+                    shutil.copyfile(self.log, first)
+                    os.utime(first, ns=(self._tick(), self.now * _SECOND))
+            self._complete()
+            shutil.copyfile(self.log, first)
+            os.truncate(self.log, 0)
+            os.utime(first, ns=(self.now * _SECOND, self.now * _SECOND))
+            os.utime(self.log, ns=(self._tick(), self.now * _SECOND))
+        else:
+            self.log.rename(first)
+            yield
+            if self.creates:
+                self.log.touch()
+                os.utime(self.log, ns=(self._tick(), self.now * _SECOND))
+            self.late = self.random.randrange(self.lateness) + 1 if self.lateness else 0
+            if not self.late:
+                self._reopen()
+        yield
+        if self.compress:
+            yield from self._compressed(first)
+        if self.dated:
+            names = sorted(self.log.parent.glob(f"{self.log.name}-*"))
+            for path in names[: max(len(names) - self.keep, 0)]:
+                self._remove(path)
+                yield
+
+    def _reopen(self) -> None:
+        self.late = 0
+        self._complete()
+        self._open()
+
+    def _compressed(self, first: Path) -> Iterator[None]:
+        plain = first
+        if self.compress == "delayed":
+            names = [self.log.with_name(f"{self.log.name}-{self.dates - 1}")] if self.dated else []
+            names = names or [self.log.with_name(f"{self.log.name}.2")]
+            plain = names[0]
+        if not plain.exists():
+            return
+        content, known = plain.read_bytes(), plain.stat()
+        packed = plain.with_name(plain.name + self.suffix)
+        if self.suffix == ".gz":
+            packed.write_bytes(gzip.compress(content)[:-3])
+            yield
+            packed.write_bytes(gzip.compress(content))
+        else:
+            with pa.output_stream(str(packed), compression="zstd") as file:
+                file.write(content)
+        os.utime(packed, ns=(known.st_mtime_ns, known.st_mtime_ns // _SECOND * _SECOND))
+        yield
+        if len(plain.read_bytes()) > len(content) or plain.read_bytes()[-1:] not in {b"", b"\n"}:
+            self.removed = True
+            begun = content[: content.rfind(b"\n") + 1]
+            self._lose_unseen((plain.read_bytes()[len(begun) :] + self.rest).splitlines())
+        plain.unlink()
+        yield
+
+    # The tail.
+
+    def _started(self) -> LogTail:
+        if self.tail is None:
+            position = json.loads(json.dumps(self.position))
+            self.tail = LogTail(
+                self.log,
+                position,
+                follow=True,
+                skip_lost=True,
+                warn=self.warnings.append,
+                refuse=self._refused,
+            )
+            if position is None:  # as FileTail does: a position before the first line
+                piece = self.tail.step()
+                self._came(piece or (b"", self.tail.position))
+                self._checkpoint()
+        return self.tail
+
+    def _refused(self, reason: str, record: str) -> None:
+        raise AssertionError((reason, record))
+
+    def _came(self, piece: tuple[bytes, Any]) -> None:
+        self.fresh += piece[0].splitlines()
+        self.behind = piece[1]
+
+    def _look(self) -> None:
+        tail = self._started()
+        for _ in range(self.random.choice([1, 1, 2, 4])):
+            if (piece := tail.step()) is not None:
+                self._came(piece)
+
+    def _checkpoint(self) -> None:
+        if self.tail is not None:
+            self.position = self.behind
+            self.kept += self.fresh
+            self.fresh = []
+
+    def _restart(self) -> None:
+        if self.tail is not None:
+            self.tail.close()
+        self.tail, self.fresh, self.behind = None, [], self.position
+
+    # All together.
+
+    def run(self, acts: int) -> None:
+        """Act so often, then read to the end, and compare."""
+        self._started()
+        try:
+            for _ in range(acts):
+                self._act()
+            self._end()
+        finally:
+            self._restart()
+            if self.writer >= 0:
+                os.close(self.writer)
+
+    def _act(self) -> None:
+        if self.half:
+            self.half_for += 1
+            if self.half_for > 3:
+                self._complete()
+        if self.late:
+            self.late -= 1
+            if not self.late:
+                self._reopen()
+        act = self.random.choices(
+            [self._write, self._look, self._checkpoint, self._restart, self._go_on_rotating], [6, 6, 2, 1, 9]
+        )[0]
+        act()
+
+    def _go_on_rotating(self) -> None:
+        if self.rotation is None:
+            if self.random.random() < 0.6:
+                return
+            self.rotation = self._rotate()
+        if next(self.rotation, self) is self:
+            self.rotation = None
+
+    def _end(self) -> None:
+        self._complete()
+        while self.rotation is not None:
+            self._go_on_rotating()
+        if self.late or self.writer < 0:
+            self._reopen()
+        tail = self._started()
+        quiet = 0
+        while quiet < 3:
+            piece = tail.step()
+            quiet = quiet + 1 if piece is None else 0
+            if piece is not None:
+                self._came(piece)
+        while (piece := tail.last()) is not None:
+            self._came(piece)
+        self._checkpoint()
+        got = Counter(int(line.split()[0]) for line in self.kept if line)
+        assert all(line != b"" for line in self.kept), "an empty line"
+        twice = [number for number, times in got.items() if times > 1]
+        missing = set(range(1, self.written + 1)) - {*got}
+        may = {int(line.split()[0]) for line in self.may_be_lost if line.split()}
+        lost = [line for line in self.warnings if "not exist" not in line and "nothing was read" not in line]
+        lost_or_unread = [line for line in self.warnings if "not exist" not in line]
+        assert not twice, f"twice: {twice[:5]}"
+        assert missing <= may, f"missing: {sorted(missing - may)[:5]} of {self.written}"
+        assert missing <= self.unseen or lost_or_unread, f"missing, and no line tells: {sorted(missing)[:5]}"
+        assert self.removed or not lost, f"told without a reason: {lost}"
+
+
+def check(seed: int, acts: int = 60) -> tuple[bool, int]:
+    """Run the history of a seed; return whether lines were lost with a warning, and how many came."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
+        history = History(seed, Path(folder))
+        history.run(acts)
+        return bool([line for line in history.warnings if "lost" in line]), len(history.kept)
+
+
+if __name__ == "__main__":
+    first, many, told, lines, broken = int(os.environ.get("FROM", "0")), int(sys.argv[1]), 0, 0, 0
+    for seed in range(first, first + many):
+        try:
+            lossy, came = check(seed)
+        except Exception as error:
+            broken += 1
+            print(f"seed {seed}: FROM={seed} make rotations HISTORIES=1: {error!r}")
+        else:
+            told, lines = told + lossy, lines + came
+    print(
+        f"{many:,} histories, {lines:,} lines, {told:,} histories with a warning of loss, {broken:,} broken"
+    )
+    sys.exit(broken > 0)
