@@ -128,7 +128,7 @@ class History:
             content = pa.input_stream(str(path), compression="zstd").read()
         lines = set(content.splitlines()) - set(self.kept)
         self.may_be_lost.update(lines)
-        if self.position is None or not self.position[0]:  # the log did not exist at the checkpoint
+        if self.position is None or not self.position[1]:  # nothing was read of the log at the checkpoint
             self.unseen.update(int(line.split()[0]) for line in lines)
         path.unlink()
 
@@ -211,6 +211,7 @@ class History:
             self.removed = True
             begun = content[: content.rfind(b"\n") + 1]
             self._lose_unseen((plain.read_bytes()[len(begun) :] + self.rest).splitlines())
+        self.removed = self.removed or not content  # an empty file is in no other
         plain.unlink()
         yield
 
@@ -313,7 +314,7 @@ class History:
         assert all(line != b"" for line in self.kept), "an empty line"
         twice = [number for number, times in got.items() if times > 1]
         missing = set(range(1, self.written + 1)) - {*got}
-        may = {int(line.split()[0]) for line in self.may_be_lost if line.split()}
+        may = {int(line.split()[0]) for line in self.may_be_lost if line[:1].isdigit()}
         lost = [line for line in self.warnings if "not exist" not in line and "nothing was read" not in line]
         lost_or_unread = [line for line in self.warnings if "not exist" not in line]
         assert not twice, f"twice: {twice[:5]}"

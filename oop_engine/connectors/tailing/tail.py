@@ -35,7 +35,7 @@ _TICK_NS = 1_000_000_000
 class LogTail:
     """Lines of the log at ``path`` behind ``position``; ``follow``: there may be more later.
 
-    ``warn`` is called with a line that names what could not be read, ``refuse`` with a reason and the first bytes of a
+    ``warn`` is called with a line that names lost data, ``refuse`` with a reason and the first bytes of a
     line that is too long.  ``skip_lost``: go on with such a line where the file of ``position`` is gone.
     """
 
