@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 import click
 
 from oop_engine.core.errors import EngineError, OperatorError
+from oop_engine.system.close_names import did_you_mean
 from oop_engine.system.python_file import forget
 from oop_engine.system.shown import shown
 
@@ -42,6 +43,11 @@ COMMANDS = {
 _HOMES = {"why": "checkpoints", "dead-letters": "checkpoints"}
 """The file of a command, where it has not its name."""
 
+_EXIT_CODES = (
+    "Exit codes: 0 done, and all claims hold; 1 a claim fails; 2 bad input, in one line on stderr; 70 a bug; "
+    "130 Ctrl-C; 143 SIGTERM."
+)
+
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 
 
@@ -66,7 +72,18 @@ class App(click.Group):
             return None
         home = _HOMES.get(cmd_name, cmd_name)
         found: click.Command = getattr(import_module(f"oop_engine.cli.{home}"), cmd_name.replace("-", "_"))
+        found.epilog = _EXIT_CODES
         return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command of the arguments; a name that is close is in the error."""
+        name = args[0] if args else ""
+        if name not in COMMANDS and not name.startswith("-"):
+            hint = did_you_mean(name, COMMANDS) or f"there are {', '.join(COMMANDS)}"
+            ctx.fail(f"No such command {name!r}: {hint}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands."""

@@ -22,6 +22,7 @@ from oop_engine.cli.options import (
 )
 from oop_engine.cli.output import only_json, print_json, terminal, watching
 from oop_engine.core.errors import UsageError
+from oop_engine.system.close_names import did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -142,7 +143,8 @@ def choose(scenario: Scenario, variants: list[Variant], name: str | None, order:
     if not there:
         asked = " ".join(word for word in (name and repr(name), order and f"of order {order!r}") if word)
         known = ", ".join(f"{v.name!r} ({v.order})" for v in variants)
-        msg = f"scenario {scenario.name!r} has no variant {asked}; there are {known}"
+        hint = did_you_mean(name, (v.name for v in variants)) if name is not None else ""
+        msg = f"scenario {scenario.name!r} has no variant {asked}; there are {known}{hint and f': {hint}'}"
         raise UsageError(msg)
     return min(there, key=lambda v: v.order != "out")
 

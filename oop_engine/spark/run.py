@@ -29,6 +29,7 @@ from oop_engine.spark.query import SparkQuery
 from oop_engine.spark.session.session import session
 from oop_engine.spark.session.settings import check_packages
 from oop_engine.spark.session.waiting import terminable
+from oop_engine.spark.session.workers import check_workers
 from oop_engine.spark.state.checkpoint import CHANGES, Checkpoint
 from oop_engine.spark.state.state_files import SOURCE_CHAINS, SUBTASKS
 from oop_engine.spark.tasks.job import Job, addresses_of, check_travels
@@ -120,6 +121,8 @@ def run_on_spark(
         )  # fmt: skip
         asked.check()
         sources = asked.sources()
+        if spark is not None:
+            check_workers(spark)
         spark = spark or stack.enter_context(session(master, settings, quick=quick))
         query = asked.query(spark, sources, on_batch)
         start_s = time.perf_counter() - began

@@ -14,6 +14,7 @@ from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 from oop_engine.core.values.arrays import converted
+from oop_engine.system.close_names import did_you_mean
 from oop_engine.system.whole_file import whole_file
 from oop_engine.traces.format import Marks, Reader, Writer, plain
 from oop_engine.traces.format_registry import FORMATS, format_of
@@ -209,7 +210,8 @@ def _schema_of(path: Path, reader: Reader, time: str | None, unit: str | None, a
         msg = f"{path}: has no rows, so no columns: give a schema of those wanted"
         raise TraceError(msg)
     if time not in reader.fields.names:
-        msg = f"{path}: no column {time!r}; there are {names}: name one of them"
+        hint = did_you_mean(time, reader.fields.names) or "name one of them"
+        msg = f"{path}: no column {time!r}; there are {names}: {hint}"
         raise TraceError(msg)
     fields = pa.schema([f for f in plain(reader.fields) if f.name != arrival or f.name == time])
     marked = reader.marks.unit if pa.types.is_integer(fields.field(time).type) else ""

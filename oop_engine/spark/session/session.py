@@ -26,6 +26,7 @@ from oop_engine.spark.session.gateway import LOG, gateway_to_jvm
 from oop_engine.spark.session.java import java_home
 from oop_engine.spark.session.settings import check, check_packages, is_local, settings_for, shown
 from oop_engine.spark.session.waiting import terminable
+from oop_engine.spark.session.workers import check_workers
 from oop_engine.spark.tasks.daemon import LOADED, loaded_here
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ def session(
     if (running := active_session()) is not None:
         _check_same(running, master, given)
         check(running)
+        check_workers(running)
         yield running
     elif "PYSPARK_GATEWAY_PORT" in os.environ:  # started by spark-submit, which has the JVM
         with _submitted(master, app, given) as made:
