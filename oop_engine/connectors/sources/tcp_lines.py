@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from typing import cast
 
@@ -36,12 +36,17 @@ class TcpLines(LiveSource):
         """Yield lines as they come; the position is how many bytes there were."""
         count = int(position or 0)
         waiting = _Waiting(ends=self._connect)
+        waiting.refuse = self._refuse
         async with AsyncExitStack() as stack:
             stack.callback(waiting.close)
             await self._open(waiting, stack)
             while lines := await waiting.take():
                 count += len(lines)
                 yield lines, count
+
+    def _refuse(self, reason: str, line: bytes) -> None:
+        if self.unreadable is not None:
+            self.unreadable(reason, line[:1000].decode(errors="replace"), 1)
 
     async def _open(self, waiting: _Waiting, stack: AsyncExitStack) -> None:
         """Listen, or connect; all that is opened is closed with ``stack``."""
@@ -69,6 +74,7 @@ class _Waiting:
         self._lines, self._bytes = list[bytes](), 0
         self._filled = asyncio.Event()
         self._clients = set[_Client]()
+        self.refuse: Callable[[str, bytes], None] = lambda reason, line: None
 
     async def take(self) -> bytes:
         """Return all lines that have come, b"" at the end; waits until there is one."""
@@ -123,11 +129,15 @@ class _Client(asyncio.Protocol):
         whole, newline, self._rest = (self._rest + data).rpartition(b"\n")
         if newline:
             self._waiting.put(whole + newline)
-        if len(self._rest) > _LONGEST:
-            self.transport.close()  # no line is that long: let the sender know
+        if len(self._rest) > _LONGEST:  # cut, it could be another row
+            self._waiting.refuse(f"a line must be shorter than {_LONGEST:,} bytes", self._rest)
+            self._rest = b""
+            self.transport.close()  # let the sender know
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Put the rest behind the last line, too, unless the connection was cut."""
+        """Put the rest behind the last line, too; where the connection was cut, it is refused."""
         if self._rest and error is None:
             self._waiting.put(self._rest + b"\n")
+        elif self._rest:
+            self._waiting.refuse("the connection was cut within a line", self._rest)
         self._waiting.gone(self)

@@ -314,6 +314,23 @@ async def test_a_server_that_is_gone_without_a_word_ends_the_connection_too() ->
         assert found.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) != 0
 
 
+async def test_a_line_that_is_too_long_or_cut_is_refused_and_never_a_shorter_row() -> None:
+    waiting, refused = _Waiting(ends=False), list[tuple[str, int]]()
+    waiting.refuse = lambda reason, line: refused.append((reason, len(line)))
+    for data, error in ((b"1,a\n2," + b"x" * (1 << 22), None), (b"3,c\n4,", TimeoutError())):
+        with socket.socket() as found:
+            client = _Client(waiting)
+            transport: Any = SimpleNamespace(get_extra_info=lambda _, found=found: found, close=lambda: None)
+            client.connection_made(transport)
+            client.data_received(data)
+            client.connection_lost(error)
+    assert await waiting.take() == b"1,a\n3,c\n"
+    assert refused == [
+        ("a line must be shorter than 4,194,304 bytes", (1 << 22) + 2),
+        ("the connection was cut within a line", 2),
+    ]
+
+
 def test_lines_that_nobody_takes_make_their_senders_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("oop_engine.connectors.sources.tcp_lines._MOST", 1 << 16)
     line = b"x" * 1023 + b"\n"
