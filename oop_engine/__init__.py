@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # to use
     from oop_engine.connectors.sinks.jet_stream_subject import JetStreamSubject as JetStreamSubject
     from oop_engine.connectors.sinks.kafka_topic import KafkaTopic as KafkaTopic
     from oop_engine.connectors.sinks.memory import Gathered as Gathered
+    from oop_engine.connectors.sinks.one_file import OneFile as OneFile
     from oop_engine.connectors.sinks.part_files import PartFiles as PartFiles
     from oop_engine.connectors.sinks.postgres_table import PostgresTable as PostgresTable
     from oop_engine.connectors.sinks.redis_entries import RedisEntries as RedisEntries

@@ -16,6 +16,7 @@ from oop_engine.connectors.sinks.callback import Callback
 from oop_engine.connectors.sinks.delta_folder import DeltaFolder
 from oop_engine.connectors.sinks.jet_stream_subject import JetStreamSubject
 from oop_engine.connectors.sinks.kafka_topic import KafkaTopic
+from oop_engine.connectors.sinks.one_file import OneFile
 from oop_engine.connectors.sinks.part_files import PartFiles
 from oop_engine.connectors.sinks.postgres_table import PostgresTable
 from oop_engine.connectors.sinks.redis_entries import RedisEntries
@@ -89,7 +90,7 @@ def _parts(
         there = f"use one of {', '.join(kinds)}, as in {next(iter(kinds))}:path"
         msg = f"{noun} {text!r}: there is no kind {kind!r}: {there}"
         raise UsageError(msg)
-    if not address and kind in {"tail", "folder", "delta", *FORMATS}:
+    if not address and kind in {"tail", "folder", "delta", "file", *FORMATS}:
         msg = f"{noun} {text!r}: must have a path, as in {kind}:{'access.jsonl' if kind == 'tail' else 'results'}"
         raise UsageError(msg)
     return kind, address, dict(parse_qsl(query, keep_blank_values=True))
@@ -242,7 +243,10 @@ def _part_files(format: str) -> SinkMaker:
     def made(address: str, options: dict[str, str]) -> LiveSink:
         _only(f"{format}:{address}", options)
         if Path(address).is_file():
-            msg = f"sink '{format}:{address}': must be a folder, to which each checkpoint adds a file; got a file"
+            msg = (
+                f"sink '{format}:{address}': must be a folder, to which each checkpoint adds a file; got a file: "
+                f"file:{address} appends to it"
+            )
             raise UsageError(msg)
         return PartFiles(address, format)
 
@@ -251,6 +255,12 @@ def _part_files(format: str) -> SinkMaker:
 
 for _name in FORMATS:
     SINKS.register(_name, _part_files(_name), __name__)
+
+
+@register_sink("file")
+def _one_file(address: str, options: dict[str, str]) -> LiveSink:
+    _only(f"file:{address}", options, "format")
+    return OneFile(address, options.get("format"))
 
 
 @register_sink("kafka")
